@@ -1,0 +1,27 @@
+"""One fit answers a continuum of tasks.
+
+h(x)(θ) = φ(x)ᵀ C ψ(θ) is learnt for every θ at once: quantile levels, costs of errors, outlier fractions. Every fit ends with a
+certified duality gap.
+"""
+
+from infinitask.estimators import (
+    InfiniteCostSensitiveClassifier,
+    InfiniteExpectileRegressor,
+    InfiniteOneClassSVM,
+    InfiniteQuantileRegressor,
+    InfiniteTaskEstimator,
+)
+from infinitask.field import Field
+from infinitask.solvers import Solution
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Field",
+    "InfiniteCostSensitiveClassifier",
+    "InfiniteExpectileRegressor",
+    "InfiniteOneClassSVM",
+    "InfiniteQuantileRegressor",
+    "InfiniteTaskEstimator",
+    "Solution",
+]

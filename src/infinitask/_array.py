@@ -1,0 +1,74 @@
+"""The only module that names array libraries.
+
+Everything below the estimators is written against the Python array API standard: it asks
+:func:`namespace` for the library of its arguments and calls nothing else. A GPU is then a device on
+which the arrays live, not a second implementation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import array_api_compat as compat
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Array", "HostArray", "as_like", "namespace", "place", "to_host"]
+
+Array: TypeAlias = Any
+"""An array of any library that follows the array API standard."""
+
+HostArray: TypeAlias = NDArray[Any]
+"""A NumPy array."""
+
+
+def namespace(*arrays: Array) -> Any:
+    """The array library common to all arguments; Python scalars and ``None`` have none."""
+    found = [a for a in arrays if a is not None and compat.is_array_api_obj(a)]
+    return compat.array_namespace(*found) if found else compat.array_namespace(np.empty(0))
+
+
+def as_like(values: Any, like: Array) -> Array:
+    """``values`` in the library, on the device and with the dtype of ``like``."""
+    xp = namespace(like)
+    if compat.is_array_api_obj(values) and namespace(values) is not xp:
+        values = to_host(values)
+    return xp.asarray(values, dtype=like.dtype, device=compat.device(like))
+
+
+def to_host(values: Array) -> HostArray:
+    """``values`` as a NumPy array, wherever they live."""
+    if isinstance(values, np.ndarray):
+        return values
+    if compat.is_torch_array(values):
+        return np.asarray(values.detach().cpu())
+    if compat.is_cupy_array(values):
+        return np.asarray(values.get())
+    return np.asarray(values)
+
+
+def place(values: HostArray, device: str | None) -> Array:
+    """Move host values to where the data shall live.
+
+    Parameters
+    ----------
+    values : ndarray
+    device : str or None
+        None keeps NumPy; any device that torch knows ("cpu", "cuda", "cuda:1", "mps") makes a tensor there.
+    """
+    if device is None:
+        return values
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            f"device={device!r} keeps the data in torch tensors, and torch is not installed; "
+            "install the extra with `pip install infinitask[torch]`, or use device=None for NumPy."
+        ) from error
+    try:
+        return torch.asarray(values, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device={device!r} cannot hold the data ({error}); use device=None for NumPy, "
+            "or a device that torch finds on this machine, such as 'cpu' or 'cuda'."
+        ) from error

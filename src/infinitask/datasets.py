@@ -1,0 +1,127 @@
+"""Synthetic data whose truth is known."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import special
+from sklearn.utils import check_random_state
+
+from infinitask._array import HostArray
+
+__all__ = ["make_mixture", "make_sine", "sine_quantile"]
+
+_SINE_END = 1.5
+
+
+def make_sine(n_samples: int = 200, *, random_state: Any = None) -> tuple[HostArray, HostArray]:
+    """y = −sin(2πx)(1 + sin(2πx/3)) + σ(x)ε with σ(x) = 0.2 + (1.5 − x)/1.5 and ε ~ N(0, 1).
+
+    The noise fades from the left, 1.2, to the right, 0.2: quantiles far from the median approach it with x.
+
+    Parameters
+    ----------
+    n_samples : int
+    random_state : None, int or numpy.random.RandomState
+
+    Returns
+    -------
+    X : ndarray of shape (n, 1)
+        Uniform on [0, 1.5], in ascending order.
+    y : ndarray of shape (n,)
+
+    See Also
+    --------
+    sine_quantile : the true conditional quantiles.
+
+    Examples
+    --------
+    >>> X, y = make_sine(50, random_state=0)
+    >>> X.shape, y.shape
+    ((50, 1), (50,))
+    """
+    n = _count("n_samples", n_samples)
+    rng = check_random_state(random_state)
+    x = np.sort(rng.uniform(0.0, _SINE_END, size=n))
+    return x[:, None], _sine_mean(x) + _sine_scale(x) * rng.standard_normal(n)
+
+
+def sine_quantile(x: Any, theta: Any) -> HostArray:
+    """q_θ(x) = −sin(2πx)(1 + sin(2πx/3)) + σ(x) Φ⁻¹(θ): the conditional quantiles of :func:`make_sine`.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,) or (n, 1)
+    theta : float or array-like of shape (q,)
+        Levels strictly between 0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (n, q)
+        One column per level; q = 1 for a single number.
+
+    Examples
+    --------
+    >>> sine_quantile([0.25], [0.5, 0.9]).round(3).tolist()
+    [[-1.5, -0.176]]
+    """
+    x = np.asarray(x, dtype=float)
+    if not (x.ndim == 1 or (x.ndim == 2 and x.shape[1] == 1)):
+        raise ValueError(f"x was given with shape {x.shape}; give the one input as (n,) or (n, 1).")
+    x = x.reshape(-1)
+    levels = np.atleast_1d(np.asarray(theta, dtype=float))
+    if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
+        raise ValueError(
+            f"theta={theta!r} are not levels of quantiles; give one number, or a vector of numbers, strictly "
+            "between 0 and 1."
+        )
+    return np.asarray(_sine_mean(x)[:, None] + _sine_scale(x)[:, None] * special.ndtri(levels)[None, :])
+
+
+def make_mixture(n_samples: int = 500, *, n_features: int = 2, random_state: Any = None) -> HostArray:
+    """X ~ ½ N(μ₁, Σ₁) + 3/10 N(μ₂, Σ₂) + 1/5 N(μ₃, Σ₃): a wide, a slanted and a small cloud.
+
+    High levels surround the three clouds one by one, low levels all of them at once: nested level sets
+    that change their number of pieces.
+
+    Parameters
+    ----------
+    n_samples : int
+    n_features : int
+        Features beyond the second are independent N(0, ¼): they carry no structure.
+    random_state : None, int or numpy.random.RandomState
+
+    Returns
+    -------
+    X : ndarray of shape (n, n_features)
+
+    Examples
+    --------
+    >>> make_mixture(100, random_state=0).shape
+    (100, 2)
+    """
+    n, d = _count("n_samples", n_samples), _count("n_features", n_features)
+    rng = check_random_state(random_state)
+    centres = np.asarray([[-2.0, 0.0], [1.5, 1.5], [1.5, -2.0]])
+    # Lower triangular roots of the covariances: Σ = R Rᵀ.
+    roots = np.asarray([[[0.9, 0.0], [0.0, 1.1]], [[0.9, 0.0], [-0.5, 0.4]], [[0.35, 0.0], [0.0, 0.35]]])
+    cloud = rng.choice(3, size=n, p=[0.5, 0.3, 0.2])
+    noise = rng.standard_normal((n, max(d, 2)))
+    plane = centres[cloud] + np.einsum("nij,nj->ni", roots[cloud], noise[:, :2])
+    return np.concatenate([plane, 0.5 * noise[:, 2:]], axis=1)[:, :d]
+
+
+def _sine_mean(x: HostArray) -> HostArray:
+    return np.asarray(-np.sin(2.0 * np.pi * x) * (1.0 + np.sin(2.0 * np.pi * x / 3.0)))
+
+
+def _sine_scale(x: HostArray) -> HostArray:
+    return np.asarray(0.2 + (_SINE_END - x) / _SINE_END)
+
+
+def _count(name: str, value: Any) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}={value!r} is not a number of them; give an integer of at least 1.")
+    return int(value)

@@ -1,0 +1,15 @@
+"""The estimators: scikit-learn's face of the library."""
+
+from .classifier import InfiniteCostSensitiveClassifier
+from .general import InfiniteTaskEstimator
+from .level_set import InfiniteOneClassSVM
+from .quantile import InfiniteQuantileRegressor
+from .regression import InfiniteExpectileRegressor
+
+__all__ = [
+    "InfiniteCostSensitiveClassifier",
+    "InfiniteExpectileRegressor",
+    "InfiniteOneClassSVM",
+    "InfiniteQuantileRegressor",
+    "InfiniteTaskEstimator",
+]

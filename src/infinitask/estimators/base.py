@@ -1,0 +1,265 @@
+"""What the estimators share: the parameters, the checks, and one fit."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from infinitask._array import HostArray, place
+from infinitask.estimators.problem import Data, Problem, Recipe, pose
+from infinitask.kernels import input_kernel
+from infinitask.losses import Loss
+from infinitask.measures import Measure, Uniform, as_measure
+from infinitask.penalties import IntegratedRidge, Ridge
+from infinitask.solvers import SOLVERS, solve
+
+__all__ = ["BaseInfiniteTask", "check_number"]
+
+LARGEST = 1e100
+"""Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
+
+
+def check_number(name: str, value: Any, *, low: float, high: float = np.inf, open_low: bool = True) -> float:
+    """``value`` as a float in the interval, or an error that says what is expected."""
+    inside = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value) and value <= high
+    if not (inside and (value > low if open_low else value >= low)):
+        bound = f"{'above' if open_low else 'at least'} {low:g}" + ("" if high == np.inf else f" and at most {high:g}")
+        raise ValueError(f"{name}={value!r} was given; it must be a finite number {bound}.")
+    return float(value)
+
+
+class BaseInfiniteTask(BaseEstimator, ABC):
+    """One fit for every θ. Subclasses say which loss, which Θ, and what to call the answers."""
+
+    _default_nodes: int = 50
+
+    @abstractmethod
+    def __init__(
+        self,
+        *,
+        kernel: Any,
+        gamma: Any,
+        task_kernel: Any,
+        task_gamma: Any,
+        bias_kernel: Any,
+        alpha: float,
+        alpha_bias: float | None,
+        measure: Any,
+        quadrature: Any,
+        n_nodes: int | None,
+        features: Any,
+        rank: int | None,
+        solver: str,
+        tol: float,
+        max_iter: int,
+        device: str | None,
+        random_state: Any,
+        verbose: int,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.task_kernel = task_kernel
+        self.task_gamma = task_gamma
+        self.bias_kernel = bias_kernel
+        self.alpha = alpha
+        self.alpha_bias = alpha_bias
+        self.measure = measure
+        self.quadrature = quadrature
+        self.n_nodes = n_nodes
+        self.features = features
+        self.rank = rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------------------- scikit-learn
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "field_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        return tags
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    # ------------------------------------------------------------------------------------------- fitting
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """The loss of the task."""
+
+    def _default_measure(self) -> Measure:
+        return Uniform(*self._loss().domain)
+
+    def _penalty(self) -> Ridge | IntegratedRidge:
+        return Ridge()
+
+    def _noncrossing(self) -> float:
+        return 0.0
+
+    def _recipe(self) -> Recipe:
+        """The parameters, checked."""
+        alpha = check_number("alpha", self.alpha, low=0.0)
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver={self.solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
+        for name in ("max_iter", "n_nodes", "rank"):
+            value = getattr(self, name)
+            if value is None and name != "max_iter":
+                continue
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name}={value!r} was given; it must be an integer of at least 1.")
+        loss = self._loss()
+        measure = as_measure(self.measure, self._default_measure())
+        self._check_measure(measure, loss)
+        return Recipe(
+            loss=loss,
+            measure=measure,
+            penalty=self._penalty(),
+            kernel=self.kernel,
+            gamma=self.gamma,
+            task_kernel=self.task_kernel,
+            task_gamma=self.task_gamma,
+            bias_kernel=self.bias_kernel,
+            alpha=alpha,
+            alpha_bias=alpha if self.alpha_bias is None else check_number("alpha_bias", self.alpha_bias, low=0.0),
+            noncrossing=self._noncrossing(),
+            quadrature=self.quadrature,
+            n_nodes=self._default_nodes if self.n_nodes is None else int(self.n_nodes),
+            features=self.features,
+            rank=self.rank,
+            tol=check_number("tol", self.tol, low=0.0),
+            device=self.device,
+        )
+
+    def _check_measure(self, measure: Measure, loss: Loss) -> None:
+        low, high = (float(np.ravel(end)[0]) for end in measure.support)
+        if measure.dim == 1 and not (low >= loss.domain[0] and high <= loss.domain[1]):
+            raise ValueError(
+                f"measure={measure!r} lives on [{low:g}, {high:g}]; {type(loss).__name__} is defined for θ in "
+                f"[{loss.domain[0]:g}, {loss.domain[1]:g}]. Restrict the measure to that interval."
+            )
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[HostArray, Any, HostArray]:
+        """X, y and nonnegative weights as arrays; the fit before this one, if any, is forgotten."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        if y is None and "y_numeric" not in options:
+            X, y = validate_data(self, X, dtype=np.float64), None
+        else:
+            X, y = validate_data(self, X, y, dtype=np.float64, **options)
+        if self._is_precomputed() and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' was given with X of shape {X.shape}; fit needs the square Gram matrix of the "
+                "training inputs, and predict the rows k(x, training inputs)."
+            )
+        _check_magnitude("X", X)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not np.any(weight > 0.0):
+            raise ValueError("sample_weight is zero for every row; at least one row must count.")
+        return X, y, weight
+
+    def _fit(self, recipe: Recipe, X: HostArray, y: HostArray | None, weight: HostArray) -> Self:
+        """Pose, solve, and only then write what was learnt: an interrupt leaves the estimator unfitted."""
+        if y is not None:
+            _check_magnitude("y", y)
+        gram = input_kernel(recipe.kernel, recipe.gamma).precomputed
+        data = Data.canonical(X, y, weight, gram=gram)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        problem = pose(recipe, data, rng)
+        if self.verbose:
+            r, s = problem.objective.shape
+            print(f"{type(self).__name__}: {problem.phi.description}; {r} × {s} unknowns")
+        solution = solve(
+            problem.objective,
+            solver=self.solver,
+            tol=recipe.tol,
+            max_iter=int(self.max_iter),
+            verbose=int(self.verbose),
+        )
+        if not solution.converged:
+            warnings.warn(f"{type(self).__name__}: {solution.message}", ConvergenceWarning, stacklevel=3)
+        self._write(recipe, problem, problem.field(solution.z), solution)
+        if gram and not np.all(weight > 0.0):
+            self.training_rows_ = np.flatnonzero(weight > 0.0)
+        return self
+
+    def _write(self, recipe: Recipe, problem: Problem, field: Any, solution: Any) -> None:
+        nodes = problem.quadrature.nodes
+        self.nodes_ = nodes[:, 0] if nodes.shape[1] == 1 else nodes
+        self.weights_ = problem.quadrature.weights
+        self.objective_ = solution.objective
+        self.dual_gap_ = solution.gap
+        self.n_iter_ = solution.n_iter
+        self.solution_ = solution
+        self.features_ = problem.phi.description
+        self.measure_ = recipe.measure
+        self.task_kernel_ = problem.kernel
+        self.field_ = field
+
+    # ---------------------------------------------------------------------------------------- prediction
+    def _values(self, X: Any, theta: Any, name: str, order: int = 0) -> HostArray:
+        """h(x)(θ): (n,) for a single θ, (n, q) for several."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if hasattr(self, "training_rows_"):
+            X = X[:, self.training_rows_]
+        tasks, single = self._tasks(theta, name)
+        values = self.field_(place(X, self.device), tasks, order)
+        return values[:, 0] if single else values
+
+    def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:
+        """θ as (q, d) inside Θ, and whether one task was asked for without a list around it."""
+        d = self.measure_.dim
+        try:
+            tasks = np.asarray(theta, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name}={theta!r} was given; it must be a number or an array of numbers.") from None
+        single = tasks.ndim == (0 if d == 1 else 1)
+        if d == 1:
+            fits = tasks.ndim <= 1 or (tasks.ndim == 2 and tasks.shape[1] == 1)
+            expected = "a number or an array of shape (q,)"
+        else:
+            fits = tasks.ndim in (1, 2) and tasks.shape[-1] == d
+            expected = f"an array of shape ({d},) or (q, {d})"
+        if not fits or tasks.size == 0:
+            raise ValueError(f"{name} of shape {tasks.shape} was given; it must be {expected}, and not empty.")
+        tasks = tasks.reshape(-1, d)
+        inside = np.all(np.isfinite(tasks), axis=1) & self.measure_.contains(tasks)
+        if not np.all(inside):
+            low, high = self.measure_.support
+            where = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(np.ravel(low), np.ravel(high), strict=True))
+            wrong = tasks[~inside][0]
+            raise ValueError(
+                f"{name} contains {wrong[0] if d == 1 else tuple(wrong)}, outside Θ = {where} on which the model was "
+                "trained. Ask for a value inside, or fit with a measure that covers it."
+            )
+        if self.task_kernel_.diagonal:
+            nodes = self.nodes_.reshape(-1, d)
+            known = np.any(np.all(np.abs(tasks[:, None, :] - nodes[None]) <= 1e-12, axis=2), axis=1)
+            if not np.all(known):
+                raise ValueError(
+                    f"{name} contains {tasks[~known][0]}, which is not a node; the diagonal task kernel learns each node by "
+                    "itself and knows nothing between them. Ask for values of nodes_, or use another task_kernel."
+                )
+        return tasks, single
+
+
+def _check_magnitude(name: str, values: HostArray) -> None:
+    size = float(np.max(np.abs(values)))
+    if size > LARGEST or 0.0 < size < 1.0 / LARGEST:
+        raise ValueError(
+            f"{name} holds values of magnitude {size:.1e}; beyond 1e±100 sums of squares leave the range of floating point. "
+            f"Rescale {name}, for instance with StandardScaler."
+        )

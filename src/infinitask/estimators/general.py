@@ -1,0 +1,223 @@
+"""The general case: any parametrised convex loss, any Θ, any measure on it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from infinitask._array import HostArray
+from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.losses import (
+    CostSensitiveHinge,
+    EpsilonInsensitive,
+    Expectile,
+    LevelSet,
+    Loss,
+    Pinball,
+)
+from infinitask.penalties import IntegratedRidge, Ridge
+
+__all__ = ["InfiniteTaskEstimator"]
+
+LOSSES: dict[str, type[Loss]] = {
+    "pinball": Pinball,
+    "expectile": Expectile,
+    "cost-sensitive": CostSensitiveHinge,
+    "epsilon-insensitive": EpsilonInsensitive,
+}
+
+
+class InfiniteTaskEstimator(BaseInfiniteTask):
+    """min_h Σ_ij ω_i w_j ℓ_θj(y_i, h(x_i)(θ_j)) + λ_nc Σ_ij ω_i w_j (−∂h/∂θ)₊ + (λ/2)‖h‖² + (λ_b/2)‖b‖².
+
+    Parameters
+    ----------
+    loss : str or Loss, default="pinball"
+        "pinball", "expectile", "cost-sensitive", "epsilon-insensitive" or an object of :mod:`infinitask.losses`.
+    penalty : "ridge", "integrated" or penalty object, default="ridge"
+        "ridge": the norm of the RKHS of k_X·k_Θ; "integrated": ∫ ‖h(·)(θ)‖² dμ(θ), see
+        :class:`~infinitask.penalties.IntegratedRidge` for a weight over θ.
+    noncrossing : float, default=0.0
+        λ_nc, the weight of the penalty on decreasing in θ.
+    theta : float, array or None, default=None
+        The task that ``decision_function`` answers when none is asked for; None: the median of the measure.
+    kernel : str, kernel object or callable, default="rbf"
+        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an object of
+        :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a Gram matrix.
+    gamma : float, "median" or "scale", default="median"
+        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "median": σ = (2γ)^(−1/2) is the median distance.
+    task_kernel : str or task kernel object, default="rbf"
+        k_Θ: "rbf", "matern32", "matern52", "polynomial", "constant", "piecewise-linear", "diagonal", or an object.
+    task_gamma : float or None, default=None
+        Bandwidth of a task kernel given by name; None: from the median distance of the nodes.
+    bias_kernel : "task", str, task kernel object or None, default="task"
+        Kernel of a bias b(θ); "task": as the task kernel; None: no bias.
+    alpha : float, default=1e-3
+        λ, the weight of (λ/2)‖h‖².
+    alpha_bias : float or None, default=None
+        λ_b, the weight of (λ_b/2)‖b‖²; None: as ``alpha``.
+    measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
+        μ on Θ; None: uniform on the domain of the loss.
+    quadrature : str or rule, default="gauss-legendre"
+        "gauss-legendre", "clenshaw-curtis", "sobol", "halton", "monte-carlo" or "discrete".
+    n_nodes : int or None, default=None
+        m; None: 50.
+    features : str or recipe, default="auto"
+        φ: "exact" (pivoted Cholesky), "nystroem", "fourier", or "auto": exact where that is affordable.
+    rank : int or None, default=None
+        The most features of φ.
+    solver : {"auto", "lbfgs", "newton"}, default="auto"
+    tol : float, default=1e-4
+        The duality gap asked for, relative to the objective.
+    max_iter : int, default=10000
+        The most evaluations of the objective.
+    device : str or None, default=None
+        None: NumPy. A device of torch ("cpu", "cuda"): the data live there.
+    random_state : int, RandomState or None, default=None
+        For quadrature rules and features that draw.
+    verbose : int, default=0
+        1 shows evaluations, objective and gap while they change, 2 every evaluation.
+
+    Attributes
+    ----------
+    field_ : Field
+        h, callable as ``field_(X, theta, order=0)``.
+    nodes_, weights_ : ndarray (m,)
+        The quadrature on Θ.
+    objective_ : float
+        The exact, non-smooth objective at the solution.
+    dual_gap_ : float
+        Certified: the objective is within ``dual_gap_``·|objective| of the smallest possible.
+    n_iter_ : int
+    solution_ : Solution
+        Why the solver stopped (``message``), and the bounds along the way (``history``).
+    features_ : str
+        Which features were picked.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteTaskEstimator
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(80, random_state=0)
+    >>> tube = InfiniteTaskEstimator(loss="epsilon-insensitive", measure=(0.0, 0.5), n_nodes=20).fit(X, y)
+    >>> tube.decision_function(X, [0.0, 0.25, 0.5]).shape
+    (80, 3)
+    >>> tube.dual_gap_ <= tube.tol
+    True
+    """
+
+    def __init__(
+        self,
+        loss: Any = "pinball",
+        *,
+        penalty: Any = "ridge",
+        noncrossing: float = 0.0,
+        theta: Any = None,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        task_kernel: Any = "rbf",
+        task_gamma: Any = None,
+        bias_kernel: Any = "task",
+        alpha: float = 1e-3,
+        alpha_bias: float | None = None,
+        measure: Any = None,
+        quadrature: Any = "gauss-legendre",
+        n_nodes: int | None = None,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            gamma=gamma,
+            task_kernel=task_kernel,
+            task_gamma=task_gamma,
+            bias_kernel=bias_kernel,
+            alpha=alpha,
+            alpha_bias=alpha_bias,
+            measure=measure,
+            quadrature=quadrature,
+            n_nodes=n_nodes,
+            features=features,
+            rank=rank,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.loss = loss
+        self.penalty = penalty
+        self.noncrossing = noncrossing
+        self.theta = theta
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def _loss(self) -> Loss:
+        if isinstance(self.loss, Loss):
+            if isinstance(self.loss, LevelSet):
+                raise ValueError("loss=LevelSet() needs the threshold t(θ) as well; use InfiniteOneClassSVM.")
+            return self.loss
+        if not isinstance(self.loss, str) or self.loss not in LOSSES:
+            raise ValueError(
+                f"loss={self.loss!r} was given; it must be one of {', '.join(map(repr, LOSSES))} or a Loss object "
+                "of infinitask.losses."
+            )
+        return LOSSES[self.loss]()
+
+    def _penalty(self) -> Ridge | IntegratedRidge:
+        if isinstance(self.penalty, (Ridge, IntegratedRidge)):
+            return self.penalty
+        if self.penalty not in ("ridge", "integrated"):
+            raise ValueError(
+                f"penalty={self.penalty!r} was given; it must be 'ridge', 'integrated' or a penalty object."
+            )
+        return Ridge() if self.penalty == "ridge" else IntegratedRidge()
+
+    def _noncrossing(self) -> float:
+        return check_number("noncrossing", self.noncrossing, low=0.0, open_low=False)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn h for every θ.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        """
+        recipe = self._recipe()
+        X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
+        return self._fit(recipe, X, y.astype("float64"), weight)
+
+    def decision_function(self, X: Any, theta: Any = None) -> HostArray:
+        """h(x)(θ): (n,) for one task, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        theta : float, array (q,) or (q, d_Θ), or None
+            None: the constructor's ``theta``.
+        """
+        return self._values(X, self._default_theta() if theta is None else theta, "theta")
+
+    def predict(self, X: Any, theta: Any = None) -> HostArray:
+        """The same as :meth:`decision_function`."""
+        return self.decision_function(X, theta)
+
+    def _default_theta(self) -> Any:
+        if self.theta is not None:
+            return self.theta
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        middle = self.nodes_[len(self.nodes_) // 2]
+        return middle

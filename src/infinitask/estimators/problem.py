@@ -1,0 +1,185 @@
+"""From specs and data to an objective, and from its solution to a field.
+
+This is where the choices of φ, ψ, loss and penalty meet; nothing here depends on scikit-learn's face.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import Array, HostArray, as_like, namespace, place
+from infinitask.features import Features, TaskFeatures, feature_recipe, integrated_basis, task_features
+from infinitask.field import Field
+from infinitask.kernels import TaskKernel, input_kernel, task_kernel
+from infinitask.losses import Loss
+from infinitask.measures import Measure, Quadrature, quadrature_rule
+from infinitask.objective import Integral, Objective
+from infinitask.penalties import IntegratedRidge, NonCrossing, Ridge
+
+__all__ = ["Data", "Problem", "Recipe", "pose"]
+
+TASK_TOLERANCE = 1e-14
+"""Tasks are few: ψ is always as exact as rounding allows."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows in a canonical order, each once.
+
+    Parameters
+    ----------
+    X : ndarray (n, d)
+        Inputs, or rows of the Gram matrix.
+    y : ndarray (n,) or None
+    weight : ndarray (n,)
+        Positive, summing to one.
+    """
+
+    X: HostArray
+    y: HostArray | None
+    weight: HostArray
+
+    @classmethod
+    def canonical(cls, X: HostArray, y: HostArray | None, weight: HostArray, *, gram: bool = False) -> Data:
+        """Drop rows of weight 0, merge equal rows, sort.
+
+        A row that occurs twice and a row of weight two pose the same problem, and so do two orders of the rows. Here they become
+        the same numbers as well, so that the fit is the same to the last bit. Rows of a Gram matrix stay as they are.
+        """
+        kept = weight > 0.0
+        if not np.all(kept):
+            X, weight = X[kept], weight[kept]
+            y = None if y is None else y[kept]
+            if gram:
+                X = X[:, kept]
+        if not gram:
+            table = X if y is None else np.column_stack([X, y])
+            order = np.lexsort(table.T[::-1])
+            table = table[order]
+            fresh = np.ones(order.size, dtype=bool)
+            fresh[1:] = np.any(table[1:] != table[:-1], axis=1)
+            first = order[fresh]
+            weight = np.bincount(np.cumsum(fresh) - 1, weights=weight[order])
+            X, y = X[first], (None if y is None else y[first])
+        weight = weight / np.max(weight)  # so that the sum cannot overflow
+        return cls(X, y, weight / np.sum(weight))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to learn with; the names are those of the estimators' parameters."""
+
+    loss: Loss
+    measure: Measure
+    penalty: Ridge | IntegratedRidge
+    kernel: Any = "rbf"
+    gamma: Any = "median"
+    task_kernel: Any = "rbf"
+    task_gamma: Any = None
+    bias_kernel: Any = "task"
+    alpha: float = 1e-3
+    alpha_bias: float = 1e-3
+    bias_slope: float = 0.0
+    """v(θ) of the term ∫ v b dμ that is linear in the bias: 1 for level sets, where b = −t."""
+    noncrossing: float = 0.0
+    quadrature: Any = "gauss-legendre"
+    n_nodes: int = 50
+    features: Any = "auto"
+    rank: int | None = None
+    tol: float = 1e-4
+    device: str | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A posed problem: the objective, and how its unknowns become a field."""
+
+    objective: Objective
+    quadrature: Quadrature
+    phi: Features
+    psi: TaskFeatures
+    psi_bias: TaskFeatures | None
+    kernel: TaskKernel
+    constant: float | None
+    """Value of the constant feature by which a bias with the task kernel joins φ; None if it did not."""
+
+    def field(self, z: HostArray) -> Field:
+        """Unknowns → h."""
+        r, s = self.objective.shape
+        C, c = z[: r * s].reshape(r, s), z[r * s :]
+        if self.constant is not None:
+            return Field(self.phi.map, self.psi.map, C[:-1], self.psi.map, self.constant * C[-1])
+        bias_map = None if self.psi_bias is None else self.psi_bias.map
+        return Field(self.phi.map, self.psi.map, C, bias_map, None if bias_map is None else c)
+
+
+def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
+    """Choose nodes and features, and write down the objective.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : Data
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    Problem
+    """
+    quadrature = quadrature_rule(recipe.quadrature)(recipe.measure, recipe.n_nodes, rng)
+    nodes = quadrature.nodes
+    k_task = task_kernel(recipe.task_kernel, recipe.task_gamma).resolve(nodes)
+    orders = (0, 1) if recipe.noncrossing > 0.0 else (0,)
+    psi = task_features(k_task, nodes, orders, TASK_TOLERANCE)
+    plain = psi
+    if isinstance(recipe.penalty, IntegratedRidge):
+        psi = integrated_basis(psi, quadrature.weights, recipe.penalty.rho(nodes))
+
+    X = place(data.X, recipe.device)
+    omega = as_like(data.weight, X)
+    # Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about one:
+    # a hundredth of the tolerance is out of sight.
+    tolerance = min(1e-9, max(1e-15, 1e-2 * recipe.tol * recipe.alpha))
+    k_input = input_kernel(recipe.kernel, recipe.gamma)
+    if not k_input.precomputed:
+        k_input = k_input.resolve(X)
+    phi = feature_recipe(recipe.features, recipe.rank).build(k_input, X, tolerance, rng)
+
+    rows: Array = phi.values
+    constant: float | None = None
+    psi_bias: TaskFeatures | None = None
+    if recipe.bias_kernel is not None:
+        if recipe.bias_kernel == "task" and psi is plain:
+            # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
+            constant = float(np.sqrt(recipe.alpha / recipe.alpha_bias))
+            rows = _with_constant(rows, constant)
+        elif recipe.bias_kernel == "task":
+            psi_bias = plain
+        else:
+            k_bias = task_kernel(recipe.bias_kernel, recipe.task_gamma).resolve(nodes)
+            psi_bias = task_features(k_bias, nodes, orders, TASK_TOLERANCE)
+
+    theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
+    weights = as_like(quadrature.weights, rows)
+    targets = None if data.y is None else as_like(data.y[:, None], rows)
+
+    def integral(loss: Loss, order: int, y: Array | None) -> Integral:
+        bias_cols = None if psi_bias is None else as_like(psi_bias.values[order], rows)
+        return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, y)
+
+    integrals = [integral(recipe.loss, 0, targets)]
+    if recipe.noncrossing > 0.0:
+        integrals.append(integral(NonCrossing(recipe.noncrossing), 1, None))
+    linear = None
+    if recipe.bias_slope != 0.0 and psi_bias is not None:
+        linear = recipe.bias_slope * (psi_bias.values[0].T @ quadrature.weights)
+    objective = Objective(rows, omega, tuple(integrals), recipe.alpha, recipe.alpha_bias, linear)
+    return Problem(objective, quadrature, phi, psi, psi_bias, k_task, constant)
+
+
+def _with_constant(rows: Array, value: float) -> Array:
+    xp = namespace(rows)
+    return xp.concat([rows, as_like(np.full((rows.shape[0], 1), value), rows)], axis=1)

@@ -1,0 +1,202 @@
+"""Infinite expectile regression."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+
+from infinitask._array import HostArray
+from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.losses import Expectile, Loss
+
+__all__ = ["InfiniteExpectileRegressor"]
+
+
+class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
+    """min_h ∫ E |θ − 1[r<0]| r² dθ + λ_nc ∫ E (−∂h/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², r = y − h(x)(θ) − b(θ).
+
+    The expectile of level 0.5 is the conditional mean; the others weigh what lies above and below it unequally.
+
+    Parameters
+    ----------
+    noncrossing : float, default=0.0
+        λ_nc, the weight of the penalty on expectile curves that cross.
+    expectiles : float or array, default=0.5
+        The levels that ``predict`` answers when none are asked for.
+    kernel : str, kernel object or callable, default="rbf"
+        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an object of
+        :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a Gram matrix.
+    gamma : float, "median" or "scale", default="median"
+        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "median": σ = (2γ)^(−1/2) is the median distance.
+    task_kernel : str or task kernel object, default="rbf"
+        k_Θ: "rbf", "matern32", "matern52", "polynomial", "constant", "piecewise-linear", "diagonal", or an object.
+    task_gamma : float or None, default=None
+        Bandwidth of a task kernel given by name; None: from the median distance of the nodes.
+    bias_kernel : "task", str, task kernel object or None, default="task"
+        Kernel of a bias b(θ); "task": as the task kernel; None: no bias.
+    alpha : float, default=1e-3
+        λ, the weight of (λ/2)‖h‖².
+    alpha_bias : float or None, default=None
+        λ_b, the weight of (λ_b/2)‖b‖²; None: as ``alpha``.
+    measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
+        μ on Θ; None: uniform on (0, 1).
+    quadrature : str or rule, default="gauss-legendre"
+        "gauss-legendre", "clenshaw-curtis", "sobol", "halton", "monte-carlo" or "discrete".
+    n_nodes : int or None, default=None
+        m; None: 50.
+    features : str or recipe, default="auto"
+        φ: "exact" (pivoted Cholesky), "nystroem", "fourier", or "auto": exact where that is affordable.
+    rank : int or None, default=None
+        The most features of φ.
+    solver : {"auto", "lbfgs", "newton"}, default="auto"
+    tol : float, default=1e-4
+        The duality gap asked for, relative to the objective.
+    max_iter : int, default=10000
+        The most evaluations of the objective.
+    device : str or None, default=None
+        None: NumPy. A device of torch ("cpu", "cuda"): the data live there.
+    random_state : int, RandomState or None, default=None
+        For quadrature rules and features that draw.
+    verbose : int, default=0
+        1 shows evaluations, objective and gap while they change, 2 every evaluation.
+
+    Attributes
+    ----------
+    field_ : Field
+        h, callable as ``field_(X, theta, order=0)``.
+    nodes_, weights_ : ndarray (m,)
+        The quadrature on Θ.
+    objective_ : float
+        The exact, non-smooth objective at the solution.
+    dual_gap_ : float
+        Certified: the objective is within ``dual_gap_``·|objective| of the smallest possible.
+    n_iter_ : int
+    solution_ : Solution
+        Why the solver stopped (``message``), and the bounds along the way (``history``).
+    features_ : str
+        Which features were picked.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteExpectileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(100, random_state=0)
+    >>> InfiniteExpectileRegressor().fit(X, y).predict(X, expectiles=[0.1, 0.5, 0.9]).shape
+    (100, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        noncrossing: float = 0.0,
+        expectiles: Any = 0.5,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        task_kernel: Any = "rbf",
+        task_gamma: Any = None,
+        bias_kernel: Any = "task",
+        alpha: float = 1e-3,
+        alpha_bias: float | None = None,
+        measure: Any = None,
+        quadrature: Any = "gauss-legendre",
+        n_nodes: int | None = None,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            gamma=gamma,
+            task_kernel=task_kernel,
+            task_gamma=task_gamma,
+            bias_kernel=bias_kernel,
+            alpha=alpha,
+            alpha_bias=alpha_bias,
+            measure=measure,
+            quadrature=quadrature,
+            n_nodes=n_nodes,
+            features=features,
+            rank=rank,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.noncrossing = noncrossing
+        self.expectiles = expectiles
+
+    def _loss(self) -> Loss:
+        return Expectile()
+
+    def _noncrossing(self) -> float:
+        return check_number("noncrossing", self.noncrossing, low=0.0, open_low=False)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the expectile function.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        """
+        recipe = self._recipe()
+        X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
+        return self._fit(recipe, X, y.astype("float64"), weight)
+
+    def predict(self, X: Any, expectiles: Any = None) -> HostArray:
+        """The conditional expectiles: (n,) for one level, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        expectiles : float, array (q,) or None
+            Levels in (0, 1); None: the constructor's ``expectiles``.
+        """
+        return self._values(X, self.expectiles if expectiles is None else expectiles, "expectiles")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """D² of the integrated expectile loss: 1 − loss / loss of the best constants.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        """
+        predicted = self._values(X, self.nodes_ if hasattr(self, "field_") else 0.5, "expectiles")
+        y = column_or_1d(y).astype(np.float64)
+        check_consistent_length(predicted, y)
+        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64)
+        loss = Expectile()
+
+        def integrated(h: HostArray) -> float:
+            return float(weight @ loss.value(self.nodes_, y[:, None], h) @ self.weights_)
+
+        worst = integrated(_constant_expectiles(y, self.nodes_, weight)[None, :])
+        best = integrated(predicted)
+        if worst == 0.0:
+            return 1.0 if best == 0.0 else 0.0
+        return 1.0 - best / worst
+
+
+def _constant_expectiles(y: HostArray, theta: HostArray, weight: HostArray) -> HostArray:
+    """The expectiles of a sample, (m,): the fixed point of a weighted mean, reached in a few steps."""
+    e = np.full(theta.shape, np.average(y, weights=weight))
+    for _ in range(100):
+        a = weight[:, None] * np.where(y[:, None] > e, theta, 1.0 - theta)
+        fresh = (a * y[:, None]).sum(axis=0) / a.sum(axis=0)
+        if np.allclose(fresh, e, rtol=1e-12, atol=0.0):
+            break
+        e = fresh
+    return np.asarray(e)

@@ -1,0 +1,313 @@
+r"""Pivoted Cholesky factors of a kernel's Gram matrix.
+
+Greedy elimination writes K ≈ L Lᵀ with L of size n × r: each step takes as pivot the row whose residual
+d_i = K_ii − ‖L_i‖² is largest, and the factor is exact to a tolerance once no residual exceeds it
+(|R_ij| ≤ √(R_ii R_jj) bounds the rest of the matrix). With the pivots P, the features
+
+    φ(x) = k(x, X_P) L_P⁻ᵀ
+
+take the values L on the rows and are the Nyström map on P at new inputs. A small Gram goes to LAPACK
+(:func:`factorise`); a large one is never formed: :func:`factorise_rows` eliminates blocks of pivots,
+each found by the same LAPACK call on a few candidate rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask.features._maps import FeatureMap, KernelMap, PrecomputedMap, take
+from infinitask.kernels import InputKernel
+
+__all__ = [
+    "ComputedRows",
+    "Factor",
+    "PrecomputedRows",
+    "Rows",
+    "draw",
+    "factorise",
+    "factorise_rows",
+    "require_finite",
+    "rows_of",
+    "tolerance_for",
+]
+
+DIRECT = 3000
+"""Up to so many rows the whole Gram goes to LAPACK: at full rank 3 to 4 times faster than blocks of pivots."""
+
+BLOCK = 128
+"""Pivots eliminated together when the Gram is too large to form."""
+
+CANDIDATES = 512
+"""Rows among which the pivots of a block are sought."""
+
+DROP = 1e-3
+"""A block goes no further than this part of the largest residual at its start. Rows that were no candidates may
+keep large residuals, and following small pivots by large ones costs the transform its accuracy: without this
+bound φ(X)φ(X)ᵀ missed the Gram by 2e-10 where its tolerance was 1e-12 (n = 10⁴, d = 2, r = 500), with it by 8e-13."""
+
+INDEFINITE = 1e-6
+"""A residual below minus this part of the largest diagonal is no rounding error in double precision."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """K ≈ L Lᵀ.
+
+    Parameters
+    ----------
+    values : array (n, r)
+        L, in the order of the rows of K.
+    pivots : ndarray (p,) of int
+        The rows eliminated, in this order; p = r, or p = r = 1 with zero values for K = 0.
+    transform : ndarray (p, r)
+        L_P⁻ᵀ: K[:, P] times it gives L.
+    residual : float
+        The largest diagonal entry of K − L Lᵀ relative to the largest of K.
+    """
+
+    values: Array
+    pivots: HostArray
+    transform: HostArray
+    residual: float
+
+
+class Rows(ABC):
+    """The Gram matrix of the training rows, entry by entry, and the maps that its columns span."""
+
+    name: str
+    like: Array
+    n: int
+
+    @abstractmethod
+    def diagonal(self) -> HostArray:
+        """k(x_i, x_i), shape (n,)."""
+
+    @abstractmethod
+    def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
+        """k(x_i, x_j) for i in ``rows`` and j in ``columns``; None is all of them."""
+
+    @abstractmethod
+    def map(self, columns: HostArray, transform: HostArray) -> FeatureMap:
+        """φ(x) = k(x, X[columns]) T."""
+
+
+@final
+class ComputedRows(Rows):
+    """The Gram k(X, X) of a kernel that is evaluated where it is needed."""
+
+    def __init__(self, kernel: InputKernel, X: Array) -> None:
+        self.kernel, self.like, self.name = kernel, X, repr(kernel)
+        self.n = int(X.shape[0])
+
+    def diagonal(self) -> HostArray:
+        return np.asarray(to_host(self.kernel.diag(self.like)), dtype=float)
+
+    def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
+        return self.kernel(take(self.like, rows, 0), take(self.like, columns, 0))
+
+    def map(self, columns: HostArray, transform: HostArray) -> FeatureMap:
+        return KernelMap(self.kernel, take(self.like, columns, 0), as_like(transform, self.like))
+
+
+@final
+class PrecomputedRows(Rows):
+    """A Gram matrix given by the caller."""
+
+    def __init__(self, gram: Array) -> None:
+        xp = namespace(gram)
+        if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' was given an array of shape {tuple(gram.shape)}; fit expects the square "
+                "Gram matrix k(X_train, X_train). Rows k(x, X_train) of new inputs belong to predict."
+            )
+        # Rounding in a Gram grows with the entries, not with the machine's smallest difference alone.
+        slack = max(1e-8, 100 * float(xp.finfo(gram.dtype).eps)) * float(xp.max(xp.abs(gram)))
+        skew = float(xp.max(xp.abs(gram - xp.matrix_transpose(gram))))
+        if skew > slack:
+            raise ValueError(
+                f"kernel='precomputed' was given a Gram matrix with |K − Kᵀ| up to {skew:.3g}; a kernel is "
+                "symmetric. Pass (K + K.T) / 2 if the difference is an accident of rounding."
+            )
+        self.like, self.name, self.n = gram, "precomputed", int(gram.shape[0])
+
+    def diagonal(self) -> HostArray:
+        return np.asarray(to_host(namespace(self.like).linalg.diagonal(self.like)), dtype=float)
+
+    def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
+        return take(take(self.like, rows, 0), columns, 1)
+
+    def map(self, columns: HostArray, transform: HostArray) -> FeatureMap:
+        return PrecomputedMap(columns, as_like(transform, self.like))
+
+
+def rows_of(kernel: InputKernel, X: Array) -> Rows:
+    """The Gram of ``kernel`` on ``X``, or ``X`` itself where the kernel is precomputed."""
+    return PrecomputedRows(X) if kernel.precomputed else ComputedRows(kernel.resolve(X), X)
+
+
+def tolerance_for(tolerance: float, like: Array) -> float:
+    """The tolerance asked for, or what the precision of ``like`` allows if that is coarser."""
+    if not tolerance >= 0:
+        raise ValueError(f"tolerance={tolerance!r} is given; expected a number ≥ 0, such as 1e-12.")
+    # Entries of size 1 carry an error of eps, and sums of hundreds of squares several: pivots below are noise.
+    return max(float(tolerance), 32 * float(namespace(like).finfo(like.dtype).eps))
+
+
+def draw(weights: HostArray, size: int, rng: np.random.Generator) -> HostArray:
+    """``size`` positions without replacement, drawn in proportion to ``weights``; zero weights come last."""
+    if size >= weights.shape[0]:
+        return np.arange(weights.shape[0])
+    # Exponential clocks with rates w: the first `size` to ring are a sample without replacement.
+    times = np.full(weights.shape[0], np.inf)
+    clocks = rng.exponential(size=weights.shape[0])
+    np.divide(clocks, weights, out=times, where=weights > 0)
+    return np.sort(np.argpartition(times, size - 1)[:size])
+
+
+def require_finite(values: HostArray, name: str) -> None:
+    """Refuse kernel values that overflowed."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"The kernel {name} gave values that are not finite: it overflows on these inputs. Standardise the inputs "
+            "(for example with sklearn.preprocessing.StandardScaler), or lower the degree or scale of the kernel."
+        )
+
+
+def require_semidefinite(residual: HostArray, largest: float, name: str, eps: float) -> None:
+    """Refuse a residual diagonal that no positive semi-definite matrix of this diagonal leaves."""
+    lowest = float(np.min(residual, initial=0.0))
+    if lowest < -max(INDEFINITE, 100 * eps) * largest or (largest == 0 and lowest < 0):
+        raise ValueError(
+            f"The kernel {name} is not positive semi-definite on these inputs: elimination leaves {lowest:.3g} on its "
+            f"diagonal, whose largest entry is {largest:.3g}. Use a kernel that is, such as 'rbf'; the diagonal of a "
+            "precomputed Gram can be raised by minus its smallest eigenvalue."
+        )
+
+
+def eliminate(gram: HostArray, stop: float, limit: int) -> tuple[HostArray, HostArray]:
+    """Lower factor (n, r) in the order of the pivots, and all n positions in that order.
+
+    Pivots ≤ ``stop`` end the elimination, as does ``limit``.
+    """
+    # LAPACK's dpstrf updates in BLAS-3 blocks: 5 to 14 times faster than one rank-one step per pivot (n = 2000: 0.08 s
+    # against 0.45 to 0.74 s, n = 4000: 0.6 s against 3.6 to 9.5 s, one core). A symmetric matrix is its own
+    # transpose, so handing over the Fortran-ordered transpose spares a copy.
+    factor, order, rank, _ = lapack.dpstrf(gram.T, tol=stop, lower=1, overwrite_a=1)
+    rank = min(int(rank), limit)
+    return np.tril(factor[:, :rank]), order - 1
+
+
+def inverse_transpose(lower: HostArray) -> HostArray:
+    """L⁻ᵀ of a lower triangular matrix."""
+    return np.asarray(solve_triangular(lower, np.eye(lower.shape[0]), lower=True).T)
+
+
+def nothing(values: Array) -> Factor:
+    """The factor of K = 0: one feature that is zero, so that no array downstream is empty."""
+    return Factor(values, np.zeros(1, dtype=int), np.zeros((1, 1)), 0.0)
+
+
+def factorise(gram: Array, tolerance: float, rank: int | None = None, name: str = "given") -> Factor:
+    """Pivoted Cholesky of a matrix (n, n) of any library, on the host and in double precision."""
+    eps = float(namespace(gram).finfo(gram.dtype).eps)
+    gram = np.array(to_host(gram), dtype=float)  # a copy, which LAPACK overwrites
+    n = gram.shape[0]
+    diagonal = np.diagonal(gram).copy()
+    largest = float(np.max(diagonal, initial=0.0))
+    # A diagonal within bounds may sit beside anything: one product with a vector of signs sees the whole matrix.
+    signs = np.where(np.arange(n) * 0.6180339887498949 % 1 < 0.5, 1.0, -1.0)
+    probe = gram @ signs
+    require_finite(probe, name)
+    lower, order = eliminate(gram, tolerance * largest, n if rank is None else rank)
+    r = lower.shape[1]
+    values = np.zeros((n, max(r, 1)))
+    if r:
+        values[order] = lower
+    left = diagonal - np.sum(np.square(values), axis=1)
+    require_semidefinite(left, largest, name, eps)
+    residual = max(float(np.max(left, initial=0.0)), 0.0)
+    # A positive semi-definite remainder R has |R v|_i ≤ √R_ii Σ_j √R_jj for signs v; far beyond that, it is not one.
+    bound = np.sqrt(residual) * np.sum(np.sqrt(np.maximum(left, 0.0))) + n * max(INDEFINITE, 100 * eps) * largest
+    excess = float(np.max(np.abs(probe - values @ (values.T @ signs)), initial=0.0))
+    if excess > bound:
+        raise ValueError(
+            f"The kernel {name} is not positive semi-definite on these inputs: it has entries off the diagonal "
+            "that the diagonal does not allow. Use a kernel that is, such as 'rbf'."
+        )
+    if not r:
+        return nothing(values)
+    pivots = np.asarray(order[:r], dtype=int)
+    return Factor(values, pivots, inverse_transpose(lower[:r]), residual / largest)
+
+
+def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator) -> Factor:
+    """Pivoted Cholesky of the Gram of ``rows``, in memory O(n r) where that Gram is large.
+
+    For more than ``DIRECT`` rows, each round draws candidates in proportion to their residuals,
+    eliminates greedily among them until the tolerance holds there or a block is full, and then
+    computes that block of columns for all rows by two matrix products:
+
+        B = (k(X, X_P) − L L_Pᵀ) L_PP⁻ᵀ,        L ← [L, B],        d ← d − Σ_j B_·j².
+
+    A pivot at a time would do the same arithmetic in matrix–vector products and wait for the device at each.
+    The rounds end when no row is left above the tolerance: the guarantee is that of the greedy algorithm, and its
+    rank within some per cent (n = 10⁴: 41 and 513 features where greedy steps found 41 and 495). Capped, the mean
+    residual is 1.4 to 3 times smaller than that of greedy steps, the largest 3 to 4 times larger.
+    """
+    n = rows.n
+    limit = n if rank is None else min(n, rank)
+    if n <= DIRECT:
+        found = factorise(rows.block(None, None), tolerance, limit, rows.name)
+        return Factor(as_like(found.values, rows.like), found.pivots, found.transform, found.residual)
+    xp = namespace(rows.like)
+    left = rows.diagonal()
+    largest = float(np.max(left, initial=0.0))
+    eps = float(xp.finfo(rows.like.dtype).eps)
+    require_finite(left, rows.name)
+    require_semidefinite(left, largest, rows.name, eps)
+    stop = tolerance * largest
+    blocks: list[Array] = []
+    pivots: list[HostArray] = []
+    found_so_far = 0
+    while found_so_far < limit and float(np.max(left)) > stop:
+        above = np.flatnonzero(left > stop)
+        # the worst row is always among them, so that a round never leaves empty-handed
+        candidates = np.union1d(above[draw(left[above], CANDIDATES, rng)], np.argmax(left))
+        remainder = rows.block(candidates, candidates)
+        for block in blocks:
+            part = take(block, candidates, 0)
+            remainder = remainder - part @ xp.matrix_transpose(part)
+        host = np.array(to_host(remainder), dtype=float)
+        require_finite(host, rows.name)
+        fresh = np.diagonal(host).copy()
+        floor = max(stop, DROP * float(np.max(left)))
+        lower, order = eliminate(host, floor, min(BLOCK, limit - found_so_far))
+        r = lower.shape[1]
+        if not r:  # only rounding held these rows above the floor
+            left[candidates] = np.minimum(left[candidates], fresh)
+            continue
+        chosen = candidates[order[:r]]
+        columns = rows.block(None, chosen)
+        for block in blocks:
+            columns = columns - block @ xp.matrix_transpose(take(block, chosen, 0))
+        new = columns @ as_like(inverse_transpose(lower[:r]), columns)
+        left = left - np.asarray(to_host(xp.sum(new * new, axis=1)), dtype=float)
+        require_finite(left, rows.name)
+        require_semidefinite(left, largest, rows.name, eps)
+        left[chosen] = 0.0
+        blocks.append(new)
+        pivots.append(chosen)
+        found_so_far += r
+    if not blocks:
+        return nothing(as_like(np.zeros((n, 1)), rows.like))
+    values = xp.concat(blocks, axis=1)
+    order = np.concatenate(pivots)
+    transform = inverse_transpose(np.tril(np.asarray(to_host(take(values, order, 0)), dtype=float)))
+    return Factor(values, order, transform, max(float(np.max(left)), 0.0) / largest)

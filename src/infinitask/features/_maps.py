@@ -1,0 +1,172 @@
+"""What a recipe builds: φ(x), ready for new inputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+from infinitask._array import Array, HostArray, as_like, namespace
+from infinitask.kernels import InputKernel
+
+__all__ = ["FeatureMap", "Features", "FourierMap", "KernelMap", "PrecomputedMap", "take"]
+
+
+def take(values: Array, positions: HostArray | None, axis: int) -> Array:
+    """``values`` at host positions along an axis; None is all of them."""
+    if positions is None:
+        return values
+    xp = namespace(values)
+    # the index must live where the values live
+    index = as_like(positions, xp.zeros_like(values[:0, ...], dtype=xp.int64))
+    return xp.take(values, index, axis=axis)
+
+
+# Values hold arrays, for which == is elementwise: two maps are equal only when they are one object.
+@dataclass(frozen=True, eq=False)
+class FeatureMap(ABC):
+    """φ: inputs (n, d) → features (n, r), with φ(x)ᵀφ(z) ≈ k(x, z)."""
+
+    @abstractmethod
+    def __call__(self, X: Array) -> Array:
+        """Features (n, r) of the inputs (n, d), in the library and with the dtype of ``X``."""
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """How many features, r."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class KernelMap(FeatureMap):
+    """φ(x) = k(x, Z) T.
+
+    Parameters
+    ----------
+    kernel : InputKernel
+        Resolved: its bandwidth is a number.
+    landmarks : array (p, d)
+        Z.
+    transform : array (p, r)
+        T, with T Tᵀ = k(Z, Z)⁻¹, so that φ is the orthogonal projection on the span of the k(·, z).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import Linear
+    >>> KernelMap(Linear(), np.eye(2), np.eye(2))(np.array([[3.0, 4.0]]))
+    array([[3., 4.]])
+    """
+
+    kernel: InputKernel
+    landmarks: Array
+    transform: Array
+
+    def __call__(self, X: Array) -> Array:
+        return self.kernel(X, as_like(self.landmarks, X)) @ as_like(self.transform, X)
+
+    @property
+    def rank(self) -> int:
+        return int(self.transform.shape[1])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PrecomputedMap(FeatureMap):
+    """φ(x) = k(x, X_train)[columns] T, where the caller supplies the row k(x, X_train).
+
+    Parameters
+    ----------
+    columns : ndarray (p,) of int
+        Which training rows serve as landmarks.
+    transform : array (p, r)
+        T, as in :class:`KernelMap`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PrecomputedMap(np.array([2]), np.array([[0.5]]))(np.array([[7.0, 8.0, 4.0]]))
+    array([[2.]])
+    """
+
+    columns: HostArray
+    transform: Array
+
+    def __call__(self, X: Array) -> Array:
+        return take(X, self.columns, axis=1) @ as_like(self.transform, X)
+
+    @property
+    def rank(self) -> int:
+        return int(self.transform.shape[1])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FourierMap(FeatureMap):
+    """φ(x) = [cos(xW), sin(xW)] / √q, so φ(x)ᵀφ(z) = mean over the columns w of W of cos(wᵀ(x − z)).
+
+    Parameters
+    ----------
+    frequencies : array (d, q)
+        W, drawn from the spectral measure of the kernel; there are r = 2q features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> FourierMap(np.zeros((3, 1)))(np.ones((1, 3)))
+    array([[1., 0.]])
+    """
+
+    frequencies: Array
+
+    def __call__(self, X: Array) -> Array:
+        xp = namespace(X)
+        angles = X @ as_like(self.frequencies, X)
+        return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1) / float(self.frequencies.shape[1]) ** 0.5
+
+    @property
+    def rank(self) -> int:
+        return 2 * int(self.frequencies.shape[1])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A feature map together with its values on the training rows.
+
+    Parameters
+    ----------
+    map : FeatureMap
+        φ, for new inputs.
+    values : array (n, r)
+        Φ, its values on the training rows.
+    description : str
+        One sentence: what was built, why, and how close it is.
+    residual : float
+        max_i (k − φφᵀ)(x_i, x_i) / max_i k(x_i, x_i); 0.0 where it is not known.
+    exact : bool
+        Whether φ reproduces the kernel on the training rows to the tolerance asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.features import PivotedCholesky
+    >>> from infinitask.kernels import Linear
+    >>> X = np.array([[1.0], [2.0]])
+    >>> features = PivotedCholesky().build(Linear(), X, 1e-12, np.random.default_rng(0))
+    >>> features.values, features.map(np.array([[3.0]]))
+    (array([[1.],
+           [2.]]), array([[3.]]))
+    """
+
+    map: FeatureMap
+    values: Array
+    description: str
+    residual: float
+    exact: bool
+
+    @property
+    def rank(self) -> int:
+        """How many features, r."""
+        return self.map.rank

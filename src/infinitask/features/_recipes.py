@@ -1,0 +1,312 @@
+"""Recipes: which features of the input kernel to build, and how many."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Integral
+from typing import Any, final
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.cluster import kmeans_plusplus
+
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask.features._cholesky import (
+    Rows,
+    draw,
+    factorise,
+    factorise_rows,
+    require_finite,
+    rows_of,
+    tolerance_for,
+)
+from infinitask.features._maps import FeatureMap, Features, FourierMap
+from infinitask.kernels import InputKernel
+
+__all__ = ["Auto", "FeatureRecipe", "Nystroem", "PivotedCholesky", "RandomFourier", "feature_recipe"]
+
+AUTO_ALL = 3000
+"""`Auto` lets the features be as many as the rows up to here: n³ operations take a second or so."""
+
+AUTO_CAP = 1500
+"""... and this many beyond, where n r² operations and n r numbers are what one waits and pays for."""
+
+LANDMARKS = 1000
+"""How many landmarks, or random features, where no rank is given."""
+
+
+class FeatureRecipe(BaseEstimator, ABC):
+    """How to turn a kernel and the training rows into φ.
+
+    To write another recipe, derive from this class and implement ``_build``.
+    """
+
+    def build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
+        """Features of ``kernel`` from the rows of ``X``.
+
+        Parameters
+        ----------
+        kernel : InputKernel
+            A data dependent bandwidth is resolved on ``X``; the map keeps the resolved kernel.
+        X : array (n, d)
+            Inputs; for a precomputed kernel the Gram matrix (n, n).
+        tolerance : float
+            The features count as exact when max_i (k − φφᵀ)(x_i, x_i) ≤ tolerance · max_i k(x_i, x_i). What the
+            precision of ``X`` cannot resolve is never asked for.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        Features
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow raise a sentence, not a warning
+            return self._build(kernel, X, tolerance_for(tolerance, X), rng)
+
+    @abstractmethod
+    def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
+        """``build``, with a tolerance that the precision of ``X`` can meet."""
+
+
+@final
+class PivotedCholesky(FeatureRecipe):
+    """φ(x) = k(x, X_P) L_P⁻ᵀ on greedily chosen rows P, until φφᵀ equals the Gram to the tolerance.
+
+    This is the representer theorem without its redundancy: the span of all k(·, x_i) to the tolerance, in as
+    many orthonormal coordinates as it has dimensions.
+
+    Parameters
+    ----------
+    rank : int or None
+        Stop at so many features even if the tolerance is not met; None sets no limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import Linear
+    >>> X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 2.0]])
+    >>> features = PivotedCholesky().build(Linear(), X, 1e-12, np.random.default_rng(0))
+    >>> features.rank, bool(np.allclose(features.values @ features.values.T, X @ X.T))
+    (2, True)
+    """
+
+    def __init__(self, rank: int | None = None) -> None:
+        self.rank = rank
+
+    def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
+        return _cholesky(rows_of(kernel, X), tolerance, _limit(self.rank, int(X.shape[0])), rng)
+
+
+@final
+class Nystroem(FeatureRecipe):
+    """φ(x) = k(x, Z) T with T Tᵀ = k(Z, Z)⁻¹: the projection on the span of landmarks Z taken from the rows.
+
+    k − φφᵀ is positive semi-definite: the features never exceed the kernel.
+
+    Parameters
+    ----------
+    rank : int or None
+        How many landmarks; None is min(n, 1000). Landmarks that others already span to the tolerance are left
+        out, so there may be fewer features.
+    landmarks : {"uniform", "k-means++", "leverage"}
+        - "uniform": rows without replacement, all alike.
+        - "k-means++": rows that lie far from each other, by scikit-learn's seeding.
+        - "leverage": rows in proportion to their ridge leverage l_i = [K(K + λI)⁻¹]_ii, estimated from a uniform
+          sketch B (n × rank, B Bᵀ ≈ K) as
+
+              l_i ≈ b_iᵀ(BᵀB + λI)⁻¹b_i + (k_ii − b_iᵀb_i)/λ,     λ = Σ_i (k_ii − b_iᵀb_i) / rank.
+
+          The first part is the leverage within the sketch, the second bounds what the sketch misses; λ balances
+          the two, so that the landmarks resolve about as many directions as they number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import RBF
+    >>> X = np.linspace(0, 1, 500)[:, None]
+    >>> features = Nystroem(rank=5).build(RBF(gamma=1.0), X, 1e-12, np.random.default_rng(0))
+    >>> features.values.shape, features.exact
+    ((500, 5), False)
+    """
+
+    def __init__(self, rank: int | None = None, landmarks: str = "uniform") -> None:
+        self.rank = rank
+        self.landmarks = landmarks
+
+    def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
+        n = int(X.shape[0])
+        rows = rows_of(kernel, X)
+        p = _limit(LANDMARKS if self.rank is None else self.rank, n)
+        if self.landmarks == "uniform":
+            chosen = draw(np.ones(n), p, rng)
+        elif self.landmarks == "k-means++":
+            if kernel.precomputed:
+                raise ValueError(
+                    "landmarks='k-means++' measures distances between inputs, and a precomputed kernel has only "
+                    "their Gram matrix; use landmarks='uniform' or 'leverage'."
+                )
+            seed = int(rng.uniform(0, 2**31 - 1))  # scikit-learn takes no Generator
+            # duplicated rows may be chosen twice; the factorisation would drop them anyway
+            chosen = np.unique(kmeans_plusplus(to_host(X), p, random_state=seed)[1])
+        elif self.landmarks == "leverage":
+            chosen = draw(_leverage(rows, p, tolerance, rng), p, rng)
+        else:
+            raise ValueError(f"landmarks={self.landmarks!r} is given; expected 'uniform', 'k-means++' or 'leverage'.")
+        phi, values = _landmark_features(rows, chosen, tolerance)
+        largest, left = _left(rows, values)
+        residual = max(float(np.max(left)), 0.0) / largest if largest else 0.0
+        return Features(
+            phi,
+            values,
+            f"Nyström on {phi.rank} {self.landmarks} landmarks for {n} rows: residual {residual:.1e}",
+            residual,
+            residual <= tolerance,
+        )
+
+
+@final
+class RandomFourier(FeatureRecipe):
+    """φ(x) = [cos(xW), sin(xW)]/√q with the columns of W drawn from the kernel's spectral measure.
+
+    k(x, z) = E cos(wᵀ(x − z)), so the error of φ(x)ᵀφ(z) is that of a mean of q terms, O(q^(−1/2)).
+    The diagonal is exact whatever q, hence says nothing about the error: ``residual`` is 0.0, ``exact`` False.
+
+    Parameters
+    ----------
+    rank : int or None
+        Features in total, two per frequency (an odd number is rounded up); None is 1000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import RBF
+    >>> X = np.zeros((5, 2))
+    >>> RandomFourier(rank=10).build(RBF(gamma=1.0), X, 1e-12, np.random.default_rng(0)).values.shape
+    (5, 10)
+    """
+
+    def __init__(self, rank: int | None = None) -> None:
+        self.rank = rank
+
+    def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
+        if kernel.precomputed:
+            raise ValueError(
+                "Random Fourier features are functions of the inputs, and a precomputed kernel has only their Gram "
+                "matrix; use features='auto' or 'nystroem'."
+            )
+        q = -(-_limit(LANDMARKS if self.rank is None else self.rank, None) // 2)
+        frequencies = kernel.resolve(X).spectral(int(X.shape[1]), q, rng)
+        phi = FourierMap(as_like(frequencies, X))
+        values = phi(X)
+        described = f"random Fourier: {phi.rank} features from {q} frequencies, an error of about {q**-0.5:.0e}"
+        return Features(phi, values, described, 0.0, False)
+
+
+@final
+class Auto(FeatureRecipe):
+    """Exact features where few enough suffice, otherwise a Nyström map on greedy pivots.
+
+    A pivoted Cholesky runs until the tolerance is met or a cap is reached. A capped factor is itself a Nyström
+    map, on landmarks that were each chosen where the error was largest, so there is no second attempt.
+
+    Parameters
+    ----------
+    rank : int or None
+        The cap; None is n for n ≤ 3000 rows and 1500 for more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import RBF
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> Auto().build(RBF(gamma=1.0), X, 1e-10, np.random.default_rng(0)).description
+    'pivoted Cholesky: exact to 1e-10 with 8 features for 200 rows'
+    """
+
+    def __init__(self, rank: int | None = None) -> None:
+        self.rank = rank
+
+    def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
+        n = int(X.shape[0])
+        cap = self.rank if self.rank is not None else (n if n <= AUTO_ALL else AUTO_CAP)
+        return _cholesky(rows_of(kernel, X), tolerance, _limit(cap, n), rng)
+
+
+_RECIPES: dict[str, type[Any]] = {
+    "auto": Auto,
+    "exact": PivotedCholesky,
+    "nystroem": Nystroem,
+    "fourier": RandomFourier,
+    "random-fourier": RandomFourier,
+}
+
+
+def feature_recipe(spec: str | FeatureRecipe, rank: int | None = None) -> FeatureRecipe:
+    """The recipe that a name stands for, with ``rank`` features; a recipe object stands for itself.
+
+    Examples
+    --------
+    >>> feature_recipe("nystroem", rank=300)
+    Nystroem(rank=300)
+    """
+    if isinstance(spec, FeatureRecipe):
+        return spec
+    if isinstance(spec, str) and spec in _RECIPES:
+        recipe: FeatureRecipe = _RECIPES[spec](rank=rank)
+        return recipe
+    names = ", ".join(repr(name) for name in _RECIPES)
+    raise ValueError(f"features={spec!r} is given; expected one of {names}, or a recipe such as Nystroem(rank=500).")
+
+
+def _limit(rank: int | None, n: int | None) -> int:
+    """``rank`` once it is known to be a count, at most ``n``."""
+    if rank is None and n is not None:
+        return n
+    if not isinstance(rank, Integral) or isinstance(rank, bool) or rank < 1:
+        raise ValueError(f"rank={rank!r} is given; expected a number of features, an integer ≥ 1, or None.")
+    return int(rank) if n is None else min(int(rank), n)
+
+
+def _cholesky(rows: Rows, tolerance: float, limit: int, rng: np.random.Generator) -> Features:
+    factor = factorise_rows(rows, tolerance, limit, rng)
+    phi = rows.map(factor.pivots, factor.transform)
+    # rounding leaves a hair above the tolerance at which the elimination stopped
+    exact = factor.residual <= 2 * tolerance
+    described = (
+        f"pivoted Cholesky: exact to {tolerance:.0e} with {phi.rank} features for {rows.n} rows"
+        if exact
+        else f"pivoted Cholesky stopped at rank {phi.rank}: residual {factor.residual:.0e}, a Nyström approximation "
+        "on greedy pivots"
+    )
+    return Features(phi, factor.values, described, factor.residual, exact)
+
+
+def _landmark_features(rows: Rows, chosen: HostArray, tolerance: float) -> tuple[FeatureMap, Array]:
+    """φ on the chosen rows and its values, without the landmarks that the others span to the tolerance."""
+    factor = factorise(rows.block(chosen, chosen), tolerance, name=rows.name)
+    phi = rows.map(chosen[factor.pivots], factor.transform)
+    return phi, phi(rows.like)
+
+
+def _left(rows: Rows, values: Array) -> tuple[float, HostArray]:
+    """max_i k_ii, and k_ii − ‖φ(x_i)‖² on all rows."""
+    diagonal = rows.diagonal()
+    squares = np.asarray(to_host(namespace(values).sum(values * values, axis=1)), dtype=float)
+    left = diagonal - squares
+    require_finite(left, rows.name)
+    return float(np.max(diagonal)), left
+
+
+def _leverage(rows: Rows, p: int, tolerance: float, rng: np.random.Generator) -> HostArray:
+    """Approximate ridge leverage scores, in (0, 1]; see :class:`Nystroem`."""
+    xp = namespace(rows.like)
+    _, sketch = _landmark_features(rows, draw(np.ones(rows.n), p, rng), tolerance)
+    largest, left = _left(rows, sketch)
+    left = np.maximum(left, 0.0)
+    # The floor keeps λ positive where the sketch is already exact.
+    ridge = max(float(np.sum(left)) / p, tolerance * largest)
+    if ridge == 0.0:  # the kernel is zero on these rows: all alike
+        return np.ones(rows.n)
+    energies, axes = np.linalg.eigh(np.asarray(to_host(xp.matrix_transpose(sketch) @ sketch), dtype=float))
+    turned = sketch @ as_like(axes / np.sqrt(np.maximum(energies, 0.0) + ridge), sketch)
+    inside = np.asarray(to_host(xp.sum(turned * turned, axis=1)), dtype=float)
+    return np.minimum(inside + left / ridge, 1.0)

@@ -1,0 +1,54 @@
+"""Kernels: what "similar inputs" and "similar tasks" mean.
+
+Two families, one habit. A kernel is a small parameter object; ``resolve`` turns a data dependent ``gamma``
+into a number and returns a new object, and calling the result gives a Gram matrix. An input kernel compares
+rows of X; a task kernel compares tasks θ and knows its derivatives, which the non-crossing penalty needs.
+"""
+
+from ._input import (
+    RBF,
+    CallableKernel,
+    Chi2,
+    InputKernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    Product,
+    Sum,
+    input_kernel,
+)
+from ._task import (
+    ConstantTask,
+    Diagonal,
+    Gaussian,
+    MaternTask,
+    PiecewiseLinear,
+    PolynomialTask,
+    TaskKernel,
+    task_kernel,
+)
+
+__all__ = [
+    "RBF",
+    "CallableKernel",
+    "Chi2",
+    "ConstantTask",
+    "Diagonal",
+    "Gaussian",
+    "InputKernel",
+    "Laplacian",
+    "Linear",
+    "Matern",
+    "MaternTask",
+    "PiecewiseLinear",
+    "Polynomial",
+    "PolynomialTask",
+    "Precomputed",
+    "Product",
+    "Sum",
+    "TaskKernel",
+    "input_kernel",
+    "task_kernel",
+]

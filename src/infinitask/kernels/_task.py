@@ -1,0 +1,377 @@
+"""Task kernels k_Θ and their derivatives.
+
+A task kernel says how alike the answers for two tasks s and t are. A penalty on ∂h/∂θ, such as the
+non-crossing one, works with ∂₂k(·, t), which lies in the space of functions only if ∂₁∂₂k exists: the
+smoothness of the kernel decides which penalties are possible.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator, clone
+
+from infinitask._array import Array, namespace
+
+from ._input import (
+    euclidean_gamma,
+    few_rows,
+    matrices,
+    polynomial_parameters,
+    positive,
+    squared_distances,
+)
+
+__all__ = [
+    "ConstantTask",
+    "Diagonal",
+    "Gaussian",
+    "MaternTask",
+    "PiecewiseLinear",
+    "PolynomialTask",
+    "TaskKernel",
+    "task_kernel",
+]
+
+_DERIVATIVES = {(0, 0): "k", (1, 0): "∂₁k", (0, 1): "∂₂k", (1, 1): "∂₁∂₂k"}
+
+
+def _rows(theta: Array) -> Array:
+    """Tasks (p,) as (p, 1); tasks (p, d) as they are."""
+    theta = namespace(theta).asarray(theta)
+    return namespace(theta).reshape(theta, (-1, 1)) if theta.ndim == 1 else theta
+
+
+class TaskKernel(BaseEstimator, ABC):
+    """k_Θ(s, t), a positive semi-definite function of two tasks, and its derivatives.
+
+    ``kernel.resolve(nodes)`` turns a data dependent ``gamma`` into a number, in a new object; the resolved kernel
+    maps tasks S (p, d) or (p,) and T (q, d) or (q,) to the Gram matrix (p, q) of ∂₁^i ∂₂^j k for
+    ``orders=(i, j)``, with i, j in {0, 1}. Derivatives exist for Θ ⊂ ℝ only.
+
+    Attributes
+    ----------
+    max_order : int
+        The largest i ≤ 1 for which ∂₁^i ∂₂^i k exists, hence for which h(x)(·) has i derivatives.
+    diagonal : bool
+        Whether k(s, t) = 0 for all s ≠ t, so that the tasks share nothing.
+
+    Notes
+    -----
+    A ``gamma`` is a positive number, or "median" (None is the same): 1/(2σ²) with σ the median distance of the
+    nodes; the mean of the positive distances where that is 0, and γ = 1 where all nodes coincide.
+
+    To write another kernel, derive from this class and implement ``_gram``.
+    """
+
+    max_order: ClassVar[int] = 1
+    diagonal: ClassVar[bool] = False
+
+    def resolve(self, nodes: Array) -> Self:
+        """A copy whose data dependent parameters are numbers."""
+        return clone(self)  # type: ignore[no-any-return]
+
+    def __call__(self, S: Array, T: Array, orders: tuple[int, int] = (0, 0)) -> Array:
+        """∂₁^i ∂₂^j k(s, t) for all pairs, (p, q).
+
+        Parameters
+        ----------
+        S : array of shape (p,) or (p, d)
+        T : array of shape (q,) or (q, d)
+        orders : (i, j), default=(0, 0)
+        """
+        name, orders = type(self).__name__, (orders[0], orders[1])
+        if orders not in _DERIVATIVES:
+            raise ValueError(f"{name} was asked for orders={orders!r}; each of the two is 0 or 1.")
+        if max(orders) > self.max_order:
+            raise ValueError(
+                f"{name} has no derivative {_DERIVATIVES[orders]} in its RKHS, and a penalty on the derivative in θ "
+                "(non-crossing) needs it; use 'rbf', 'matern32', 'matern52' or 'polynomial' as the task kernel, "
+                "or drop the penalty."
+            )
+        S, T = matrices(_rows(S), _rows(T))
+        if max(orders) > 0 and S.shape[1] != 1:
+            raise ValueError(
+                f"{name} was asked for {_DERIVATIVES[orders]} on tasks with {S.shape[1]} coordinates; derivatives "
+                "exist for one-dimensional tasks only: drop the penalty on the derivative, or use a Θ ⊂ ℝ."
+            )
+        return self._gram(S, T, orders)
+
+    @abstractmethod
+    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        """∂₁^i ∂₂^j k for S (p, d) and T (q, d) of one dtype; d = 1 where an order is positive."""
+
+
+class _StationaryTask(TaskKernel):
+    """k(s, t) = f(v) with an even f and v = a(s − t), or v = a‖s − t‖ for Θ ⊂ ℝ^d.
+
+    By the chain rule ∂₁k = a f′(v), ∂₂k = −a f′(v) and ∂₁∂₂k = −a² f″(v).
+    """
+
+    gamma: float | str | None
+
+    def resolve(self, nodes: Array) -> Self:
+        """A copy whose ``gamma`` is a number."""
+        if self.gamma is None or (isinstance(self.gamma, str) and self.gamma == "median"):
+            gamma = euclidean_gamma(few_rows(_rows(nodes)))
+        elif isinstance(self.gamma, str):
+            raise ValueError(
+                f"{type(self).__name__} was given gamma={self.gamma!r}; expected 'median' or a positive number."
+            )
+        else:
+            gamma = self._gamma
+        return clone(self).set_params(gamma=gamma)  # type: ignore[no-any-return]
+
+    @property
+    def _gamma(self) -> float:
+        return positive(self.gamma, "gamma", type(self).__name__)
+
+    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        xp = namespace(S, T)
+        ratio, order = self._squared_rate_per_gamma(), sum(orders)
+        distance = xp.sqrt(ratio * squared_distances(S, T, self._gamma))
+        if order == 0:
+            return self._profile(distance, 0)
+        v = xp.sign(S - T.T) * distance
+        a = math.sqrt(ratio) * math.sqrt(self._gamma)
+        gram = self._profile(v, order) * (-a if orders[1] else a)
+        return gram * a if order == 2 else gram
+
+    @abstractmethod
+    def _squared_rate_per_gamma(self) -> float:
+        """a²/γ."""
+
+    @abstractmethod
+    def _profile(self, v: Array, order: int) -> Array:
+        """The derivative of f of the given order at v."""
+
+
+class Gaussian(_StationaryTask):
+    """k(s, t) = exp(−γ‖s − t‖²).
+
+    Parameters
+    ----------
+    gamma : float, "median" or None, default="median"
+        γ = 1/(2σ²) for a length scale σ; the rule is that of :class:`TaskKernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel, nodes = Gaussian(gamma=0.5), np.array([0.0, 1.0])
+    >>> kernel(nodes, nodes).round(3)
+    array([[1.   , 0.607],
+           [0.607, 1.   ]])
+    >>> kernel(nodes, nodes, orders=(0, 1)).round(3)
+    array([[ 0.   , -0.607],
+           [ 0.607,  0.   ]])
+    """
+
+    def __init__(self, gamma: float | str | None = "median") -> None:
+        self.gamma = gamma
+
+    def _squared_rate_per_gamma(self) -> float:
+        return 1.0
+
+    def _profile(self, v: Array, order: int) -> Array:
+        bell = namespace(v).exp(-(v * v))
+        return (bell, -2.0 * v * bell, (4.0 * v * v - 2.0) * bell)[order]
+
+
+class MaternTask(_StationaryTask):
+    """k(s, t) = Matérn_ν(‖s − t‖/ℓ) with ℓ = (2γ)^(−1/2).
+
+    With v = √(2ν)‖s − t‖/ℓ: (1 + v)exp(−v) for ν = 3/2, (1 + v + v²/3)exp(−v) for ν = 5/2. A ``gamma`` stands for the
+    same length scale as in :class:`Gaussian`; the functions of θ are once, or twice, differentiable.
+
+    Parameters
+    ----------
+    nu : {1.5, 2.5}, default=1.5
+    gamma : float, "median" or None, default="median"
+        The rule is that of :class:`TaskKernel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> MaternTask(gamma=0.5)(np.array([0.0]), np.array([0.0, 1.0])).round(3)
+    array([[1.   , 0.483]])
+    """
+
+    def __init__(self, nu: float = 1.5, gamma: float | str | None = "median") -> None:
+        self.nu = nu
+        self.gamma = gamma
+
+    def _squared_rate_per_gamma(self) -> float:
+        if self.nu not in (1.5, 2.5):
+            raise ValueError(
+                f"MaternTask has the smoothness nu = 1.5 or 2.5, and was given nu={self.nu!r}; "
+                "for rougher functions of θ use PiecewiseLinear, for smoother ones Gaussian."
+            )
+        return 4.0 * float(self.nu)
+
+    def _profile(self, v: Array, order: int) -> Array:
+        xp = namespace(v)
+        r = xp.abs(v)
+        decay = xp.exp(-r)
+        if self.nu == 1.5:
+            return ((1.0 + r) * decay, -v * decay, (r - 1.0) * decay)[order]
+        third = decay / 3.0
+        return ((3.0 + 3.0 * r + r * r) * third, -v * (1.0 + r) * third, (r * r - r - 1.0) * third)[order]
+
+
+class PolynomialTask(TaskKernel):
+    """k(s, t) = (sᵀt + c)^degree: h(x)(·) is a polynomial in θ.
+
+    Parameters
+    ----------
+    degree : int, default=3
+    coef0 : float, default=1.0
+        The c ≥ 0 of the formula.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel = PolynomialTask(degree=2)
+    >>> kernel(np.array([1.0]), np.array([2.0])), kernel(np.array([1.0]), np.array([2.0]), orders=(1, 0))
+    (array([[9.]]), array([[12.]]))
+    """
+
+    def __init__(self, degree: int = 3, coef0: float = 1.0) -> None:
+        self.degree = degree
+        self.coef0 = coef0
+
+    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        degree, coef0 = polynomial_parameters(self.degree, self.coef0, "PolynomialTask")
+        inner = S @ T.T
+        base = inner + coef0
+        if orders == (0, 0):
+            return base**degree
+        slope = degree * base ** (degree - 1)
+        if orders == (1, 0):
+            return slope * T.T
+        if orders == (0, 1):
+            return slope * S
+        # A straight line has no second term, and 0 · base^(−1) would be a NaN at base = 0.
+        return slope if degree == 1 else slope + degree * (degree - 1) * inner * base ** (degree - 2)
+
+
+class ConstantTask(TaskKernel):
+    """k(s, t) = 1: all tasks have the same answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ConstantTask()(np.array([0.1, 0.9]), np.array([0.5]))
+    array([[1.],
+           [1.]])
+    """
+
+    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        xp = namespace(S, T)
+        zeros = xp.zeros_like(S[:, :1]) + xp.zeros_like(T[:, :1]).T
+        return zeros if max(orders) > 0 else zeros + 1.0
+
+
+class PiecewiseLinear(TaskKernel):
+    """k(s, t) = min(s, t) + c for s, t ≥ −c: h(x)(·) interpolates linearly between the nodes.
+
+    Parameters
+    ----------
+    offset : float, default=1.0
+        The c of the formula: −c is where the functions of θ start at 0, so it lies left of Θ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PiecewiseLinear()(np.array([0.25]), np.array([0.0, 0.5, 1.0]))
+    array([[1.  , 1.25, 1.25]])
+    """
+
+    max_order: ClassVar[int] = 0
+
+    def __init__(self, offset: float = 1.0) -> None:
+        self.offset = offset
+
+    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        xp = namespace(S, T)
+        if not isinstance(self.offset, Real) or not math.isfinite(self.offset):
+            raise ValueError(f"PiecewiseLinear needs a finite offset, and was given {self.offset!r}.")
+        if S.shape[1] != 1:
+            raise ValueError(
+                f"PiecewiseLinear orders the tasks on a line, and was given tasks with {S.shape[1]} coordinates; "
+                "use 'rbf', 'matern32' or 'matern52' for Θ ⊂ ℝ^d."
+            )
+        gram = xp.minimum(S, T.T) + float(self.offset)
+        if bool(xp.any(gram < 0)):
+            raise ValueError(
+                f"PiecewiseLinear is positive semi-definite for tasks θ ≥ −offset only, and was given θ = "
+                f"{float(xp.min(gram)) - float(self.offset):.6g} with offset={self.offset!r}; use a larger offset."
+            )
+        return gram
+
+
+class Diagonal(TaskKernel):
+    """k(s, t) = 1 if s = t, else 0: every task is learned by itself, and nothing is known between the nodes.
+
+    Tasks are equal when all their coordinates are, to the last bit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Diagonal()(np.array([0.1, 0.5]), np.array([0.5, 0.9]))
+    array([[0., 0.],
+           [1., 0.]])
+    """
+
+    max_order: ClassVar[int] = 0
+    diagonal: ClassVar[bool] = True
+
+    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        xp = namespace(S, T)
+        return xp.astype(xp.all(S[:, None, :] == T[None, :, :], axis=2), S.dtype)
+
+
+_NAMES: dict[str, Callable[[float | str | None], TaskKernel]] = {
+    "rbf": lambda gamma: Gaussian(gamma=gamma),
+    "gaussian": lambda gamma: Gaussian(gamma=gamma),
+    "matern32": lambda gamma: MaternTask(nu=1.5, gamma=gamma),
+    "matern52": lambda gamma: MaternTask(nu=2.5, gamma=gamma),
+    "poly": lambda gamma: PolynomialTask(),
+    "polynomial": lambda gamma: PolynomialTask(),
+    "constant": lambda gamma: ConstantTask(),
+    "piecewise-linear": lambda gamma: PiecewiseLinear(),
+    "diagonal": lambda gamma: Diagonal(),
+}
+
+
+def task_kernel(spec: Any, gamma: float | str | None = None) -> TaskKernel:
+    """The task kernel meant by a name or a kernel object.
+
+    Parameters
+    ----------
+    spec : str or TaskKernel
+        "rbf" (or "gaussian"), "matern32", "matern52", "polynomial" (or "poly"), "constant", "piecewise-linear",
+        "diagonal"; or a kernel object, returned as it is.
+    gamma : float, "median" or None, default=None
+        For names of kernels that have one, None meaning "median"; an object brings its own.
+
+    Returns
+    -------
+    TaskKernel
+
+    Examples
+    --------
+    >>> task_kernel("matern52", gamma=2.0)
+    MaternTask(gamma=2.0, nu=2.5)
+    """
+    if isinstance(spec, TaskKernel):
+        return spec
+    if isinstance(spec, str) and spec in _NAMES:
+        return _NAMES[spec]("median" if gamma is None else gamma)
+    raise ValueError(
+        f"task_kernel={spec!r} is not a task kernel; expected one of {', '.join(map(repr, _NAMES))}, or an object "
+        "such as Gaussian(gamma=0.5). A kernel of your own derives from TaskKernel, which knows derivatives."
+    )

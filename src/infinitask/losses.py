@@ -1,0 +1,351 @@
+r"""The losses of the tasks, pointwise: they know θ, y and h, and no matrix.
+
+Every loss here is a row of one table. With the residual r = y − h it is the largest of its lower bounds,
+
+.. math::
+
+    \ell_\theta(y, h) = \max_{u \in [a, b]} \; u r - \epsilon |u| - \tfrac{1}{2} q u^2 ,
+
+and a row says what the interval [a, b], the dead zone ε and the softness q are. All else follows: the
+maximiser u = −∂ℓ/∂h is the slope (with the sign turned), the dual term is
+−ℓ*(−u) = y u − ε|u| − q u²/2, and adding κ to q gives the Moreau envelope
+
+.. math::
+
+    \ell^\kappa_\theta(y, h) = \min_p \; \ell_\theta(y, p) + \tfrac{1}{2 \kappa} (h - p)^2
+
+whose slopes stay inside [a, b]: this is why each slope of a smoothed loss is a feasible dual point.
+
+===================  =========  ==================  ===========  ==================================
+loss                 Θ          [a, b]              ε            q (for u < 0, for u > 0)
+===================  =========  ==================  ===========  ==================================
+pinball              (0, 1)     [θ − 1, θ]          0            0
+M-quantile           (0, 1)     [θ − 1, θ]          0            κ / (1 − θ), κ / θ
+expectile            (0, 1)     ℝ                   0            1 / (2 (1 − θ)), 1 / (2 θ)
+cost-sensitive       [−1, 1]    y·u ∈ [0, c]        0            0, with c = (1 + θ y) / 2
+level set            [0.05, 1]  [0, 1 / θ]          0            0, with r = −h
+ε-insensitive        [0, 1]     [−1, 1]             θ            0
+===================  =========  ==================  ===========  ==================================
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from sklearn.base import BaseEstimator
+
+from infinitask._array import Array, namespace
+
+__all__ = [
+    "BoxLoss",
+    "CostSensitiveHinge",
+    "EpsilonInsensitive",
+    "Expectile",
+    "LevelSet",
+    "Loss",
+    "MQuantile",
+    "Pinball",
+    "Pointwise",
+    "Row",
+]
+
+
+class Pointwise(NamedTuple):
+    """What one visit to a pair (i, j) yields; each field is an array of the shape of h."""
+
+    value: Array
+    """The loss itself, ℓ."""
+    lower: Array
+    """u r − ε|u| − q u²/2: the lower bound of the loss at h that the dual point u stands for; ℓ* enters here."""
+    dual: Array
+    """u = −∂ℓ^κ/∂h, the dual point."""
+
+
+class Row(NamedTuple):
+    """A row of the table: scalars, or arrays that broadcast against h (n, m)."""
+
+    low: Any
+    """a, at most 0; None for −∞."""
+    high: Any
+    """b, at least 0; None for +∞."""
+    dead_zone: Any = None
+    """ε, None for 0."""
+    soft_low: Any = None
+    """q for u < 0, None for 0."""
+    soft_high: Any = None
+    """q for u > 0, None for 0."""
+
+
+class Loss(BaseEstimator, ABC):
+    """A loss ℓ_θ(y, h), convex in h, for every θ of its domain.
+
+    In all methods ``theta`` is (m,) (or (m, d) when Θ is d-dimensional), ``y`` is (n, 1) or None, ``h`` is (n, m).
+    """
+
+    domain: tuple[float, float] = (0.0, 1.0)
+    """The interval Θ on which the loss is defined, and the default support of the measure."""
+
+    smooth: bool = False
+    """Whether the slope is Lipschitz: if so no smoothing is needed."""
+
+    @abstractmethod
+    def pointwise(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Pointwise:
+        """Value, lower bound and dual point of the envelope with parameter ``kappa`` (scalar or (m,)), in one visit."""
+
+    @abstractmethod
+    def curvature(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Array:
+        """∂²ℓ^κ/∂h², an element of the generalised derivative of the slope; (n, m)."""
+
+    @abstractmethod
+    def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
+        """−ℓ*(−u), the dual term; −∞ outside the interval of u."""
+
+    def width(self, theta: Array) -> Array:
+        """Smoothing of each node relative to the others (m,): κ·width is what ``kappa`` receives."""
+        xp = namespace(theta)
+        return xp.ones(theta.shape[0], dtype=theta.dtype, device=theta.device)
+
+    def value(self, theta: Array, y: Array | None, h: Array) -> Array:
+        """ℓ_θ(y, h), (n, m)."""
+        return self.pointwise(theta, y, h).value
+
+    def slope(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Array:
+        """∂ℓ^κ/∂h, (n, m); at a kink of the loss itself (κ = 0) the subgradient of least modulus."""
+        return -self.pointwise(theta, y, h, kappa).dual
+
+
+def _is_zero(kappa: Any) -> bool:
+    return isinstance(kappa, (int, float)) and kappa == 0.0
+
+
+class BoxLoss(Loss):
+    """A loss given by its row of the table; subclasses implement :meth:`row` and nothing else."""
+
+    @abstractmethod
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """The interval, dead zone and softness at (θ, y)."""
+
+    def residual(self, y: Array | None, h: Array) -> Array:
+        """r = y − h, or −h where there is no target."""
+        return -h if y is None else y - h
+
+    def _softness(self, row: Row, r: Array, kappa: Any) -> Any:
+        """κ + q, with q on the side of the kink where r lies."""
+        if row.soft_low is None and row.soft_high is None:
+            return kappa
+        xp = namespace(r)
+        return kappa + xp.where(r > 0, row.soft_high, row.soft_low)
+
+    def _maximiser(self, row: Row, r: Array, soft: Any) -> Array:
+        """The u that attains the maximum, with softness ``soft`` = κ + q."""
+        xp = namespace(r)
+        if row.dead_zone is not None:
+            r = xp.sign(r) * xp.clip(xp.abs(r) - row.dead_zone, 0.0)
+        if _is_zero(soft):
+            zero = xp.zeros_like(r)
+            return xp.where(r > 0, row.high + zero, xp.where(r < 0, row.low + zero, zero))
+        u = r / soft
+        if row.low is not None:
+            u = xp.maximum(u, row.low + xp.zeros_like(u))
+        if row.high is not None:
+            u = xp.minimum(u, row.high + xp.zeros_like(u))
+        return u
+
+    def _lower(self, row: Row, r: Array, u: Array) -> Array:
+        """u r − ε|u| − q u²/2."""
+        xp = namespace(r)
+        lower = u * r
+        if row.dead_zone is not None:
+            lower = lower - row.dead_zone * xp.abs(u)
+        if row.soft_low is not None or row.soft_high is not None:
+            lower = lower - 0.5 * self._softness(row, r, 0.0) * u * u
+        return lower
+
+    def pointwise(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Pointwise:
+        """See :meth:`Loss.pointwise`."""
+        xp = namespace(h)
+        r = self.residual(y, h)
+        row = self.row(theta, y)
+        soft = self._softness(row, r, kappa)
+        u = self._maximiser(row, r, soft)
+        lower = self._lower(row, r, u)
+        if _is_zero(kappa):
+            return Pointwise(lower, lower, u)
+        if row.dead_zone is None and row.soft_low is None and row.soft_high is None:
+            # the hot path: a kink at zero and nothing else, max(b r, a r)
+            return Pointwise(xp.maximum(row.high * r, row.low * r), lower, u)
+        tight = self._maximiser(row, r, self._softness(row, r, 0.0))
+        return Pointwise(self._lower(row, r, tight), lower, u)
+
+    def curvature(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Array:
+        """See :meth:`Loss.curvature`: 1/(κ + q) where u is strictly inside its interval, 0 elsewhere."""
+        xp = namespace(h)
+        r = self.residual(y, h)
+        row = self.row(theta, y)
+        soft = self._softness(row, r, kappa)
+        zero = xp.zeros_like(r)
+        if _is_zero(soft):
+            return zero
+        if row.dead_zone is None:
+            u = r / soft
+            inside = xp.ones_like(r, dtype=xp.bool)
+        else:
+            beyond = xp.abs(r) - row.dead_zone
+            u = xp.sign(r) * xp.clip(beyond, 0.0) / soft
+            inside = beyond > 0
+        if row.low is not None:
+            inside = inside & (u > row.low)
+        if row.high is not None:
+            inside = inside & (u < row.high)
+        return xp.where(inside, 1.0 / (soft + zero), zero)
+
+    def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
+        """See :meth:`Loss.dual`."""
+        xp = namespace(u)
+        row = self.row(theta, y)
+        term = xp.zeros_like(u) if y is None else y * u
+        if row.dead_zone is not None:
+            term = term - row.dead_zone * xp.abs(u)
+        if row.soft_low is not None or row.soft_high is not None:
+            term = term - 0.5 * xp.where(u > 0, row.soft_high, row.soft_low) * u * u
+        outside = xp.zeros_like(u, dtype=xp.bool)
+        slack = 1e-12
+        if row.low is not None:
+            outside = outside | (u < row.low - slack)
+        if row.high is not None:
+            outside = outside | (u > row.high + slack)
+        return xp.where(outside, xp.full_like(u, -math.inf), term)
+
+
+class Pinball(BoxLoss):
+    """max(θ r, (θ − 1) r), r = y − h: its minimiser is the θ-quantile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Pinball().value(np.array([0.1, 0.9]), np.array([[1.0]]), np.array([[0.0, 0.0]]))
+    array([[0.1, 0.9]])
+    """
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [θ − 1, θ]."""
+        return Row(theta - 1.0, theta)
+
+
+class MQuantile(BoxLoss):
+    """|θ − 1[r<0]| ψ₁^κ(r): the pinball loss with its kink rounded on [−κ, κ].
+
+    ψ₁^κ(r) is r²/(2κ) where |r| ≤ κ and |r| − κ/2 beyond.
+
+    Parameters
+    ----------
+    kappa : float, positive
+        Half the width of the rounded part, in units of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> MQuantile(kappa=0.5).value(np.array([0.5]), np.array([[1.0]]), np.array([[0.0]]))
+    array([[0.375]])
+    """
+
+    smooth = True
+
+    def __init__(self, kappa: float = 0.1) -> None:
+        self.kappa = kappa
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
+        if not (isinstance(self.kappa, (int, float)) and 0.0 < self.kappa < math.inf):
+            raise ValueError(
+                f"MQuantile got kappa={self.kappa!r}; it must be a positive finite number. "
+                "Use the Pinball loss for kappa = 0."
+            )
+        # at θ = 0 or 1 one side of the interval is {0}: there q plays no role, and a must not be 0
+        tiny = 1e-300
+        return Row(
+            theta - 1.0,
+            theta,
+            soft_low=self.kappa / (1.0 - theta + tiny),
+            soft_high=self.kappa / (theta + tiny),
+        )
+
+
+class Expectile(BoxLoss):
+    """|θ − 1[r<0]| r², r = y − h: its minimiser is the θ-expectile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Expectile().value(np.array([0.25]), np.array([[2.0]]), np.array([[0.0]]))
+    array([[1.]])
+    """
+
+    smooth = True
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ ℝ, q = 1/(2a) with a = θ if u > 0 else 1 − θ."""
+        tiny = 1e-300
+        return Row(None, None, soft_low=0.5 / (1.0 - theta + tiny), soft_high=0.5 / (theta + tiny))
+
+
+class CostSensitiveHinge(BoxLoss):
+    """c (1 − y h)₊ with c = |(θ + 1)/2 − 1[y = −1]| and labels y ∈ {−1, 1}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> CostSensitiveHinge().value(np.array([-1.0, 0.0, 1.0]), np.array([[1.0]]), np.zeros((1, 3)))
+    array([[0. , 0.5, 1. ]])
+    """
+
+    domain = (-1.0, 1.0)
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """y·u ∈ [0, c], c = (1 + θ y)/2."""
+        xp = namespace(theta, y)
+        if y is None:
+            raise ValueError("CostSensitiveHinge got no labels; it needs y with values −1 and 1.")
+        cost = 0.5 * (y + theta)  # c·y, because y² = 1
+        zero = xp.zeros_like(cost)
+        return Row(xp.where(y < 0, cost, zero), xp.where(y > 0, cost, zero))
+
+
+class LevelSet(BoxLoss):
+    """(1/θ)(−z)₊ with z = h − t: the mass outside the level set, per unit of the fraction allowed.
+
+    The other part of the one-class problem, −t(θ), is linear in the unknowns and lives in the objective.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LevelSet().value(np.array([0.5]), None, np.array([[-1.0]]))
+    array([[2.]])
+    """
+
+    domain = (0.05, 1.0)
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [0, 1/θ]."""
+        return Row(0.0 * theta, 1.0 / theta)
+
+    def width(self, theta: Array) -> Array:
+        """θ: the smoothed part is then equally wide at every level."""
+        return 1.0 * theta
+
+
+class EpsilonInsensitive(BoxLoss):
+    """(|r| − θ)₊, r = y − h: the loss of support vector regression, θ the half-width of its tube.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> EpsilonInsensitive().value(np.array([0.25]), np.array([[1.0]]), np.array([[0.0]]))
+    array([[0.75]])
+    """
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [−1, 1], ε = θ."""
+        return Row(-1.0 + 0.0 * theta, 1.0 + 0.0 * theta, dead_zone=theta)

@@ -1,0 +1,50 @@
+"""Measures on the tasks Θ, and the rules that replace an integral over Θ by a weighted sum.
+
+    ∫ f(θ) dμ(θ)  ≈  Σ_j w_j f(θ_j),      θ_j = F⁻¹(u_j)
+
+F⁻¹ is the inverse distribution function of μ, so one rule on the unit interval serves every measure: the
+rule supplies u_j and w_j, the measure moves them to Θ. In d dimensions F⁻¹ acts on each coordinate. Nodes
+are few, hence host arrays; estimators move them to where the data live.
+"""
+
+from infinitask.measures._quadrature import Quadrature
+from infinitask.measures._rules import (
+    Atoms,
+    ClenshawCurtis,
+    GaussLegendre,
+    Halton,
+    MonteCarlo,
+    Rule,
+    Sobol,
+    quadrature_rule,
+)
+from infinitask.measures._spaces import (
+    Beta,
+    Discrete,
+    Measure,
+    ProductMeasure,
+    ScipyMeasure,
+    TruncatedNormal,
+    Uniform,
+    as_measure,
+)
+
+__all__ = [
+    "Atoms",
+    "Beta",
+    "ClenshawCurtis",
+    "Discrete",
+    "GaussLegendre",
+    "Halton",
+    "Measure",
+    "MonteCarlo",
+    "ProductMeasure",
+    "Quadrature",
+    "Rule",
+    "ScipyMeasure",
+    "Sobol",
+    "TruncatedNormal",
+    "Uniform",
+    "as_measure",
+    "quadrature_rule",
+]

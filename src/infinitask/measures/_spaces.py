@@ -1,0 +1,373 @@
+"""Probability measures on the tasks Θ ⊂ ℝ^d, known by their inverse distribution functions."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn.base import BaseEstimator
+
+from infinitask._array import HostArray
+from infinitask.measures._quadrature import Quadrature
+
+__all__ = [
+    "Beta",
+    "Discrete",
+    "Measure",
+    "ProductMeasure",
+    "ScipyMeasure",
+    "TruncatedNormal",
+    "Uniform",
+    "as_measure",
+]
+
+# A task asked for in single precision must not fall outside the interval that it bounds.
+_SUPPORT_TOLERANCE = 1e-7
+
+
+class Measure(BaseEstimator, ABC):
+    """A probability measure on Θ ⊂ ℝ^d, known by the inverse of its distribution function."""
+
+    @property
+    def dim(self) -> int:
+        """The dimension d of Θ."""
+        return 1
+
+    @property
+    @abstractmethod
+    def support(self) -> tuple[HostArray, HostArray]:
+        """The bounds (low, high) of the smallest box that holds μ, each of shape (d,)."""
+
+    @abstractmethod
+    def ppf(self, u: HostArray) -> HostArray:
+        """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
+
+    def marginals(self) -> tuple[Measure, ...]:
+        """The d one-dimensional measures whose product this is."""
+        return (self,)
+
+    def atoms(self) -> Quadrature | None:
+        """μ itself where it is a finite sum of point masses, otherwise None."""
+        return None
+
+    def contains(self, theta: HostArray) -> HostArray:
+        """Whether each θ lies in the closed support: (q, d), or (q,) if d = 1, → bool (q,).
+
+        The bounds give way by a rounding error of single precision.
+        """
+        theta = _as_points(theta, self.dim)
+        low, high = self.support
+        bounds = np.abs(np.stack([low, high]))
+        slack = _SUPPORT_TOLERANCE * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
+        return np.asarray(np.all((theta >= low - slack) & (theta <= high + slack), axis=1))
+
+
+class _Marginal(Measure):
+    """A measure on an interval, given by a frozen distribution of SciPy."""
+
+    @abstractmethod
+    def _distribution(self) -> Any:
+        """The frozen distribution, after a look at the parameters."""
+
+    @property
+    def support(self) -> tuple[HostArray, HostArray]:
+        """The bounds (low, high), each of shape (d,)."""
+        low, high = self._distribution().support()
+        return np.asarray([low], dtype=float), np.asarray([high], dtype=float)
+
+    def ppf(self, u: HostArray) -> HostArray:
+        """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
+        return np.asarray(self._distribution().ppf(_as_points(u, 1)), dtype=float)
+
+
+class Uniform(_Marginal):
+    """dμ(θ) = dθ / (high − low) on [low, high].
+
+    Parameters
+    ----------
+    low, high : float
+
+    Examples
+    --------
+    >>> Uniform(-1.0, 1.0).ppf([[0.0], [0.25]]).tolist()
+    [[-1.0], [-0.5]]
+    """
+
+    def __init__(self, low: float = 0.0, high: float = 1.0) -> None:
+        self.low = low
+        self.high = high
+
+    def _distribution(self) -> Any:
+        low, high = _interval(self, self.low, self.high)
+        return stats.uniform(low, high - low)
+
+
+class Beta(_Marginal):
+    """dμ(θ) ∝ t^(a−1) (1 − t)^(b−1) dθ with t = (θ − low) / (high − low), on [low, high].
+
+    Parameters
+    ----------
+    a, b : float
+        Above one, they draw the mass away from the lower and the upper bound.
+    low, high : float
+
+    Examples
+    --------
+    >>> round(float(Beta(2.0, 2.0).ppf([[0.5]])[0, 0]), 12)
+    0.5
+    """
+
+    def __init__(self, a: float, b: float, low: float = 0.0, high: float = 1.0) -> None:
+        self.a = a
+        self.b = b
+        self.low = low
+        self.high = high
+
+    def _distribution(self) -> Any:
+        low, high = _interval(self, self.low, self.high)
+        a, b = _positive(self, "a", self.a), _positive(self, "b", self.b)
+        return stats.beta(a, b, low, high - low)
+
+
+class TruncatedNormal(_Marginal):
+    """dμ(θ) ∝ exp(−(θ − loc)² / (2 scale²)) dθ on [low, high]; the bounds are values of θ.
+
+    Parameters
+    ----------
+    loc, scale : float
+        Mean and standard deviation before the cut.
+    low, high : float
+
+    Examples
+    --------
+    >>> TruncatedNormal(loc=0.5, scale=0.2, low=0.0, high=1.0).support
+    (array([0.]), array([1.]))
+    """
+
+    def __init__(self, loc: float = 0.0, scale: float = 1.0, low: float = -1.0, high: float = 1.0) -> None:
+        self.loc = loc
+        self.scale = scale
+        self.low = low
+        self.high = high
+
+    def _distribution(self) -> Any:
+        low, high = _interval(self, self.low, self.high)
+        scale = _positive(self, "scale", self.scale)
+        if not (_is_number(self.loc) and math.isfinite(self.loc)):
+            raise ValueError(f"{self!r} has loc={self.loc!r}; give a finite number.")
+        return stats.truncnorm((low - self.loc) / scale, (high - self.loc) / scale, self.loc, scale)
+
+
+class ScipyMeasure(_Marginal):
+    """Any frozen continuous distribution of ``scipy.stats``.
+
+    Parameters
+    ----------
+    distribution : frozen distribution
+        For instance ``scipy.stats.triang(0.5)``.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> ScipyMeasure(stats.norm(2.0, 1.0)).ppf([[0.5]]).tolist()
+    [[2.0]]
+    """
+
+    def __init__(self, distribution: Any) -> None:
+        self.distribution = distribution
+
+    def _distribution(self) -> Any:
+        if not _is_frozen_continuous(self.distribution):
+            raise ValueError(
+                f"ScipyMeasure was given {self.distribution!r}; it expects a frozen continuous distribution with "
+                "scalar parameters, such as scipy.stats.norm(0.0, 1.0); use Discrete for point masses."
+            )
+        return self.distribution
+
+
+class Discrete(Measure):
+    """μ = Σ_j w_j δ(θ_j): finitely many tasks, whatever the rule and the number of nodes asked for.
+
+    Parameters
+    ----------
+    points : array-like of shape (m,) or (m, d)
+        Distinct tasks.
+    weights : array-like of shape (m,), optional
+        Nonnegative masses, divided by their sum; equal by default.
+
+    Examples
+    --------
+    >>> tasks = Discrete([0.9, 0.1, 0.5]).atoms()
+    >>> tasks.nodes[:, 0].tolist()
+    [0.1, 0.5, 0.9]
+    """
+
+    def __init__(self, points: Any, weights: Any = None) -> None:
+        self.points = points
+        self.weights = weights
+
+    @property
+    def dim(self) -> int:
+        """The dimension d of Θ."""
+        return int(self.atoms().nodes.shape[1])
+
+    @property
+    def support(self) -> tuple[HostArray, HostArray]:
+        """The bounds (low, high) of the bounding box of the points, each of shape (d,)."""
+        nodes = self.atoms().nodes
+        return np.min(nodes, axis=0), np.max(nodes, axis=0)
+
+    def ppf(self, u: HostArray) -> HostArray:
+        """F⁻¹(u) = min{θ_j : F(θ_j) ≥ u}, for points on the line: (m, 1) → (m, 1)."""
+        atoms = self.atoms()
+        if atoms.nodes.shape[1] > 1:
+            raise ValueError(
+                f"A Discrete measure in {atoms.nodes.shape[1]} dimensions has no inverse distribution function "
+                "per coordinate; use its atoms(), as every quadrature rule does."
+            )
+        cdf = np.cumsum(atoms.weights)
+        # The last step is 1 whatever the rounding of the sum.
+        steps = np.searchsorted(cdf[:-1], _as_points(u, 1))
+        return np.asarray(atoms.nodes[steps, 0])
+
+    def atoms(self) -> Quadrature:
+        """The points and their normalised weights, in ascending order if d = 1."""
+        points = np.asarray(self.points, dtype=float)
+        points = points[:, None] if points.ndim == 1 else points
+        if points.ndim != 2 or points.size == 0 or not np.all(np.isfinite(points)):
+            raise ValueError(
+                f"Discrete was given points of shape {np.shape(self.points)}; it expects finite numbers of shape "
+                "(m,) or (m, d), at least one."
+            )
+        m = points.shape[0]
+        if np.unique(points, axis=0).shape[0] < m:
+            raise ValueError("Discrete was given a point twice; name each point once and add its weights.")
+        weights = np.full(m, 1.0 / m) if self.weights is None else np.asarray(self.weights, dtype=float)
+        if weights.shape != (m,):
+            raise ValueError(
+                f"Discrete was given weights of shape {weights.shape} for {m} points; give one weight per point."
+            )
+        total = float(np.sum(weights))
+        if not (np.all(weights >= 0.0) and 0.0 < total < math.inf):
+            raise ValueError(
+                f"Discrete was given weights that are not a measure (minimum {np.min(weights)}, sum {total}); "
+                "give nonnegative finite weights, at least one of them positive."
+            )
+        return Quadrature.ascending(points, weights / total)
+
+
+class ProductMeasure(Measure):
+    """μ = μ_1 ⊗ … ⊗ μ_d: independent coordinates.
+
+    Parameters
+    ----------
+    measures : sequence of one-dimensional Measure
+
+    Examples
+    --------
+    >>> square = ProductMeasure([Uniform(0.0, 1.0), Uniform(-1.0, 1.0)])
+    >>> square.dim, square.ppf([[0.5, 0.5]]).tolist()
+    (2, [[0.5, 0.0]])
+    """
+
+    def __init__(self, measures: Sequence[Measure]) -> None:
+        self.measures = measures
+
+    @property
+    def dim(self) -> int:
+        """The dimension d of Θ."""
+        return len(self.marginals())
+
+    @property
+    def support(self) -> tuple[HostArray, HostArray]:
+        """The bounds (low, high), each of shape (d,)."""
+        bounds = [measure.support for measure in self.marginals()]
+        return np.concatenate([low for low, _ in bounds]), np.concatenate([high for _, high in bounds])
+
+    def ppf(self, u: HostArray) -> HostArray:
+        """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
+        u = _as_points(u, self.dim)
+        return np.concatenate([mu.ppf(u[:, [k]]) for k, mu in enumerate(self.marginals())], axis=1)
+
+    def marginals(self) -> tuple[Measure, ...]:
+        """The factors μ_1, …, μ_d."""
+        given = self.measures
+        known = isinstance(given, (list, tuple)) and len(given) > 0
+        if not known or not all(isinstance(mu, Measure) and mu.dim == 1 for mu in given):
+            raise ValueError(
+                f"ProductMeasure was given {given!r}; it expects a list of one-dimensional measures, such as "
+                "[Uniform(0.0, 1.0), Beta(2.0, 2.0)]."
+            )
+        return tuple(given)
+
+    def atoms(self) -> Quadrature | None:
+        """All combinations of the factors' point masses, or None if a factor has a continuous part."""
+        factors = [mu.atoms() for mu in self.marginals()]
+        found = [factor for factor in factors if factor is not None]
+        return Quadrature.tensor(found) if len(found) == len(factors) else None
+
+
+def as_measure(spec: Any, default: Measure) -> Measure:
+    """The measure that ``spec`` stands for.
+
+    Parameters
+    ----------
+    spec : None, Measure, frozen SciPy distribution or (low, high)
+        None stands for ``default``, a pair of numbers for the uniform measure between them.
+    default : Measure
+
+    Examples
+    --------
+    >>> as_measure((0.0, 2.0), default=Uniform())
+    Uniform(high=2.0)
+    """
+    if spec is None:
+        return default
+    if isinstance(spec, Measure):
+        return spec
+    if _is_frozen_continuous(spec):
+        return ScipyMeasure(spec)
+    if isinstance(spec, tuple) and len(spec) == 2 and all(_is_number(bound) for bound in spec):
+        return Uniform(float(spec[0]), float(spec[1]))
+    raise ValueError(
+        f"measure={spec!r} is not a measure on the tasks; give None, a Measure such as Uniform(0.1, 0.9), a pair "
+        "(low, high) of numbers, or a frozen continuous distribution of scipy.stats."
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_frozen_continuous(spec: Any) -> bool:
+    """Whether ``spec`` is a frozen continuous distribution whose parameters are scalars."""
+    return isinstance(getattr(spec, "dist", None), stats.rv_continuous) and np.ndim(spec.ppf(0.5)) == 0
+
+
+def _interval(measure: Measure, low: Any, high: Any) -> tuple[float, float]:
+    if not (_is_number(low) and _is_number(high) and -math.inf < low < high < math.inf):
+        raise ValueError(f"{measure!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
+    return float(low), float(high)
+
+
+def _positive(measure: Measure, name: str, value: Any) -> float:
+    if not (_is_number(value) and 0.0 < value < math.inf):
+        raise ValueError(f"{measure!r} has {name}={value!r}; give a positive finite number.")
+    return float(value)
+
+
+def _as_points(values: Any, dim: int) -> HostArray:
+    """``values`` as an array of shape (q, d); a vector is a column if d = 1."""
+    points = np.asarray(values, dtype=float)
+    if points.ndim == 1 and dim == 1:
+        points = points[:, None]
+    if points.ndim != 2 or points.shape[1] != dim:
+        raise ValueError(
+            f"Points on Θ were given with shape {points.shape}; in dimension {dim} the shape must be (q, {dim})."
+        )
+    return points

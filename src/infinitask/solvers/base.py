@@ -1,0 +1,233 @@
+r"""What all solvers share: the certificate, the book it is kept in, and the answer.
+
+A solver walks through points z. Each evaluation of the objective gives an upper bound P(z) and, from the slopes, a dual
+point u with data term A(u) and coefficients z_u. The dual
+
+.. math:: D(u) = A(u) - \tfrac{1}{2} \|z_u\|_\Lambda^2
+
+is concave in u, A is concave and z_u is affine, so that for any two dual points and 0 ≤ s ≤ 1
+
+.. math:: D((1-s) u_1 + s u_2) \ge (1-s) A(u_1) + s A(u_2) - \tfrac{1}{2} \|(1-s) z_{u_1} + s z_{u_2}\|_\Lambda^2 .
+
+The best s is closed form: each new dual point is first mixed with u = 0 (feasible for every loss), then with the best one so
+far. Both bounds are kept, so the gap never grows.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import TextIO
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.objective import Evaluation, Objective
+
+__all__ = ["Certificate", "DualPoint", "Ledger", "Solution"]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The answer of a solver.
+
+    Parameters
+    ----------
+    z : ndarray (size,)
+        The unknowns, C row by row and then c.
+    objective, dual : float
+        P(z), of the losses themselves, and the best lower bound of min P.
+    gap : float
+        (P − D) relative to |P|.
+    n_iter, n_evaluations : int
+        Steps taken, and passes over the data.
+    converged : bool
+    message : str
+        Why the solver stopped, as a sentence.
+    history : ndarray (k, 3)
+        Evaluations, P and D of every evaluation: its own P, and the best D known then.
+    """
+
+    z: HostArray
+    objective: float
+    dual: float
+    gap: float
+    n_iter: int
+    n_evaluations: int
+    converged: bool
+    message: str
+    history: HostArray
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """A(u) and z_u of a dual point u."""
+
+    data: float
+    z: HostArray
+
+    def value(self, ridge: HostArray) -> float:
+        """D(u)."""
+        return self.data - 0.5 * float((ridge * self.z) @ self.z)
+
+    def mixed(self, other: DualPoint, ridge: HostArray) -> DualPoint:
+        """The best point of the segment from this one to ``other``."""
+        step = other.z - self.z
+        length = float((ridge * step) @ step)
+        if length == 0.0:
+            return self if self.data >= other.data else other
+        s = (other.data - self.data - float((ridge * self.z) @ step)) / length
+        s = min(1.0, max(0.0, s))
+        return DualPoint((1.0 - s) * self.data + s * other.data, self.z + s * step)
+
+
+class Certificate:
+    """The best upper and lower bounds so far.
+
+    ``floor`` replaces |P| in the relative gap where P is smaller: rounding decides there, and a perfect fit must not loop.
+    """
+
+    def __init__(self, objective: Objective, floor: float) -> None:
+        self.ridge = objective.ridge
+        self.floor = floor
+        self.primal = np.inf
+        self.z = np.zeros(objective.size)
+        self._origin = DualPoint(0.0, -objective.linear / objective.ridge)
+        self._dual = self._origin
+
+    def update(self, z: HostArray, evaluation: Evaluation) -> None:
+        """Take in one evaluation."""
+        if evaluation.primal < self.primal:
+            self.primal = evaluation.primal
+            self.z = z.copy()
+        fresh = DualPoint(evaluation.dual_data, z - evaluation.gradient / self.ridge)
+        if np.isfinite(fresh.data):
+            self._dual = self._dual.mixed(self._origin.mixed(fresh, self.ridge), self.ridge)
+
+    @property
+    def dual(self) -> float:
+        """The lower bound."""
+        return self._dual.value(self.ridge)
+
+    @property
+    def scale(self) -> float:
+        """What the gap is measured against."""
+        return max(abs(self.primal), self.floor)
+
+    @property
+    def gap(self) -> float:
+        """(P − D) relative to |P|; rounding may leave a tiny negative number, which is 0."""
+        return max(self.primal - self.dual, 0.0) / self.scale
+
+
+class Ledger:
+    """Evaluates the objective for a solver, keeps the certificate, the counts and the display.
+
+    Parameters
+    ----------
+    objective : Objective
+    tol : float
+        The relative gap asked for.
+    max_iter : int
+        The most evaluations allowed.
+    floor : float
+        See :class:`Certificate`.
+    verbose : int
+        0: silent; k > 0: a line on standard error at every k-th power-of-two-spaced evaluation and at each change of smoothing.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        tol: float,
+        max_iter: int,
+        floor: float,
+        verbose: int = 0,
+        stream: TextIO | None = None,
+    ) -> None:
+        self.objective = objective
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.certificate = Certificate(objective, floor)
+        self.n_evaluations = 0
+        self.n_iter = 0
+        self.history: list[tuple[int, float, float]] = []
+        self._stream = stream
+        self._started = time.perf_counter()
+        self._shown = 0.0
+        if verbose:
+            self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  step")
+
+    def evaluate(self, z: HostArray, kappa: tuple[float, ...], label: str = "") -> Evaluation:
+        """One pass over the data, entered into the book."""
+        evaluation = self.objective.evaluate(z, kappa)
+        self.n_evaluations += 1
+        if not np.isfinite(evaluation.primal) or not np.all(np.isfinite(evaluation.gradient)):
+            return evaluation
+        self.certificate.update(z, evaluation)
+        self.history.append((self.n_evaluations, evaluation.primal, self.certificate.dual))
+        now = time.perf_counter()
+        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5 or self.n_evaluations == 1):
+            self._shown = now
+            self.show(label)
+        return evaluation
+
+    def show(self, label: str) -> None:
+        """Write one line of progress."""
+        if self.verbose:
+            c = self.certificate
+            seconds = time.perf_counter() - self._started
+            self._write(f"{self.n_evaluations:>11}  {c.primal:>13.6e}  {c.gap:>8.1e}  {seconds:>7.2f}  {label}")
+
+    def _write(self, line: str) -> None:
+        print(line, file=self._stream or sys.stderr, flush=True)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap asked for is reached."""
+        return self.certificate.gap <= self.tol
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the evaluations allowed are used up."""
+        return self.n_evaluations >= self.max_iter
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to do or to do it with."""
+        return self.converged or self.exhausted
+
+    def optimisation_error(self, evaluation: Evaluation) -> float:
+        """‖g‖²/2 in the metric of the ridge: the share of the gap that more steps at the same smoothing can remove."""
+        g = evaluation.gradient
+        return 0.5 * float((g / self.objective.ridge) @ g)
+
+    def solution(self, stalled: str | None = None) -> Solution:
+        """Close the book."""
+        c = self.certificate
+        if self.converged:
+            message = f"The duality gap {c.gap:.1e} is within the tolerance {self.tol:.1e}."
+        elif self.exhausted:
+            message = (
+                f"The {self.max_iter} evaluations allowed were used up at a duality gap of {c.gap:.1e}, "
+                f"above the tolerance {self.tol:.1e}; raise max_iter or tol."
+            )
+        else:
+            message = (
+                f"{stalled or 'No further progress was possible'} at a duality gap of {c.gap:.1e}, "
+                f"above the tolerance {self.tol:.1e}; raise tol or alpha, or rescale the data."
+            )
+        self.show("done")
+        return Solution(
+            z=c.z,
+            objective=c.primal,
+            dual=c.dual,
+            gap=c.gap,
+            n_iter=max(1, self.n_iter),
+            n_evaluations=self.n_evaluations,
+            converged=self.converged,
+            message=message,
+            history=np.asarray(self.history, dtype=np.float64).reshape(-1, 3),
+        )

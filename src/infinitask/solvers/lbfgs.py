@@ -1,0 +1,72 @@
+"""L-BFGS in the joint eigenbasis, at one level of smoothing.
+
+Needs of the objective: value and gradient. SciPy decides on the host, the data stay where they live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import minimize
+
+from infinitask._array import HostArray
+from infinitask.objective import Evaluation
+from infinitask.solvers.base import Ledger
+
+__all__ = ["lbfgs_stage"]
+
+MEMORY = 20
+
+
+def lbfgs_stage(
+    ledger: Ledger,
+    z: HostArray,
+    kappa: tuple[float, ...],
+    diagonal: HostArray,
+    enough: Callable[[Evaluation], bool],
+    max_evaluations: int,
+) -> HostArray:
+    """Minimise P_κ from z, in the variables z·√diagonal, until ``enough`` of an evaluation holds; returns the new z.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    z : ndarray (size,)
+    kappa : tuple of float
+    diagonal : ndarray (size,)
+        An estimate of the diagonal of the Hessian.
+    enough : callable
+        Whether an evaluation is good enough to stop at.
+    max_evaluations : int
+    """
+    scale = 1.0 / np.sqrt(diagonal)
+    last: list[Evaluation] = []
+    limit = min(ledger.max_iter, ledger.n_evaluations + max_evaluations)
+
+    def value_and_gradient(x: HostArray) -> tuple[float, HostArray]:
+        evaluation = ledger.evaluate(x * scale, kappa, label=f"L-BFGS, smoothing {kappa[0]:.1e}")
+        last[:] = [evaluation]
+        return evaluation.smoothed, evaluation.gradient * scale
+
+    def callback(intermediate_result: object) -> None:
+        ledger.n_iter += 1
+        if ledger.done or ledger.n_evaluations >= limit or enough(last[0]):
+            raise StopIteration
+
+    result = minimize(
+        value_and_gradient,
+        z / scale,
+        jac=True,
+        method="L-BFGS-B",
+        callback=callback,
+        options={
+            "maxcor": MEMORY,
+            "maxiter": max_evaluations,
+            "maxfun": max_evaluations,
+            # the gap decides, not the size of a step
+            "ftol": 0.0,
+            "gtol": 0.0,
+        },
+    )
+    return np.asarray(result.x * scale)

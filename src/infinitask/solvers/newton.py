@@ -1,0 +1,316 @@
+r"""Semismooth Newton at one level of smoothing.
+
+Needs of the objective: value, gradient, and the pairs (i, j) at which the smoothed losses are curved. With Z the rows
+z_ij = (φ_i ⊗ ψ_j, ψ_b,j) of the curved pairs and W their weights the generalised Hessian is Λ + Zᵀ W Z. Three ways to solve with it:
+
+* **pairs**: (Λ + ZᵀWZ)⁻¹ = Λ⁻¹ − Λ⁻¹Zᵀ (W⁻¹ + ZΛ⁻¹Zᵀ)⁻¹ ZΛ⁻¹, and ZΛ⁻¹Zᵀ is k_X(x_i, x_i')·k_Θ(θ_j, θ_j')/λ plus the bias: as many
+  equations as curved pairs, whatever r and s are. Nodes that do not talk to each other (a diagonal task kernel) give
+  separate, small systems.
+* **unknowns**: the r·s + s_b equations themselves, summed up row by row of the data.
+* **conjugate gradients**: products only, preconditioned by the diagonal in the joint eigenbasis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
+
+from infinitask._array import HostArray, to_host
+from infinitask.objective import Evaluation, Objective
+from infinitask.solvers.base import Ledger
+
+__all__ = ["NewtonSystem", "newton_stage"]
+
+COST_LIMIT = 1e11
+"""The most operations of one dense solve: a few seconds on two cores, and less than 500 MB."""
+
+
+class ActiveSet(NamedTuple):
+    """The curved pairs of all integrals, one entry each."""
+
+    row: HostArray
+    node: HostArray
+    """Numbered over the nodes of all integrals."""
+    integral: HostArray
+    weight: HostArray
+    """ω w ∂²ℓ^κ."""
+    dual: HostArray
+    """ω w u."""
+
+
+class NewtonSystem:
+    """Solves with the generalised Hessian of an objective.
+
+    Parameters
+    ----------
+    objective : Objective
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+
+    # -- what does not depend on the point
+    @cached_property
+    def rows(self) -> HostArray:
+        """Φ on the host."""
+        return to_host(self.objective.rows).astype(np.float64, copy=False)
+
+    @cached_property
+    def cols(self) -> HostArray:
+        """ψ of all integrals below each other, (nodes of all integrals, s)."""
+        return np.concatenate([to_host(t.cols) for t in self.objective.integrals]).astype(np.float64, copy=False)
+
+    @cached_property
+    def bias_cols(self) -> HostArray:
+        """ψ_b likewise, (nodes of all integrals, s_b)."""
+        width = self.objective.bias_size
+        return np.concatenate(
+            [
+                np.zeros((t.cols.shape[0], width)) if t.bias_cols is None else to_host(t.bias_cols)
+                for t in self.objective.integrals
+            ]
+        ).astype(np.float64, copy=False)
+
+    @cached_property
+    def task_gram(self) -> HostArray:
+        """ψψᵀ over the nodes of all integrals."""
+        return self.cols @ self.cols.T
+
+    @cached_property
+    def component(self) -> HostArray:
+        """For every node the number of the group of nodes it talks to."""
+        gram = np.abs(self.task_gram)
+        scale = np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
+        return np.asarray(connected_components(gram > 1e-13 * scale, directed=False)[1])
+
+    def active(self, z: HostArray, kappa: tuple[float, ...]) -> ActiveSet:
+        """The curved pairs of all integrals at z."""
+        found = self.objective.pairs(z, kappa)
+        sizes = [t.cols.shape[0] for t in self.objective.integrals]
+        starts = np.cumsum([0, *sizes])
+        return ActiveSet(
+            row=np.concatenate([p.row for p in found]),
+            node=np.concatenate([p.node + s for p, s in zip(found, starts, strict=False)]),
+            integral=np.repeat(np.arange(len(found)), [p.row.size for p in found]),
+            weight=np.concatenate([p.weight for p in found]).astype(np.float64, copy=False),
+            dual=np.concatenate([p.dual for p in found]).astype(np.float64, copy=False),
+        )
+
+    def pull(self, row: HostArray, node: HostArray, x: HostArray) -> HostArray:
+        """Zᵀ x for one number per pair, (size,)."""
+        per_node = scipy.sparse.coo_array((x, (row, node)), shape=(self.rows.shape[0], self.cols.shape[0])).tocsr()
+        C = self.rows.T @ (per_node @ self.cols)
+        return np.concatenate([C.ravel(), self.bias_cols.T @ per_node.sum(axis=0)])
+
+    # -- the three ways
+    def solve(self, active: ActiveSet, g: HostArray) -> tuple[HostArray, str] | None:
+        """−(Λ + ZᵀWZ)⁻¹ g and how it was found, or None where a dense system would be too large."""
+        if active.row.size == 0:
+            return -g / self.objective.ridge, "no curved pair"
+        sizes = np.bincount(self.component[active.node]).astype(float)
+        by_pairs = float(np.sum(sizes**3)) / 3 + 30.0 * float(np.sum(sizes**2))
+        n, (_, s), p = np.unique(active.row).size, self.objective.shape, self.objective.size
+        by_unknowns = p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * self.cols.shape[0] * s**2
+        if min(by_pairs, by_unknowns) > COST_LIMIT:
+            return None
+        if by_unknowns < by_pairs:
+            return self._by_unknowns(active, g), f"{p} unknowns"
+        return self._by_pairs(active, g), f"{active.row.size} pairs"
+
+    def _by_pairs(self, active: ActiveSet, g: HostArray) -> HostArray:
+        objective, row, node, weight = self.objective, active.row, active.node, active.weight
+        r, s = objective.shape
+        lam, lam_b = objective.alpha, objective.alpha_bias
+        G, g_b = g[: r * s].reshape(r, s), g[r * s :]
+        # the right-hand side Z Λ⁻¹ g at the pairs only
+        rhs = np.einsum("kr,kr->k", self.rows[row], (G @ self.cols.T).T[node]) / lam
+        B = self.bias_cols[node] / np.sqrt(lam_b)
+        rhs += self.bias_cols[node] @ g_b / lam_b
+        x = np.empty(row.size)
+        groups = np.unique(self.component[node])
+        coupled = objective.bias_size > 0 and groups.size > 1
+        solved_B = np.empty_like(B) if coupled else None
+        for group in groups:
+            k = np.flatnonzero(self.component[node] == group)
+            used, local = np.unique(row[k], return_inverse=True)
+            phi = self.rows[used]
+            M = (phi @ phi.T)[np.ix_(local, local)]
+            M *= self.task_gram[np.ix_(node[k], node[k])]
+            M /= lam
+            if not coupled and objective.bias_size:
+                M += B[k] @ B[k].T
+            M[np.diag_indices_from(M)] += 1.0 / weight[k]
+            factor = _factor(M)
+            x[k] = scipy.linalg.cho_solve(factor, rhs[k], check_finite=False)
+            if solved_B is not None:
+                solved_B[k] = scipy.linalg.cho_solve(factor, B[k], check_finite=False)
+        if solved_B is not None:
+            # the bias ties the groups together by a matrix of rank s_b
+            inner = np.eye(B.shape[1]) + B.T @ solved_B
+            x -= solved_B @ scipy.linalg.solve(inner, B.T @ x, assume_a="pos", check_finite=False)
+        return (self.pull(row, node, x) - g) / objective.ridge
+
+    def _by_unknowns(self, active: ActiveSet, g: HostArray) -> HostArray:
+        objective = self.objective
+        (r, s), b = objective.shape, objective.bias_size
+        joint = np.concatenate([self.cols, self.bias_cols], axis=1)
+        outer = (joint[:, :, None] * joint[:, None, :]).reshape(joint.shape[0], -1)
+        used, local = np.unique(active.row, return_inverse=True)
+        W = scipy.sparse.coo_array((active.weight, (local, active.node)), shape=(used.size, joint.shape[0])).tocsr()
+        CC = np.zeros((r * r, s * s))
+        Cb = np.zeros((r, s * b))
+        bb = np.zeros((b, b))
+        step = max(1, 2_000_000 // (r * r + (s + b) ** 2))
+        for start in range(0, used.size, step):
+            per_row = (W[start : start + step] @ outer).reshape(-1, s + b, s + b)
+            count = per_row.shape[0]
+            phi = self.rows[used[start : start + step]]
+            CC += (phi[:, :, None] * phi[:, None, :]).reshape(count, -1).T @ per_row[:, :s, :s].reshape(count, -1)
+            if b:
+                Cb += phi.T @ per_row[:, :s, s:].reshape(count, -1)
+                bb += per_row[:, s:, s:].sum(axis=0)
+        H = np.empty((objective.size, objective.size))
+        H[: r * s, : r * s] = CC.reshape(r, r, s, s).transpose(0, 2, 1, 3).reshape(r * s, r * s)
+        if b:
+            H[: r * s, r * s :] = Cb.reshape(r * s, b)
+            H[r * s :, : r * s] = H[: r * s, r * s :].T
+            H[r * s :, r * s :] = bb
+        H[np.diag_indices_from(H)] += objective.ridge
+        return -scipy.linalg.cho_solve(_factor(H), g, check_finite=False)
+
+    def by_products(self, z: HostArray, kappa: tuple[float, ...], g: HostArray, diagonal: HostArray) -> HostArray:
+        """Conjugate gradients until the residual is a tenth of the gradient's, both in the metric of the diagonal."""
+        x = np.zeros_like(g)
+        residual = -g.copy()
+        y = residual / diagonal
+        p = y.copy()
+        rho = float(residual @ y)
+        target = 1e-2 * rho
+        for _ in range(200):
+            Hp = self.objective.hessian_product(z, kappa, p)
+            curve = float(p @ Hp)
+            if not curve > 0.0:
+                break
+            step = rho / curve
+            x += step * p
+            residual -= step * Hp
+            y = residual / diagonal
+            fresh = float(residual @ y)
+            if fresh <= target:
+                break
+            p = y + (fresh / rho) * p
+            rho = fresh
+        return x
+
+
+def _factor(M: HostArray) -> tuple[HostArray, bool]:
+    """Cholesky factor; a matrix that rounding made indefinite gets the smallest jitter that helps."""
+    jitter = 0.0
+    top = float(np.max(np.diag(M)))
+    for exponent in range(-15, -5):
+        try:
+            return scipy.linalg.cho_factor(M, lower=True, check_finite=False)
+        except scipy.linalg.LinAlgError:
+            more = 10.0**exponent * top
+            M[np.diag_indices_from(M)] += more - jitter
+            jitter = more
+    raise scipy.linalg.LinAlgError("the Newton system is not positive definite to working precision")
+
+
+def newton_stage(
+    ledger: Ledger,
+    system: NewtonSystem,
+    z: HostArray,
+    kappa: tuple[float, ...],
+    diagonal: HostArray,
+    enough: Callable[[Evaluation], bool],
+    max_steps: int,
+) -> tuple[HostArray, bool]:
+    """Minimise P_κ from z until ``enough`` of an evaluation holds; returns the new z and whether it went well.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    system : NewtonSystem
+    z : ndarray (size,)
+    kappa : tuple of float
+    diagonal : ndarray (size,)
+        An estimate of the diagonal of the Hessian, for conjugate gradients.
+    enough : callable
+        Whether an evaluation is good enough to stop at.
+    max_steps : int
+    """
+    label = f"Newton, smoothing {kappa[0]:.1e}"
+    here = ledger.evaluate(z, kappa, label)
+    for _ in range(max_steps):
+        if ledger.done or enough(here):
+            return z, True
+        found = system.solve(system.active(z, kappa), here.gradient)
+        if found is None:
+            found = system.by_products(z, kappa, here.gradient, diagonal), "conjugate gradients"
+        direction, how = found
+        step, fresh = line_search(ledger, z, kappa, here, direction, f"{label}, {how}")
+        if fresh is None:
+            return z, False
+        z = z + step * direction
+        ledger.n_iter += 1
+        here = fresh
+    return z, ledger.done or enough(here)
+
+
+def line_search(
+    ledger: Ledger,
+    z: HostArray,
+    kappa: tuple[float, ...],
+    here: Evaluation,
+    direction: HostArray,
+    label: str,
+) -> tuple[float, Evaluation | None]:
+    """A step along a descent direction at whose end the slope is small against the one at its start.
+
+    P_κ is convex and piecewise quadratic along the line, so the zero of its slope is bracketed and found by regula falsi;
+    rounding, which hides the decrease of P_κ near the minimum, does not hide the slope.
+    """
+    slope = float(here.gradient @ direction)
+    if not slope < 0.0:
+        return 0.0, None
+    low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
+    step = 1.0
+    fresh: Evaluation | None = None
+    for _ in range(30):
+        fresh = ledger.evaluate(z + step * direction, kappa, label)
+        end = float(fresh.gradient @ direction)
+        if abs(end) <= 0.3 * abs(slope):
+            return step, fresh
+        if end < 0.0:
+            if step == 1.0:
+                return step, fresh  # Newton never needs more than its full step
+            low, low_slope = step, end
+        else:
+            high, high_slope = step, end
+        if ledger.exhausted:
+            break
+        share = -low_slope / (high_slope - low_slope)
+        step = low + min(0.9, max(0.1, share)) * (high - low)
+    return (step, fresh) if fresh is not None and fresh.smoothed < here.smoothed else (0.0, None)
+
+
+def predict(
+    system: NewtonSystem, z: HostArray, active: ActiveSet, gradient: HostArray, ratio: HostArray
+) -> HostArray | None:
+    """The minimiser of P_κ' if the curved pairs were those at κ, where κ' = κ·ratio, one ratio per integral.
+
+    On a curved pair u = r/κ. As long as the set of curved pairs does not change, the minimiser is a linear function of κ,
+    and this is its exact value; it is where the solve at κ' starts.
+    """
+    factor = 1.0 / ratio[active.integral]
+    model = active._replace(weight=active.weight * factor)
+    g = gradient - system.pull(active.row, active.node, (factor - 1.0) * active.dual)
+    found = system.solve(model, g)
+    return None if found is None else z + found[0]
