@@ -88,14 +88,22 @@ class Loss(BaseEstimator, ABC):
     """The interval Θ on which the loss is defined, and the default support of the measure."""
 
     smooth: bool = False
-    """Whether the slope is Lipschitz: if so no smoothing is needed."""
+    """Whether the slope is Lipschitz with a constant of order one: if so a solver needs no smoothing."""
 
     @abstractmethod
-    def pointwise(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Pointwise:
-        """Value, lower bound and dual point of the envelope with parameter ``kappa`` (scalar or (m,)), in one visit."""
+    def pointwise(
+        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Pointwise:
+        """Value, lower bound and dual point of the envelope, in one visit.
+
+        ``kappa`` is a scalar or (m,). With a ``centre`` v (n, m) the envelope is taken around it: u maximises the lower bound
+        less (κ/2)(u − v)² instead of (κ/2)u².
+        """
 
     @abstractmethod
-    def curvature(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Array:
+    def curvature(
+        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Array:
         """∂²ℓ^κ/∂h², an element of the generalised derivative of the slope; (n, m)."""
 
     @abstractmethod
@@ -132,7 +140,7 @@ class BoxLoss(Loss):
         return -h if y is None else y - h
 
     def _softness(self, row: Row, r: Array, kappa: Any) -> Any:
-        """κ + q, with q on the side of the kink where r lies."""
+        """κ + q, with q on the side of the kink where r (or u, which has its sign) lies."""
         if row.soft_low is None and row.soft_high is None:
             return kappa
         xp = namespace(r)
@@ -160,16 +168,19 @@ class BoxLoss(Loss):
         if row.dead_zone is not None:
             lower = lower - row.dead_zone * xp.abs(u)
         if row.soft_low is not None or row.soft_high is not None:
-            lower = lower - 0.5 * self._softness(row, r, 0.0) * u * u
+            lower = lower - 0.5 * self._softness(row, u, 0.0) * u * u
         return lower
 
-    def pointwise(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Pointwise:
+    def pointwise(
+        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Pointwise:
         """See :meth:`Loss.pointwise`."""
         xp = namespace(h)
         r = self.residual(y, h)
         row = self.row(theta, y)
-        soft = self._softness(row, r, kappa)
-        u = self._maximiser(row, r, soft)
+        # u r − (κ/2)(u − v)² is u (r + κv) − (κ/2)u² up to a constant: a centre shifts the residual
+        shifted = r if centre is None else r + kappa * centre
+        u = self._maximiser(row, shifted, self._softness(row, shifted, kappa))
         lower = self._lower(row, r, u)
         if _is_zero(kappa):
             return Pointwise(lower, lower, u)
@@ -179,10 +190,14 @@ class BoxLoss(Loss):
         tight = self._maximiser(row, r, self._softness(row, r, 0.0))
         return Pointwise(self._lower(row, r, tight), lower, u)
 
-    def curvature(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Array:
+    def curvature(
+        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Array:
         """See :meth:`Loss.curvature`: 1/(κ + q) where u is strictly inside its interval, 0 elsewhere."""
         xp = namespace(h)
         r = self.residual(y, h)
+        if centre is not None:
+            r = r + kappa * centre
         row = self.row(theta, y)
         soft = self._softness(row, r, kappa)
         zero = xp.zeros_like(r)
@@ -250,8 +265,6 @@ class MQuantile(BoxLoss):
     >>> MQuantile(kappa=0.5).value(np.array([0.5]), np.array([[1.0]]), np.array([[0.0]]))
     array([[0.375]])
     """
-
-    smooth = True
 
     def __init__(self, kappa: float = 0.1) -> None:
         self.kappa = kappa

@@ -32,7 +32,7 @@ import numpy as np
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
 from infinitask.losses import Loss
 
-__all__ = ["Evaluation", "Integral", "Objective", "Pairs"]
+__all__ = ["Evaluation", "Integral", "Objective", "Pairs", "Smoothing"]
 
 BLOCK_ENTRIES = 16_384
 """Entries (rows × nodes) of a block: 128 KiB per float64 temporary. Measured on two cores with 1 MiB of second-level
@@ -95,13 +95,29 @@ class Pairs(NamedTuple):
     node: HostArray
     weight: HostArray
     """ω_i w_j ∂²ℓ^κ_ij."""
-    dual: HostArray
-    """ω_i w_j u_ij."""
 
 
-def _width(term: Integral, kappa: float) -> Any:
-    """What the loss receives as its smoothing: κ·width, or 0."""
-    return 0.0 if kappa == 0.0 else kappa * term.width
+@dataclass(frozen=True)
+class Smoothing:
+    """How the losses are smoothed.
+
+    Parameters
+    ----------
+    kappa : tuple of float
+        κ of each integral; 0: none.
+    centre : tuple of arrays (n, m) or None
+        The dual point around which the envelope is taken, for each integral; None: around 0. This is the one place where a
+        number per pair is kept, and only the last phase of a solver (small problems) asks for it.
+    """
+
+    kappa: tuple[float, ...]
+    centre: tuple[Array, ...] | None = None
+
+    def of(self, t: int, term: Integral, block: slice) -> tuple[Any, Array | None]:
+        """What the loss of integral t receives on a block of rows: κ·width and the centre."""
+        if self.kappa[t] == 0.0:
+            return 0.0, None
+        return self.kappa[t] * term.width, None if self.centre is None else self.centre[t][block, :]
 
 
 @dataclass(frozen=True)
@@ -184,11 +200,10 @@ class Objective:
         """Ψ_b c for each integral, (m,)."""
         return [None if c is None or t.bias_cols is None else t.bias_cols @ c for t in self.integrals]
 
-    def evaluate(self, z: HostArray, kappa: tuple[float, ...]) -> Evaluation:
-        """Value, gradient and dual point at z, with one smoothing κ per integral (0: none)."""
+    def evaluate(self, z: HostArray, smoothing: Smoothing) -> Evaluation:
+        """Value, gradient and dual point at z, for losses smoothed as told."""
         xp = namespace(self.rows)
         C, c = self.split(z)
-        widths = [_width(term, k) for k, term in zip(kappa, self.integrals, strict=True)]
         count = len(self.integrals)
         # Sums stay on the device, in block order: the result does not depend on when a block was done.
         value, lower, square = [0.0] * count, [0.0] * count, [0.0] * count
@@ -198,11 +213,13 @@ class Objective:
             omega = self.sample_weight[block]
             pulled = None
             for t, (term, y, H) in enumerate(seen):
-                point = term.loss.pointwise(term.theta, y, H, widths[t])
+                kappa, centre = smoothing.of(t, term, block)
+                point = term.loss.pointwise(term.theta, y, H, kappa, centre)
                 value[t] = value[t] + omega @ (point.value @ term.weights)
                 lower[t] = lower[t] + omega @ (point.lower @ term.weights)
-                if kappa[t] != 0.0:
-                    square[t] = square[t] + omega @ ((point.dual * point.dual) @ (term.weights * widths[t]))
+                if smoothing.kappa[t] != 0.0:
+                    away = point.dual if centre is None else point.dual - centre
+                    square[t] = square[t] + omega @ ((away * away) @ (term.weights * kappa))
                 part = point.dual @ term.weighted_cols
                 pulled = part if pulled is None else pulled + part
                 if grad_c is not None and term.bias_cols is not None:
@@ -238,50 +255,57 @@ class Objective:
                 seen.append((term, None if term.targets is None else term.targets[block, :], H))
             yield block, seen
 
-    def curvatures(self, z: HostArray, kappa: tuple[float, ...]) -> Iterator[tuple[slice, list[Array]]]:
+    def curvatures(self, z: HostArray, smoothing: Smoothing) -> Iterator[tuple[slice, list[Array]]]:
         """For each block of rows, ω_i w_j ∂²ℓ^κ_ij of every integral, each (rows of the block, m)."""
         for block, seen in self.fields(z):
             omega = self.sample_weight[block][:, None]
             yield (
                 block,
                 [
-                    term.loss.curvature(term.theta, y, H, _width(term, k)) * term.weights * omega
-                    for (term, y, H), k in zip(seen, kappa, strict=True)
+                    term.loss.curvature(term.theta, y, H, *smoothing.of(t, term, block)) * term.weights * omega
+                    for t, (term, y, H) in enumerate(seen)
                 ],
             )
 
-    def mean_curvature(self, z: HostArray, kappa: tuple[float, ...]) -> HostArray:
+    def mean_curvature(self, z: HostArray, smoothing: Smoothing) -> HostArray:
         """Σ_i ω_i ∂²ℓ^κ_ij of every integral at every node, (number of integrals, m) as a list of host arrays."""
         xp = namespace(self.rows)
         total = [xp.zeros_like(t.weights) for t in self.integrals]
-        for _, weights in self.curvatures(z, kappa):
+        for _, weights in self.curvatures(z, smoothing):
             for t, weight in enumerate(weights):
                 total[t] = total[t] + xp.sum(weight, axis=0)
         return np.stack([to_host(v / t.weights) for v, t in zip(total, self.integrals, strict=True)])
 
-    def pairs(self, z: HostArray, kappa: tuple[float, ...]) -> list[Pairs]:
+    def pairs(self, z: HostArray, smoothing: Smoothing) -> list[Pairs]:
         """The pairs of every integral at which the smoothed loss is curved."""
         found: list[list[Pairs]] = [[] for _ in self.integrals]
         for block, seen in self.fields(z):
             omega = to_host(self.sample_weight[block])
             for t, (term, y, H) in enumerate(seen):
-                width = _width(term, kappa[t])
-                curved = to_host(term.loss.curvature(term.theta, y, H, width))
+                curved = to_host(term.loss.curvature(term.theta, y, H, *smoothing.of(t, term, block)))
                 mass = omega[:, None] * to_host(term.weights)
                 row, node = np.nonzero((curved > 0.0) & (mass > 0.0))
                 mass = mass[row, node]
-                u = to_host(term.loss.pointwise(term.theta, y, H, width).dual)
-                found[t].append(Pairs(row + block.start, node, mass * curved[row, node], mass * u[row, node]))
+                found[t].append(Pairs(row + block.start, node, mass * curved[row, node]))
         return [Pairs(*(np.concatenate(part) for part in zip(*parts, strict=True))) for parts in found]
 
-    def hessian_product(self, z: HostArray, kappa: tuple[float, ...], v: HostArray) -> HostArray:
+    def duals(self, z: HostArray, smoothing: Smoothing) -> tuple[Array, ...]:
+        """The dual point at z, (n, m) for each integral."""
+        xp = namespace(self.rows)
+        found: list[list[Array]] = [[] for _ in self.integrals]
+        for block, seen in self.fields(z):
+            for t, (term, y, H) in enumerate(seen):
+                found[t].append(term.loss.pointwise(term.theta, y, H, *smoothing.of(t, term, block)).dual)
+        return tuple(xp.concat(parts, axis=0) for parts in found)
+
+    def hessian_product(self, z: HostArray, smoothing: Smoothing, v: HostArray) -> HostArray:
         """∇²P_κ(z) v, (size,), by one more pass over the data."""
         xp = namespace(self.rows)
         V, b = self.split(v)
         shift = self._bias(b)
         out_C = 0.0 * V
         out_c = None if b is None else 0.0 * b
-        for block, weights in self.curvatures(z, kappa):
+        for block, weights in self.curvatures(z, smoothing):
             phi = self.rows[block, :]
             A = phi @ V
             pulled = None

@@ -177,12 +177,19 @@ def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None =
             f"{features.values[0].shape[0]} nodes. Use a quadrature with positive weights."
         )
     # Singular values of √(wρ) Ψ_0 rather than eigenvalues of its square: the small ones keep twice the digits.
-    _, sizes, axes = np.linalg.svd(np.sqrt(density)[:, None] * features.values[0], full_matrices=False)
+    root = np.sqrt(density)
+    left, sizes, axes = np.linalg.svd(root[:, None] * features.values[0], full_matrices=False)
     # A direction that the integral does not see costs nothing and would be scaled up without bound. Ψ_0 is known
     # to about 1e-16, so singular values below 3e-7 of the largest would turn that into more than 1e-9 of noise.
     kept = np.square(sizes) > NEGLIGIBLE * np.max(np.square(sizes), initial=0.0)
     W = axes[kept].T / sizes[kept] if np.any(kept) else np.zeros((features.rank, 1))
-    return TaskFeatures(features.map.whiten(W), tuple(values @ W for values in features.values))
+    values = [order @ W for order in features.values]
+    if np.any(kept):
+        # On the nodes Ψ_0 W is the left singular vectors over √(wρ), known to rounding. Where s = m the nodes are then
+        # uncoupled to rounding too, and a solver can see it.
+        seen = root > 0.0
+        values[0][seen] = left[seen][:, kept] / root[seen, None]
+    return TaskFeatures(features.map.whiten(W), tuple(values))
 
 
 def _tasks(theta: Array) -> HostArray:

@@ -23,7 +23,7 @@ from typing import TextIO
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask.objective import Evaluation, Objective
+from infinitask.objective import Evaluation, Objective, Smoothing
 
 __all__ = ["Certificate", "DualPoint", "Ledger", "Solution"]
 
@@ -160,9 +160,9 @@ class Ledger:
         if verbose:
             self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  step")
 
-    def evaluate(self, z: HostArray, kappa: tuple[float, ...], label: str = "") -> Evaluation:
+    def evaluate(self, z: HostArray, smoothing: Smoothing, label: str = "") -> Evaluation:
         """One pass over the data, entered into the book."""
-        evaluation = self.objective.evaluate(z, kappa)
+        evaluation = self.objective.evaluate(z, smoothing)
         self.n_evaluations += 1
         if not np.isfinite(evaluation.primal) or not np.all(np.isfinite(evaluation.gradient)):
             return evaluation

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from infinitask._array import HostArray, to_host
-from infinitask.objective import Integral, Objective
+from infinitask.objective import Integral, Objective, Smoothing
 
 __all__ = ["Eigenbasis"]
 
@@ -63,12 +63,12 @@ class Eigenbasis:
     def _host(term: Integral) -> tuple[HostArray, HostArray]:
         return to_host(term.cols).astype(np.float64), to_host(term.weights).astype(np.float64)
 
-    def curvature_diagonal(self, z: HostArray, kappa: tuple[float, ...]) -> HostArray:
+    def curvature_diagonal(self, z: HostArray, smoothing: Smoothing) -> HostArray:
         """The diagonal of the Hessian if every node had its mean curvature, (size,); with the ridge."""
         objective = self.objective
         f = np.zeros(objective.shape[1])
         f_b = np.zeros(objective.bias_size)
-        for mean, term in zip(objective.mean_curvature(z, kappa), objective.integrals, strict=True):
+        for mean, term in zip(objective.mean_curvature(z, smoothing), objective.integrals, strict=True):
             cols, w = self._host(term)
             f += (w * mean) @ cols**2
             if term.bias_cols is not None:

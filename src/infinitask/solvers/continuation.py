@@ -13,16 +13,17 @@ Steps at the same κ remove the second part, a smaller κ the first. So: step un
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from infinitask._array import namespace, to_host
-from infinitask.objective import Evaluation, Objective
+from infinitask._array import HostArray, namespace, to_host
+from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger, Solution
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
-from infinitask.solvers.newton import NewtonSystem, newton_stage, predict
+from infinitask.solvers.newton import NewtonSystem, newton_stage
 
 __all__ = ["SOLVERS", "SolverName", "solve"]
 
@@ -31,6 +32,9 @@ SOLVERS: tuple[SolverName, ...] = ("auto", "lbfgs", "newton")
 
 PATIENCE = 60
 """Evaluations of L-BFGS at one level of smoothing after which Newton takes over."""
+
+NEWTON_STEPS = 15
+"""Newton steps at one level of smoothing after which a level closer to the last one is tried."""
 
 SHRINK_MOST, SHRINK_LEAST = 0.1, 0.5
 """The range of the factor by which κ shrinks. Smaller steps cost stages, larger ones leave Newton's region."""
@@ -61,7 +65,6 @@ def solve(
     tol: float = 1e-4,
     max_iter: int = 10_000,
     verbose: int = 0,
-    start: np.ndarray | None = None,
 ) -> Solution:
     """Minimise P to a relative duality gap of ``tol``.
 
@@ -74,64 +77,86 @@ def solve(
     max_iter : int
         The most evaluations of the objective.
     verbose : int
-    start : ndarray (size,), optional
-        Where to start.
 
     Returns
     -------
     Solution
     """
     basis = Eigenbasis.of(objective)
-    rotated = basis.objective
     scale = natural_scale(objective)
     kappa = tuple(
-        0.0 if t.loss.smooth else 0.1 * scale * _relative_size(objective, k) for k, t in enumerate(objective.integrals)
+        0.0 if term.loss.smooth else 0.1 * scale * _relative_size(objective, t)
+        for t, term in enumerate(objective.integrals)
     )
     z = np.zeros(objective.size)
-    at_zero = objective.evaluate(z, kappa)
-    ledger = Ledger(rotated, tol, max_iter, floor=1e-9 * max(abs(at_zero.primal), 1e-3 * scale), verbose=verbose)
-    system = NewtonSystem(rotated)
-    newton = solver == "newton"
+    floor = 1e-9 * max(abs(objective.evaluate(z, Smoothing(kappa)).primal), 1e-3 * scale)
+    ledger = Ledger(basis.objective, tol, max_iter, floor=floor, verbose=verbose)
+    path = _Path(ledger, basis, z, kappa)
     stalled: str | None = None
-    failures = 0
-    while not ledger.done:
-        diagonal = basis.curvature_diagonal(z, kappa)
-
-        def enough(evaluation: Evaluation) -> bool:
-            error = ledger.optimisation_error(evaluation)
-            return error <= max(0.3 * sum(evaluation.slack), 0.2 * tol * ledger.certificate.scale)
-
-        if not newton:
-            z = lbfgs_stage(ledger, z, kappa, diagonal, enough, PATIENCE if solver == "auto" else ledger.max_iter)
-            here = ledger.evaluate(z, kappa)
-            if not (ledger.done or enough(here)):
-                if solver == "lbfgs":
-                    stalled = "L-BFGS made no further progress"
-                    break
-                newton = True
-                continue
-        else:
-            z, fine = newton_stage(ledger, system, z, kappa, diagonal, enough, max_steps=60)
-            here = ledger.evaluate(z, kappa)
-            if not (fine or ledger.done):
-                failures += 1
-                if failures > 2:
-                    stalled = "Newton's method made no further progress"
-                    break
-        if ledger.done:
-            break
-        shrunk = _shrink(kappa, here, tol * ledger.certificate.scale)
-        if shrunk == kappa and enough(here):
-            stalled = "Smoothing and steps are exhausted"
-            break
-        if newton and shrunk != kappa:
-            ratio = np.array([1.0 if k == 0.0 else new / k for new, k in zip(shrunk, kappa, strict=True)])
-            guess = predict(system, z, system.active(z, kappa), here.gradient, ratio)
-            if guess is not None and ledger.evaluate(guess, shrunk).smoothed < ledger.evaluate(z, shrunk).smoothed:
-                z = guess
-        kappa = shrunk
+    if solver != "newton":
+        stalled = path.by_lbfgs(PATIENCE if solver == "auto" else max_iter)
+    if solver != "lbfgs" and not ledger.done:
+        stalled = path.by_newton()
     solution = ledger.solution(stalled)
-    return _in_original_unknowns(solution, basis)
+    return replace(solution, z=basis.back(solution.z))
+
+
+class _Path:
+    """The state of a solve: the point, how the losses are smoothed there, and the book."""
+
+    def __init__(self, ledger: Ledger, basis: Eigenbasis, z: HostArray, kappa: tuple[float, ...]) -> None:
+        self.ledger = ledger
+        self.basis = basis
+        self.z = z
+        self.kappa = kappa
+
+    def enough(self, evaluation: Evaluation) -> bool:
+        """Whether the optimisation error is below the slack, or out of sight."""
+        error = self.ledger.optimisation_error(evaluation)
+        return error <= max(0.3 * sum(evaluation.slack), 0.2 * self.ledger.tol * self.ledger.certificate.scale)
+
+    def by_lbfgs(self, patience: int) -> str | None:
+        """Stages of L-BFGS with ever less smoothing; why they ended, if not by success."""
+        ledger = self.ledger
+        while True:
+            smoothing = Smoothing(self.kappa)
+            diagonal = self.basis.curvature_diagonal(self.z, smoothing)
+            self.z = lbfgs_stage(ledger, self.z, smoothing, diagonal, self.enough, patience)
+            if ledger.done:
+                return None
+            here = ledger.evaluate(self.z, smoothing)
+            share = 0.5 * ledger.tol * ledger.certificate.scale / len(self.kappa)
+            smaller = tuple(
+                k if k == 0.0 or slack <= share else k * min(SHRINK_LEAST, max(SHRINK_MOST, 0.7 * share / slack))
+                for k, slack in zip(self.kappa, here.slack, strict=True)
+            )
+            if smaller == self.kappa or not self.enough(here):
+                return "L-BFGS made no further progress"
+            self.kappa = smaller
+
+    def by_newton(self) -> str | None:
+        """Proximal steps of the dual, each one solved by Newton; why they ended, if not by success."""
+        ledger, system = self.ledger, NewtonSystem(self.basis.objective)
+        smoothing = Smoothing(self.kappa)
+        failures = 0
+        while not ledger.done:
+            diagonal = self.basis.curvature_diagonal(self.z, smoothing)
+            before = ledger.n_iter
+            self.z, fine = newton_stage(ledger, system, self.z, smoothing, diagonal, self.enough, NEWTON_STEPS)
+            steps = ledger.n_iter - before
+            if ledger.done:
+                break
+            kappa = smoothing.kappa
+            if not fine:
+                failures += 1
+                if failures > 8:
+                    return "Newton's method made no further progress"
+                smoothing = replace(smoothing, kappa=tuple(4.0 * k for k in kappa))
+                continue
+            factor = 0.2 if steps <= 2 else 0.5 if steps <= 5 else 1.0 if steps <= 10 else 2.0
+            centre = self.basis.objective.duals(self.z, smoothing)
+            smoothing = Smoothing(tuple(factor * k for k in kappa), centre)
+        return None
 
 
 def _relative_size(objective: Objective, k: int) -> float:
@@ -144,21 +169,3 @@ def _relative_size(objective: Objective, k: int) -> float:
 
     first = size(0)
     return size(k) / first if first > 0.0 and size(k) > 0.0 else 1.0
-
-
-def _shrink(kappa: tuple[float, ...], here: Evaluation, gap: float) -> tuple[float, ...]:
-    """κ of each integral for the next stage, given the absolute gap asked for."""
-    share = 0.5 * gap / len(kappa)
-    fresh = []
-    for k, slack in zip(kappa, here.slack, strict=True):
-        if k == 0.0 or slack <= share:
-            fresh.append(k)
-        else:
-            fresh.append(k * min(SHRINK_LEAST, max(SHRINK_MOST, 0.7 * share / slack)))
-    return tuple(fresh)
-
-
-def _in_original_unknowns(solution: Solution, basis: Eigenbasis) -> Solution:
-    from dataclasses import replace
-
-    return replace(solution, z=basis.back(solution.z))

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from infinitask._array import HostArray
-from infinitask.objective import Evaluation
+from infinitask.objective import Evaluation, Smoothing
 from infinitask.solvers.base import Ledger
 
 __all__ = ["lbfgs_stage"]
@@ -22,7 +22,7 @@ MEMORY = 20
 def lbfgs_stage(
     ledger: Ledger,
     z: HostArray,
-    kappa: tuple[float, ...],
+    smoothing: Smoothing,
     diagonal: HostArray,
     enough: Callable[[Evaluation], bool],
     max_evaluations: int,
@@ -33,7 +33,7 @@ def lbfgs_stage(
     ----------
     ledger : Ledger
     z : ndarray (size,)
-    kappa : tuple of float
+    smoothing : Smoothing
     diagonal : ndarray (size,)
         An estimate of the diagonal of the Hessian.
     enough : callable
@@ -45,7 +45,7 @@ def lbfgs_stage(
     limit = min(ledger.max_iter, ledger.n_evaluations + max_evaluations)
 
     def value_and_gradient(x: HostArray) -> tuple[float, HostArray]:
-        evaluation = ledger.evaluate(x * scale, kappa, label=f"L-BFGS, smoothing {kappa[0]:.1e}")
+        evaluation = ledger.evaluate(x * scale, smoothing, label=f"L-BFGS, smoothing {smoothing.kappa[0]:.1e}")
         last[:] = [evaluation]
         return evaluation.smoothed, evaluation.gradient * scale
 

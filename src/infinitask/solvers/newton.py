@@ -22,7 +22,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from infinitask._array import HostArray, to_host
-from infinitask.objective import Evaluation, Objective
+from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger
 
 __all__ = ["NewtonSystem", "newton_stage"]
@@ -37,11 +37,8 @@ class ActiveSet(NamedTuple):
     row: HostArray
     node: HostArray
     """Numbered over the nodes of all integrals."""
-    integral: HostArray
     weight: HostArray
     """ω w ∂²ℓ^κ."""
-    dual: HostArray
-    """ω w u."""
 
 
 class NewtonSystem:
@@ -89,17 +86,15 @@ class NewtonSystem:
         scale = np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
         return np.asarray(connected_components(gram > 1e-13 * scale, directed=False)[1])
 
-    def active(self, z: HostArray, kappa: tuple[float, ...]) -> ActiveSet:
+    def active(self, z: HostArray, smoothing: Smoothing) -> ActiveSet:
         """The curved pairs of all integrals at z."""
-        found = self.objective.pairs(z, kappa)
+        found = self.objective.pairs(z, smoothing)
         sizes = [t.cols.shape[0] for t in self.objective.integrals]
         starts = np.cumsum([0, *sizes])
         return ActiveSet(
             row=np.concatenate([p.row for p in found]),
             node=np.concatenate([p.node + s for p, s in zip(found, starts, strict=False)]),
-            integral=np.repeat(np.arange(len(found)), [p.row.size for p in found]),
             weight=np.concatenate([p.weight for p in found]).astype(np.float64, copy=False),
-            dual=np.concatenate([p.dual for p in found]).astype(np.float64, copy=False),
         )
 
     def pull(self, row: HostArray, node: HostArray, x: HostArray) -> HostArray:
@@ -184,7 +179,7 @@ class NewtonSystem:
         H[np.diag_indices_from(H)] += objective.ridge
         return -scipy.linalg.cho_solve(_factor(H), g, check_finite=False)
 
-    def by_products(self, z: HostArray, kappa: tuple[float, ...], g: HostArray, diagonal: HostArray) -> HostArray:
+    def by_products(self, z: HostArray, smoothing: Smoothing, g: HostArray, diagonal: HostArray) -> HostArray:
         """Conjugate gradients until the residual is a tenth of the gradient's, both in the metric of the diagonal."""
         x = np.zeros_like(g)
         residual = -g.copy()
@@ -193,7 +188,7 @@ class NewtonSystem:
         rho = float(residual @ y)
         target = 1e-2 * rho
         for _ in range(200):
-            Hp = self.objective.hessian_product(z, kappa, p)
+            Hp = self.objective.hessian_product(z, smoothing, p)
             curve = float(p @ Hp)
             if not curve > 0.0:
                 break
@@ -227,7 +222,7 @@ def newton_stage(
     ledger: Ledger,
     system: NewtonSystem,
     z: HostArray,
-    kappa: tuple[float, ...],
+    smoothing: Smoothing,
     diagonal: HostArray,
     enough: Callable[[Evaluation], bool],
     max_steps: int,
@@ -239,23 +234,23 @@ def newton_stage(
     ledger : Ledger
     system : NewtonSystem
     z : ndarray (size,)
-    kappa : tuple of float
+    smoothing : Smoothing
     diagonal : ndarray (size,)
         An estimate of the diagonal of the Hessian, for conjugate gradients.
     enough : callable
         Whether an evaluation is good enough to stop at.
     max_steps : int
     """
-    label = f"Newton, smoothing {kappa[0]:.1e}"
-    here = ledger.evaluate(z, kappa, label)
+    label = f"Newton, smoothing {smoothing.kappa[0]:.1e}"
+    here = ledger.evaluate(z, smoothing, label)
     for _ in range(max_steps):
         if ledger.done or enough(here):
             return z, True
-        found = system.solve(system.active(z, kappa), here.gradient)
+        found = system.solve(system.active(z, smoothing), here.gradient)
         if found is None:
-            found = system.by_products(z, kappa, here.gradient, diagonal), "conjugate gradients"
+            found = system.by_products(z, smoothing, here.gradient, diagonal), "conjugate gradients"
         direction, how = found
-        step, fresh = line_search(ledger, z, kappa, here, direction, f"{label}, {how}")
+        step, fresh = line_search(ledger, z, smoothing, here, direction, f"{label}, {how}")
         if fresh is None:
             return z, False
         z = z + step * direction
@@ -267,7 +262,7 @@ def newton_stage(
 def line_search(
     ledger: Ledger,
     z: HostArray,
-    kappa: tuple[float, ...],
+    smoothing: Smoothing,
     here: Evaluation,
     direction: HostArray,
     label: str,
@@ -282,35 +277,19 @@ def line_search(
         return 0.0, None
     low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
     step = 1.0
-    fresh: Evaluation | None = None
+    rounding = 1e-13 * abs(here.smoothed)
     for _ in range(30):
-        fresh = ledger.evaluate(z + step * direction, kappa, label)
+        fresh = ledger.evaluate(z + step * direction, smoothing, label)
         end = float(fresh.gradient @ direction)
-        if abs(end) <= 0.3 * abs(slope):
+        descended = fresh.smoothed <= here.smoothed + 1e-4 * step * slope + rounding
+        if descended and (abs(end) <= 0.5 * abs(slope) or (step == 1.0 and end < 0.0)):
             return step, fresh
+        if ledger.exhausted:
+            break
         if end < 0.0:
-            if step == 1.0:
-                return step, fresh  # Newton never needs more than its full step
             low, low_slope = step, end
         else:
             high, high_slope = step, end
-        if ledger.exhausted:
-            break
-        share = -low_slope / (high_slope - low_slope)
+        share = -low_slope / (high_slope - low_slope) if np.isfinite(high_slope) else 0.5
         step = low + min(0.9, max(0.1, share)) * (high - low)
-    return (step, fresh) if fresh is not None and fresh.smoothed < here.smoothed else (0.0, None)
-
-
-def predict(
-    system: NewtonSystem, z: HostArray, active: ActiveSet, gradient: HostArray, ratio: HostArray
-) -> HostArray | None:
-    """The minimiser of P_κ' if the curved pairs were those at κ, where κ' = κ·ratio, one ratio per integral.
-
-    On a curved pair u = r/κ. As long as the set of curved pairs does not change, the minimiser is a linear function of κ,
-    and this is its exact value; it is where the solve at κ' starts.
-    """
-    factor = 1.0 / ratio[active.integral]
-    model = active._replace(weight=active.weight * factor)
-    g = gradient - system.pull(active.row, active.node, (factor - 1.0) * active.dual)
-    found = system.solve(model, g)
-    return None if found is None else z + found[0]
+    return 0.0, None
