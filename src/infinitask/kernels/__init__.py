@@ -5,20 +5,8 @@ into a number and returns a new object, and calling the result gives a Gram matr
 rows of X; a task kernel compares tasks θ and knows its derivatives, which the non-crossing penalty needs.
 """
 
-from ._input import (
-    RBF,
-    CallableKernel,
-    Chi2,
-    InputKernel,
-    Laplacian,
-    Linear,
-    Matern,
-    Polynomial,
-    Precomputed,
-    Product,
-    Sum,
-    input_kernel,
-)
+from ._base import CallableKernel, InputKernel, Precomputed, Product, Sum
+from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, input_kernel
 from ._task import (
     ConstantTask,
     Diagonal,

@@ -17,14 +17,9 @@ from sklearn.base import BaseEstimator, clone
 
 from infinitask._array import Array, namespace
 
-from ._input import (
-    euclidean_gamma,
-    few_rows,
-    matrices,
-    polynomial_parameters,
-    positive,
-    squared_distances,
-)
+from ._bandwidth import euclidean_gamma, few_rows
+from ._checks import matrices, polynomial_parameters, positive
+from ._distances import squared_distances
 
 __all__ = [
     "ConstantTask",

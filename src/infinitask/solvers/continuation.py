@@ -23,15 +23,15 @@ from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger, Solution
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
-from infinitask.solvers.newton import NewtonSystem, newton_stage
+from infinitask.solvers.newton import COST_LIMIT, NewtonSystem, newton_stage
 
 __all__ = ["SOLVERS", "SolverName", "solve"]
 
 SolverName: TypeAlias = Literal["auto", "lbfgs", "newton"]
 SOLVERS: tuple[SolverName, ...] = ("auto", "lbfgs", "newton")
 
-PATIENCE = 60
-"""Evaluations of L-BFGS at one level of smoothing after which Newton takes over."""
+PATIENCE = (20, 400)
+"""Evaluations without halving the optimisation error after which L-BFGS hands over to Newton: at least and at most."""
 
 NEWTON_STEPS = 15
 """Newton steps at one level of smoothing after which a level closer to the last one is tried."""
@@ -94,7 +94,7 @@ def solve(
     path = _Path(ledger, basis, z, kappa)
     stalled: str | None = None
     if solver != "newton":
-        stalled = path.by_lbfgs(PATIENCE if solver == "auto" else max_iter)
+        stalled = path.by_lbfgs(path.patience() if solver == "auto" else max_iter)
     if solver != "lbfgs" and not ledger.done:
         stalled = path.by_newton()
     solution = ledger.solution(stalled)
@@ -114,6 +114,16 @@ class _Path:
         """Whether the optimisation error is below the slack, or out of sight."""
         error = self.ledger.optimisation_error(evaluation)
         return error <= max(0.3 * sum(evaluation.slack), 0.2 * self.ledger.tol * self.ledger.certificate.scale)
+
+    def patience(self) -> int:
+        """As many evaluations as a Newton step costs, within limits."""
+        objective = self.basis.objective
+        n, (r, s) = objective.rows.shape[0], objective.shape
+        nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
+        # in operations of a matrix product: a pointwise loss is some forty, the calls themselves cost 5e5 and 3e6
+        evaluation = 5e5 + 4.0 * n * (r * s + nodes * s + 10 * nodes)
+        step = 3e6 + min(NewtonSystem(objective).cost_by_unknowns(n), COST_LIMIT)
+        return int(min(PATIENCE[1], max(PATIENCE[0], step / evaluation)))
 
     def by_lbfgs(self, patience: int) -> str | None:
         """Stages of L-BFGS with ever less smoothing; why they ended, if not by success."""
@@ -149,9 +159,9 @@ class _Path:
             kappa = smoothing.kappa
             if not fine:
                 failures += 1
-                if failures > 8:
+                if failures > 12:
                     return "Newton's method made no further progress"
-                smoothing = replace(smoothing, kappa=tuple(4.0 * k for k in kappa))
+                smoothing = replace(smoothing, kappa=tuple(8.0 * k for k in kappa))
                 continue
             factor = 0.2 if steps <= 2 else 0.5 if steps <= 5 else 1.0 if steps <= 10 else 2.0
             centre = self.basis.objective.duals(self.z, smoothing)

@@ -25,7 +25,7 @@ def lbfgs_stage(
     smoothing: Smoothing,
     diagonal: HostArray,
     enough: Callable[[Evaluation], bool],
-    max_evaluations: int,
+    patience: int,
 ) -> HostArray:
     """Minimise P_κ from z, in the variables z·√diagonal, until ``enough`` of an evaluation holds; returns the new z.
 
@@ -38,11 +38,12 @@ def lbfgs_stage(
         An estimate of the diagonal of the Hessian.
     enough : callable
         Whether an evaluation is good enough to stop at.
-    max_evaluations : int
+    patience : int
+        Evaluations that may pass without the optimisation error being halved.
     """
     scale = 1.0 / np.sqrt(diagonal)
     last: list[Evaluation] = []
-    limit = min(ledger.max_iter, ledger.n_evaluations + max_evaluations)
+    best, since = np.inf, ledger.n_evaluations
 
     def value_and_gradient(x: HostArray) -> tuple[float, HostArray]:
         evaluation = ledger.evaluate(x * scale, smoothing, label=f"L-BFGS, smoothing {smoothing.kappa[0]:.1e}")
@@ -50,8 +51,12 @@ def lbfgs_stage(
         return evaluation.smoothed, evaluation.gradient * scale
 
     def callback(intermediate_result: object) -> None:
+        nonlocal best, since
         ledger.n_iter += 1
-        if ledger.done or ledger.n_evaluations >= limit or enough(last[0]):
+        error = ledger.optimisation_error(last[0])
+        if error < 0.5 * best:
+            best, since = error, ledger.n_evaluations
+        if ledger.done or enough(last[0]) or ledger.n_evaluations - since >= patience:
             raise StopIteration
 
     result = minimize(
@@ -62,8 +67,8 @@ def lbfgs_stage(
         callback=callback,
         options={
             "maxcor": MEMORY,
-            "maxiter": max_evaluations,
-            "maxfun": max_evaluations,
+            "maxiter": ledger.max_iter,
+            "maxfun": max(1, ledger.max_iter - ledger.n_evaluations),
             # the gap decides, not the size of a step
             "ftol": 0.0,
             "gtol": 0.0,

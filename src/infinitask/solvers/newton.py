@@ -27,8 +27,14 @@ from infinitask.solvers.base import Ledger
 
 __all__ = ["NewtonSystem", "newton_stage"]
 
-COST_LIMIT = 1e11
-"""The most operations of one dense solve: a few seconds on two cores, and less than 500 MB."""
+COST_LIMIT = 3e11
+"""The most operations of one dense solve: several seconds on two cores."""
+
+SIZE_LIMIT = 8_000
+"""The most equations of one dense solve: 512 MB."""
+
+SHORT_STEP, PATIENCE = 0.25, 3
+"""A Newton stage is given up after so many steps in a row that were shorter than this."""
 
 
 class ActiveSet(NamedTuple):
@@ -103,20 +109,43 @@ class NewtonSystem:
         C = self.rows.T @ (per_node @ self.cols)
         return np.concatenate([C.ravel(), self.bias_cols.T @ per_node.sum(axis=0)])
 
+    def cost_by_unknowns(self, n: int) -> float:
+        """Operations of a solve by unknowns with n rows of data."""
+        (_, s), p = self.objective.shape, self.objective.size
+        return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * self.cols.shape[0] * s**2 if p <= SIZE_LIMIT else np.inf
+
     # -- the three ways
     def solve(self, active: ActiveSet, g: HostArray) -> tuple[HostArray, str] | None:
         """−(Λ + ZᵀWZ)⁻¹ g and how it was found, or None where a dense system would be too large."""
         if active.row.size == 0:
             return -g / self.objective.ridge, "no curved pair"
+        p = self.objective.size
         sizes = np.bincount(self.component[active.node]).astype(float)
         by_pairs = float(np.sum(sizes**3)) / 3 + 30.0 * float(np.sum(sizes**2))
-        n, (_, s), p = np.unique(active.row).size, self.objective.shape, self.objective.size
-        by_unknowns = p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * self.cols.shape[0] * s**2
+        by_unknowns = self.cost_by_unknowns(np.unique(active.row).size)
+        if np.max(sizes) > SIZE_LIMIT:
+            by_pairs = np.inf
         if min(by_pairs, by_unknowns) > COST_LIMIT:
             return None
-        if by_unknowns < by_pairs:
-            return self._by_unknowns(active, g), f"{p} unknowns"
-        return self._by_pairs(active, g), f"{active.row.size} pairs"
+        # Many more pairs than unknowns make the pairs' system nearly singular: rounding is then worth some operations.
+        redundant = active.row.size > 4 * p and by_unknowns < 20.0 * by_pairs
+        if by_unknowns < by_pairs or redundant:
+            how, name = self._by_unknowns, f"{p} unknowns"
+        else:
+            how, name = self._by_pairs, f"{active.row.size} pairs"
+        direction = how(active, g)
+        residual = g + self.apply(active, direction)
+        if _size(residual, self.objective.ridge) > 1e-4 * _size(g, self.objective.ridge):
+            direction = direction + how(active, residual)
+        return direction, name
+
+    def apply(self, active: ActiveSet, v: HostArray) -> HostArray:
+        """(Λ + ZᵀWZ) v."""
+        r, s = self.objective.shape
+        at_nodes = v[: r * s].reshape(r, s) @ self.cols.T
+        moved = np.einsum("kr,rk->k", self.rows[active.row], at_nodes[:, active.node])
+        moved += (self.bias_cols @ v[r * s :])[active.node]
+        return self.objective.ridge * v + self.pull(active.row, active.node, active.weight * moved)
 
     def _by_pairs(self, active: ActiveSet, g: HostArray) -> HostArray:
         objective, row, node, weight = self.objective, active.row, active.node, active.weight
@@ -163,8 +192,11 @@ class NewtonSystem:
         bb = np.zeros((b, b))
         step = max(1, 2_000_000 // (r * r + (s + b) ** 2))
         for start in range(0, used.size, step):
-            per_row = (W[start : start + step] @ outer).reshape(-1, s + b, s + b)
-            count = per_row.shape[0]
+            part = W[start : start + step]
+            count = part.shape[0]
+            # a dense product is some twenty times faster per entry
+            dense = part.nnz > 0.05 * count * joint.shape[0]
+            per_row = ((part.toarray() if dense else part) @ outer).reshape(count, s + b, s + b)
             phi = self.rows[used[start : start + step]]
             CC += (phi[:, :, None] * phi[:, None, :]).reshape(count, -1).T @ per_row[:, :s, :s].reshape(count, -1)
             if b:
@@ -202,6 +234,10 @@ class NewtonSystem:
             p = y + (fresh / rho) * p
             rho = fresh
         return x
+
+
+def _size(g: HostArray, ridge: HostArray) -> float:
+    return float(np.sqrt((g / ridge) @ g))
 
 
 def _factor(M: HostArray) -> tuple[HostArray, bool]:
@@ -243,6 +279,7 @@ def newton_stage(
     """
     label = f"Newton, smoothing {smoothing.kappa[0]:.1e}"
     here = ledger.evaluate(z, smoothing, label)
+    short = 0
     for _ in range(max_steps):
         if ledger.done or enough(here):
             return z, True
@@ -256,6 +293,10 @@ def newton_stage(
         z = z + step * direction
         ledger.n_iter += 1
         here = fresh
+        # kinks on the way cut steps short; many in a row mean that the problem should be smoother
+        short = short + 1 if step < SHORT_STEP else 0
+        if short >= PATIENCE:
+            break
     return z, ledger.done or enough(here)
 
 
