@@ -83,11 +83,13 @@ def test_progress_ends_its_line_when_a_step_fails() -> None:
     assert terminal.getvalue().endswith("stopped\n")
 
 
-def test_global_state_of_matplotlib_is_left_alone(quick: tuple[Path, str, str]) -> None:
+def test_settings_of_matplotlib_are_left_alone(tmp_path: Path) -> None:
     import matplotlib
 
-    assert quick
-    assert all(matplotlib.rcParams[key] == matplotlib.rcParamsDefault[key] for key in demo.STYLE)
+    before = dict(matplotlib.rcParams)
+    example = demo.quantile_example(demo.QUICK["quantile"])
+    demo.save_figure(example, tmp_path, grid=20)
+    assert dict(matplotlib.rcParams) == before
 
 
 def test_unwritable_output_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

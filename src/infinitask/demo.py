@@ -124,7 +124,7 @@ def _timed_fit(model: Any, *data: HostArray) -> tuple[Any, float]:
 def quantile_example(size: Size) -> Example:
     """Every conditional quantile of a noisy sine whose noise fades from left to right."""
     X, y = make_sine(size.n_train, random_state=0)
-    X_test, y_test = make_sine(size.n_test, random_state=1)
+    X_test, y_test = make_sine(size.n_test, random_state=10)
     model = InfiniteQuantileRegressor(gamma=5.0, alpha=1e-4, noncrossing=1.0, n_nodes=size.n_nodes, tol=size.tol)
     model, seconds = _timed_fit(model, X, y)
     loss = Pinball().value(PERCENTILES, y_test[:, None], model.predict(X_test, quantiles=PERCENTILES))
@@ -186,7 +186,7 @@ def cost_example(size: Size) -> Example:
 def level_example(size: Size) -> Example:
     """Every density level set of three clouds."""
     X = make_mixture(size.n_train, random_state=0)
-    X_test = make_mixture(size.n_test, random_state=1)
+    X_test = make_mixture(size.n_test, random_state=10)
     model = InfiniteOneClassSVM(gamma=0.5, n_nodes=size.n_nodes, tol=size.tol)
     model, seconds = _timed_fit(model, X)
     strayed = np.abs(np.mean(model.predict(X_test, nu=FRACTIONS) == -1, axis=0) - FRACTIONS)

@@ -96,8 +96,8 @@ class Loss(BaseEstimator, ABC):
     ) -> Pointwise:
         """Value, lower bound and dual point of the envelope, in one visit.
 
-        ``kappa`` is a scalar or (m,). With a ``centre`` v (n, m) the envelope is taken around it: u maximises the lower bound
-        less (κ/2)(u − v)² instead of (κ/2)u².
+        ``kappa`` is a scalar or (m,). With a ``centre`` v (n, m) the envelope is taken around it: u maximises the lower
+        bound less (κ/2)(u − v)² instead of (κ/2)u².
         """
 
     @abstractmethod

@@ -17,7 +17,7 @@ the slopes of the smoothed losses are feasible dual points u, with g the gradien
     z_u = z - \Lambda^{-1} g, \qquad
     D(u) = \sum \omega w \, (-\ell^*(-u)) - \tfrac{1}{2} \|z_u\|_\Lambda^2 \le \min P ,
 
-where Λ is λ on C and λ_b on c. The dual term needs no extra work: Σ ω w u h = ⟨C, −∇data⟩.
+where Λ is λ on C and λ_b on c. The dual term needs no extra work: Σ ω w u h = ⟨z, −∇data⟩.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ cache each, n = 10 000, m = 100: 8 192 to 32 768 are within 5% of each other, 26
 
 @dataclass(frozen=True)
 class Integral:
-    """scale-free part of one data term: Σ_ij ω_i w_j ℓ(θ_j, y_i, (rows · C · colsᵀ + 1 (bias_cols · c)ᵀ)_ij).
+    """One data term: Σ_ij ω_i w_j ℓ(θ_j, y_i, (rows · C · colsᵀ + 1 (bias_cols · c)ᵀ)_ij).
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ class Smoothing:
     kappa : tuple of float
         κ of each integral; 0: none.
     centre : tuple of arrays (n, m) or None
-        The dual point around which the envelope is taken, for each integral; None: around 0. This is the one place where a
-        number per pair is kept, and only the last phase of a solver (small problems) asks for it.
+        The dual point around which the envelope is taken, for each integral; None: around 0. This is the one place
+        where a number per pair is kept, and only the last phase of a solver (small problems) asks for it.
     """
 
     kappa: tuple[float, ...]
@@ -268,7 +268,7 @@ class Objective:
             )
 
     def mean_curvature(self, z: HostArray, smoothing: Smoothing) -> HostArray:
-        """Σ_i ω_i ∂²ℓ^κ_ij of every integral at every node, (number of integrals, m) as a list of host arrays."""
+        """Σ_i ω_i ∂²ℓ^κ_ij of every integral at every node, (number of integrals, m)."""
         xp = namespace(self.rows)
         total = [xp.zeros_like(t.weights) for t in self.integrals]
         for _, weights in self.curvatures(z, smoothing):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from infinitask._array import Array, HostArray, as_like, namespace, place
 from infinitask.features import Features, TaskFeatures, feature_recipe, integrated_basis, task_features
@@ -79,6 +80,8 @@ class Recipe:
     gamma: Any = "median"
     task_kernel: Any = "rbf"
     task_gamma: Any = None
+    task_quantile: float = 0.5
+    """Where ``task_gamma`` is None, σ = (2γ)^(−1/2) is this quantile of the distances between nodes."""
     bias_kernel: Any = "task"
     alpha: float = 1e-3
     alpha_bias: float = 1e-3
@@ -131,7 +134,8 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     """
     quadrature = quadrature_rule(recipe.quadrature)(recipe.measure, recipe.n_nodes, rng)
     nodes = quadrature.nodes
-    k_task = task_kernel(recipe.task_kernel, recipe.task_gamma).resolve(nodes)
+    task_gamma = _node_gamma(nodes, recipe.task_quantile) if recipe.task_gamma is None else recipe.task_gamma
+    k_task = task_kernel(recipe.task_kernel, task_gamma).resolve(nodes)
     orders = (0, 1) if recipe.noncrossing > 0.0 else (0,)
     psi = task_features(k_task, nodes, orders, TASK_TOLERANCE)
     plain = psi
@@ -159,7 +163,7 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
         elif recipe.bias_kernel == "task":
             psi_bias = plain
         else:
-            k_bias = task_kernel(recipe.bias_kernel, recipe.task_gamma).resolve(nodes)
+            k_bias = task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
             psi_bias = task_features(k_bias, nodes, orders, TASK_TOLERANCE)
 
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
@@ -178,6 +182,13 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
         linear = recipe.bias_slope * (psi_bias.values[0].T @ quadrature.weights)
     objective = Objective(rows, omega, tuple(integrals), recipe.alpha, recipe.alpha_bias, linear)
     return Problem(objective, quadrature, phi, psi, psi_bias, k_task, constant)
+
+
+def _node_gamma(nodes: HostArray, quantile: float) -> float:
+    """γ for which σ = (2γ)^(−1/2) is a quantile of the distances between nodes; 1 where there is one node only."""
+    distances = pdist(nodes)
+    sigma = float(np.quantile(distances, quantile)) if distances.size else 0.0
+    return 0.5 / sigma**2 if sigma > 0.0 else 1.0
 
 
 def _with_constant(rows: Array, value: float) -> Array:

@@ -1,8 +1,9 @@
 """Solvers: from an objective to a certified solution.
 
-:func:`solve` follows a path of ever less smoothed problems. On it :mod:`~infinitask.solvers.lbfgs` makes the first, rough
-steps and :mod:`~infinitask.solvers.newton` the last, exact ones; both see the objective only through values, gradients and
-curvatures. What they share is in :mod:`~infinitask.solvers.base`: the certificate and the :class:`Solution`.
+:func:`solve` follows a path of ever less smoothed problems. On it :mod:`~infinitask.solvers.lbfgs` makes the first,
+rough steps and :mod:`~infinitask.solvers.newton` the last, exact ones; both see the objective only through values,
+gradients and curvatures. What they share is in :mod:`~infinitask.solvers.base`: the certificate and the
+:class:`Solution`.
 """
 
 from .base import Solution

@@ -9,8 +9,8 @@ is concave in u, A is concave and z_u is affine, so that for any two dual points
 
 .. math:: D((1-s) u_1 + s u_2) \ge (1-s) A(u_1) + s A(u_2) - \tfrac{1}{2} \|(1-s) z_{u_1} + s z_{u_2}\|_\Lambda^2 .
 
-The best s is closed form: each new dual point is first mixed with u = 0 (feasible for every loss), then with the best one so
-far. Both bounds are kept, so the gap never grows.
+The best s is closed form: each new dual point is first mixed with u = 0 (feasible for every loss), then with the best
+one so far. The best P and the best D are kept, so P − D never grows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Solution:
     gap : float
         (P − D) relative to |P|.
     n_iter, n_evaluations : int
-        Steps taken, and passes over the data.
+        Steps taken, and evaluations of the objective.
     converged : bool
     message : str
         Why the solver stopped, as a sentence.
@@ -85,7 +85,8 @@ class DualPoint:
 class Certificate:
     """The best upper and lower bounds so far.
 
-    ``floor`` replaces |P| in the relative gap where P is smaller: rounding decides there, and a perfect fit must not loop.
+    ``floor`` replaces |P| in the relative gap where |P| is smaller: rounding decides there, and a perfect fit must not
+    loop.
     """
 
     def __init__(self, objective: Objective, floor: float) -> None:
@@ -134,7 +135,9 @@ class Ledger:
     floor : float
         See :class:`Certificate`.
     verbose : int
-        0: silent; k > 0: a line on standard error at every k-th power-of-two-spaced evaluation and at each change of smoothing.
+        0: silent; 1: a line of progress about twice a second; 2: a line for every evaluation.
+    stream : text file or None
+        Where the lines go; None: standard error.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 r"""The joint eigenbasis of rows and columns, in which the Hessian is nearly diagonal.
 
-Diagonalise Φᵀ diag(ω) Φ = U diag(e) Uᵀ and Σ_t ρ_t Ψ_tᵀ diag(w) Ψ_t = V diag(f) Vᵀ. If the curvature of integral t were the same
-number ρ_t for all pairs, the Hessian in the unknowns Uᵀ C V would be *exactly* diagonal, λ + e_i f_j. It is not the same for
-all, but its mean is known after one pass over the data, and the scaling (λ + e_i f_j)^(−1/2) is what a first-order
-method needs.
+Diagonalise Φᵀ diag(ω) Φ = U diag(e) Uᵀ and Σ_t ρ_t Ψ_tᵀ diag(w) Ψ_t = V diag(f) Vᵀ. If the curvature of integral t
+were the same number ρ_t for all pairs, the Hessian in the unknowns Uᵀ C V would be *exactly* diagonal, λ + e_i f_j. It
+is not the same for all, but its mean is known after one pass over the data, and the scaling (λ + e_i f_j)^(−1/2) is
+what a first-order method needs.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Eigenbasis:
         omega = objective.sample_weight
         e, U = np.linalg.eigh(to_host(objective.rows.T @ (omega[:, None] * objective.rows)).astype(np.float64))
         grams = [_gram(*cls._host(term)) for term in objective.integrals]
-        # The relative curvature of the integrals is not known yet. A tenth of the first one's, trace for trace, is where the
-        # measured ones lie for the non-crossing term; the exact ratio turns the basis little.
+        # The relative curvature of the integrals is not known yet. A tenth of the first one's, trace for trace, is
+        # where the measured ones lie for the non-crossing term; the exact ratio turns the basis little.
         traces = [max(float(np.trace(g)), np.finfo(float).tiny) for g in grams]
         mixed = sum(g * (1.0 if t == 0 else 0.1 * traces[0] / traces[t]) for t, g in enumerate(grams))
         V = np.linalg.eigh(np.asarray(mixed))[1]

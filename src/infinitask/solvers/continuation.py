@@ -1,14 +1,15 @@
 r"""The way from a very smooth problem to the certified solution of the problem itself.
 
-At a point z with slopes of the κ-smoothed losses as dual point, the duality gap of the *non-smooth* problem splits in two:
+At a point z with slopes of the κ-smoothed losses as dual point, the duality gap of the *non-smooth* problem splits in
+two:
 
 .. math::
 
     P(z) - D(u) = \underbrace{\sum \omega w \,(\ell - \text{lower bound at } u)}_{\text{slack: due to } \kappa}
                 + \underbrace{\tfrac{1}{2} \|\nabla P_\kappa(z)\|^2_{\Lambda^{-1}}}_{\text{optimisation error}} .
 
-Steps at the same κ remove the second part, a smaller κ the first. So: step until the second is below the first, then shrink the
-κ of every integral whose slack is above its share of the tolerance, and so on until the gap is reached.
+Steps at the same κ remove the second part, a smaller κ the first. So: step until the second is below the first, then
+shrink the κ of every integral whose slack is above its share of the tolerance, and so on until the gap is reached.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
 from infinitask.solvers.newton import COST_LIMIT, NewtonSystem, newton_stage
 
-__all__ = ["SOLVERS", "SolverName", "solve"]
+__all__ = ["SOLVERS", "SolverName", "natural_scale", "solve"]
 
 SolverName: TypeAlias = Literal["auto", "lbfgs", "newton"]
 SOLVERS: tuple[SolverName, ...] = ("auto", "lbfgs", "newton")
@@ -35,6 +36,9 @@ PATIENCE = (20, 400)
 
 NEWTON_STEPS = 15
 """Newton steps at one level of smoothing after which a level closer to the last one is tried."""
+
+MAX_FAILURES = 30
+"""Newton stages that may fail before the solver gives up."""
 
 SHRINK_MOST, SHRINK_LEAST = 0.1, 0.5
 """The range of the factor by which κ shrinks. Smaller steps cost stages, larger ones leave Newton's region."""
@@ -145,28 +149,31 @@ class _Path:
             self.kappa = smaller
 
     def by_newton(self) -> str | None:
-        """Proximal steps of the dual, each one solved by Newton; why they ended, if not by success."""
+        """Proximal steps of the dual, each one solved by Newton; why they ended, if not by success.
+
+        Each step takes the envelope around the dual point of the last one, so that the slack vanishes at any κ. A smaller κ
+        makes a longer proximal step and a harder problem: ``factor``, by which κ shrinks from step to step, follows how hard the last one was.
+        """
         ledger, system = self.ledger, NewtonSystem(self.basis.objective)
         smoothing = Smoothing(self.kappa)
-        failures = 0
-        while not ledger.done:
+        factor, failures = 0.2, 0
+        while True:
             diagonal = self.basis.curvature_diagonal(self.z, smoothing)
             before = ledger.n_iter
             self.z, fine = newton_stage(ledger, system, self.z, smoothing, diagonal, self.enough, NEWTON_STEPS)
-            steps = ledger.n_iter - before
             if ledger.done:
-                break
-            kappa = smoothing.kappa
-            if not fine:
+                return None
+            steps = ledger.n_iter - before
+            if fine:
+                factor = max(0.1, factor**1.5) if steps <= 3 else factor**0.5 if steps > 8 else factor
+                centre = self.basis.objective.duals(self.z, smoothing)
+                smoothing = Smoothing(tuple(factor * k for k in smoothing.kappa), centre)
+            else:
                 failures += 1
-                if failures > 12:
+                if failures > MAX_FAILURES:
                     return "Newton's method made no further progress"
-                smoothing = replace(smoothing, kappa=tuple(8.0 * k for k in kappa))
-                continue
-            factor = 0.2 if steps <= 2 else 0.5 if steps <= 5 else 1.0 if steps <= 10 else 2.0
-            centre = self.basis.objective.duals(self.z, smoothing)
-            smoothing = Smoothing(tuple(factor * k for k in kappa), centre)
-        return None
+                factor = min(0.7, factor**0.5)
+                smoothing = replace(smoothing, kappa=tuple(4.0 * k for k in smoothing.kappa))
 
 
 def _relative_size(objective: Objective, k: int) -> float:

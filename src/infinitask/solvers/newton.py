@@ -1,11 +1,12 @@
 r"""Semismooth Newton at one level of smoothing.
 
 Needs of the objective: value, gradient, and the pairs (i, j) at which the smoothed losses are curved. With Z the rows
-z_ij = (φ_i ⊗ ψ_j, ψ_b,j) of the curved pairs and W their weights the generalised Hessian is Λ + Zᵀ W Z. Three ways to solve with it:
+z_ij = (φ_i ⊗ ψ_j, ψ_b,j) of the curved pairs and W their weights the generalised Hessian is Λ + Zᵀ W Z. Three ways to
+solve with it:
 
-* **pairs**: (Λ + ZᵀWZ)⁻¹ = Λ⁻¹ − Λ⁻¹Zᵀ (W⁻¹ + ZΛ⁻¹Zᵀ)⁻¹ ZΛ⁻¹, and ZΛ⁻¹Zᵀ is k_X(x_i, x_i')·k_Θ(θ_j, θ_j')/λ plus the bias: as many
-  equations as curved pairs, whatever r and s are. Nodes that do not talk to each other (a diagonal task kernel) give
-  separate, small systems.
+* **pairs**: (Λ + ZᵀWZ)⁻¹ = Λ⁻¹ − Λ⁻¹Zᵀ (W⁻¹ + ZΛ⁻¹Zᵀ)⁻¹ ZΛ⁻¹, and ZΛ⁻¹Zᵀ is k_X(x_i, x_i')·k_Θ(θ_j, θ_j')/λ plus the
+  bias: as many equations as curved pairs, whatever r and s are. Nodes that do not talk to each other (a diagonal task
+  kernel) give separate, small systems.
 * **unknowns**: the r·s + s_b equations themselves, summed up row by row of the data.
 * **conjugate gradients**: products only, preconditioned by the diagonal in the joint eigenbasis.
 """
@@ -25,7 +26,7 @@ from infinitask._array import HostArray, to_host
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger
 
-__all__ = ["NewtonSystem", "newton_stage"]
+__all__ = ["ActiveSet", "NewtonSystem", "line_search", "newton_stage"]
 
 COST_LIMIT = 3e11
 """The most operations of one dense solve: several seconds on two cores."""
@@ -33,7 +34,7 @@ COST_LIMIT = 3e11
 SIZE_LIMIT = 8_000
 """The most equations of one dense solve: 512 MB."""
 
-SHORT_STEP, PATIENCE = 0.25, 3
+SHORT_STEP, PATIENCE = 0.25, 4
 """A Newton stage is given up after so many steps in a row that were shorter than this."""
 
 
@@ -278,21 +279,22 @@ def newton_stage(
     max_steps : int
     """
     label = f"Newton, smoothing {smoothing.kappa[0]:.1e}"
+
+    def newton_direction(point: HostArray, at: Evaluation) -> tuple[HostArray, str]:
+        found = system.solve(system.active(point, smoothing), at.gradient)
+        return found or (system.by_products(point, smoothing, at.gradient, diagonal), "conjugate gradients")
+
     here = ledger.evaluate(z, smoothing, label)
     short = 0
     for _ in range(max_steps):
         if ledger.done or enough(here):
             return z, True
-        found = system.solve(system.active(z, smoothing), here.gradient)
-        if found is None:
-            found = system.by_products(z, smoothing, here.gradient, diagonal), "conjugate gradients"
-        direction, how = found
+        direction, how = newton_direction(z, here)
         step, fresh = line_search(ledger, z, smoothing, here, direction, f"{label}, {how}")
         if fresh is None:
             return z, False
-        z = z + step * direction
+        z, here = z + step * direction, fresh
         ledger.n_iter += 1
-        here = fresh
         # kinks on the way cut steps short; many in a row mean that the problem should be smoother
         short = short + 1 if step < SHORT_STEP else 0
         if short >= PATIENCE:
@@ -310,8 +312,8 @@ def line_search(
 ) -> tuple[float, Evaluation | None]:
     """A step along a descent direction at whose end the slope is small against the one at its start.
 
-    P_κ is convex and piecewise quadratic along the line, so the zero of its slope is bracketed and found by regula falsi;
-    rounding, which hides the decrease of P_κ near the minimum, does not hide the slope.
+    P_κ is convex and piecewise quadratic along the line, so the zero of its slope is bracketed and found by regula
+    falsi; rounding, which hides the decrease of P_κ near the minimum, does not hide the slope.
     """
     slope = float(here.gradient @ direction)
     if not slope < 0.0:

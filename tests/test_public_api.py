@@ -1,0 +1,96 @@
+"""What is public is written down, documented, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import infinitask
+
+# The demonstration is a program, and only its door is public.
+PROGRAMS = {"infinitask.demo"}
+
+
+def modules() -> list[ModuleType]:
+    found = pkgutil.walk_packages(infinitask.__path__, prefix="infinitask.")
+    return [infinitask, *(importlib.import_module(info.name) for info in found if not info.name.endswith("__main__"))]
+
+
+def defined(module: ModuleType) -> set[str]:
+    """Classes and functions without an underscore that the module itself defines."""
+    return {
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(thing) or inspect.isfunction(thing))
+        and thing.__module__ == module.__name__
+    }
+
+
+def is_private(module: ModuleType) -> bool:
+    return any(part.startswith("_") for part in module.__name__.split("."))
+
+
+MODULES = modules()
+PUBLIC = [m for m in MODULES if not is_private(m) and m.__name__ not in PROGRAMS]
+PACKAGES = [m for m in MODULES if hasattr(m, "__path__")]
+
+
+def name_of(module: ModuleType) -> str:
+    return module.__name__
+
+
+@pytest.fixture(params=MODULES, ids=name_of)
+def module(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def test_every_module_says_what_it_is_for(module: ModuleType) -> None:
+    assert module.__doc__
+
+
+def test_every_module_lists_what_it_offers(module: ModuleType) -> None:
+    offered = module.__all__
+    assert len(set(offered)) == len(offered)
+    for name in offered:
+        assert getattr(module, name) is not None, f"{module.__name__} offers {name} and does not have it"
+
+
+@pytest.mark.parametrize("module", PUBLIC, ids=name_of)
+def test_what_a_public_module_defines_is_what_it_offers(module: ModuleType) -> None:
+    # a private module may keep helpers for its neighbours
+    assert defined(module) <= set(module.__all__)
+
+
+def test_what_a_module_offers_is_documented(module: ModuleType) -> None:
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert inspect.getdoc(thing), f"{module.__name__}.{name} has no docstring"
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_what_a_package_offers_is_offered_where_it_is_defined(package: ModuleType) -> None:
+    for name in package.__all__:
+        thing = getattr(package, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert name in importlib.import_module(thing.__module__).__all__
+
+
+def test_everything_can_be_imported_by_star() -> None:
+    space: dict[str, Any] = {}
+    exec("from infinitask import *", space)
+    assert set(infinitask.__all__) <= set(space)
+
+
+def test_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert infinitask.__version__ == project["version"]
+    assert infinitask.__name__ == project["name"]
