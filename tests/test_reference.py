@@ -1,7 +1,7 @@
 """Reference problems with known optima: the estimators must find them.
 
-The files in ``reference/`` hold inputs, hyperparameters and the exact minimiser of small convex problems, found by independent solvers
-(two interior-point methods and a first-order one that agree to 5e-12).
+The files in ``reference/`` hold inputs, hyperparameters and the exact minimiser of small convex problems, found by
+independent solvers (two interior-point methods and a first-order one that agree to 5e-12).
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def estimator(case: dict[str, Any], **extra: Any) -> Any:
         return InfiniteCostSensitiveClassifier(**common)
     if case["kind"] == "expectile":
         return InfiniteExpectileRegressor(**common)
-    return InfiniteQuantileRegressor(
-        noncrossing=hyper.get("lam_nc", 0.0), smoothing=hyper.get("kappa", 0.0), **common
-    )
+    return InfiniteQuantileRegressor(noncrossing=hyper.get("lam_nc", 0.0), smoothing=hyper.get("kappa", 0.0), **common)
 
 
 def fitted(case: dict[str, Any], **extra: Any) -> Any:

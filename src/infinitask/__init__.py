@@ -1,7 +1,7 @@
 """One fit answers a continuum of tasks.
 
-h(x)(θ) = φ(x)ᵀ C ψ(θ) is learnt for every θ at once: quantile levels, costs of errors, outlier fractions. Every fit ends with a
-certified duality gap.
+h(x)(θ) = φ(x)ᵀ C ψ(θ) is learnt for every θ at once: quantile levels, costs of errors, outlier fractions. Every fit
+ends with a certified duality gap.
 """
 
 from infinitask.estimators import (

@@ -60,8 +60,9 @@ class Field:
         n = X.shape[0]
         values = np.empty((n, right.shape[1]))
         for start in range(0, n, CHUNK):
-            phi = self.phi(X[start : start + CHUNK, :])
-            values[start : start + CHUNK] = to_host(phi @ as_like(right, phi))
+            rows = slice(start, min(start + CHUNK, n))
+            phi = self.phi(X[rows, :])
+            values[rows] = to_host(phi @ as_like(right, phi))
         return values + bias
 
     def bias(self, theta: Array, order: int = 0) -> HostArray:

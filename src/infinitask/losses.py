@@ -112,8 +112,7 @@ class Loss(BaseEstimator, ABC):
 
     def width(self, theta: Array) -> Array:
         """Smoothing of each node relative to the others (m,): κ·width is what ``kappa`` receives."""
-        xp = namespace(theta)
-        return xp.ones(theta.shape[0], dtype=theta.dtype, device=theta.device)
+        return namespace(theta).ones_like(theta if theta.ndim == 1 else theta[:, 0])
 
     def value(self, theta: Array, y: Array | None, h: Array) -> Array:
         """ℓ_θ(y, h), (n, m)."""
@@ -143,8 +142,9 @@ class BoxLoss(Loss):
         """κ + q, with q on the side of the kink where r (or u, which has its sign) lies."""
         if row.soft_low is None and row.soft_high is None:
             return kappa
-        xp = namespace(r)
-        return kappa + xp.where(r > 0, row.soft_high, row.soft_low)
+        zero = namespace(r).zeros_like(r)
+        high, low = (zero if q is None else q + zero for q in (row.soft_high, row.soft_low))
+        return kappa + namespace(r).where(r > 0, high, low)
 
     def _maximiser(self, row: Row, r: Array, soft: Any) -> Array:
         """The u that attains the maximum, with softness ``soft`` = κ + q."""
@@ -224,7 +224,7 @@ class BoxLoss(Loss):
         if row.dead_zone is not None:
             term = term - row.dead_zone * xp.abs(u)
         if row.soft_low is not None or row.soft_high is not None:
-            term = term - 0.5 * xp.where(u > 0, row.soft_high, row.soft_low) * u * u
+            term = term - 0.5 * self._softness(row, u, 0.0) * u * u
         outside = xp.zeros_like(u, dtype=xp.bool)
         slack = 1e-12
         if row.low is not None:
@@ -232,6 +232,13 @@ class BoxLoss(Loss):
         if row.high is not None:
             outside = outside | (u > row.high + slack)
         return xp.where(outside, xp.full_like(u, -math.inf), term)
+
+
+def _positive(a: Array) -> Array:
+    """``a``, or the smallest number that can be divided by: at θ = 0 or 1 one side has no slope and q no role."""
+    xp = namespace(a)
+    smallest = 1e3 * float(xp.finfo(a.dtype).smallest_normal)
+    return xp.clip(a, smallest)
 
 
 class Pinball(BoxLoss):
@@ -276,13 +283,11 @@ class MQuantile(BoxLoss):
                 f"MQuantile got kappa={self.kappa!r}; it must be a positive finite number. "
                 "Use the Pinball loss for kappa = 0."
             )
-        # at θ = 0 or 1 one side of the interval is {0}: there q plays no role, and a must not be 0
-        tiny = 1e-300
         return Row(
             theta - 1.0,
             theta,
-            soft_low=self.kappa / (1.0 - theta + tiny),
-            soft_high=self.kappa / (theta + tiny),
+            soft_low=self.kappa / _positive(1.0 - theta),
+            soft_high=self.kappa / _positive(theta),
         )
 
 
@@ -300,8 +305,7 @@ class Expectile(BoxLoss):
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ ℝ, q = 1/(2a) with a = θ if u > 0 else 1 − θ."""
-        tiny = 1e-300
-        return Row(None, None, soft_low=0.5 / (1.0 - theta + tiny), soft_high=0.5 / (theta + tiny))
+        return Row(None, None, soft_low=0.5 / _positive(1.0 - theta), soft_high=0.5 / _positive(theta))
 
 
 class CostSensitiveHinge(BoxLoss):

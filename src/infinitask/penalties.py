@@ -10,6 +10,7 @@ r"""What is asked of h beyond the data: to be small, and to be in order.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -66,7 +67,7 @@ class NonCrossing(BoxLoss):
 
     Parameters
     ----------
-    weight : float, nonnegative
+    weight : float, positive
         λ_nc.
 
     Examples
@@ -81,6 +82,11 @@ class NonCrossing(BoxLoss):
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [0, λ_nc]."""
+        if not (isinstance(self.weight, Real) and 0.0 < self.weight < np.inf):
+            raise ValueError(
+                f"NonCrossing got weight={self.weight!r}; it must be a positive finite number. "
+                "Leave the penalty out for a weight of 0."
+            )
         return Row(0.0 * theta, self.weight + 0.0 * theta)
 
     def width(self, theta: Array) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
@@ -13,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from infinitask._array import HostArray, place
+from infinitask._array import HostArray, one_blas_thread, place
 from infinitask.estimators.problem import Data, Problem, Recipe, pose
 from infinitask.kernels import input_kernel
 from infinitask.losses import Loss
@@ -29,7 +31,7 @@ LARGEST = 1e100
 
 def check_number(name: str, value: Any, *, low: float, high: float = np.inf, open_low: bool = True) -> float:
     """``value`` as a float in the interval, or an error that says what is expected."""
-    inside = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value) and value <= high
+    inside = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and value <= high
     if not (inside and (value > low if open_low else value >= low)):
         bound = f"{'above' if open_low else 'at least'} {low:g}" + ("" if high == np.inf else f" and at most {high:g}")
         raise ValueError(f"{name}={value!r} was given; it must be a finite number {bound}.")
@@ -177,17 +179,18 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         gram = input_kernel(recipe.kernel, recipe.gamma).precomputed
         data = Data.canonical(X, y, weight, gram=gram)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        problem = pose(recipe, data, rng)
-        if self.verbose:
-            r, s = problem.objective.shape
-            print(f"{type(self).__name__}: {problem.phi.description}; {r} × {s} unknowns")
-        solution = solve(
-            problem.objective,
-            solver=self.solver,
-            tol=recipe.tol,
-            max_iter=int(self.max_iter),
-            verbose=int(self.verbose),
-        )
+        with one_blas_thread():
+            problem = pose(recipe, data, rng)
+            if self.verbose:
+                r, s = problem.objective.shape
+                print(f"{type(self).__name__}: {problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
+            solution = solve(
+                problem.objective,
+                solver=self.solver,
+                tol=recipe.tol,
+                max_iter=int(self.max_iter),
+                verbose=int(self.verbose),
+            )
         if not solution.converged:
             warnings.warn(f"{type(self).__name__}: {solution.message}", ConvergenceWarning, stacklevel=3)
         self._write(recipe, problem, problem.field(solution.z), solution)
@@ -217,7 +220,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             X = X[:, self.training_rows_]
         tasks, single = self._tasks(theta, name)
         values = self.field_(place(X, self.device), tasks, order)
-        return values[:, 0] if single else values
+        return np.asarray(values[:, 0] if single else values)
 
     def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:
         """θ as (q, d) inside Θ, and whether one task was asked for without a list around it."""
@@ -250,8 +253,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             known = np.any(np.all(np.abs(tasks[:, None, :] - nodes[None]) <= 1e-12, axis=2), axis=1)
             if not np.all(known):
                 raise ValueError(
-                    f"{name} contains {tasks[~known][0]}, which is not a node; the diagonal task kernel learns each node by "
-                    "itself and knows nothing between them. Ask for values of nodes_, or use another task_kernel."
+                    f"{name} contains {tasks[~known][0]}, which is not a node; the diagonal task kernel learns each "
+                    "node by itself and knows nothing between them. Ask for values of nodes_, or use another task_kernel."
                 )
         return tasks, single
 
@@ -260,6 +263,6 @@ def _check_magnitude(name: str, values: HostArray) -> None:
     size = float(np.max(np.abs(values)))
     if size > LARGEST or 0.0 < size < 1.0 / LARGEST:
         raise ValueError(
-            f"{name} holds values of magnitude {size:.1e}; beyond 1e±100 sums of squares leave the range of floating point. "
-            f"Rescale {name}, for instance with StandardScaler."
+            f"{name} holds values of magnitude {size:.1e}; beyond 1e±100 sums of squares leave the range of "
+            f"floating point. Rescale {name}, for instance with StandardScaler."
         )

@@ -17,7 +17,8 @@ __all__ = ["InfiniteCostSensitiveClassifier"]
 
 
 class InfiniteCostSensitiveClassifier(ClassifierMixin, BaseInfiniteTask):
-    """min_h ∫ E c_θ(y) (1 − y h(x)(θ))₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², c_θ(y) = (1 + θ)/2 for y = 1, (1 − θ)/2 for y = −1.
+    """min_h ∫ E c_θ(y) (1 − y h(x)(θ))₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², c_θ(y) = (1 + θ)/2 for y = 1, (1 − θ)/2 for y =
+    −1.
 
     θ ∈ [−1, 1] weighs the errors: at θ = 0 both cost the same, towards 1 a missed positive costs more, towards −1 a
     false alarm does. The second of the sorted ``classes_`` is the positive one.
@@ -27,7 +28,8 @@ class InfiniteCostSensitiveClassifier(ClassifierMixin, BaseInfiniteTask):
     theta : float or array, default=0.0
         The trade-off that ``predict`` answers when none is asked for.
     kernel : str, kernel object or callable, default="rbf"
-        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an object of
+        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
+        object of
         :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a Gram matrix.
     gamma : float, "median" or "scale", default="median"
         Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "median": σ = (2γ)^(−1/2) is the median distance.
@@ -170,8 +172,8 @@ class InfiniteCostSensitiveClassifier(ClassifierMixin, BaseInfiniteTask):
         classes = np.unique(y[counted])
         if classes.size != 2:
             raise ValueError(
-                f"y holds {classes.size} class ({classes.tolist()}) among rows of positive weight; two classes are needed "
-                "to learn a decision between them."
+                f"y holds {classes.size} class ({classes.tolist()}) among rows of positive weight; two classes are "
+                "needed to learn a decision between them."
             )
         signs = np.where(y == classes[1], 1.0, -1.0)
         self._fit(recipe, X, signs, weight)

@@ -41,7 +41,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     theta : float, array or None, default=None
         The task that ``decision_function`` answers when none is asked for; None: the median of the measure.
     kernel : str, kernel object or callable, default="rbf"
-        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an object of
+        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
+        object of
         :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a Gram matrix.
     gamma : float, "median" or "scale", default="median"
         Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "median": σ = (2γ)^(−1/2) is the median distance.
@@ -82,7 +83,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     field_ : Field
         h, callable as ``field_(X, theta, order=0)``.
     nodes_, weights_ : ndarray (m,)
-        The quadrature on Θ.
+        The quadrature on Θ; the nodes are (m, d) where Θ ⊂ ℝ^d with d > 1.
     objective_ : float
         The exact, non-smooth objective at the solution.
     dual_gap_ : float
@@ -219,5 +220,4 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        middle = self.nodes_[len(self.nodes_) // 2]
-        return middle
+        return self.nodes_[len(self.nodes_) // 2]

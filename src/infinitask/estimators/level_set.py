@@ -20,9 +20,10 @@ SCORE_LEVELS = 257
 """Levels at which ``score_samples`` looks for the sign change before it interpolates."""
 
 
-TASK_QUANTILE = 0.2
-"""The bandwidth over θ is this quantile of the distances between nodes, as in the paper's experiment; with the median the
-fraction left out strays from θ by up to 0.02 near the ends of Θ."""
+TASK_GAPS = 5.0
+"""The default bandwidth over θ, in mean gaps between nodes. Measured on mixtures with n = 1000: at 5 the fraction left
+out is within 0.009 of θ everywhere, with the median distance it strays by 0.018; below 3 h oscillates between the
+nodes."""
 
 
 class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
@@ -36,14 +37,15 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
     nu : float, default=0.1
         The outlier fraction that ``predict`` uses when none is asked for.
     kernel : str, kernel object or callable, default="rbf"
-        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an object of
+        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
+        object of
         :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a Gram matrix.
     gamma : float, "median" or "scale", default="median"
         Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "median": σ = (2γ)^(−1/2) is the median distance.
     task_kernel : str or task kernel object, default="rbf"
         k_Θ: "rbf", "matern32", "matern52", "polynomial", "constant", "piecewise-linear", "diagonal", or an object.
     task_gamma : float or None, default=None
-        Bandwidth of a task kernel given by name; None: σ is the 0.2-quantile of the distances between nodes.
+        Bandwidth of a task kernel given by name; None: σ is five mean gaps between nodes.
     bias_kernel : "task", str, task kernel object or None, default="task"
         Kernel of the threshold t(θ); "task": as the task kernel.
     alpha : float, default=1e-3
@@ -55,7 +57,7 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
     quadrature : str or rule, default="gauss-legendre"
         "gauss-legendre", "clenshaw-curtis", "sobol", "halton", "monte-carlo" or "discrete".
     n_nodes : int or None, default=None
-        m; None: 50.
+        m; None: 100.
     features : str or recipe, default="auto"
         φ: "exact" (pivoted Cholesky), "nystroem", "fourier", or "auto": exact where that is affordable.
     rank : int or None, default=None
@@ -101,6 +103,8 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
     >>> bool(np.all(np.abs(outside - [0.1, 0.3, 0.5]) < 0.05))
     True
     """
+
+    _default_nodes = 100
 
     def __init__(
         self,
@@ -157,8 +161,8 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
         low, high = (float(np.ravel(end)[0]) for end in measure.support)
         if measure.dim != 1 or not (low > 0.0 and high <= 1.0):
             raise ValueError(
-                f"measure={measure!r} lives on [{low:g}, {high:g}]; the fraction left out must lie in (0, 1], away from 0. "
-                "Use for instance Uniform(0.01, 1)."
+                f"measure={measure!r} lives on [{low:g}, {high:g}]; the fraction left out must lie in (0, 1], away "
+                "from 0. Use for instance Uniform(0.01, 1)."
             )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -177,7 +181,7 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
             )
         X, _, weight = self._validated(X, None, sample_weight)
         # h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b
-        recipe = replace(recipe, alpha=1.0, alpha_bias=recipe.alpha, bias_slope=1.0, task_quantile=TASK_QUANTILE)
+        recipe = replace(recipe, alpha=1.0, alpha_bias=recipe.alpha, bias_slope=1.0, task_gaps=TASK_GAPS)
         return self._fit(recipe, X, None, weight)
 
     @property
@@ -228,8 +232,8 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
     def score_samples(self, X: Any) -> HostArray:
         """θ*(x): the fraction at which x leaves the set; small for outliers, like a p-value.
 
-        Where h − t changes sign more than once (the sets are nested only as far as the data ask), the change next to ``nu`` counts, so that
-        θ*(x) ≥ ν exactly where x is inside at ν.
+        Where h − t changes sign more than once (the sets are nested only as far as the data ask), the change next to
+        ``nu`` counts, so that θ*(x) ≥ ν exactly where x is inside at ν.
 
         Parameters
         ----------

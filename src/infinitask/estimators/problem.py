@@ -47,8 +47,9 @@ class Data:
     def canonical(cls, X: HostArray, y: HostArray | None, weight: HostArray, *, gram: bool = False) -> Data:
         """Drop rows of weight 0, merge equal rows, sort.
 
-        A row that occurs twice and a row of weight two pose the same problem, and so do two orders of the rows. Here they become
-        the same numbers as well, so that the fit is the same to the last bit. Rows of a Gram matrix stay as they are.
+        A row that occurs twice and a row of weight two pose the same problem, and so do two orders of the rows. Here
+        they become the same numbers as well, so that the fit is the same to the last bit. Rows of a Gram matrix stay as
+        they are.
         """
         kept = weight > 0.0
         if not np.all(kept):
@@ -80,8 +81,9 @@ class Recipe:
     gamma: Any = "median"
     task_kernel: Any = "rbf"
     task_gamma: Any = None
-    task_quantile: float = 0.5
-    """Where ``task_gamma`` is None, σ = (2γ)^(−1/2) is this quantile of the distances between nodes."""
+    task_gaps: float | None = None
+    """Where ``task_gamma`` is None, σ = (2γ)^(−1/2) is so many mean gaps between neighbouring nodes, but not more than
+    the median distance of all nodes; None: it is the latter."""
     bias_kernel: Any = "task"
     alpha: float = 1e-3
     alpha_bias: float = 1e-3
@@ -134,7 +136,7 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     """
     quadrature = quadrature_rule(recipe.quadrature)(recipe.measure, recipe.n_nodes, rng)
     nodes = quadrature.nodes
-    task_gamma = _node_gamma(nodes, recipe.task_quantile) if recipe.task_gamma is None else recipe.task_gamma
+    task_gamma = _node_gamma(nodes, recipe.task_gaps) if recipe.task_gamma is None else recipe.task_gamma
     k_task = task_kernel(recipe.task_kernel, task_gamma).resolve(nodes)
     orders = (0, 1) if recipe.noncrossing > 0.0 else (0,)
     psi = task_features(k_task, nodes, orders, TASK_TOLERANCE)
@@ -144,8 +146,8 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
 
     X = place(data.X, recipe.device)
     omega = as_like(data.weight, X)
-    # Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about one:
-    # a hundredth of the tolerance is out of sight.
+    # Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
+    # one: a hundredth of the tolerance is out of sight.
     tolerance = min(1e-9, max(1e-15, 1e-2 * recipe.tol * recipe.alpha))
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
@@ -156,7 +158,7 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     constant: float | None = None
     psi_bias: TaskFeatures | None = None
     if recipe.bias_kernel is not None:
-        if recipe.bias_kernel == "task" and psi is plain:
+        if recipe.bias_kernel == "task" and psi is plain and recipe.bias_slope == 0.0:
             # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
             constant = float(np.sqrt(recipe.alpha / recipe.alpha_bias))
             rows = _with_constant(rows, constant)
@@ -184,10 +186,12 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     return Problem(objective, quadrature, phi, psi, psi_bias, k_task, constant)
 
 
-def _node_gamma(nodes: HostArray, quantile: float) -> float:
-    """γ for which σ = (2γ)^(−1/2) is a quantile of the distances between nodes; 1 where there is one node only."""
+def _node_gamma(nodes: HostArray, gaps: float | None) -> float:
+    """γ = 1/(2σ²) with σ from the distances between nodes; 1 where there is one node only."""
     distances = pdist(nodes)
-    sigma = float(np.quantile(distances, quantile)) if distances.size else 0.0
+    sigma = float(np.median(distances)) if distances.size else 0.0
+    if gaps is not None and distances.size:
+        sigma = min(sigma, gaps * float(np.max(distances)) / (len(nodes) - 1))
     return 0.5 / sigma**2 if sigma > 0.0 else 1.0
 
 

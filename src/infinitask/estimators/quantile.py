@@ -25,11 +25,13 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
     noncrossing : float, default=1.0
         λ_nc, the weight of the penalty on quantile curves that cross. It needs a task kernel with a derivative.
     smoothing : float, default=0.0
-        κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. A statistical choice; the solver needs none.
+        κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. A statistical choice; the solver needs
+        none.
     quantiles : float or array, default=0.5
         The levels that ``predict`` answers when none are asked for.
     kernel : str, kernel object or callable, default="rbf"
-        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an object of
+        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
+        object of
         :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a Gram matrix.
     gamma : float, "median" or "scale", default="median"
         Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "median": σ = (2γ)^(−1/2) is the median distance.
@@ -144,8 +146,8 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # scikit-learn's check of "a good score" sets alpha = 0.01 and wants more than 0.5, with R² in mind. D² of absolute
-        # losses is about 1 − √(1 − R²): at that alpha the check's data give 0.36, at the default alpha 0.61.
+        # scikit-learn's check of "a good score" sets alpha = 0.01 and wants more than 0.5, with R² in mind. D² of
+        # absolute losses is about 1 − √(1 − R²): at that alpha the check's data give 0.36, at the default alpha 0.61.
         tags.regressor_tags.poor_score = True
         return tags
 
@@ -186,7 +188,7 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d)
-        coverage : float in (0, 1)
+        coverage : float in (0, 1]
         """
         coverage = check_number("coverage", coverage, low=0.0, high=1.0)
         return self._values(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage], "the ends of the interval")

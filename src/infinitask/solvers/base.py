@@ -89,7 +89,7 @@ class Certificate:
     loop.
     """
 
-    def __init__(self, objective: Objective, floor: float) -> None:
+    def __init__(self, objective: Objective, floor: float = 0.0) -> None:
         self.ridge = objective.ridge
         self.floor = floor
         self.primal = np.inf
@@ -119,7 +119,8 @@ class Certificate:
     @property
     def gap(self) -> float:
         """(P − D) relative to |P|; rounding may leave a tiny negative number, which is 0."""
-        return max(self.primal - self.dual, 0.0) / self.scale
+        gap = max(self.primal - self.dual, 0.0)
+        return 0.0 if gap == 0.0 else gap / self.scale if self.scale > 0.0 else np.inf
 
 
 class Ledger:
@@ -145,7 +146,7 @@ class Ledger:
         objective: Objective,
         tol: float,
         max_iter: int,
-        floor: float,
+        floor: float = 0.0,
         verbose: int = 0,
         stream: TextIO | None = None,
     ) -> None:

@@ -56,7 +56,9 @@ class Eigenbasis:
         V_b = None
         first = objective.integrals[0]
         if first.bias_cols is not None:
-            V_b = np.linalg.eigh(_gram(to_host(first.bias_cols), to_host(first.weights)))[1]
+            V_b = np.linalg.eigh(
+                _gram(to_host(first.bias_cols).astype(np.float64), to_host(first.weights).astype(np.float64))
+            )[1]
         return cls(U, V, V_b, np.maximum(e, 0.0), objective.rotated(U, V, V_b))
 
     @staticmethod
@@ -68,12 +70,11 @@ class Eigenbasis:
         objective = self.objective
         f = np.zeros(objective.shape[1])
         f_b = np.zeros(objective.bias_size)
-        for mean, term in zip(objective.mean_curvature(z, smoothing), objective.integrals, strict=True):
-            cols, w = self._host(term)
-            f += (w * mean) @ cols**2
+        for curvature, term in zip(objective.node_curvature(z, smoothing), objective.integrals, strict=True):
+            f += curvature @ to_host(term.cols).astype(np.float64) ** 2
             if term.bias_cols is not None:
-                f_b += (w * mean) @ to_host(term.bias_cols).astype(np.float64) ** 2
-        return objective.ridge + np.concatenate([np.outer(self.e, f).ravel(), f_b])
+                f_b += curvature @ to_host(term.bias_cols).astype(np.float64) ** 2
+        return np.asarray(objective.ridge + np.concatenate([np.outer(self.e, f).ravel(), f_b]))
 
     def back(self, z: HostArray) -> HostArray:
         """Rotated unknowns → the original ones."""

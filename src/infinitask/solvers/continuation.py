@@ -15,7 +15,6 @@ shrink the κ of every integral whose slack is above its share of the tolerance,
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -26,16 +25,21 @@ from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
 from infinitask.solvers.newton import COST_LIMIT, NewtonSystem, newton_stage
 
-__all__ = ["SOLVERS", "SolverName", "natural_scale", "solve"]
+__all__ = ["SOLVERS", "natural_scale", "solve"]
 
-SolverName: TypeAlias = Literal["auto", "lbfgs", "newton"]
-SOLVERS: tuple[SolverName, ...] = ("auto", "lbfgs", "newton")
+SOLVERS = ("auto", "lbfgs", "newton")
 
 PATIENCE = (20, 400)
 """Evaluations without halving the optimisation error after which L-BFGS hands over to Newton: at least and at most."""
 
 NEWTON_STEPS = 15
 """Newton steps at one level of smoothing after which a level closer to the last one is tried."""
+
+FLOOR = 1e-9
+"""Where |P| is below this part of P at 0, the gap is relative to the latter: a perfect fit must not loop."""
+
+CENTRE_LIMIT = 20_000_000
+"""The most numbers a centre may have: 160 MB. Beyond, Newton follows κ → 0 without one."""
 
 MAX_FAILURES = 30
 """Newton stages that may fail before the solver gives up."""
@@ -50,22 +54,20 @@ def natural_scale(objective: Objective) -> float:
     xp = namespace(objective.rows)
     if first.targets is not None:
         y = first.targets[:, 0]
-        centre = objective.sample_weight @ y
-        for centred in (y - centre, y):
-            scale = float(objective.sample_weight @ xp.abs(centred))
-            if scale > 0.0:
-                return scale
-        return 1.0
-    mean = objective.rows.T @ objective.sample_weight
-    field = (objective.rows @ mean)[:, None] * (first.cols @ (first.cols.T @ first.weights))[None, :]
-    scale = float(xp.mean(xp.abs(field))) / objective.alpha
+        size = float(objective.sample_weight @ xp.abs(y))
+        spread = float(objective.sample_weight @ xp.abs(y - objective.sample_weight @ y))
+        # the spread of a constant target is rounding
+        return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
+    over_rows = objective.rows @ (objective.rows.T @ objective.sample_weight)
+    over_nodes = first.cols @ (first.cols.T @ first.weights)
+    scale = float(xp.mean(xp.abs(over_rows))) * float(xp.mean(xp.abs(over_nodes))) / objective.alpha
     return scale if scale > 0.0 else 1.0
 
 
 def solve(
     objective: Objective,
     *,
-    solver: SolverName = "auto",
+    solver: str = "auto",
     tol: float = 1e-4,
     max_iter: int = 10_000,
     verbose: int = 0,
@@ -86,6 +88,8 @@ def solve(
     -------
     Solution
     """
+    if solver not in SOLVERS:
+        raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     basis = Eigenbasis.of(objective)
     scale = natural_scale(objective)
     kappa = tuple(
@@ -93,8 +97,9 @@ def solve(
         for t, term in enumerate(objective.integrals)
     )
     z = np.zeros(objective.size)
-    floor = 1e-9 * max(abs(objective.evaluate(z, Smoothing(kappa)).primal), 1e-3 * scale)
-    ledger = Ledger(basis.objective, tol, max_iter, floor=floor, verbose=verbose)
+    ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose)
+    at_zero = ledger.evaluate(z, Smoothing(kappa))
+    ledger.certificate.floor = FLOOR * max(abs(at_zero.primal), 1e-3 * scale)
     path = _Path(ledger, basis, z, kappa)
     stalled: str | None = None
     if solver != "newton":
@@ -151,11 +156,14 @@ class _Path:
     def by_newton(self) -> str | None:
         """Proximal steps of the dual, each one solved by Newton; why they ended, if not by success.
 
-        Each step takes the envelope around the dual point of the last one, so that the slack vanishes at any κ. A smaller κ
-        makes a longer proximal step and a harder problem: ``factor``, by which κ shrinks from step to step, follows how hard the last one was.
+        Each step takes the envelope around the dual point of the last one, so that the slack vanishes at any κ. A
+        smaller κ makes a longer proximal step and a harder problem: ``factor``, by which κ shrinks from step to step,
+        follows how hard the last one was.
         """
         ledger, system = self.ledger, NewtonSystem(self.basis.objective)
         smoothing = Smoothing(self.kappa)
+        n = int(self.basis.objective.rows.shape[0])
+        centred = n * sum(int(term.theta.shape[0]) for term in self.basis.objective.integrals) <= CENTRE_LIMIT
         factor, failures = 0.2, 0
         while True:
             diagonal = self.basis.curvature_diagonal(self.z, smoothing)
@@ -166,7 +174,7 @@ class _Path:
             steps = ledger.n_iter - before
             if fine:
                 factor = max(0.1, factor**1.5) if steps <= 3 else factor**0.5 if steps > 8 else factor
-                centre = self.basis.objective.duals(self.z, smoothing)
+                centre = self.basis.objective.duals(self.z, smoothing) if centred else None
                 smoothing = Smoothing(tuple(factor * k for k in smoothing.kappa), centre)
             else:
                 failures += 1

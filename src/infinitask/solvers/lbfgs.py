@@ -46,6 +46,8 @@ def lbfgs_stage(
     best, since = np.inf, ledger.n_evaluations
 
     def value_and_gradient(x: HostArray) -> tuple[float, HostArray]:
+        if ledger.exhausted:
+            raise _ExhaustedError
         evaluation = ledger.evaluate(x * scale, smoothing, label=f"L-BFGS, smoothing {smoothing.kappa[0]:.1e}")
         last[:] = [evaluation]
         return evaluation.smoothed, evaluation.gradient * scale
@@ -59,19 +61,26 @@ def lbfgs_stage(
         if ledger.done or enough(last[0]) or ledger.n_evaluations - since >= patience:
             raise StopIteration
 
-    result = minimize(
-        value_and_gradient,
-        z / scale,
-        jac=True,
-        method="L-BFGS-B",
-        callback=callback,
-        options={
-            "maxcor": MEMORY,
-            "maxiter": ledger.max_iter,
-            "maxfun": max(1, ledger.max_iter - ledger.n_evaluations),
+    try:
+        result = minimize(
+            value_and_gradient,
+            z / scale,
+            jac=True,
+            method="L-BFGS-B",
+            callback=callback,
             # the gap decides, not the size of a step
-            "ftol": 0.0,
-            "gtol": 0.0,
-        },
-    )
+            options={
+                "maxcor": MEMORY,
+                "maxiter": ledger.max_iter,
+                "maxfun": ledger.max_iter + 1,
+                "ftol": 0.0,
+                "gtol": 0.0,
+            },
+        )
+    except _ExhaustedError:  # in the middle of a line search
+        return ledger.certificate.z
     return np.asarray(result.x * scale)
+
+
+class _ExhaustedError(Exception):
+    """No evaluation is left."""

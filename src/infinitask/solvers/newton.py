@@ -34,6 +34,9 @@ COST_LIMIT = 3e11
 SIZE_LIMIT = 8_000
 """The most equations of one dense solve: 512 MB."""
 
+CHUNK = 16_384
+"""Pairs whose features are gathered at a time."""
+
 SHORT_STEP, PATIENCE = 0.25, 4
 """A Newton stage is given up after so many steps in a row that were shorter than this."""
 
@@ -142,21 +145,25 @@ class NewtonSystem:
 
     def apply(self, active: ActiveSet, v: HostArray) -> HostArray:
         """(Λ + ZᵀWZ) v."""
-        r, s = self.objective.shape
-        at_nodes = v[: r * s].reshape(r, s) @ self.cols.T
-        moved = np.einsum("kr,rk->k", self.rows[active.row], at_nodes[:, active.node])
-        moved += (self.bias_cols @ v[r * s :])[active.node]
+        moved = self.push(active.row, active.node, v)
         return self.objective.ridge * v + self.pull(active.row, active.node, active.weight * moved)
+
+    def push(self, row: HostArray, node: HostArray, v: HostArray) -> HostArray:
+        """Z v: one number per pair."""
+        r, s = self.objective.shape
+        at_nodes = self.cols @ v[: r * s].reshape(r, s).T
+        moved = (self.bias_cols @ v[r * s :])[node]
+        for start in range(0, row.size, CHUNK):
+            part = slice(start, start + CHUNK)
+            moved[part] += np.einsum("kr,kr->k", self.rows[row[part]], at_nodes[node[part]])
+        return np.asarray(moved)
 
     def _by_pairs(self, active: ActiveSet, g: HostArray) -> HostArray:
         objective, row, node, weight = self.objective, active.row, active.node, active.weight
-        r, s = objective.shape
         lam, lam_b = objective.alpha, objective.alpha_bias
-        G, g_b = g[: r * s].reshape(r, s), g[r * s :]
         # the right-hand side Z Λ⁻¹ g at the pairs only
-        rhs = np.einsum("kr,kr->k", self.rows[row], (G @ self.cols.T).T[node]) / lam
+        rhs = self.push(row, node, g / objective.ridge)
         B = self.bias_cols[node] / np.sqrt(lam_b)
-        rhs += self.bias_cols[node] @ g_b / lam_b
         x = np.empty(row.size)
         groups = np.unique(self.component[node])
         coupled = objective.bias_size > 0 and groups.size > 1
@@ -329,10 +336,12 @@ def line_search(
             return step, fresh
         if ledger.exhausted:
             break
+        if end < 0.0 and not np.isfinite(high):
+            return (step, fresh) if fresh.smoothed <= here.smoothed + rounding else (0.0, None)
         if end < 0.0:
             low, low_slope = step, end
         else:
             high, high_slope = step, end
-        share = -low_slope / (high_slope - low_slope) if np.isfinite(high_slope) else 0.5
+        share = -low_slope / (high_slope - low_slope) if np.isfinite(high_slope) else 0.1
         step = low + min(0.9, max(0.1, share)) * (high - low)
     return 0.0, None
