@@ -174,7 +174,7 @@ def probed(scale: Scale) -> dict[tuple[float, float], tuple[float, float]]:
     for alpha, kappa in scale.cases:
         numbers = [repr(v) for v in (scale.n, scale.m, alpha, kappa)]
         command = [sys.executable, __file__, "--probe", *numbers]
-        answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         before, after = json.loads(answer.splitlines()[-1])
         found[alpha, kappa] = before, after
     return found

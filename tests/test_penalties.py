@@ -44,11 +44,29 @@ def test_the_smoothed_part_is_as_wide_for_every_weight() -> None:
         assert curved == pytest.approx(250, abs=2)
 
 
-@pytest.mark.xfail(reason="the width divides by the weight", strict=True)
-def test_a_weight_of_zero_is_no_penalty() -> None:
+BAD_WEIGHTS = [0, 0.0, -1.0, np.inf, np.nan, "much", None]
+SENTENCE = r"NonCrossing got weight=.*; it must be a positive finite number\. Leave the penalty out for a weight of 0\."
+
+
+@pytest.mark.parametrize("weight", BAD_WEIGHTS)
+def test_a_weight_must_be_positive(weight: Any) -> None:
+    loss = NonCrossing(weight)  # storing is not using
     theta, d = np.array([0.5]), np.array([[-1.0], [1.0]])
-    np.testing.assert_array_equal(NonCrossing(0.0).value(theta, None, d), 0.0)
-    assert np.all(np.isfinite(NonCrossing(0.0).width(theta)))
+    for use in (loss.value, loss.slope, loss.pointwise, loss.curvature, loss.dual):
+        with pytest.raises(ValueError, match=SENTENCE):
+            use(theta, None, d)
+
+
+@pytest.mark.xfail(reason="the width divides by the weight before it is looked at", strict=True)
+@pytest.mark.parametrize("weight", [0, 0.0, -1.0, np.inf, np.nan])
+def test_the_width_wants_a_positive_weight_as_well(weight: float) -> None:
+    with pytest.raises(ValueError, match=SENTENCE):
+        NonCrossing(weight).width(np.array([0.5]))
+
+
+@pytest.mark.parametrize("weight", [2, np.float32(2.0), np.int64(2), 2.0])
+def test_a_weight_may_be_any_real_number(weight: Any) -> None:
+    np.testing.assert_array_equal(NonCrossing(weight).value(np.array([0.5]), None, np.array([[-1.0]])), 2.0)
 
 
 def test_crossing_never_grows_with_its_weight() -> None:

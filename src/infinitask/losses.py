@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator
 
-from infinitask._array import Array, namespace
+from infinitask._array import Array, as_like, namespace
 
 __all__ = [
     "BoxLoss",
@@ -85,10 +85,16 @@ class Loss(BaseEstimator, ABC):
     """
 
     domain: tuple[float, float] = (0.0, 1.0)
-    """The interval Θ on which the loss is defined, and the default support of the measure."""
+    """The interval on which the loss is defined, in every coordinate of θ."""
 
-    smooth: bool = False
-    """Whether the slope is Lipschitz with a constant of order one: if so a solver needs no smoothing."""
+    support: tuple[float, float] | None = None
+    """The support of the default measure; None: the domain."""
+
+    dim: int | None = None
+    """The dimension of θ; None: any."""
+
+    def check_targets(self, y: Array | None) -> None:
+        """Raise an error where the loss cannot take such targets."""
 
     @abstractmethod
     def pointwise(
@@ -114,6 +120,10 @@ class Loss(BaseEstimator, ABC):
         """Smoothing of each node relative to the others (m,): κ·width is what ``kappa`` receives."""
         return namespace(theta).ones_like(theta if theta.ndim == 1 else theta[:, 0])
 
+    def smooth(self, scale: float) -> bool:
+        """Whether the slope changes slowly over distances of ``scale`` in h: if so a solver need not smooth it."""
+        return False
+
     def value(self, theta: Array, y: Array | None, h: Array) -> Array:
         """ℓ_θ(y, h), (n, m)."""
         return self.pointwise(theta, y, h).value
@@ -121,6 +131,18 @@ class Loss(BaseEstimator, ABC):
     def slope(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Array:
         """∂ℓ^κ/∂h, (n, m); at a kink of the loss itself (κ = 0) the subgradient of least modulus."""
         return -self.pointwise(theta, y, h, kappa).dual
+
+
+def _array(value: Any, like: Array) -> Array:
+    """An entry of a row as an array: None is 0, a number has no dimension."""
+    if value is None or isinstance(value, (int, float)):
+        return as_like(0.0 if value is None else value, like)
+    return value
+
+
+def _bound(value: Any, like: Array) -> Array | None:
+    """An end of the interval in the form that ``clip`` takes."""
+    return None if value is None else _array(value, like)
 
 
 def _is_zero(kappa: Any) -> bool:
@@ -138,38 +160,30 @@ class BoxLoss(Loss):
         """r = y − h, or −h where there is no target."""
         return -h if y is None else y - h
 
-    def _softness(self, row: Row, r: Array, kappa: Any) -> Any:
-        """κ + q, with q on the side of the kink where r (or u, which has its sign) lies."""
+    def _soft(self, row: Row, r: Array) -> Array | None:
+        """q on the side of the kink where r (or u, which has its sign) lies; None for 0."""
         if row.soft_low is None and row.soft_high is None:
-            return kappa
-        zero = namespace(r).zeros_like(r)
-        high, low = (zero if q is None else q + zero for q in (row.soft_high, row.soft_low))
-        return kappa + namespace(r).where(r > 0, high, low)
+            return None
+        return namespace(r).where(r > 0, _array(row.soft_high, r), _array(row.soft_low, r))
 
-    def _maximiser(self, row: Row, r: Array, soft: Any) -> Array:
-        """The u that attains the maximum, with softness ``soft`` = κ + q."""
+    def _maximiser(self, row: Row, r: Array, kappa: Any, q: Array | None) -> Array:
+        """The u that attains the maximum of u r − ε|u| − (κ + q) u²/2."""
         xp = namespace(r)
         if row.dead_zone is not None:
             r = xp.sign(r) * xp.clip(xp.abs(r) - row.dead_zone, 0.0)
-        if _is_zero(soft):
+        if _is_zero(kappa) and q is None:
             zero = xp.zeros_like(r)
             return xp.where(r > 0, row.high + zero, xp.where(r < 0, row.low + zero, zero))
-        u = r / soft
-        if row.low is not None:
-            u = xp.maximum(u, row.low + xp.zeros_like(u))
-        if row.high is not None:
-            u = xp.minimum(u, row.high + xp.zeros_like(u))
-        return u
+        # κ alone is one number per node: its inverse is taken there, not at every pair
+        u = r * (1.0 / kappa) if q is None else r / (kappa + q)
+        if row.low is None and row.high is None:
+            return u
+        return xp.clip(u, _bound(row.low, u), _bound(row.high, u))
 
-    def _lower(self, row: Row, r: Array, u: Array) -> Array:
+    def _lower(self, row: Row, r: Array, u: Array, q: Array | None) -> Array:
         """u r − ε|u| − q u²/2."""
-        xp = namespace(r)
-        lower = u * r
-        if row.dead_zone is not None:
-            lower = lower - row.dead_zone * xp.abs(u)
-        if row.soft_low is not None or row.soft_high is not None:
-            lower = lower - 0.5 * self._softness(row, u, 0.0) * u * u
-        return lower
+        lower = u * (r if q is None else r - 0.5 * q * u)
+        return lower if row.dead_zone is None else lower - row.dead_zone * namespace(r).abs(u)
 
     def pointwise(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
@@ -180,15 +194,16 @@ class BoxLoss(Loss):
         row = self.row(theta, y)
         # u r − (κ/2)(u − v)² is u (r + κv) − (κ/2)u² up to a constant: a centre shifts the residual
         shifted = r if centre is None else r + kappa * centre
-        u = self._maximiser(row, shifted, self._softness(row, shifted, kappa))
-        lower = self._lower(row, r, u)
+        q = self._soft(row, shifted)
+        u = self._maximiser(row, shifted, kappa, q)
+        lower = self._lower(row, r, u, q)
         if _is_zero(kappa):
             return Pointwise(lower, lower, u)
-        if row.dead_zone is None and row.soft_low is None and row.soft_high is None:
+        if row.dead_zone is None and q is None:
             # the hot path: a kink at zero and nothing else, max(b r, a r)
             return Pointwise(xp.maximum(row.high * r, row.low * r), lower, u)
-        tight = self._maximiser(row, r, self._softness(row, r, 0.0))
-        return Pointwise(self._lower(row, r, tight), lower, u)
+        q = q if centre is None else self._soft(row, r)
+        return Pointwise(self._lower(row, r, self._maximiser(row, r, 0.0, q), q), lower, u)
 
     def curvature(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
@@ -199,10 +214,11 @@ class BoxLoss(Loss):
         if centre is not None:
             r = r + kappa * centre
         row = self.row(theta, y)
-        soft = self._softness(row, r, kappa)
+        q = self._soft(row, r)
         zero = xp.zeros_like(r)
-        if _is_zero(soft):
+        if _is_zero(kappa) and q is None:
             return zero
+        soft = kappa + (zero if q is None else q)
         if row.dead_zone is None:
             u = r / soft
             inside = xp.ones_like(r, dtype=xp.bool)
@@ -214,7 +230,7 @@ class BoxLoss(Loss):
             inside = inside & (u > row.low)
         if row.high is not None:
             inside = inside & (u < row.high)
-        return xp.where(inside, 1.0 / (soft + zero), zero)
+        return xp.where(inside, 1.0 / soft, zero)
 
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         """See :meth:`Loss.dual`."""
@@ -223,8 +239,9 @@ class BoxLoss(Loss):
         term = xp.zeros_like(u) if y is None else y * u
         if row.dead_zone is not None:
             term = term - row.dead_zone * xp.abs(u)
-        if row.soft_low is not None or row.soft_high is not None:
-            term = term - 0.5 * self._softness(row, u, 0.0) * u * u
+        q = self._soft(row, u)
+        if q is not None:
+            term = term - 0.5 * q * u * u
         outside = xp.zeros_like(u, dtype=xp.bool)
         slack = 1e-12
         if row.low is not None:
@@ -241,7 +258,11 @@ def _positive(a: Array) -> Array:
     return xp.clip(a, smallest)
 
 
-class Pinball(BoxLoss):
+class _OneDimensional(BoxLoss):
+    dim = 1
+
+
+class Pinball(_OneDimensional):
     """max(θ r, (θ − 1) r), r = y − h: its minimiser is the θ-quantile.
 
     Examples
@@ -256,7 +277,7 @@ class Pinball(BoxLoss):
         return Row(theta - 1.0, theta)
 
 
-class MQuantile(BoxLoss):
+class MQuantile(_OneDimensional):
     """|θ − 1[r<0]| ψ₁^κ(r): the pinball loss with its kink rounded on [−κ, κ].
 
     ψ₁^κ(r) is r²/(2κ) where |r| ≤ κ and |r| − κ/2 beyond.
@@ -276,6 +297,10 @@ class MQuantile(BoxLoss):
     def __init__(self, kappa: float = 0.1) -> None:
         self.kappa = kappa
 
+    def smooth(self, scale: float) -> bool:
+        """Where the rounded part is as wide as a solver's own first smoothing would be."""
+        return self.kappa >= scale
+
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
         if not (isinstance(self.kappa, (int, float)) and 0.0 < self.kappa < math.inf):
@@ -291,7 +316,7 @@ class MQuantile(BoxLoss):
         )
 
 
-class Expectile(BoxLoss):
+class Expectile(_OneDimensional):
     """|θ − 1[r<0]| r², r = y − h: its minimiser is the θ-expectile.
 
     Examples
@@ -301,14 +326,16 @@ class Expectile(BoxLoss):
     array([[1.]])
     """
 
-    smooth = True
+    def smooth(self, scale: float) -> bool:
+        """Always: the slope is piecewise linear."""
+        return True
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ ℝ, q = 1/(2a) with a = θ if u > 0 else 1 − θ."""
         return Row(None, None, soft_low=0.5 / _positive(1.0 - theta), soft_high=0.5 / _positive(theta))
 
 
-class CostSensitiveHinge(BoxLoss):
+class CostSensitiveHinge(_OneDimensional):
     """c (1 − y h)₊ with c = |(θ + 1)/2 − 1[y = −1]| and labels y ∈ {−1, 1}.
 
     Examples
@@ -320,17 +347,25 @@ class CostSensitiveHinge(BoxLoss):
 
     domain = (-1.0, 1.0)
 
+    def check_targets(self, y: Array | None) -> None:
+        """Labels must be −1 and 1."""
+        if y is None or not bool(namespace(y).all((y == 1.0) | (y == -1.0))):
+            raise ValueError(
+                "CostSensitiveHinge was given targets other than −1 and 1; recode the labels, "
+                "or use InfiniteCostSensitiveClassifier, which takes any two labels."
+            )
+
     def row(self, theta: Array, y: Array | None) -> Row:
         """y·u ∈ [0, c], c = (1 + θ y)/2."""
         xp = namespace(theta, y)
         if y is None:
-            raise ValueError("CostSensitiveHinge got no labels; it needs y with values −1 and 1.")
+            raise ValueError("CostSensitiveHinge was given no labels; it needs targets −1 and 1.")
         cost = 0.5 * (y + theta)  # c·y, because y² = 1
         zero = xp.zeros_like(cost)
         return Row(xp.where(y < 0, cost, zero), xp.where(y > 0, cost, zero))
 
 
-class LevelSet(BoxLoss):
+class LevelSet(_OneDimensional):
     """(1/θ)(−z)₊ with z = h − t: the mass outside the level set, per unit of the fraction allowed.
 
     The other part of the one-class problem, −t(θ), is linear in the unknowns and lives in the objective.
@@ -342,7 +377,8 @@ class LevelSet(BoxLoss):
     array([[2.]])
     """
 
-    domain = (0.05, 1.0)
+    domain = (0.0, 1.0)
+    support = (0.05, 1.0)
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [0, 1/θ]."""
@@ -353,7 +389,7 @@ class LevelSet(BoxLoss):
         return 1.0 * theta
 
 
-class EpsilonInsensitive(BoxLoss):
+class EpsilonInsensitive(_OneDimensional):
     """(|r| − θ)₊, r = y − h: the loss of support vector regression, θ the half-width of its tube.
 
     Examples
@@ -362,6 +398,9 @@ class EpsilonInsensitive(BoxLoss):
     >>> EpsilonInsensitive().value(np.array([0.25]), np.array([[1.0]]), np.array([[0.0]]))
     array([[0.75]])
     """
+
+    domain = (0.0, math.inf)
+    support = (0.0, 1.0)
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [−1, 1], ε = θ."""

@@ -17,13 +17,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from infinitask._array import HostArray, one_blas_thread, place
 from infinitask.estimators.problem import Data, Problem, Recipe, pose
-from infinitask.kernels import input_kernel
+from infinitask.kernels import Precomputed, input_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Uniform, as_measure
 from infinitask.penalties import IntegratedRidge, Ridge
 from infinitask.solvers import SOLVERS, solve
 
-__all__ = ["BaseInfiniteTask", "check_number"]
+__all__ = ["BaseInfiniteTask", "check_number", "parse_tasks"]
 
 LARGEST = 1e100
 """Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
@@ -95,7 +95,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         return tags
 
     def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     # ------------------------------------------------------------------------------------------- fitting
     @abstractmethod
@@ -103,7 +103,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """The loss of the task."""
 
     def _default_measure(self) -> Measure:
-        return Uniform(*self._loss().domain)
+        loss = self._loss()
+        return Uniform(*(loss.support or loss.domain))
 
     def _penalty(self) -> Ridge | IntegratedRidge:
         return Ridge()
@@ -122,6 +123,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
                 continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name}={value!r} was given; it must be an integer of at least 1.")
+        if not isinstance(self.verbose, Integral) or self.verbose < 0:
+            raise ValueError(f"verbose={self.verbose!r} was given; it must be 0, 1 or 2.")
         loss = self._loss()
         measure = as_measure(self.measure, self._default_measure())
         self._check_measure(measure, loss)
@@ -146,8 +149,13 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         )
 
     def _check_measure(self, measure: Measure, loss: Loss) -> None:
-        low, high = (float(np.ravel(end)[0]) for end in measure.support)
-        if measure.dim == 1 and not (low >= loss.domain[0] and high <= loss.domain[1]):
+        if loss.dim not in (None, measure.dim):
+            raise ValueError(
+                f"measure={measure!r} lives in {measure.dim} dimensions; {type(loss).__name__} takes θ of dimension "
+                f"{loss.dim}."
+            )
+        low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))
+        if not (low >= loss.domain[0] and high <= loss.domain[1]):
             raise ValueError(
                 f"measure={measure!r} lives on [{low:g}, {high:g}]; {type(loss).__name__} is defined for θ in "
                 f"[{loss.domain[0]:g}, {loss.domain[1]:g}]. Restrict the measure to that interval."
@@ -166,16 +174,17 @@ class BaseInfiniteTask(BaseEstimator, ABC):
                 f"kernel='precomputed' was given with X of shape {X.shape}; fit needs the square Gram matrix of the "
                 "training inputs, and predict the rows k(x, training inputs)."
             )
-        _check_magnitude("X", X)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not np.any(weight > 0.0):
             raise ValueError("sample_weight is zero for every row; at least one row must count.")
+        _check_magnitude("X", X[weight > 0.0])
         return X, y, weight
 
     def _fit(self, recipe: Recipe, X: HostArray, y: HostArray | None, weight: HostArray) -> Self:
         """Pose, solve, and only then write what was learnt: an interrupt leaves the estimator unfitted."""
         if y is not None:
-            _check_magnitude("y", y)
+            _check_magnitude("y", y[weight > 0.0])
+        recipe.loss.check_targets(y)
         gram = input_kernel(recipe.kernel, recipe.gamma).precomputed
         data = Data.canonical(X, y, weight, gram=gram)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -216,6 +225,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """h(x)(θ): (n,) for a single θ, (n, q) for several."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        if X.size:
+            _check_magnitude("X", X, smallest=0.0)
         if hasattr(self, "training_rows_"):
             X = X[:, self.training_rows_]
         tasks, single = self._tasks(theta, name)
@@ -223,45 +234,55 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         return np.asarray(values[:, 0] if single else values)
 
     def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:
-        """θ as (q, d) inside Θ, and whether one task was asked for without a list around it."""
-        d = self.measure_.dim
-        try:
-            tasks = np.asarray(theta, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name}={theta!r} was given; it must be a number or an array of numbers.") from None
-        single = tasks.ndim == (0 if d == 1 else 1)
-        if d == 1:
-            fits = tasks.ndim <= 1 or (tasks.ndim == 2 and tasks.shape[1] == 1)
-            expected = "a number or an array of shape (q,)"
-        else:
-            fits = tasks.ndim in (1, 2) and tasks.shape[-1] == d
-            expected = f"an array of shape ({d},) or (q, {d})"
-        if not fits or tasks.size == 0:
-            raise ValueError(f"{name} of shape {tasks.shape} was given; it must be {expected}, and not empty.")
-        tasks = tasks.reshape(-1, d)
-        inside = np.all(np.isfinite(tasks), axis=1) & self.measure_.contains(tasks)
-        if not np.all(inside):
-            low, high = self.measure_.support
-            where = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(np.ravel(low), np.ravel(high), strict=True))
-            wrong = tasks[~inside][0]
-            raise ValueError(
-                f"{name} contains {wrong[0] if d == 1 else tuple(wrong)}, outside Θ = {where} on which the model was "
-                "trained. Ask for a value inside, or fit with a measure that covers it."
-            )
-        if self.task_kernel_.diagonal:
-            nodes = self.nodes_.reshape(-1, d)
+        """θ as (q, d), known to the model, and whether one task was asked for without a list around it."""
+        tasks, single = parse_tasks(theta, name, self.measure_)
+        if self._knows_nodes_only():
+            nodes = self.nodes_.reshape(len(self.nodes_), -1)
             known = np.any(np.all(np.abs(tasks[:, None, :] - nodes[None]) <= 1e-12, axis=2), axis=1)
             if not np.all(known):
                 raise ValueError(
-                    f"{name} contains {tasks[~known][0]}, which is not a node; the diagonal task kernel learns each "
-                    "node by itself and knows nothing between them. Ask for values of nodes_, or use another task_kernel."
+                    f"{name} contains {tasks[~known][0]}, which is not a node; a diagonal kernel learns each node by "
+                    "itself and knows nothing between them. Ask for values of nodes_, or use another kernel of tasks."
                 )
         return tasks, single
 
+    def _knows_nodes_only(self) -> bool:
+        maps = (self.field_.psi, self.field_.bias_psi)
+        return any(feature_map is not None and feature_map.kernel.diagonal for feature_map in maps)
 
-def _check_magnitude(name: str, values: HostArray) -> None:
+
+def parse_tasks(theta: Any, name: str, measure: Measure) -> tuple[HostArray, bool]:
+    """θ as (q, d) inside the support of the measure, and whether it was a single task without a list around it."""
+    d = measure.dim
+    try:
+        tasks = np.asarray(theta, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={theta!r} was given; it must be a number or an array of numbers.") from None
+    single = tasks.ndim == (0 if d == 1 else 1)
+    if d == 1:
+        fits = tasks.ndim <= 1 or (tasks.ndim == 2 and tasks.shape[1] == 1)
+        expected = "a number or an array of shape (q,)"
+    else:
+        fits = tasks.ndim in (1, 2) and tasks.shape[-1] == d
+        expected = f"an array of shape ({d},) or (q, {d})"
+    if not fits or tasks.size == 0:
+        raise ValueError(f"{name} of shape {tasks.shape} was given; it must be {expected}, and not empty.")
+    tasks = tasks.reshape(-1, d)
+    inside = np.all(np.isfinite(tasks), axis=1) & measure.contains(tasks)
+    if not np.all(inside):
+        low, high = measure.support
+        where = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(np.ravel(low), np.ravel(high), strict=True))
+        wrong = tasks[~inside][0]
+        raise ValueError(
+            f"{name} contains {wrong[0] if d == 1 else tuple(wrong.tolist())}, outside Θ = {where} on which the model is "
+            "trained. Ask for a value inside, or fit with a measure that covers it."
+        )
+    return tasks, single
+
+
+def _check_magnitude(name: str, values: HostArray, smallest: float = 1.0 / LARGEST) -> None:
     size = float(np.max(np.abs(values)))
-    if size > LARGEST or 0.0 < size < 1.0 / LARGEST:
+    if size > LARGEST or 0.0 < size < smallest:
         raise ValueError(
             f"{name} holds values of magnitude {size:.1e}; beyond 1e±100 sums of squares leave the range of "
             f"floating point. Rescale {name}, for instance with StandardScaler."

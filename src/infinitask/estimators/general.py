@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.estimators.base import BaseInfiniteTask, check_number, parse_tasks
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -14,6 +17,7 @@ from infinitask.losses import (
     Loss,
     Pinball,
 )
+from infinitask.measures import Discrete
 from infinitask.penalties import IntegratedRidge, Ridge
 
 __all__ = ["InfiniteTaskEstimator"]
@@ -39,7 +43,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     noncrossing : float, default=0.0
         λ_nc, the weight of the penalty on decreasing in θ.
     theta : float, array or None, default=None
-        The task that ``decision_function`` answers when none is asked for; None: the median of the measure.
+        The task that ``decision_function`` answers when none is asked for; None: the median of the measure, or the
+        point of largest weight of a discrete one.
     kernel : str, kernel object or callable, default="rbf"
         k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
         object of
@@ -196,6 +201,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         sample_weight : array (n,) or None
         """
         recipe = self._recipe()
+        if self.theta is not None:
+            parse_tasks(self.theta, "theta", recipe.measure)
         X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
         return self._fit(recipe, X, y.astype("float64"), weight)
 
@@ -217,7 +224,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     def _default_theta(self) -> Any:
         if self.theta is not None:
             return self.theta
-        from sklearn.utils.validation import check_is_fitted
-
         check_is_fitted(self)
-        return self.nodes_[len(self.nodes_) // 2]
+        if isinstance(self.measure_, Discrete):  # its median need not be one of its points
+            return self.nodes_[np.argmax(self.weights_)]
+        return np.squeeze(self.measure_.ppf(np.full((1, self.measure_.dim), 0.5)), axis=0)[()]

@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.estimators.base import BaseInfiniteTask, parse_tasks
 from infinitask.losses import LevelSet, Loss
 from infinitask.penalties import IntegratedRidge, Ridge
 
@@ -179,6 +179,8 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
             raise ValueError(
                 "bias_kernel=None was given; the threshold t(θ) needs a kernel: use 'task' or a task kernel."
             )
+        if not parse_tasks(self.nu, "nu", recipe.measure)[1]:
+            raise ValueError(f"nu={self.nu!r} was given; it must be one number. Ask predict for several fractions.")
         X, _, weight = self._validated(X, None, sample_weight)
         # h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b
         recipe = replace(recipe, alpha=1.0, alpha_bias=recipe.alpha, bias_slope=1.0, task_gaps=TASK_GAPS)
@@ -242,12 +244,13 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
         Returns
         -------
         ndarray (n,)
-            Between the ends of Θ.
+            Between the ends of Θ; just below ``nu`` for a point that is outside there and everywhere below.
         """
         check_is_fitted(self)
         nu = float(self._tasks(self.nu, "nu")[0][0, 0])
         low, high = (float(np.ravel(end)[0]) for end in self.measure_.support)
-        levels = np.unique(np.append(np.linspace(low, high, SCORE_LEVELS), nu))
+        grid = self.nodes_ if self._knows_nodes_only() else np.linspace(low, high, SCORE_LEVELS)
+        levels = np.unique(np.append(grid, nu))
         values = self._values(X, levels, "nu")
         inside = values >= 0.0
         at = int(np.flatnonzero(levels == nu)[0])

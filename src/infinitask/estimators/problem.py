@@ -59,7 +59,8 @@ class Data:
                 X = X[:, kept]
         if not gram:
             table = X if y is None else np.column_stack([X, y])
-            order = np.lexsort(table.T[::-1])
+            # the weight decides last, so that sums of weights do not depend on the order either
+            order = np.lexsort((weight, *table.T[::-1]))
             table = table[order]
             fresh = np.ones(order.size, dtype=bool)
             fresh[1:] = np.any(table[1:] != table[:-1], axis=1)
@@ -148,7 +149,8 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     omega = as_like(data.weight, X)
     # Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
     # one: a hundredth of the tolerance is out of sight.
-    tolerance = min(1e-9, max(1e-15, 1e-2 * recipe.tol * recipe.alpha))
+    size = 1.0 if data.y is None else min(1.0, float(data.weight @ np.abs(data.y - data.weight @ data.y)) or 1.0)
+    tolerance = min(1e-9, max(1e-15, 1e-2 * recipe.tol * recipe.alpha * size))
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
         k_input = k_input.resolve(X)
@@ -157,15 +159,19 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     rows: Array = phi.values
     constant: float | None = None
     psi_bias: TaskFeatures | None = None
+    as_task = isinstance(recipe.bias_kernel, str) and recipe.bias_kernel == "task"
     if recipe.bias_kernel is not None:
-        if recipe.bias_kernel == "task" and psi is plain and recipe.bias_slope == 0.0:
+        if as_task and psi is plain and recipe.bias_slope == 0.0:
             # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
             constant = float(np.sqrt(recipe.alpha / recipe.alpha_bias))
             rows = _with_constant(rows, constant)
-        elif recipe.bias_kernel == "task":
+        elif as_task:
             psi_bias = plain
         else:
-            k_bias = task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
+            try:
+                k_bias = task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
+            except ValueError as error:
+                raise ValueError(f"As the kernel of the bias: {error}") from None
             psi_bias = task_features(k_bias, nodes, orders, TASK_TOLERANCE)
 
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)

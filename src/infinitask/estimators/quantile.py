@@ -6,10 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.estimators.base import BaseInfiniteTask, check_number, parse_tasks
 from infinitask.losses import Loss, MQuantile, Pinball
 
 __all__ = ["InfiniteQuantileRegressor"]
@@ -168,6 +174,7 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
         sample_weight : array (n,) or None
         """
         recipe = self._recipe()
+        parse_tasks(self.quantiles, "quantiles", recipe.measure)
         X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
         return self._fit(recipe, X, y.astype("float64"), weight)
 
@@ -207,10 +214,11 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
         float
             At most 1; 0 for a model no better than the unconditional quantiles of y.
         """
-        predicted = self._values(X, self.nodes_ if hasattr(self, "field_") else 0.5, "quantiles")
-        y = column_or_1d(y).astype(np.float64)
+        check_is_fitted(self)
+        predicted = self._values(X, self.nodes_, "quantiles")
+        y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(predicted, y)
-        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
         null = np.quantile(y, self.nodes_, method="inverted_cdf", weights=weight)
         loss = Pinball()
 

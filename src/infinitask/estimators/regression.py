@@ -6,10 +6,16 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.estimators.base import BaseInfiniteTask, check_number, parse_tasks
 from infinitask.losses import Expectile, Loss
 
 __all__ = ["InfiniteExpectileRegressor"]
@@ -152,6 +158,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         sample_weight : array (n,) or None
         """
         recipe = self._recipe()
+        parse_tasks(self.expectiles, "expectiles", recipe.measure)
         X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
         return self._fit(recipe, X, y.astype("float64"), weight)
 
@@ -175,10 +182,11 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         y : array (n,)
         sample_weight : array (n,) or None
         """
-        predicted = self._values(X, self.nodes_ if hasattr(self, "field_") else 0.5, "expectiles")
-        y = column_or_1d(y).astype(np.float64)
+        check_is_fitted(self)
+        predicted = self._values(X, self.nodes_, "expectiles")
+        y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(predicted, y)
-        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
         loss = Expectile()
 
         def integrated(h: HostArray) -> float:
@@ -196,7 +204,9 @@ def _constant_expectiles(y: HostArray, theta: HostArray, weight: HostArray) -> H
     e = np.full(theta.shape, np.average(y, weights=weight))
     for _ in range(100):
         a = weight[:, None] * np.where(y[:, None] > e, theta, 1.0 - theta)
-        fresh = (a * y[:, None]).sum(axis=0) / a.sum(axis=0)
+        total = a.sum(axis=0)
+        # at θ = 1 nothing lies above the largest value: it stays
+        fresh = np.divide((a * y[:, None]).sum(axis=0), total, out=e.copy(), where=total > 0.0)
         if np.allclose(fresh, e, rtol=1e-12, atol=0.0):
             break
         e = fresh

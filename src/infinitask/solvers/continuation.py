@@ -35,7 +35,7 @@ PATIENCE = (20, 400)
 NEWTON_STEPS = 15
 """Newton steps at one level of smoothing after which a level closer to the last one is tried."""
 
-FLOOR = 1e-9
+FLOOR = 1e-6
 """Where |P| is below this part of P at 0, the gap is relative to the latter: a perfect fit must not loop."""
 
 CENTRE_LIMIT = 20_000_000
@@ -92,14 +92,13 @@ def solve(
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     basis = Eigenbasis.of(objective)
     scale = natural_scale(objective)
-    kappa = tuple(
-        0.0 if term.loss.smooth else 0.1 * scale * _relative_size(objective, t)
-        for t, term in enumerate(objective.integrals)
-    )
+    widest = [0.1 * scale * _relative_size(objective, t) for t in range(len(objective.integrals))]
+    kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
     z = np.zeros(objective.size)
     ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose)
     at_zero = ledger.evaluate(z, Smoothing(kappa))
-    ledger.certificate.floor = FLOOR * max(abs(at_zero.primal), 1e-3 * scale)
+    # the level sets' objective is 0 there; its size is that of h
+    ledger.certificate.floor = FLOOR * (abs(at_zero.primal) or scale)
     path = _Path(ledger, basis, z, kappa)
     stalled: str | None = None
     if solver != "newton":

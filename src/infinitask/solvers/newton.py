@@ -13,9 +13,9 @@ solve with it:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -33,6 +33,9 @@ COST_LIMIT = 3e11
 
 SIZE_LIMIT = 8_000
 """The most equations of one dense solve: 512 MB."""
+
+MANY_PAIRS, MANY_COST = 200_000, 1e10
+"""Above so many pairs and below so many operations a step is taken by blocks, whatever the number of curved pairs."""
 
 CHUNK = 16_384
 """Pairs whose features are gathered at a time."""
@@ -189,27 +192,44 @@ class NewtonSystem:
         return (self.pull(row, node, x) - g) / objective.ridge
 
     def _by_unknowns(self, active: ActiveSet, g: HostArray) -> HostArray:
+        used, local = np.unique(active.row, return_inverse=True)
+        shape = (used.size, self.cols.shape[0])
+        W = scipy.sparse.coo_array((active.weight, (local, active.node)), shape=shape).tocsr()
+        step = max(1, 2_000_000 // shape[1])
+        parts = (slice(start, start + step) for start in range(0, used.size, step))
+        H = self._hessian((self.rows[used[part]], W[part]) for part in parts)
+        return -np.asarray(scipy.linalg.cho_solve(_factor(H), g, check_finite=False))
+
+    def by_blocks(self, z: HostArray, smoothing: Smoothing, g: HostArray) -> HostArray:
+        """As by unknowns, straight from the blocks of rows: pairs, of which there may be millions, are never listed."""
+        blocks = (
+            (self.rows[block], np.concatenate([to_host(weight) for weight in weights], axis=1))
+            for block, weights in self.objective.curvatures(z, smoothing)
+        )
+        return -np.asarray(scipy.linalg.cho_solve(_factor(self._hessian(blocks)), g, check_finite=False))
+
+    def _hessian(self, parts: Iterable[tuple[HostArray, Any]]) -> HostArray:
+        """Λ + Σ_i φ_i φ_iᵀ ⊗ Ψᵀ diag(W_i) Ψ, with the bias, from rows φ (n', r) and their weights W (n', nodes)."""
         objective = self.objective
         (r, s), b = objective.shape, objective.bias_size
         joint = np.concatenate([self.cols, self.bias_cols], axis=1)
         outer = (joint[:, :, None] * joint[:, None, :]).reshape(joint.shape[0], -1)
-        used, local = np.unique(active.row, return_inverse=True)
-        W = scipy.sparse.coo_array((active.weight, (local, active.node)), shape=(used.size, joint.shape[0])).tocsr()
         CC = np.zeros((r * r, s * s))
         Cb = np.zeros((r, s * b))
         bb = np.zeros((b, b))
         step = max(1, 2_000_000 // (r * r + (s + b) ** 2))
-        for start in range(0, used.size, step):
-            part = W[start : start + step]
-            count = part.shape[0]
-            # a dense product is some twenty times faster per entry
-            dense = part.nnz > 0.05 * count * joint.shape[0]
-            per_row = ((part.toarray() if dense else part) @ outer).reshape(count, s + b, s + b)
-            phi = self.rows[used[start : start + step]]
-            CC += (phi[:, :, None] * phi[:, None, :]).reshape(count, -1).T @ per_row[:, :s, :s].reshape(count, -1)
-            if b:
-                Cb += phi.T @ per_row[:, :s, s:].reshape(count, -1)
-                bb += per_row[:, s:, s:].sum(axis=0)
+        for rows, weights in parts:
+            for start in range(0, rows.shape[0], step):
+                phi, W = rows[start : start + step], weights[start : start + step]
+                count = phi.shape[0]
+                # a dense product is some twenty times faster per entry
+                if isinstance(W, scipy.sparse.csr_array) and W.nnz > 0.05 * count * joint.shape[0]:
+                    W = W.toarray()
+                per_row = (W @ outer).reshape(count, s + b, s + b)
+                CC += (phi[:, :, None] * phi[:, None, :]).reshape(count, -1).T @ per_row[:, :s, :s].reshape(count, -1)
+                if b:
+                    Cb += phi.T @ per_row[:, :s, s:].reshape(count, -1)
+                    bb += per_row[:, s:, s:].sum(axis=0)
         H = np.empty((objective.size, objective.size))
         H[: r * s, : r * s] = CC.reshape(r, r, s, s).transpose(0, 2, 1, 3).reshape(r * s, r * s)
         if b:
@@ -217,7 +237,7 @@ class NewtonSystem:
             H[r * s :, : r * s] = H[: r * s, r * s :].T
             H[r * s :, r * s :] = bb
         H[np.diag_indices_from(H)] += objective.ridge
-        return -scipy.linalg.cho_solve(_factor(H), g, check_finite=False)
+        return H
 
     def by_products(self, z: HostArray, smoothing: Smoothing, g: HostArray, diagonal: HostArray) -> HostArray:
         """Conjugate gradients until the residual is a tenth of the gradient's, both in the metric of the diagonal."""
@@ -288,6 +308,9 @@ def newton_stage(
     label = f"Newton, smoothing {smoothing.kappa[0]:.1e}"
 
     def newton_direction(point: HostArray, at: Evaluation) -> tuple[HostArray, str]:
+        n = system.rows.shape[0]
+        if n * system.cols.shape[0] > MANY_PAIRS and system.cost_by_unknowns(n) < MANY_COST:
+            return system.by_blocks(point, smoothing, at.gradient), f"{system.objective.size} unknowns"
         found = system.solve(system.active(point, smoothing), at.gradient)
         return found or (system.by_products(point, smoothing, at.gradient, diagonal), "conjugate gradients")
 
