@@ -186,14 +186,34 @@ def test_slope_grows_with_h_and_not_faster_than_the_smoothing_allows(loss: Loss,
             assert np.all(steps <= np.diff(line) / kappa + 1e-12)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.smooth], ids=repr)
+SCALES = [1e-3, 0.1, 0.5, 1.5, 1e3]
+
+
 def test_smooth_losses_have_no_kink(loss: Loss) -> None:
     theta, y, _ = sample(loss)
     line = np.linspace(-3.0, 3.0, 6001)
     rows = np.broadcast_to(line, (60, line.size))
-    for t in theta:
-        jumps = np.diff(loss.slope(t + 0.0 * line, y, rows), axis=1)
-        assert np.max(jumps) <= 10.0 * (line[1] - line[0])
+    step = line[1] - line[0]
+    jump = max(np.max(np.diff(loss.slope(t + 0.0 * line, y, rows), axis=1)) for t in theta)
+    for scale in SCALES:
+        if loss.smooth(scale):
+            # the slope of a loss without kinks moves with h, and by no more than about 1 over the scale
+            assert jump <= step * max(2.0, 1.0 / scale) * (1 + 1e-6)
+    # a loss with a kink is smooth at no scale
+    if jump > 100.0 * step:
+        assert not any(loss.smooth(scale) for scale in SCALES)
+
+
+def test_what_is_smooth_at_a_scale_is_smooth_at_a_smaller_one(loss: Loss) -> None:
+    answers = [loss.smooth(scale) for scale in SCALES]
+    assert answers == sorted(answers, reverse=True)
+
+
+def test_some_losses_are_smooth() -> None:
+    assert Expectile().smooth(0.5)
+    assert MQuantile(kappa=1.5).smooth(0.5)
+    assert not MQuantile(kappa=0.1).smooth(0.5)
+    assert not Pinball().smooth(0.5)
 
 
 # --------------------------------------------------------------------------------------------- the curvature
@@ -406,24 +426,23 @@ def test_a_row_may_be_made_of_scalars(xp: Any) -> None:
 @pytest.mark.xfail(reason="the residual is divided by the softness of the hard side, which is 0", strict=True)
 def test_a_row_may_be_soft_on_one_side_only(xp: Any, kappa: float) -> None:
     r = np.array([[-2.0], [-0.01], [0.0], [0.01], [3.0]])
-    cases: list[tuple[BoxLoss, Floats, Floats, Floats]] = [
-        (SoftBelow(), np.where(r < 0, r**2 / 2, r), np.where(r < 0, r, np.sign(r)), 1.0 * (r < 0)),
-        (SoftAbove(), np.where(r > 0, r**2 / 2, -r), np.where(r > 0, r, np.sign(r)), 1.0 * (r > 0)),
+    cases: list[tuple[BoxLoss, Floats, Callable[[Floats], Floats]]] = [
+        (SoftBelow(), r < 0, lambda r: np.where(r < 0, r**2 / 2, r)),
+        (SoftAbove(), r > 0, lambda r: np.where(r > 0, r**2 / 2, -r)),
     ]
     theta, y, h = (xp.asarray(a, dtype=xp.float64) for a in ([0.5], 0.0 * r, -r))
-    for loss, value, dual, curvature in cases:
+    for loss, soft, formula in cases:
         point = loss.pointwise(theta, y, h, kappa)
-        np.testing.assert_allclose(to_host(point.value), value, atol=1e-15)
+        np.testing.assert_allclose(to_host(point.value), formula(r), atol=1e-15)
         curved = to_host(loss.curvature(theta, y, h, kappa))
         assert np.all(np.isfinite(curved))
         if kappa == 0.0:
-            np.testing.assert_allclose(to_host(point.dual), dual, atol=1e-15)
+            np.testing.assert_allclose(to_host(point.dual), np.where(soft, r, np.sign(r)), atol=1e-15)
             away = r != 0.0  # the kink has no curvature of its own
-            np.testing.assert_allclose(curved[away], curvature[away])
+            np.testing.assert_allclose(curved[away], 1.0 * soft[away])
         else:
             far = np.full(r.shape, 40.0)
-            host = np.array([0.5]), 0.0 * r
-            brute = smallest(lambda p, f=loss: f.value(*host, p) + (-r - p) ** 2 / (2 * kappa), -far, far)  # type: ignore[misc]
+            brute = smallest(lambda p, of=formula: of(-p) + (-r - p) ** 2 / (2 * kappa), -far, far)  # type: ignore[misc]
             np.testing.assert_allclose(to_host(point.lower - 0.5 * kappa * point.dual**2), brute, atol=1e-11)
 
 

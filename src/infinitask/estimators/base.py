@@ -274,8 +274,8 @@ def parse_tasks(theta: Any, name: str, measure: Measure) -> tuple[HostArray, boo
         where = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(np.ravel(low), np.ravel(high), strict=True))
         wrong = tasks[~inside][0]
         raise ValueError(
-            f"{name} contains {wrong[0] if d == 1 else tuple(wrong.tolist())}, outside Θ = {where} on which the model is "
-            "trained. Ask for a value inside, or fit with a measure that covers it."
+            f"{name} contains {wrong[0] if d == 1 else tuple(wrong.tolist())}, outside Θ = {where} on which the model "
+            "is trained. Ask for a value inside, or fit with a measure that covers it."
         )
     return tasks, single
 

@@ -44,7 +44,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         λ_nc, the weight of the penalty on decreasing in θ.
     theta : float, array or None, default=None
         The task that ``decision_function`` answers when none is asked for; None: the median of the measure, or the
-        point of largest weight of a discrete one.
+        point of largest weight of a discrete one in several dimensions.
     kernel : str, kernel object or callable, default="rbf"
         k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
         object of
@@ -225,6 +225,6 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         if self.theta is not None:
             return self.theta
         check_is_fitted(self)
-        if isinstance(self.measure_, Discrete):  # its median need not be one of its points
+        if isinstance(self.measure_, Discrete) and self.measure_.dim > 1:  # points of a plane have no median
             return self.nodes_[np.argmax(self.weights_)]
         return np.squeeze(self.measure_.ppf(np.full((1, self.measure_.dim), 0.5)), axis=0)[()]
