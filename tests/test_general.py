@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
@@ -23,10 +24,8 @@ from infinitask.losses import (
     Pinball,
     Row,
 )
-from infinitask.measures import Discrete, ProductMeasure, Uniform
+from infinitask.measures import Beta, Discrete, ProductMeasure, Uniform
 from infinitask.penalties import IntegratedRidge, Ridge
-
-KNOWN = pytest.mark.xfail(strict=True, reason="a known fault: remove the mark with the fault")
 
 INPUT_KERNELS = [
     "rbf",
@@ -135,15 +134,13 @@ def test_level_sets_have_their_own_estimator(data: tuple[np.ndarray, np.ndarray]
         InfiniteTaskEstimator(LevelSet()).fit(*data)
 
 
-@KNOWN
 @pytest.mark.parametrize("labels", [(0.0, 1.0), (1.0, 2.0)])
 def test_labels_of_the_hinge_are_signs(labels: tuple[float, float], data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
-    with pytest.raises(ValueError, match="y"):
+    with pytest.raises(ValueError, match="targets other than −1 and 1"):
         InfiniteTaskEstimator("cost-sensitive", n_nodes=6).fit(X, np.where(y > 0.0, labels[1], labels[0]))
 
 
-@KNOWN
 def test_a_tube_of_any_width(data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
     model = InfiniteTaskEstimator("epsilon-insensitive", measure=(0.0, 3.0), n_nodes=6).fit(X, y)
@@ -273,16 +270,34 @@ def test_the_constructor_says_what_predict_answers(data: tuple[np.ndarray, np.nd
 @pytest.mark.parametrize(
     ("measure", "median"),
     [
-        pytest.param(None, 0.5, marks=KNOWN),
-        pytest.param(Discrete([0.1, 0.5, 0.9], weights=[0.98, 0.01, 0.01]), 0.1, marks=KNOWN),
+        (None, 0.5),
+        (Discrete([0.1, 0.5, 0.9], weights=[0.98, 0.01, 0.01]), 0.1),
         (Discrete([0.1, 0.4, 0.9]), 0.4),
+        (Beta(2.0, 5.0), stats.beta(2.0, 5.0).median()),
     ],
     ids=str,
 )
 def test_without_a_task_the_median_is_meant(measure: Any, median: float, data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
     model = InfiniteTaskEstimator(measure=measure, n_nodes=6).fit(X, y)
+    assert model.predict(X).shape == (50,)
     assert np.array_equal(model.predict(X), model.predict(X, median))
+
+
+@pytest.mark.parametrize(
+    ("measure", "task"),
+    [
+        (PLANE, [0.5, 0.25]),
+        # points of a plane have no median: the heaviest one speaks for them
+        (Discrete([[0.1, 0.0], [0.5, 0.1], [0.9, 0.3]], weights=[0.2, 0.1, 0.7]), [0.9, 0.3]),
+    ],
+    ids=["plane", "points"],
+)
+def test_the_default_task_of_a_plane(measure: Any, task: list[float], data: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = data
+    model = InfiniteTaskEstimator(TubeQuantile(), measure=measure, n_nodes=4).fit(X, y)
+    assert model.predict(X).shape == (50,)
+    assert np.array_equal(model.predict(X), model.predict(X, task))
 
 
 # ------------------------------------------------------------------------------------------------------- others

@@ -68,9 +68,9 @@ FORMULAS: dict[type[Loss], Callable[[Any, Floats, Any, Floats], Floats]] = {
 
 
 def sample(loss: Loss, n: int = 60, m: int = 7, seed: int = 0) -> tuple[Floats, Floats | None, Floats]:
-    """θ over the whole closed domain, targets the loss understands, and values of h around them."""
+    """θ over all of the default Θ, its ends among them, targets the loss understands, and values of h around them."""
     rng = np.random.default_rng(seed)
-    theta = np.linspace(*loss.domain, m)
+    theta = np.linspace(*(loss.support or loss.domain), m)
     y: Floats | None = rng.normal(size=(n, 1))
     if type(loss) in LABELS:
         y = np.sign(y)
@@ -385,7 +385,7 @@ def test_single_precision_holds_at_the_ends_of_the_domain(loss: Loss) -> None:
     theta, y, h = (None if a is None else a.astype(np.float32) for a in sample(loss))
     assert theta is not None
     assert h is not None
-    assert (theta[0], theta[-1]) == tuple(np.float32(loss.domain))
+    assert (theta[0], theta[-1]) == tuple(np.float32(loss.support or loss.domain))
     for kappa in (0.0, 0.3):
         point = loss.pointwise(theta, y, h, kappa)
         for found in (*point, loss.curvature(theta, y, h, kappa), loss.dual(theta, y, point.dual)):
@@ -434,6 +434,7 @@ def test_a_row_may_be_soft_on_one_side_only(xp: Any, kappa: float) -> None:
     for loss, soft, formula in cases:
         point = loss.pointwise(theta, y, h, kappa)
         np.testing.assert_allclose(to_host(point.value), formula(r), atol=1e-15)
+        np.testing.assert_allclose(to_host(loss.value(theta, y, 1e9 * h)), formula(1e9 * r))
         curved = to_host(loss.curvature(theta, y, h, kappa))
         assert np.all(np.isfinite(curved))
         if kappa == 0.0:
@@ -480,8 +481,29 @@ def test_m_quantile_wants_a_positive_kappa(kappa: Any) -> None:
 
 
 def test_hinge_wants_labels() -> None:
-    with pytest.raises(ValueError, match="needs y with values −1 and 1"):
+    with pytest.raises(ValueError, match="was given no labels; it needs targets −1 and 1"):
         CostSensitiveHinge().value(np.array([0.5]), None, np.zeros((1, 1)))
+
+
+def test_hinge_takes_no_other_labels(xp: Any) -> None:
+    loss = CostSensitiveHinge()
+    loss.check_targets(xp.asarray([[1.0], [-1.0], [1.0]]))
+    for wrong in ([[1.0], [0.0]], [[2.0]], [[-1.0], [float("nan")]]):
+        with pytest.raises(ValueError, match="targets other than −1 and 1; recode the labels"):
+            loss.check_targets(xp.asarray(wrong))
+    with pytest.raises(ValueError, match="targets other than −1 and 1"):
+        loss.check_targets(None)
+
+
+def test_a_loss_takes_the_targets_it_is_made_for(loss: Loss) -> None:
+    loss.check_targets(sample(loss)[1])
+
+
+def test_default_tasks_are_an_interval_of_the_domain(loss: Loss) -> None:
+    low, high = loss.support or loss.domain
+    assert np.isfinite([low, high]).all()
+    assert loss.domain[0] <= low < high <= loss.domain[1]
+    assert loss.dim in (None, 1)
 
 
 def test_abstract_losses_cannot_be_made() -> None:

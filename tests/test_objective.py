@@ -52,7 +52,7 @@ class Case:
             y = np.sign(y)
         elif isinstance(self.loss, LevelSet):
             y = None
-        low, high = self.loss.domain
+        low, high = self.loss.support or self.loss.domain
         points, weights = leggauss(m)
         theta, weights = low + (high - low) * (points + 1.0) / 2.0, weights / 2.0
         orders = (0, 1) if self.noncrossing else (0,)

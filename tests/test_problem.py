@@ -15,8 +15,6 @@ from infinitask.measures import Discrete, Uniform
 from infinitask.objective import Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
 
-KNOWN = pytest.mark.xfail(strict=True, reason="a known fault: remove the mark with the fault")
-
 
 def rows(n: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
@@ -56,7 +54,7 @@ def test_weights_are_repetitions(with_y: bool) -> None:
     assert same(weighted, Data.canonical(X, y if with_y else None, np.ones(len(y))))
 
 
-@pytest.mark.parametrize("repeats", [1, 2, pytest.param(3, marks=KNOWN)])
+@pytest.mark.parametrize("repeats", [1, 2, 3])
 def test_the_order_of_rows_leaves_no_trace(repeats: int) -> None:
     X, y = rows()
     X, y = np.repeat(X, repeats, axis=0), np.repeat(y, repeats)

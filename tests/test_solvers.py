@@ -51,7 +51,7 @@ class Case:
         elif isinstance(self.loss, LevelSet):
             targets = None
         options = {"alpha": 1e-2, "alpha_bias": 1e-2, "n_nodes": 6} | self.options
-        recipe = Recipe(self.loss, Uniform(*self.loss.domain), self.penalty, **options)
+        recipe = Recipe(self.loss, Uniform(*(self.loss.support or self.loss.domain)), self.penalty, **options)
         return pose(recipe, Data.canonical(X, targets, np.ones(n)), rng).objective
 
 
@@ -431,7 +431,7 @@ def test_the_floor_is_tiny_against_the_objective_at_zero(case: Case, monkeypatch
     objective = case.objective()
     solve(objective, tol=TOL)
     floor = ledgers[0].certificate.floor
-    assert 0.0 < floor <= 1e-6 * max(abs(value(objective, np.zeros(objective.size))), natural_scale(objective))
+    assert 0.0 < floor <= 1e-5 * max(abs(value(objective, np.zeros(objective.size))), natural_scale(objective))
 
 
 def test_an_evaluation_that_is_not_finite_is_not_entered() -> None:

@@ -175,7 +175,7 @@ class BoxLoss(Loss):
             zero = xp.zeros_like(r)
             return xp.where(r > 0, row.high + zero, xp.where(r < 0, row.low + zero, zero))
         # κ alone is one number per node: its inverse is taken there, not at every pair
-        u = r * (1.0 / kappa) if q is None else r / (kappa + q)
+        u = r * (1.0 / kappa) if q is None else r / (q if _is_zero(kappa) else kappa + q)
         if row.low is None and row.high is None:
             return u
         return xp.clip(u, _bound(row.low, u), _bound(row.high, u))

@@ -227,4 +227,5 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         check_is_fitted(self)
         if isinstance(self.measure_, Discrete) and self.measure_.dim > 1:  # points of a plane have no median
             return self.nodes_[np.argmax(self.weights_)]
-        return np.squeeze(self.measure_.ppf(np.full((1, self.measure_.dim), 0.5)), axis=0)[()]
+        median = self.measure_.ppf(np.full((1, self.measure_.dim), 0.5))[0]
+        return median[0] if self.measure_.dim == 1 else median

@@ -244,7 +244,7 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
         Returns
         -------
         ndarray (n,)
-            Between the ends of Θ; just below ``nu`` for a point that is outside there and everywhere below.
+            Between the ends of Θ; where ``nu`` is the lower end, just below it for a point that is outside there.
         """
         check_is_fitted(self)
         nu = float(self._tasks(self.nu, "nu")[0][0, 0])

@@ -171,7 +171,7 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
             try:
                 k_bias = task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
             except ValueError as error:
-                raise ValueError(f"As the kernel of the bias: {error}") from None
+                raise ValueError(f"bias_kernel={recipe.bias_kernel!r} was given. {error}") from None
             psi_bias = task_features(k_bias, nodes, orders, TASK_TOLERANCE)
 
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)

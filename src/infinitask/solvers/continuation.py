@@ -92,7 +92,10 @@ def solve(
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     basis = Eigenbasis.of(objective)
     scale = natural_scale(objective)
-    widest = [0.1 * scale * _relative_size(objective, t) for t in range(len(objective.integrals))]
+    # The penalty on the derivative bends far more than the risk where it is rounded as narrowly: on the paper's largest
+    # problem at λ = 1e-7, ten times wider takes 51 evaluations instead of 83.
+    first = [0.1 if t == 0 else 1.0 for t in range(len(objective.integrals))]
+    widest = [part * scale * _relative_size(objective, t) for t, part in enumerate(first)]
     kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
     z = np.zeros(objective.size)
     ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose)
