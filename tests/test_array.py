@@ -154,7 +154,6 @@ def test_an_error_gives_the_threads_back() -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
-@pytest.mark.xfail(reason="the second context takes the limit of the first for what was before", strict=True)
 def test_contexts_that_overlap_give_the_threads_back() -> None:
     # as those of two fits in two threads do
     first, second = one_blas_thread(), one_blas_thread()

@@ -62,9 +62,7 @@ def test_turning_y_around_turns_the_levels_around(cls: type[Any], data: tuple[np
     assert abs(up.objective_ - down.objective_) <= 3e-8 * up.objective_
 
 
-@pytest.mark.parametrize(
-    "scale", [1e-6, 1e6, 1e-15, 1e-60, 1e90], ids=str
-)
+@pytest.mark.parametrize("scale", [1e-6, 1e6, 1e-15, 1e-60, 1e90], ids=str)
 def test_expectiles_have_the_unit_of_y(scale: float, data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
     model = InfiniteExpectileRegressor(n_nodes=8, tol=1e-7)

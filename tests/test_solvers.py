@@ -262,13 +262,7 @@ def test_zero_targets_are_fitted_by_zero(case: Case, solver: Any) -> None:
     np.testing.assert_array_equal(found.z, 0.0)
 
 
-LOOKS_TWICE = pytest.mark.xfail(reason="L-BFGS starts although the look at zero was enough", strict=True)
-
-
 @pytest.mark.parametrize("case", [QUANTILE, EXPECTILE, CASES[1]], ids=repr)
-@pytest.mark.parametrize(
-    "solver", [pytest.param(name, marks=() if name == "newton" else LOOKS_TWICE) for name in SOLVERS]
-)
 def test_zero_targets_need_one_look(case: Case, solver: Any) -> None:
     assert solve(case.objective(y=np.zeros(25)), solver=solver).n_evaluations == 1
 

@@ -7,8 +7,10 @@ which the arrays live, not a second implementation.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import Any, TypeAlias
 
 import array_api_compat as compat
@@ -84,11 +86,29 @@ def _threadpools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """A context in which matrix products of NumPy and SciPy use one thread.
 
     The products of a fit are small: a second thread brings little, and where other processes want the cores it waits
     for most of the time (measured: a fit of 0.6 s took 18 s). And a sum that one thread makes is the same on every
     machine.
     """
-    return _threadpools().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
+    global _inside, _limiter
+    # fits may overlap in time: the first one in sets the limit, the last one out lifts it
+    with _lock:
+        if _inside == 0:
+            _limiter = _threadpools().limit(limits=1, user_api="blas")
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                _limiter.restore_original_limits()
+
+
+_lock = Lock()
+_inside = 0
+_limiter: Any = None

@@ -173,12 +173,25 @@ class BoxLoss(Loss):
             r = xp.sign(r) * xp.clip(xp.abs(r) - row.dead_zone, 0.0)
         if _is_zero(kappa) and q is None:
             zero = xp.zeros_like(r)
-            return xp.where(r > 0, row.high + zero, xp.where(r < 0, row.low + zero, zero))
+            return xp.where(r > 0, _array(row.high, r) + zero, xp.where(r < 0, _array(row.low, r) + zero, zero))
         # κ alone is one number per node: its inverse is taken there, not at every pair
-        u = r * (1.0 / kappa) if q is None else r / (q if _is_zero(kappa) else kappa + q)
+        if q is None:
+            u = r * (1.0 / kappa)
+        elif _is_zero(kappa):
+            u = self._over(row, r, q)
+        else:
+            u = r / (kappa + q)
         if row.low is None and row.high is None:
             return u
         return xp.clip(u, _bound(row.low, u), _bound(row.high, u))
+
+    def _over(self, row: Row, r: Array, q: Array) -> Array:
+        """r / q; where a side has no softness it is the end of the interval there."""
+        if row.soft_low is not None and row.soft_high is not None:
+            return r / q
+        xp = namespace(r)
+        hard = self._maximiser(Row(row.low, row.high), r, 0.0, None)
+        return xp.where(q > 0, r / xp.where(q > 0, q, xp.ones_like(q)), hard)
 
     def _lower(self, row: Row, r: Array, u: Array, q: Array | None) -> Array:
         """u r − ε|u| − q u²/2."""
@@ -219,13 +232,14 @@ class BoxLoss(Loss):
         if _is_zero(kappa) and q is None:
             return zero
         soft = kappa + (zero if q is None else q)
+        inside = soft > 0
+        soft = xp.where(inside, soft, zero + 1.0)
         if row.dead_zone is None:
             u = r / soft
-            inside = xp.ones_like(r, dtype=xp.bool)
         else:
             beyond = xp.abs(r) - row.dead_zone
             u = xp.sign(r) * xp.clip(beyond, 0.0) / soft
-            inside = beyond > 0
+            inside = inside & (beyond > 0)
         if row.low is not None:
             inside = inside & (u > row.low)
         if row.high is not None:

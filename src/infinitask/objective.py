@@ -161,6 +161,11 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
 
 
+if hasattr(os, "register_at_fork"):
+    # threads do not survive a fork: a child process makes its own
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 @dataclass(frozen=True)
 class Objective:
     """P(z), see the module's formula.

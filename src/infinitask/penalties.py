@@ -91,4 +91,5 @@ class NonCrossing(BoxLoss):
 
     def width(self, theta: Array) -> Array:
         """1/λ_nc: the width of the smoothed part does not depend on the weight."""
+        self.row(theta, None)  # a weight that cannot be divided by is refused there
         return 0.0 * theta + 1.0 / self.weight

@@ -148,6 +148,15 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             device=self.device,
         )
 
+    def _check_default(self, name: str, recipe: Recipe) -> bool:
+        """Whether the task in the constructor is a single one; an error if the loss has no such task.
+
+        It may lie outside Θ: a user who names a task at every prediction need not care for the default.
+        """
+        if recipe.measure.dim > 1 or not np.all(np.isfinite(recipe.loss.domain)):
+            return False
+        return parse_tasks(getattr(self, name), name, Uniform(*recipe.loss.domain))[1]
+
     def _check_measure(self, measure: Measure, loss: Loss) -> None:
         if loss.dim not in (None, measure.dim):
             raise ValueError(

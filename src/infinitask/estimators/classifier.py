@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number, parse_tasks
+from infinitask.estimators.base import BaseInfiniteTask, check_number
 from infinitask.losses import CostSensitiveHinge, Loss
 
 __all__ = ["InfiniteCostSensitiveClassifier"]
@@ -160,7 +160,7 @@ class InfiniteCostSensitiveClassifier(ClassifierMixin, BaseInfiniteTask):
         sample_weight : array (n,) or None
         """
         recipe = self._recipe()
-        parse_tasks(self.theta, "theta", recipe.measure)
+        self._check_default("theta", recipe)
         X, y, weight = self._validated(X, y, sample_weight)
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)

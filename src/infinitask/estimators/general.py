@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number, parse_tasks
+from infinitask.estimators.base import BaseInfiniteTask, check_number
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -202,7 +202,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         """
         recipe = self._recipe()
         if self.theta is not None:
-            parse_tasks(self.theta, "theta", recipe.measure)
+            self._check_default("theta", recipe)
         X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
         return self._fit(recipe, X, y.astype("float64"), weight)
 

@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, parse_tasks
+from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.losses import LevelSet, Loss
 from infinitask.penalties import IntegratedRidge, Ridge
 
@@ -179,7 +179,7 @@ class InfiniteOneClassSVM(OutlierMixin, BaseInfiniteTask):
             raise ValueError(
                 "bias_kernel=None was given; the threshold t(θ) needs a kernel: use 'task' or a task kernel."
             )
-        if not parse_tasks(self.nu, "nu", recipe.measure)[1]:
+        if not self._check_default("nu", recipe):
             raise ValueError(f"nu={self.nu!r} was given; it must be one number. Ask predict for several fractions.")
         X, _, weight = self._validated(X, None, sample_weight)
         # h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b

@@ -17,10 +17,13 @@ from infinitask.field import Field
 from infinitask.kernels import TaskKernel, input_kernel, task_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Quadrature, quadrature_rule
-from infinitask.objective import Integral, Objective
+from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import IntegratedRidge, NonCrossing, Ridge
 
 __all__ = ["Data", "Problem", "Recipe", "pose"]
+
+DEVICE_ENTRIES = 16_000_000
+"""Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the cache."""
 
 TASK_TOLERANCE = 1e-14
 """Tasks are few: ψ is always as exact as rounding allows."""
@@ -188,7 +191,8 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     linear = None
     if recipe.bias_slope != 0.0 and psi_bias is not None:
         linear = recipe.bias_slope * (psi_bias.values[0].T @ quadrature.weights)
-    objective = Objective(rows, omega, tuple(integrals), recipe.alpha, recipe.alpha_bias, linear)
+    entries = BLOCK_ENTRIES if recipe.device is None else DEVICE_ENTRIES
+    objective = Objective(rows, omega, tuple(integrals), recipe.alpha, recipe.alpha_bias, linear, entries)
     return Problem(objective, quadrature, phi, psi, psi_bias, k_task, constant)
 
 

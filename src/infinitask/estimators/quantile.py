@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
 )
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number, parse_tasks
+from infinitask.estimators.base import BaseInfiniteTask, check_number
 from infinitask.losses import Loss, MQuantile, Pinball
 
 __all__ = ["InfiniteQuantileRegressor"]
@@ -174,7 +174,7 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
         sample_weight : array (n,) or None
         """
         recipe = self._recipe()
-        parse_tasks(self.quantiles, "quantiles", recipe.measure)
+        self._check_default("quantiles", recipe)
         X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
         return self._fit(recipe, X, y.astype("float64"), weight)
 

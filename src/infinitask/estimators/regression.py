@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
 )
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number, parse_tasks
+from infinitask.estimators.base import BaseInfiniteTask, check_number
 from infinitask.losses import Expectile, Loss
 
 __all__ = ["InfiniteExpectileRegressor"]
@@ -158,7 +158,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         sample_weight : array (n,) or None
         """
         recipe = self._recipe()
-        parse_tasks(self.expectiles, "expectiles", recipe.measure)
+        self._check_default("expectiles", recipe)
         X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
         return self._fit(recipe, X, y.astype("float64"), weight)
 

@@ -104,7 +104,7 @@ def solve(
     ledger.certificate.floor = FLOOR * (abs(at_zero.primal) or scale)
     path = _Path(ledger, basis, z, kappa)
     stalled: str | None = None
-    if solver != "newton":
+    if solver != "newton" and not ledger.done:
         stalled = path.by_lbfgs(path.patience() if solver == "auto" else max_iter)
     if solver != "lbfgs" and not ledger.done:
         stalled = path.by_newton()

@@ -1,0 +1,304 @@
+"""What every public estimator does with parameters, tasks and data that are wrong or at the edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from estimator_cases import ESTIMATORS, LEVELS, Case, sample
+from infinitask import (
+    InfiniteCostSensitiveClassifier,
+    InfiniteExpectileRegressor,
+    InfiniteOneClassSVM,
+    InfiniteQuantileRegressor,
+    InfiniteTaskEstimator,
+)
+from infinitask.kernels import RBF, Gaussian
+from infinitask.measures import Discrete, ProductMeasure, Uniform
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
+def case(request: pytest.FixtureRequest) -> Case:
+    return Case(request.param)
+
+
+@pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda cls: cls.__name__)
+def fitted(request: pytest.FixtureRequest) -> tuple[Case, Any, np.ndarray]:
+    """A fitted model for tests that only ask it: the case, the model and X."""
+    X, y = sample()
+    return Case(request.param), Case(request.param).fit(X, y), X
+
+
+@pytest.fixture(params=[c for c in ESTIMATORS if c is not InfiniteOneClassSVM], ids=lambda cls: cls.__name__)
+def supervised(request: pytest.FixtureRequest) -> Case:
+    return Case(request.param)
+
+
+# ------------------------------------------------------------------------------------------------- parameters
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("alpha", 0.0),
+        ("alpha", -1.0),
+        ("alpha", np.nan),
+        ("alpha", np.inf),
+        ("alpha", "small"),
+        ("alpha", None),
+        ("alpha_bias", 0.0),
+        ("alpha_bias", "small"),
+        ("tol", 0.0),
+        ("tol", -1e-3),
+        ("tol", np.nan),
+        ("max_iter", 0),
+        ("max_iter", 10.5),
+        ("max_iter", None),
+        ("n_nodes", 0),
+        ("n_nodes", 2.5),
+        ("n_nodes", True),
+        ("rank", 0),
+        ("rank", "few"),
+        ("solver", "simplex"),
+        ("solver", None),
+        ("kernel", "cosine-ish"),
+        ("kernel", None),
+        ("kernel", RBF),
+        ("kernel", Gaussian()),
+        ("gamma", "typical"),
+        ("gamma", -1.0),
+        ("task_kernel", "smooth"),
+        ("task_kernel", RBF()),
+        ("task_gamma", -1.0),
+        ("bias_kernel", "smooth"),
+        ("features", "all"),
+        ("features", None),
+        ("quadrature", "simpson"),
+        ("quadrature", None),
+        ("measure", "uniform"),
+        ("measure", (0.9, 0.1)),
+        ("measure", (-3.0, 3.0)),
+        ("random_state", "dice"),
+        ("verbose", "loud"),
+    ],
+    ids=repr,
+)
+def test_a_bad_parameter_is_named(case: Case, name: str, value: Any) -> None:
+    X, y = sample()
+    # gamma of a task kernel is called gamma there; random_state is scikit-learn's sentence
+    expected = {"task_gamma": "gamma", "random_state": "seed", "measure": "measure|Uniform"}.get(name, name)
+    with pytest.raises(ValueError, match=expected):
+        case.fit(X, y, **{name: value})
+
+
+def test_a_loss_of_one_number_refuses_a_plane_of_tasks(supervised: Case) -> None:
+    X, y = sample()
+    with pytest.raises(ValueError, match="measure"):
+        supervised.fit(X, y, measure=ProductMeasure([Uniform(0.1, 0.9), Uniform(0.1, 0.9)]))
+
+
+def test_quadrature_of_a_discrete_measure_only(case: Case) -> None:
+    X, y = sample()
+    with pytest.raises(ValueError, match="Discrete"):
+        case.fit(X, y, quadrature="discrete")
+    model = case.fit(X, y, quadrature="discrete", measure=Discrete(LEVELS))
+    assert model.nodes_.tolist() == LEVELS
+
+
+@pytest.mark.parametrize("device", ["abacus", "", 3.5])
+def test_a_device_that_is_none(case: Case, device: Any) -> None:
+    pytest.importorskip("torch")
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"device=.*use device=None"):
+        case.fit(X, y, device=device)
+
+
+# ---------------------------------------------------------------------------------------------------------- θ
+@pytest.mark.parametrize(
+    ("theta", "sentence"),
+    [
+        (-2.0, "outside Θ"),
+        ([0.5, 1.5], "contains 1.5, outside Θ"),
+        (np.nan, "outside Θ"),
+        ([0.5, np.inf], "outside Θ"),
+        ("half", "must be a number"),
+        ({0.5}, "must be a number"),
+        ([], "not empty"),
+        ([[0.1, 0.2]], "shape"),
+        ([[[0.1]]], "shape"),
+        ([[0.1], [0.2, 0.3]], "must be a number"),
+    ],
+    ids=repr,
+)
+def test_a_task_outside_theta(fitted: tuple[Case, Any, np.ndarray], theta: Any, sentence: str) -> None:
+    case, model, X = fitted
+    with pytest.raises(ValueError, match=sentence):
+        case.values(model, X, theta)
+
+
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    [
+        (InfiniteQuantileRegressor, "quantiles"),
+        (InfiniteExpectileRegressor, "expectiles"),
+        (InfiniteCostSensitiveClassifier, "theta"),
+        (InfiniteOneClassSVM, "nu"),
+        (InfiniteTaskEstimator, "theta"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("default", "sentence"), [(7.0, "contains 7.0, outside Θ"), ("half", "must be a number"), ([], "not empty")]
+)
+def test_a_default_task_that_no_measure_covers_is_refused_by_fit(
+    cls: type[Any], name: str, default: Any, sentence: str
+) -> None:
+    if cls is InfiniteTaskEstimator and default == 7.0:
+        default = 1.5  # beyond the pinball loss
+        sentence = "contains 1.5, outside Θ"
+    X, y = sample()
+    with pytest.raises(ValueError, match=f"^{name}.*{sentence}"):
+        Case(cls).fit(X, y, measure=Uniform(0.6, 0.9), **{name: default})
+
+
+def test_a_default_task_outside_the_measure_matters_only_where_it_is_asked_for(case: Case) -> None:
+    X, y = sample()
+    model = case.fit(X, y, measure=Uniform(0.6, 0.9))
+    assert np.all(np.isfinite(case.values(model, X, 0.7)))
+    if case.cls is not InfiniteTaskEstimator:  # whose default is the median of the measure
+        with pytest.raises(ValueError, match="outside Θ"):
+            model.predict(X)
+
+
+@pytest.mark.parametrize("parameter", ["task_kernel", "bias_kernel"])
+def test_a_diagonal_kernel_knows_nothing_between_the_nodes(case: Case, parameter: str) -> None:
+    X, y = sample()
+    extra = {"noncrossing": 0.0} if case.cls is InfiniteQuantileRegressor else {}
+    model = case.fit(X, y, **{parameter: "diagonal"}, **extra)
+    assert np.all(np.isfinite(case.values(model, X, model.nodes_)))
+    with pytest.raises(ValueError, match="not a node"):
+        case.values(model, X, 0.5 * (model.nodes_[3] + model.nodes_[4]))
+
+
+# ------------------------------------------------------------------------------------------------------- data
+def test_data_that_are_no_data(case: Case) -> None:
+    X, y = sample()
+    hole = X.copy()
+    hole[3, 1] = np.nan
+    pole = X.copy()
+    pole[3, 1] = np.inf
+    model = case.fit(X, y)
+    for wrong, sentence in ((hole, "NaN"), (pole, "infinity"), (X[:, 0], "2D"), (X[:0], "0 sample")):
+        with pytest.raises(ValueError, match=sentence):
+            case.make().fit(wrong, case.target(y))
+        with pytest.raises(ValueError, match=sentence):
+            case.values(model, wrong)
+
+
+def test_bad_data_leave_a_fitted_estimator_unfitted_rather_than_stale(case: Case) -> None:
+    X, y = sample()
+    model = case.fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full_like(X, np.nan), case.target(y))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_targets_that_are_no_targets(supervised: Case) -> None:
+    X, y = sample()
+    target = supervised.target(y)
+    with pytest.raises(ValueError, match="inconsistent"):
+        supervised.make().fit(X, target[:-1])
+    with pytest.raises(ValueError, match="1d"):
+        supervised.make().fit(X, np.column_stack([target, target]))
+    with pytest.raises(ValueError, match=r"y.*None|None.*y"):
+        supervised.make().fit(X, None)
+    with pytest.raises(ValueError, match="NaN"):
+        supervised.make().fit(X, np.where(y > 0.0, np.nan, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("weight", "sentence"),
+    [
+        (-1.0, "(?i)negative"),
+        (0.0, "(?i)zero"),
+        (np.nan, "NaN"),
+        (np.inf, "infinity"),
+    ],
+)
+def test_weights_that_are_no_weights(case: Case, weight: float, sentence: str) -> None:
+    X, y = sample()
+    with pytest.raises(ValueError, match=sentence):
+        case.fit(X, y, sample_weight=np.full(len(y), weight))
+
+
+def test_weights_of_the_wrong_shape(case: Case) -> None:
+    X, y = sample()
+    for wrong in (np.ones(len(y) - 1), np.ones((len(y), 1))):
+        with pytest.raises(ValueError, match=r"(?i)sample.weight"):
+            case.fit(X, y, sample_weight=wrong)
+
+
+def test_a_precomputed_gram_must_be_square(case: Case) -> None:
+    X, y = sample()
+    with pytest.raises(ValueError, match="square Gram"):
+        case.fit(X, y, kernel="precomputed")
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_extreme_inputs_are_refused(case: Case, size: float) -> None:
+    X, y = sample()
+    with pytest.raises(ValueError, match=r"X holds values of magnitude.*Rescale"):
+        case.fit(size * X, y)
+
+
+@pytest.mark.parametrize("power", [-300, 300])
+def test_the_unit_of_the_inputs_does_not_matter(case: Case, power: int) -> None:
+    X, y = sample()
+    scaled = X * 2.0**power
+    np.testing.assert_allclose(
+        case.values(case.fit(scaled, y), scaled), case.values(case.fit(X, y), X), rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("size", [1e3, 1e20, 1e90])
+def test_a_far_row_does_not_disturb_the_others(fitted: tuple[Case, Any, np.ndarray], size: float) -> None:
+    case, model, X = fitted
+    values = case.values(model, np.vstack([X, [[size, 0.0]]]))
+    np.testing.assert_allclose(values[:-1], case.values(model, X), rtol=1e-9, atol=1e-9)
+    assert np.all(np.isfinite(values[-1]))
+
+
+@pytest.mark.parametrize("size", [1e101, -1e200, 1e308])
+def test_an_extreme_row_is_refused_as_in_fit(fitted: tuple[Case, Any, np.ndarray], size: float) -> None:
+    case, model, X = fitted
+    with pytest.raises(ValueError, match=r"X holds values of magnitude.*Rescale"):
+        case.values(model, np.vstack([X, [[size, 0.0]]]))
+
+
+def test_inputs_close_to_zero_can_be_predicted(fitted: tuple[Case, Any, np.ndarray]) -> None:
+    # the smallest scale matters to a bandwidth; a fitted model has one
+    case, model, _ = fitted
+    np.testing.assert_allclose(
+        case.values(model, np.full((1, 2), 1e-200)), case.values(model, np.zeros((1, 2))), rtol=1e-9, atol=1e-12
+    )
+
+
+def test_few_or_equal_rows(case: Case) -> None:
+    X, y = sample()
+    for rows in (X[[0, -1]], np.repeat(X[:1], 10, axis=0)):
+        target = None if case.target(y) is None else case.target(y[: len(rows)])
+        if case.cls is InfiniteCostSensitiveClassifier:
+            target = np.arange(len(rows)) % 2
+        model = case.make().fit(rows, target)
+        assert model.dual_gap_ <= model.tol
+        assert np.all(np.isfinite(case.values(model, X)))
+
+
+def test_one_row(case: Case) -> None:
+    if case.cls is InfiniteCostSensitiveClassifier:
+        pytest.skip("one row has one class")
+    X, y = sample()
+    model = case.fit(X[:1], y[:1])
+    assert model.dual_gap_ <= model.tol
+    assert np.all(np.isfinite(case.values(model, X)))
