@@ -47,8 +47,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         point of largest weight of a discrete one in several dimensions.
     kernel : str, kernel object or callable, default="rbf"
         k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
-        object of
-        :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a Gram matrix.
+        object of :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a
+        Gram matrix.
     gamma : float, "median" or "scale", default="median"
         Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "median": σ = (2γ)^(−1/2) is the median distance.
     task_kernel : str or task kernel object, default="rbf"
