@@ -240,8 +240,8 @@ def report(done: Sequence[Case], before: float, scale: Scale, at_full_size: bool
         f"L-BFGS-B on all {2 * scale.m * (scale.n + 1)} coefficients; its time is that of an evaluation at "
         f"n = {scale.n}, {done[0].per_evaluation:.3f} s (median of {scale.timed} after our fits in each case, the "
         f"smallest of the {len(done)} cases), times the evaluations it needs, counted by running it {how} at "
-        f"n = {n_count} until its objective is within {TOL:g} of ours there. Not charged to it: the Gram matrix and the "
-        "steps of L-BFGS-B itself. "
+        f"n = {n_count} until its objective is within {TOL:g} of ours there. Not charged to it: the Gram matrix and "
+        "the steps of L-BFGS-B itself. "
         f"`>`: stopped after {scale.max_evaluations} evaluations or {scale.max_seconds:g} s, hence a lower bound.",
         "",
         "| alpha | κ | ours, s | evaluations | gap | objective | peak, MiB | paper's, s | evaluations | ratio |",

@@ -49,6 +49,7 @@ __all__ = [
     "Pinball",
     "Pointwise",
     "Row",
+    "Sums",
 ]
 
 
@@ -61,6 +62,17 @@ class Pointwise(NamedTuple):
     """u r − ε|u| − q u²/2: the lower bound of the loss at h that the dual point u stands for; ℓ* enters here."""
     dual: Array
     """u = −∂ℓ^κ/∂h, the dual point."""
+
+
+class Sums(NamedTuple):
+    """Sums over the nodes of what :class:`Pointwise` holds, with the weights w_j: (n,) each, and the dual point."""
+
+    value: Array
+    lower: Array
+    square: Array
+    """Σ_j w_j κ_j (u_ij − v_ij)², v the centre."""
+    dual: Array
+    """u, (n, m)."""
 
 
 class Row(NamedTuple):
@@ -116,6 +128,15 @@ class Loss(BaseEstimator, ABC):
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         """−ℓ*(−u), the dual term; −∞ outside the interval of u."""
 
+    def sums(
+        self, theta: Array, y: Array | None, h: Array, weights: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Sums:
+        """:meth:`pointwise`, summed over the nodes with ``weights`` (m,): what an objective needs."""
+        point = self.pointwise(theta, y, h, kappa, centre)
+        lower = point.lower @ weights
+        value = lower if point.value is point.lower else point.value @ weights
+        return Sums(value, lower, _square(point.dual, weights, kappa, centre), point.dual)
+
     def width(self, theta: Array) -> Array:
         """Smoothing of each node relative to the others (m,): κ·width is what ``kappa`` receives."""
         return namespace(theta).ones_like(theta if theta.ndim == 1 else theta[:, 0])
@@ -133,16 +154,19 @@ class Loss(BaseEstimator, ABC):
         return -self.pointwise(theta, y, h, kappa).dual
 
 
+def _square(u: Array, weights: Array, kappa: Any, centre: Array | None) -> Array:
+    """Σ_j w_j κ_j (u_ij − v_ij)², (n,)."""
+    if _is_zero(kappa):
+        return namespace(u).zeros_like(u[:, 0])
+    away = u if centre is None else u - centre
+    return (away * away) @ (weights * kappa)
+
+
 def _array(value: Any, like: Array) -> Array:
     """An entry of a row as an array: None is 0, a number has no dimension."""
     if value is None or isinstance(value, (int, float)):
         return as_like(0.0 if value is None else value, like)
     return value
-
-
-def _bound(value: Any, like: Array) -> Array | None:
-    """An end of the interval in the form that ``clip`` takes."""
-    return None if value is None else _array(value, like)
 
 
 def _is_zero(kappa: Any) -> bool:
@@ -183,7 +207,9 @@ class BoxLoss(Loss):
             u = r / (kappa + q)
         if row.low is None and row.high is None:
             return u
-        return xp.clip(u, _bound(row.low, u), _bound(row.high, u))
+        # two calls are faster than one of clip with a bound per node
+        u = u if row.low is None else xp.maximum(u, _array(row.low, u))
+        return u if row.high is None else xp.minimum(u, _array(row.high, u))
 
     def _over(self, row: Row, r: Array, q: Array) -> Array:
         """r / q; where a side has no softness it is the end of the interval there."""
@@ -213,10 +239,28 @@ class BoxLoss(Loss):
         if _is_zero(kappa):
             return Pointwise(lower, lower, u)
         if row.dead_zone is None and q is None:
-            # the hot path: a kink at zero and nothing else, max(b r, a r)
             return Pointwise(xp.maximum(row.high * r, row.low * r), lower, u)
         q = q if centre is None else self._soft(row, r)
         return Pointwise(self._lower(row, r, self._maximiser(row, r, 0.0, q), q), lower, u)
+
+    def sums(
+        self, theta: Array, y: Array | None, h: Array, weights: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Sums:
+        """See :meth:`Loss.sums`.
+
+        A kink at zero and nothing else is the hot path. There max(b r, a r) = ((b − a)|r| + (a + b) r)/2, so that its
+        sum over the nodes is two products with vectors and no array of size n × m is made for it: an evaluation takes
+        half the time.
+        """
+        row = self.row(theta, y)
+        per_node = all(getattr(end, "ndim", 2) == 1 for end in (row.low, row.high))
+        if _is_zero(kappa) or not per_node or not (row.dead_zone is row.soft_low is row.soft_high is None):
+            return super().sums(theta, y, h, weights, kappa, centre)
+        xp = namespace(h)
+        r = self.residual(y, h)
+        value = xp.abs(r) @ (0.5 * weights * (row.high - row.low)) + r @ (0.5 * weights * (row.high + row.low))
+        u = self._maximiser(row, r if centre is None else r + kappa * centre, kappa, None)
+        return Sums(value, (u * r) @ weights, _square(u, weights, kappa, centre), u)
 
     def curvature(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None

@@ -23,7 +23,8 @@ from infinitask.penalties import IntegratedRidge, NonCrossing, Ridge
 __all__ = ["Data", "Problem", "Recipe", "pose"]
 
 DEVICE_ENTRIES = 16_000_000
-"""Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the cache."""
+"""Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the
+cache."""
 
 TASK_TOLERANCE = 1e-14
 """Tasks are few: ψ is always as exact as rounding allows."""
