@@ -137,6 +137,8 @@ class Ledger:
         See :class:`Certificate`.
     verbose : int
         0: silent; 1: a line of progress about twice a second; 2: a line for every evaluation.
+    aim : float or None
+        The relative gap to go for, at most ``tol``; missing it is no failure. None: ``tol``.
     stream : text file or None
         Where the lines go; None: standard error.
     """
@@ -148,10 +150,12 @@ class Ledger:
         max_iter: int,
         floor: float = 0.0,
         verbose: int = 0,
+        aim: float | None = None,
         stream: TextIO | None = None,
     ) -> None:
         self.objective = objective
         self.tol = tol
+        self.aim = tol if aim is None else aim
         self.max_iter = max_iter
         self.verbose = verbose
         self.certificate = Certificate(objective, floor)
@@ -201,7 +205,7 @@ class Ledger:
     @property
     def done(self) -> bool:
         """Whether there is nothing left to do or to do it with."""
-        return self.converged or self.exhausted
+        return self.certificate.gap <= self.aim or self.exhausted
 
     def optimisation_error(self, evaluation: Evaluation) -> float:
         """‖g‖²/2 in the metric of the ridge: the share of the gap that more steps at the same smoothing can remove."""
