@@ -358,7 +358,7 @@ def test_torch_takes_data_that_may_not_be_written_to() -> None:
     always = torch.is_warn_always_enabled()
     torch.set_warn_always(True)  # otherwise torch warns once in a process
     try:
-        model.predict(X)
+        assert np.all(np.isfinite(model.predict(X)))
     finally:
         torch.set_warn_always(always)
 

@@ -357,4 +357,5 @@ def test_no_warning_escapes_from_ordinary_data(data: tuple[np.ndarray, np.ndarra
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for params in ({}, {"alpha": 1e-6}, {"penalty": "integrated"}, {"loss": "epsilon-insensitive"}):
-            InfiniteTaskEstimator(**params, n_nodes=10).fit(X, y)
+            model = InfiniteTaskEstimator(**params, n_nodes=10).fit(X, y)
+            assert np.all(np.isfinite(model.predict(X)))

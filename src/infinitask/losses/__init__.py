@@ -1,0 +1,46 @@
+r"""The losses of the tasks, pointwise: they know θ, y and h, and no matrix.
+
+Every loss here is a row of one table. With the residual r = y − h it is the largest of its lower bounds,
+
+.. math::
+
+    \ell_\theta(y, h) = \max_{u \in [a, b]} \; u r - \epsilon |u| - \tfrac{1}{2} q u^2 ,
+
+and a row says what the interval [a, b], the dead zone ε and the softness q are. All else follows: the
+maximiser u = −∂ℓ/∂h is the slope (with the sign turned), the dual term is
+−ℓ*(−u) = y u − ε|u| − q u²/2, and adding κ to q gives the Moreau envelope
+
+.. math::
+
+    \ell^\kappa_\theta(y, h) = \min_p \; \ell_\theta(y, p) + \tfrac{1}{2 \kappa} (h - p)^2
+
+whose slopes stay inside [a, b]: this is why each slope of a smoothed loss is a feasible dual point.
+
+===================  =========  ==================  ===========  ==================================
+loss                 Θ          [a, b]              ε            q (for u < 0, for u > 0)
+===================  =========  ==================  ===========  ==================================
+pinball              (0, 1)     [θ − 1, θ]          0            0
+M-quantile           (0, 1)     [θ − 1, θ]          0            κ / (1 − θ), κ / θ
+expectile            (0, 1)     ℝ                   0            1 / (2 (1 − θ)), 1 / (2 θ)
+cost-sensitive       [−1, 1]    y·u ∈ [0, c]        0            0, with c = (1 + θ y) / 2
+level set            [0.05, 1]  [0, 1 / θ]          0            0, with r = −h
+ε-insensitive        [0, 1]     [−1, 1]             θ            0
+===================  =========  ==================  ===========  ==================================
+"""
+
+from ._base import BoxLoss, Loss, Pointwise, Row, Sums
+from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, MQuantile, Pinball
+
+__all__ = [
+    "BoxLoss",
+    "CostSensitiveHinge",
+    "EpsilonInsensitive",
+    "Expectile",
+    "LevelSet",
+    "Loss",
+    "MQuantile",
+    "Pinball",
+    "Pointwise",
+    "Row",
+    "Sums",
+]

@@ -1,0 +1,166 @@
+"""The rows of the table: one small class per loss."""
+
+from __future__ import annotations
+
+import math
+
+from infinitask._array import Array, namespace
+from infinitask.losses._base import BoxLoss, Row
+
+__all__ = ["CostSensitiveHinge", "EpsilonInsensitive", "Expectile", "LevelSet", "MQuantile", "Pinball"]
+
+
+def _positive(a: Array) -> Array:
+    """``a``, or the smallest number that can be divided by: at θ = 0 or 1 one side has no slope and q no role."""
+    xp = namespace(a)
+    smallest = 1e3 * float(xp.finfo(a.dtype).smallest_normal)
+    return xp.clip(a, smallest)
+
+
+class _OneDimensional(BoxLoss):
+    dim = 1
+
+
+class Pinball(_OneDimensional):
+    """max(θ r, (θ − 1) r), r = y − h: its minimiser is the θ-quantile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Pinball().value(np.array([0.1, 0.9]), np.array([[1.0]]), np.array([[0.0, 0.0]]))
+    array([[0.1, 0.9]])
+    """
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [θ − 1, θ]."""
+        return Row(theta - 1.0, theta)
+
+
+class MQuantile(_OneDimensional):
+    """|θ − 1[r<0]| ψ₁^κ(r): the pinball loss with its kink rounded on [−κ, κ].
+
+    ψ₁^κ(r) is r²/(2κ) where |r| ≤ κ and |r| − κ/2 beyond.
+
+    Parameters
+    ----------
+    kappa : float, positive
+        Half the width of the rounded part, in units of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> MQuantile(kappa=0.5).value(np.array([0.5]), np.array([[1.0]]), np.array([[0.0]]))
+    array([[0.375]])
+    """
+
+    def __init__(self, kappa: float = 0.1) -> None:
+        self.kappa = kappa
+
+    def smooth(self, scale: float) -> bool:
+        """Where the rounded part is as wide as a solver's own first smoothing would be."""
+        return self.kappa >= scale
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
+        if not (isinstance(self.kappa, (int, float)) and 0.0 < self.kappa < math.inf):
+            raise ValueError(
+                f"MQuantile got kappa={self.kappa!r}; it must be a positive finite number. "
+                "Use the Pinball loss for kappa = 0."
+            )
+        return Row(
+            theta - 1.0,
+            theta,
+            soft_low=self.kappa / _positive(1.0 - theta),
+            soft_high=self.kappa / _positive(theta),
+        )
+
+
+class Expectile(_OneDimensional):
+    """|θ − 1[r<0]| r², r = y − h: its minimiser is the θ-expectile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Expectile().value(np.array([0.25]), np.array([[2.0]]), np.array([[0.0]]))
+    array([[1.]])
+    """
+
+    def smooth(self, scale: float) -> bool:
+        """Always: the slope is piecewise linear."""
+        return True
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ ℝ, q = 1/(2a) with a = θ if u > 0 else 1 − θ."""
+        return Row(None, None, soft_low=0.5 / _positive(1.0 - theta), soft_high=0.5 / _positive(theta))
+
+
+class CostSensitiveHinge(_OneDimensional):
+    """c (1 − y h)₊ with c = |(θ + 1)/2 − 1[y = −1]| and labels y ∈ {−1, 1}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> CostSensitiveHinge().value(np.array([-1.0, 0.0, 1.0]), np.array([[1.0]]), np.zeros((1, 3)))
+    array([[0. , 0.5, 1. ]])
+    """
+
+    domain = (-1.0, 1.0)
+
+    def check_targets(self, y: Array | None) -> None:
+        """Labels must be −1 and 1."""
+        if y is None or not bool(namespace(y).all((y == 1.0) | (y == -1.0))):
+            raise ValueError(
+                "CostSensitiveHinge was given targets other than −1 and 1; recode the labels, "
+                "or use InfiniteCostSensitiveClassifier, which takes any two labels."
+            )
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """y·u ∈ [0, c], c = (1 + θ y)/2."""
+        xp = namespace(theta, y)
+        if y is None:
+            raise ValueError("CostSensitiveHinge was given no labels; it needs targets −1 and 1.")
+        cost = 0.5 * (y + theta)  # c·y, because y² = 1
+        zero = xp.zeros_like(cost)
+        return Row(xp.where(y < 0, cost, zero), xp.where(y > 0, cost, zero))
+
+
+class LevelSet(_OneDimensional):
+    """(1/θ)(−z)₊ with z = h − t: the mass outside the level set, per unit of the fraction allowed.
+
+    The other part of the one-class problem, −t(θ), is linear in the unknowns and lives in the objective.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LevelSet().value(np.array([0.5]), None, np.array([[-1.0]]))
+    array([[2.]])
+    """
+
+    domain = (0.0, 1.0)
+    support = (0.05, 1.0)
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [0, 1/θ]."""
+        return Row(0.0 * theta, 1.0 / theta)
+
+    def width(self, theta: Array) -> Array:
+        """θ: the smoothed part is then equally wide at every level."""
+        return 1.0 * theta
+
+
+class EpsilonInsensitive(_OneDimensional):
+    """(|r| − θ)₊, r = y − h: the loss of support vector regression, θ the half-width of its tube.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> EpsilonInsensitive().value(np.array([0.25]), np.array([[1.0]]), np.array([[0.0]]))
+    array([[0.75]])
+    """
+
+    domain = (0.0, math.inf)
+    support = (0.0, 1.0)
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [−1, 1], ε = θ."""
+        return Row(-1.0 + 0.0 * theta, 1.0 + 0.0 * theta, dead_zone=theta)
