@@ -69,8 +69,7 @@ def test_every_pair_of_kernels(kernel: Any, task_kernel: str, data: tuple[np.nda
 
 
 @pytest.mark.parametrize("bias", [None, "task", "constant", "polynomial", Gaussian(2.0)], ids=str)
-@pytest.mark.parametrize("penalty", ["ridge", "integrated"])
-@pytest.mark.parametrize("noncrossing", [0.0, 0.5])
+@pytest.mark.parametrize(("penalty", "noncrossing"), [("ridge", 0.0), ("ridge", 0.5), ("integrated", 0.0)])
 def test_every_bias(bias: Any, penalty: str, noncrossing: float, data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
     params = {"alpha": 0.01, "bias_kernel": bias, "penalty": penalty, "noncrossing": noncrossing, "n_nodes": 6}
@@ -83,6 +82,46 @@ def test_every_bias(bias: Any, penalty: str, noncrossing: float, data: tuple[np.
         assert b[0] == pytest.approx(b[1])
     else:
         assert b[0] != b[1]
+
+
+def test_the_integrated_ridge_cannot_be_joined_by_non_crossing(data: tuple[np.ndarray, np.ndarray]) -> None:
+    with pytest.raises(ValueError, match=r"noncrossing=0\.5 was given with the integrated ridge"):
+        InfiniteTaskEstimator(penalty="integrated", noncrossing=0.5).fit(*data)
+
+
+def test_the_integrated_ridge_leaves_h_free_at_every_node(data: tuple[np.ndarray, np.ndarray]) -> None:
+    """Smooth task kernels have Gram matrices that are singular to rounding; at few nodes h is free all the same."""
+    X, y = data
+    params = {"penalty": "integrated", "bias_kernel": None, "n_nodes": 10, "alpha": 0.01, "tol": 1e-7}
+    smooth = InfiniteTaskEstimator(task_gamma=1.0, **params).fit(X, y)
+    alone = InfiniteTaskEstimator(task_kernel="diagonal", **params).fit(X, y)
+    assert smooth.objective_ == pytest.approx(alone.objective_, rel=1e-6)
+    nodes = smooth.nodes_
+    np.testing.assert_allclose(smooth.predict(X, nodes), alone.predict(X, nodes), atol=1e-3)
+
+
+def test_units_of_the_inputs_do_not_hide_a_feature() -> None:
+    """A linear kernel on columns of very different size: the small one decides, and must not be lost to a tolerance."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([1e5 * rng.standard_normal(100), rng.standard_normal(100)])
+    y = 2 * X[:, 1] + 0.1 * rng.standard_normal(100)
+    model = InfiniteTaskEstimator(kernel="linear", n_nodes=10).fit(X, y)
+    assert np.mean(np.abs(model.predict(X, 0.5) - y)) < 0.3
+
+
+def test_a_loss_whose_row_makes_no_sense_is_refused(data: tuple[np.ndarray, np.ndarray]) -> None:
+    class Backwards(BoxLoss):
+        def row(self, theta: Any, y: Any) -> Row:
+            return Row(theta, -theta)
+
+    class Loose(BoxLoss):
+        def row(self, theta: Any, y: Any) -> Any:
+            return (theta - 1.0, theta)
+
+    with pytest.raises(ValueError, match="low that is above 0"):
+        InfiniteTaskEstimator(Backwards()).fit(*data)
+    with pytest.raises(TypeError, match="must return a Row"):
+        InfiniteTaskEstimator(Loose()).fit(*data)
 
 
 def test_a_bias_that_costs_too_much_is_none(data: tuple[np.ndarray, np.ndarray]) -> None:

@@ -65,9 +65,11 @@ def test_result_does_not_depend_on_the_block_size() -> None:
     objectives = [replace(problem.objective, block_entries=entries) for entries in BLOCKS]
     assert len({len(list(objective.blocks())) for objective in objectives}) == len(BLOCKS)
     solutions = [solve(objective, tol=1e-11) for objective in objectives]
-    for solution in solutions:
+    fields = [problem.field(solution.z)(X, [0.1, 0.5, 0.9]) for solution in solutions]
+    for solution, field in zip(solutions, fields, strict=True):
         assert solution.converged
         assert solution.objective == pytest.approx(solutions[0].objective, rel=1e-10)
+        np.testing.assert_allclose(field, fields[0], rtol=1e-5, atol=1e-6)
     # and one evaluation, with no path of a solver between the block size and the numbers
     evaluations = [objective.evaluate(solutions[0].z, Smoothing((0.1, 0.1))) for objective in objectives]
     for evaluation in evaluations:
@@ -76,21 +78,28 @@ def test_result_does_not_depend_on_the_block_size() -> None:
 
 
 SCRIPT = """
-import numpy as np
+import os, sys
+if sys.argv[1] == "1" and hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
-X, y = make_sine(300, random_state=0)
-model = InfiniteQuantileRegressor(n_nodes=30).fit(X, y)
+X, y = make_sine(6000, random_state=0)
+model = InfiniteQuantileRegressor(n_nodes=60, random_state=0).fit(X, y)
+X = X[::20]
 print(*map(repr, [float(model.objective_), *model.predict(X, [0.1, 0.5, 0.9]).ravel().tolist()]))
 """
 
 
 def test_result_does_not_depend_on_the_number_of_threads() -> None:
+    X, y = make_sine(6000, random_state=0)
+    recipe = replace(_recipe(), n_nodes=60)
+    posed = pose(recipe, Data.canonical(X, y, np.ones(6000)), np.random.default_rng(0))
+    assert len(posed.objective._groups) > 1, "threads would have nothing to share"
     answers = []
     for threads in ("1", "2"):
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         environment = {**os.environ, **dict.fromkeys(names, threads)}
-        command = [sys.executable, "-c", SCRIPT]
+        command = [sys.executable, "-c", SCRIPT, threads]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         answers.append(np.array([float(word) for word in done.stdout.split()]))
     assert answers[0].size == 901

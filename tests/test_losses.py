@@ -495,7 +495,9 @@ def test_hinge_takes_no_other_labels(xp: Any) -> None:
 
 
 def test_a_loss_takes_the_targets_it_is_made_for(loss: Loss) -> None:
-    loss.check_targets(sample(loss)[1])
+    theta, y = sample(loss)[:2]
+    assert loss.check_targets(y) is None
+    assert loss.check(theta, y) is None
 
 
 def test_default_tasks_are_an_interval_of_the_domain(loss: Loss) -> None:

@@ -194,7 +194,7 @@ def test_an_interval_is_a_pair_of_quantiles(
     assert abs(np.mean((interval[:, 0] <= y) & (y <= interval[:, 1])) - 0.8) < 0.1
 
 
-@pytest.mark.parametrize("coverage", [0.0, -0.5, 1.5, np.nan, "most", None, [0.5, 0.9]])
+@pytest.mark.parametrize("coverage", [0.0, -0.5, 1.0, 1.5, np.nan, "most", None, [0.5, 0.9]])
 def test_an_interval_covers_a_share(
     model: InfiniteQuantileRegressor, coverage: Any, data: tuple[np.ndarray, np.ndarray]
 ) -> None:
@@ -227,8 +227,11 @@ def test_measures(cls: type[Any], measure: Any, low: float, high: float, data: t
     X, y = data
     model = cls(measure=measure, n_nodes=6).fit(X, y)
     assert low <= model.nodes_.min() <= model.nodes_.max() <= high
-    assert np.all(np.isfinite(model.predict(X, [low, high])))
+    assert np.all(np.isfinite(model.predict(X, [max(low, 1e-3), min(high, 1 - 1e-3)])))
     assert model.dual_gap_ <= model.tol
+    for end in (0.0, 1.0):  # the least and the largest of all values: nothing finite
+        with pytest.raises(ValueError, match=r"outside Θ|strictly between"):
+            model.predict(X, end)
 
 
 def test_a_frozen_distribution_is_a_measure(data: tuple[np.ndarray, np.ndarray]) -> None:

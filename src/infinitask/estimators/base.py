@@ -189,8 +189,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         _check_magnitude("X", X[weight > 0.0])
         return X, y, weight
 
-    def _fit(self, recipe: Recipe, X: HostArray, y: HostArray | None, weight: HostArray) -> Self:
-        """Pose, solve, and only then write what was learnt: an interrupt leaves the estimator unfitted."""
+    def _fit(self, recipe: Recipe, X: HostArray, y: HostArray | None, weight: HostArray, **learnt: Any) -> Self:
+        """Pose, solve, and only then write what was ``learnt``: an interrupt leaves the estimator unfitted."""
         if y is not None:
             _check_magnitude("y", y[weight > 0.0])
         recipe.loss.check_targets(y)
@@ -211,9 +211,11 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             )
         if not solution.converged:
             warnings.warn(f"{type(self).__name__}: {solution.message}", ConvergenceWarning, stacklevel=3)
-        self._write(recipe, problem, problem.field(solution.z), solution)
         if gram and not np.all(weight > 0.0):
-            self.training_rows_ = np.flatnonzero(weight > 0.0)
+            learnt["training_rows_"] = np.flatnonzero(weight > 0.0)
+        for name, value in learnt.items():
+            setattr(self, name, value)
+        self._write(recipe, problem, problem.field(solution.z), solution)
         return self
 
     def _write(self, recipe: Recipe, problem: Problem, field: Any, solution: Any) -> None:
@@ -227,11 +229,11 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self.features_ = problem.phi.description
         self.measure_ = recipe.measure
         self.task_kernel_ = problem.kernel
-        self.field_ = field
+        self.field_ = field  # last: with it the estimator counts as fitted
 
     # ---------------------------------------------------------------------------------------- prediction
-    def _values(self, X: Any, theta: Any, name: str, order: int = 0) -> HostArray:
-        """h(x)(θ): (n,) for a single θ, (n, q) for several."""
+    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False) -> HostArray:
+        """h(x)(θ): (n,) for a single θ, (n, q) for several; ``strict``: the ends of the loss's domain are no tasks."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if X.size:
@@ -239,7 +241,12 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         if hasattr(self, "training_rows_"):
             X = X[:, self.training_rows_]
         tasks, single = self._tasks(theta, name)
-        values = self.field_(place(X, self.device), tasks, order)
+        low, high = self._loss().domain
+        if strict and not np.all((tasks > low) & (tasks < high)):
+            raise ValueError(
+                f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly between."
+            )
+        values = self.field_(place(X, self.device), tasks)
         return np.asarray(values[:, 0] if single else values)
 
     def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:

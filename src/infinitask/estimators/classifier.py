@@ -177,9 +177,7 @@ class InfiniteCostSensitiveClassifier(ClassifierMixin, BaseInfiniteTask):
                 "needed to learn a decision between them."
             )
         signs = np.where(y == classes[1], 1.0, -1.0)
-        self._fit(recipe, X, signs, weight)
-        self.classes_ = classes
-        return self
+        return self._fit(recipe, X, signs, weight, classes_=classes)
 
     def decision_function(self, X: Any, theta: Any = None) -> HostArray:
         """h(x)(θ), positive for the positive class: (n,) for one trade-off, (n, q) for several.

@@ -12,9 +12,16 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from infinitask._array import Array, HostArray, as_like, namespace, place
-from infinitask.features import Features, TaskFeatures, feature_recipe, integrated_basis, task_features
+from infinitask.features import (
+    Features,
+    TaskFeatures,
+    feature_recipe,
+    integrated_basis,
+    node_basis,
+    task_features,
+)
 from infinitask.field import Field
-from infinitask.kernels import TaskKernel, input_kernel, task_kernel
+from infinitask.kernels import Gaussian, MaternTask, TaskKernel, input_kernel, task_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
@@ -25,6 +32,11 @@ __all__ = ["Data", "Problem", "Recipe", "pose"]
 DEVICE_ENTRIES = 16_000_000
 """Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the
 cache."""
+
+NODE_ERROR = 2e-3
+"""The integrated ridge leaves h free at every node, as the mathematics has it, where ψ gives the values at the nodes
+back to this accuracy: the worst function's; solutions are ten times better. With many nodes the Gram matrix of a smooth
+kernel is singular to rounding, and h lives in what the kernel spans numerically."""
 
 TASK_TOLERANCE = 1e-14
 """Tasks are few: ψ is always as exact as rounding allows."""
@@ -147,17 +159,23 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     psi = task_features(k_task, nodes, orders, TASK_TOLERANCE)
     plain = psi
     if isinstance(recipe.penalty, IntegratedRidge):
-        psi = integrated_basis(psi, quadrature.weights, recipe.penalty.rho(nodes))
+        if recipe.noncrossing > 0.0:
+            raise ValueError(
+                f"noncrossing={recipe.noncrossing:g} was given with the integrated ridge; that ridge sees h at the "
+                "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge."
+            )
+        psi = _orthonormal(psi, k_task, quadrature, recipe.penalty.rho(nodes))
 
     X = place(data.X, recipe.device)
     omega = as_like(data.weight, X)
     # Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
     # one: a hundredth of the tolerance is out of sight.
     size = 1.0 if data.y is None else min(1.0, float(data.weight @ np.abs(data.y - data.weight @ data.y)) or 1.0)
-    tolerance = min(1e-9, max(1e-15, 1e-2 * recipe.tol * recipe.alpha * size))
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
         k_input = k_input.resolve(X)
+    largest = float(namespace(X).max(namespace(X).linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
+    tolerance = min(1e-9, max(1e-15, 1e-2 * recipe.tol * recipe.alpha * size / max(1.0, largest)))
     phi = feature_recipe(recipe.features, recipe.rank).build(k_input, X, tolerance, rng)
 
     rows: Array = phi.values
@@ -182,6 +200,8 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     weights = as_like(quadrature.weights, rows)
     targets = None if data.y is None else as_like(data.y[:, None], rows)
 
+    recipe.loss.check(theta, targets)
+
     def integral(loss: Loss, order: int, y: Array | None) -> Integral:
         bias_cols = None if psi_bias is None else as_like(psi_bias.values[order], rows)
         return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, y)
@@ -195,6 +215,16 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     entries = BLOCK_ENTRIES if recipe.device is None else DEVICE_ENTRIES
     objective = Objective(rows, omega, tuple(integrals), recipe.alpha, recipe.alpha_bias, linear, entries)
     return Problem(objective, quadrature, phi, psi, psi_bias, k_task, constant)
+
+
+def _orthonormal(psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature, rho: HostArray) -> TaskFeatures:
+    """A basis orthonormal in L²(ρμ): of all functions on the nodes if rounding allows, else of the spanned ones."""
+    if isinstance(kernel, (Gaussian, MaternTask)) and np.all(quadrature.weights > 0.0):
+        free = node_basis(kernel, quadrature.nodes, quadrature.weights, rho)
+        error = np.max(np.abs(free.map(quadrature.nodes) - free.values[0])) / np.max(free.values[0])
+        if error <= NODE_ERROR:
+            return free
+    return integrated_basis(psi, quadrature.weights, rho)
 
 
 def _node_gamma(nodes: HostArray, gaps: float | None) -> float:

@@ -187,7 +187,7 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
         quantiles : float, array (q,) or None
             Levels in (0, 1); None: the constructor's ``quantiles``.
         """
-        return self._values(X, self.quantiles if quantiles is None else quantiles, "quantiles")
+        return self._values(X, self.quantiles if quantiles is None else quantiles, "quantiles", strict=True)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> HostArray:
         """The central interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2).
@@ -195,10 +195,11 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d)
-        coverage : float in (0, 1]
+        coverage : float in (0, 1)
         """
         coverage = check_number("coverage", coverage, low=0.0, high=1.0)
-        return self._values(X, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage], "the ends of the interval")
+        ends = [round(0.5 - 0.5 * coverage, 15), round(0.5 + 0.5 * coverage, 15)]
+        return self._values(X, ends, f"coverage={coverage:g} needs the quantiles at both ends, and this", strict=True)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D² of the integrated pinball loss: 1 − loss / loss of the best constants.

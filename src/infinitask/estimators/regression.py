@@ -171,7 +171,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         expectiles : float, array (q,) or None
             Levels in (0, 1); None: the constructor's ``expectiles``.
         """
-        return self._values(X, self.expectiles if expectiles is None else expectiles, "expectiles")
+        return self._values(X, self.expectiles if expectiles is None else expectiles, "expectiles", strict=True)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D² of the integrated expectile loss: 1 − loss / loss of the best constants.

@@ -8,7 +8,7 @@ is always exact: :func:`task_features`.
 
 from ._maps import FeatureMap, Features, FourierMap, KernelMap, PrecomputedMap
 from ._recipes import Auto, FeatureRecipe, Nystroem, PivotedCholesky, RandomFourier, feature_recipe
-from ._task import TaskFeatures, TaskMap, integrated_basis, task_features
+from ._task import TaskFeatures, TaskMap, integrated_basis, node_basis, task_features
 
 __all__ = [
     "Auto",
@@ -25,5 +25,6 @@ __all__ = [
     "TaskMap",
     "feature_recipe",
     "integrated_basis",
+    "node_basis",
     "task_features",
 ]

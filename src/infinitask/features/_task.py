@@ -15,7 +15,7 @@ from infinitask._array import Array, HostArray, to_host
 from infinitask.features._cholesky import factorise, tolerance_for
 from infinitask.kernels import TaskKernel
 
-__all__ = ["TaskFeatures", "TaskMap", "integrated_basis", "task_features"]
+__all__ = ["TaskFeatures", "TaskMap", "integrated_basis", "node_basis", "task_features"]
 
 NEGLIGIBLE = 1e-13
 """Eigenvalues of M below this part of the largest are rounding; see :func:`integrated_basis`."""
@@ -144,6 +144,41 @@ def task_features(
     )
 
 
+def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | None = None) -> TaskFeatures:
+    """The basis of L²(ρμ) whose functions are (w_j ρ_j)^(−1/2) at one node and 0 at the others: s = m.
+
+    A strictly positive definite kernel leaves h free at every node, however small the eigenvalues of its Gram matrix:
+    what costs the integrated ridge is the size at the nodes, not the norm in the RKHS. Between the nodes the function
+    is the one in the span of k(·, θ_j) with these values, ψ(θ) = k(θ, nodes) K⁻¹ diag(wρ)^(−1/2).
+
+    Parameters
+    ----------
+    kernel : TaskKernel
+        Resolved and strictly positive definite.
+    nodes : array (m, d)
+        Distinct.
+    weights, rho : array (m,)
+        As in :func:`integrated_basis`, positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import Gaussian
+    >>> nodes = np.linspace(0, 1, 8)
+    >>> psi = node_basis(Gaussian(gamma=5.0), nodes, np.full(8, 1 / 8))
+    >>> bool(np.allclose(psi.map(nodes), psi.values[0], atol=1e-6))
+    True
+    """
+    tasks = _tasks(nodes)
+    density = np.asarray(to_host(weights), dtype=float)
+    if rho is not None:
+        density = density * np.asarray(to_host(rho), dtype=float)
+    values = np.diag(1.0 / np.sqrt(density))
+    # Backward stable: at the nodes the residual is rounding times the solution, however badly conditioned K is.
+    transform = np.linalg.solve(np.asarray(kernel(tasks, tasks), dtype=float), values)
+    return TaskFeatures(TaskMap(kernel, ((tasks, 0),), transform), (values,))
+
+
 def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None = None) -> TaskFeatures:
     """A basis orthonormal in L²(ρμ): Ψ_0ᵀ diag(w ρ) Ψ_0 = I.
 
@@ -195,4 +230,4 @@ def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None =
 def _tasks(theta: Array) -> HostArray:
     """Tasks as a host array (q, d)."""
     tasks = np.asarray(to_host(theta), dtype=float)
-    return tasks[:, None] if tasks.ndim == 1 else tasks
+    return tasks.reshape(-1, 1) if tasks.ndim < 2 else tasks

@@ -68,6 +68,9 @@ class Loss(BaseEstimator, ABC):
     def check_targets(self, y: Array | None) -> None:
         """Raise an error where the loss cannot take such targets."""
 
+    def check(self, theta: Array, y: Array | None) -> None:
+        """Raise an error where what the loss says of itself at (θ, y) cannot be: no certificate would hold."""
+
     @abstractmethod
     def pointwise(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
@@ -139,6 +142,20 @@ class BoxLoss(Loss):
     @abstractmethod
     def row(self, theta: Array, y: Array | None) -> Row:
         """The interval, dead zone and softness at (θ, y)."""
+
+    def check(self, theta: Array, y: Array | None) -> None:
+        """The interval must hold 0, the dead zone and the softness must not be negative."""
+        row = self.row(theta, y)
+        if not isinstance(row, Row):
+            raise TypeError(f"{type(self).__name__}.row returned a {type(row).__name__}; it must return a Row.")
+        signs = {"low": -1.0, "high": 1.0, "dead_zone": 1.0, "soft_low": 1.0, "soft_high": 1.0}
+        for name, sign in signs.items():
+            entry = getattr(row, name)
+            if entry is not None and not bool(namespace(theta).all(sign * _array(entry, theta) >= 0.0)):
+                raise ValueError(
+                    f"{type(self).__name__}.row gave a {name} that is {'above' if sign < 0 else 'below'} 0 somewhere; "
+                    "the interval of slopes must contain 0 (low ≤ 0 ≤ high), dead zone and softness be at least 0."
+                )
 
     def residual(self, y: Array | None, h: Array) -> Array:
         """r = y − h, or −h where there is no target."""

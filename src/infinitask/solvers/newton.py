@@ -274,7 +274,8 @@ def _factor(M: HostArray) -> tuple[HostArray, bool]:
     top = float(np.max(np.diag(M)))
     for exponent in range(-15, -5):
         try:
-            return scipy.linalg.cho_factor(M, lower=True, check_finite=False)
+            factor, lower = scipy.linalg.cho_factor(M, lower=True, check_finite=False)
+            return np.asarray(factor), bool(lower)
         except scipy.linalg.LinAlgError:
             more = 10.0**exponent * top
             M[np.diag_indices_from(M)] += more - jitter
@@ -319,7 +320,10 @@ def newton_stage(
     for _ in range(max_steps):
         if ledger.done or enough(here):
             return z, True
-        direction, how = newton_direction(z, here)
+        try:
+            direction, how = newton_direction(z, here)
+        except scipy.linalg.LinAlgError:
+            return z, False
         step, fresh = line_search(ledger, z, smoothing, here, direction, f"{label}, {how}")
         if fresh is None:
             return z, False
