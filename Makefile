@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench-paper format clean
+.PHONY: help demo test bench-paper bench-random format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: $(INSTALLED) ## style, types, import directions, tests: all that must hold
 
 bench-paper: $(INSTALLED) ## the paper's largest experiment, timed
 	$(BIN)/python benchmarks/paper_kappa.py
+
+bench-random: $(INSTALLED) ## the gap and the time on 300 random problems, the slowest ones by name
+	$(BIN)/python tests/random_problems.py
 
 format: $(INSTALLED) ## put the code into the house style
 	$(BIN)/ruff check --fix

@@ -170,13 +170,13 @@ def test_contexts_that_overlap_give_the_threads_back() -> None:
 @pytest.mark.usefixtures("two_threads")
 def test_a_fit_keeps_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[set[int]] = []
-    pointwise = Pinball.pointwise
+    sums = Pinball.sums
 
     def watched(self: Pinball, *args: Any) -> Any:
         seen.append(blas_threads())
-        return pointwise(self, *args)
+        return sums(self, *args)
 
-    monkeypatch.setattr(Pinball, "pointwise", watched)
+    monkeypatch.setattr(Pinball, "sums", watched)
     X = np.linspace(-1.0, 1.0, 12)[:, None]
     InfiniteQuantileRegressor(n_nodes=4, noncrossing=0.0, tol=0.1).fit(X, X[:, 0])
     assert seen
