@@ -44,6 +44,9 @@ non-crossing: an evaluation takes 6.8 ms here, 11 ms at half of it (the threads 
 NEGLIGIBLE = 1e-100
 """Curvature below this is none: its inverse must not overflow."""
 
+MOST_THREADS = 4
+"""See :func:`_pool`."""
+
 GROUPS = 16
 """Groups of blocks that threads share out among themselves."""
 
@@ -160,8 +163,12 @@ class _Sums:
 
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
-    """Threads that visit groups of blocks side by side; NumPy lets go of the interpreter while it computes."""
-    return ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+    """Threads that visit groups of blocks side by side; NumPy lets go of the interpreter while it computes.
+
+    Between two operations a thread waits for the interpreter, so that many threads hinder each other.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ThreadPoolExecutor(min(MOST_THREADS, cores))
 
 
 if hasattr(os, "register_at_fork"):
