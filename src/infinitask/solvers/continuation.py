@@ -93,10 +93,12 @@ def solve(
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     basis = Eigenbasis.of(objective)
     scale = natural_scale(objective)
-    # The penalty on the derivative bends far more than the risk where it is rounded as narrowly: on the paper's largest
-    # problem at λ = 1e-7, ten times wider takes 51 evaluations instead of 83.
-    first = [0.1 if t == 0 else 1.0 for t in range(len(objective.integrals))]
-    widest = [part * scale * _relative_size(objective, t) for t, part in enumerate(first)]
+    # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
+    # risk: on the paper's largest problem with κ = 0 and λ = 1e-7 that takes 68 evaluations instead of 81. A risk that
+    # is smooth by itself gains nothing: with κ = 10 and λ = 1e-3 it would be 33 instead of 23.
+    rest = 0.1 if objective.integrals[0].loss.smooth(0.1 * scale) else 1.0
+    parts = [0.1 if t == 0 else rest for t in range(len(objective.integrals))]
+    widest = [part * scale * _relative_size(objective, t) for t, part in enumerate(parts)]
     kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
     z = np.zeros(objective.size)
     ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
