@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -94,3 +95,11 @@ def test_version_is_that_of_the_project() -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert infinitask.__version__ == project["version"]
     assert infinitask.__name__ == project["name"]
+
+
+@pytest.mark.parametrize("estimator", [thing for thing in vars(infinitask).values() if hasattr(thing, "get_params")])
+def test_every_parameter_is_documented_once(estimator: Any) -> None:
+    entries = re.findall(r"^ {0,4}(\w+)(?:, \w+)* : ", inspect.getdoc(estimator).split("Examples\n")[0], re.MULTILINE)
+    assert len(entries) == len(set(entries))
+    assert set(inspect.signature(estimator).parameters) <= set(entries)
+    assert not re.search(r"\{(parameters|attributes)\}", inspect.getdoc(estimator))

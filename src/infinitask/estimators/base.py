@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from infinitask._array import HostArray, one_blas_thread, place
+from infinitask.estimators._docs import completed
 from infinitask.estimators.problem import Data, Problem, Recipe, pose
 from infinitask.kernels import Precomputed, input_kernel
 from infinitask.losses import Loss
@@ -42,6 +43,10 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     """One fit for every θ. Subclasses say which loss, which Θ, and what to call the answers."""
 
     _default_nodes: int = 50
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__doc__ = completed(cls)
 
     @abstractmethod
     def __init__(
