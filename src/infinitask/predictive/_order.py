@@ -68,4 +68,4 @@ class Rearrangement:
     def _between(self, start: HostArray, end: HostArray, share: HostArray) -> HostArray:
         # products and sums of floating point are monotone; only the sum at the end of a piece may overshoot it
         inside = start + share * (end - start)
-        return np.minimum(inside, end) if self.increasing else np.maximum(inside, end)
+        return np.asarray(np.minimum(inside, end) if self.increasing else np.maximum(inside, end))
