@@ -19,7 +19,6 @@ from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
 from infinitask.solvers import SOLVERS, Solution, newton, solve
 from infinitask.solvers.base import Certificate, Ledger
-from infinitask.solvers.continuation import natural_scale
 
 Floats = np.ndarray[Any, Any]
 
@@ -425,7 +424,7 @@ def test_the_floor_is_tiny_against_the_objective_at_zero(case: Case, monkeypatch
     objective = case.objective()
     solve(objective, tol=TOL)
     floor = ledgers[0].certificate.floor
-    assert 0.0 < floor <= 1e-5 * max(abs(value(objective, np.zeros(objective.size))), natural_scale(objective))
+    assert 0.0 < floor <= 1e-5 * max(abs(value(objective, np.zeros(objective.size))), objective.scale)
 
 
 def test_an_evaluation_that_is_not_finite_is_not_entered() -> None:
@@ -448,7 +447,7 @@ class Line:
         assert np.isfinite(t), "the search left the line"
         slope = -1.0 if t <= 0.0 else -5e-5 if t < 4.0 else 1.0
         smoothed = -5e-5 * t if t < 4.0 else t - 4.0 - 2e-4
-        return Evaluation(smoothed, smoothed, np.array([slope]), smoothed, (0.0,))
+        return Evaluation(smoothed, smoothed, np.array([slope]), smoothed, (0.0,), z, 0.0)
 
 
 def test_line_search_takes_what_it_can_get() -> None:

@@ -24,7 +24,7 @@ bias_kernel : "task", str, task kernel object or None, default="task"
 alpha : float, default=1e-3
     λ, the weight of (λ/2)‖h‖².
 alpha_bias : float or None, default=None
-    λ_b, the weight of (λ_b/2)‖b‖²; None: as ``alpha``.
+    λ_b, the weight of (λ_b/2)‖b‖²; None: as ``alpha``; 0: the bias is free.
 measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
     μ on Θ; None: uniform on (0, 1).
 quadrature : str or rule, default="gauss-legendre"

@@ -41,6 +41,9 @@ kernel is singular to rounding, and h lives in what the kernel spans numerically
 TASK_TOLERANCE = 1e-14
 """Tasks are few: ψ is always as exact as rounding allows."""
 
+FREE_TOLERANCE = 1e-8
+"""Nothing but the data holds a free bias: directions of ψ_b that the nodes hardly see are left out."""
+
 
 @dataclass(frozen=True)
 class Data:
@@ -50,7 +53,7 @@ class Data:
     ----------
     X : ndarray (n, d)
         Inputs, or rows of the Gram matrix.
-    y : ndarray (n,) or None
+    y : ndarray (n,), or (n, m) for a target of its own at every node, or None
     weight : ndarray (n,)
         Positive, summing to one.
     """
@@ -170,7 +173,9 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     omega = as_like(data.weight, X)
     # Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
     # one: a hundredth of the tolerance is out of sight.
-    size = 1.0 if data.y is None else min(1.0, float(data.weight @ np.abs(data.y - data.weight @ data.y)) or 1.0)
+    size = (
+        1.0 if data.y is None else min(1.0, float(np.mean(data.weight @ np.abs(data.y - data.weight @ data.y))) or 1.0)
+    )
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
         k_input = k_input.resolve(X)
@@ -183,22 +188,24 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     psi_bias: TaskFeatures | None = None
     as_task = isinstance(recipe.bias_kernel, str) and recipe.bias_kernel == "task"
     if recipe.bias_kernel is not None:
-        if as_task and psi is plain and recipe.bias_slope == 0.0:
+        free = recipe.alpha_bias == 0.0
+        tolerance = FREE_TOLERANCE if free else TASK_TOLERANCE
+        if as_task and psi is plain and recipe.bias_slope == 0.0 and not free:
             # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
             constant = float(np.sqrt(recipe.alpha / recipe.alpha_bias))
             rows = _with_constant(rows, constant)
-        elif as_task:
+        elif as_task and not free:
             psi_bias = plain
         else:
             try:
-                k_bias = task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
+                k_bias = k_task if as_task else task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
             except ValueError as error:
                 raise ValueError(f"bias_kernel={recipe.bias_kernel!r} was given. {error}") from None
-            psi_bias = task_features(k_bias, nodes, orders, TASK_TOLERANCE)
+            psi_bias = task_features(k_bias, nodes, orders, tolerance)
 
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
     weights = as_like(quadrature.weights, rows)
-    targets = None if data.y is None else as_like(data.y[:, None], rows)
+    targets = None if data.y is None else as_like(data.y if data.y.ndim == 2 else data.y[:, None], rows)
 
     recipe.loss.check(theta, targets)
 

@@ -34,6 +34,13 @@ class Sums(NamedTuple):
     dual: Array
     """u, (n, m)."""
 
+    @classmethod
+    def of(cls, point: Pointwise, weights: Array, kappa: Any, centre: Array | None) -> Sums:
+        """The sums of what is known at every pair."""
+        lower = point.lower @ weights
+        value = lower if point.value is point.lower else point.value @ weights
+        return cls(value, lower, _square(point.dual, weights, kappa, centre), point.dual)
+
 
 class Row(NamedTuple):
     """A row of the table: scalars, or arrays that broadcast against h (n, m)."""
@@ -95,10 +102,7 @@ class Loss(BaseEstimator, ABC):
         self, theta: Array, y: Array | None, h: Array, weights: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Sums:
         """:meth:`pointwise`, summed over the nodes with ``weights`` (m,): what an objective needs."""
-        point = self.pointwise(theta, y, h, kappa, centre)
-        lower = point.lower @ weights
-        value = lower if point.value is point.lower else point.value @ weights
-        return Sums(value, lower, _square(point.dual, weights, kappa, centre), point.dual)
+        return Sums.of(self.pointwise(theta, y, h, kappa, centre), weights, kappa, centre)
 
     def width(self, theta: Array) -> Array:
         """Smoothing of each node relative to the others (m,): κ·width is what ``kappa`` receives."""

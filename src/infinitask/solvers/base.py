@@ -9,8 +9,8 @@ is concave in u, A is concave and z_u is affine, so that for any two dual points
 
 .. math:: D((1-s) u_1 + s u_2) \ge (1-s) A(u_1) + s A(u_2) - \tfrac{1}{2} \|(1-s) z_{u_1} + s z_{u_2}\|_\Lambda^2 .
 
-The best s is closed form: each new dual point is first mixed with u = 0 (feasible for every loss), then with the best
-one so far. The best P and the best D are kept, so P − D never grows.
+The best s is closed form: each new dual point is first mixed with u = 0 (feasible for every loss; where a bias is free,
+with what balances next to it), then with the best one so far. The best P and the best D are kept, so P − D never grows.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Certificate:
         self.floor = floor
         self.primal = np.inf
         self.z = np.zeros(objective.size)
-        self._origin = DualPoint(0.0, -objective.linear / objective.ridge)
+        origin = objective.origin()
+        self._origin = None if origin is None else DualPoint(*origin)
         self._dual = self._origin
 
     def update(self, z: HostArray, evaluation: Evaluation) -> None:
@@ -102,14 +103,15 @@ class Certificate:
         if evaluation.primal < self.primal:
             self.primal = evaluation.primal
             self.z = z.copy()
-        fresh = DualPoint(evaluation.dual_data, z - evaluation.gradient / self.ridge)
+        fresh = DualPoint(evaluation.dual_data, evaluation.dual_z)
         if np.isfinite(fresh.data):
-            self._dual = self._dual.mixed(self._origin.mixed(fresh, self.ridge), self.ridge)
+            fresh = fresh if self._origin is None else self._origin.mixed(fresh, self.ridge)
+            self._dual = fresh if self._dual is None else self._dual.mixed(fresh, self.ridge)
 
     @property
     def dual(self) -> float:
-        """The lower bound."""
-        return self._dual.value(self.ridge)
+        """The lower bound; −∞ while no feasible dual point is known."""
+        return -np.inf if self._dual is None else self._dual.value(self.ridge)
 
     @property
     def scale(self) -> float:
@@ -206,11 +208,6 @@ class Ledger:
     def done(self) -> bool:
         """Whether there is nothing left to do or to do it with."""
         return self.certificate.gap <= self.aim or self.exhausted
-
-    def optimisation_error(self, evaluation: Evaluation) -> float:
-        """‖g‖²/2 in the metric of the ridge: the share of the gap that more steps at the same smoothing can remove."""
-        g = evaluation.gradient
-        return 0.5 * float((g / self.objective.ridge) @ g)
 
     def solution(self, stalled: str | None = None) -> Solution:
         """Close the book."""

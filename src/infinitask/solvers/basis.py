@@ -9,6 +9,7 @@ what a first-order method needs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from infinitask._array import HostArray, to_host
 from infinitask.objective import Integral, Objective, Smoothing
 
 __all__ = ["Eigenbasis"]
+
+DAMPING = 1e-2
+"""See :attr:`Eigenbasis.damping`."""
 
 
 def _gram(cols: HostArray, weights: HostArray) -> HostArray:
@@ -74,7 +78,23 @@ class Eigenbasis:
             f += curvature @ to_host(term.cols).astype(np.float64) ** 2
             if term.bias_cols is not None:
                 f_b += curvature @ to_host(term.bias_cols).astype(np.float64) ** 2
-        return np.asarray(objective.ridge + np.concatenate([np.outer(self.e, f).ravel(), f_b]))
+        return np.asarray(objective.ridge + self.damping + np.concatenate([np.outer(self.e, f).ravel(), f_b]))
+
+    @cached_property
+    def damping(self) -> HostArray:
+        """What stands in for the ridge of a free bias in a step, (size,); 0 elsewhere.
+
+        A node where no loss is curved gives a free bias nothing to hold on to. This is a hundredth of the curvature
+        that it would have if the targets were spread evenly over their scale: steps stay bounded, and where there is
+        curvature they come out a hundredth short, which the next one makes up for.
+        """
+        objective = self.objective
+        damping = np.zeros(objective.size)
+        first = objective.integrals[0]
+        if objective.free and first.bias_cols is not None:
+            f = to_host(first.weights).astype(np.float64) @ to_host(first.bias_cols).astype(np.float64) ** 2
+            damping[objective.size - objective.bias_size :] = DAMPING * f / objective.scale
+        return damping
 
     def back(self, z: HostArray) -> HostArray:
         """Rotated unknowns → the original ones."""

@@ -18,14 +18,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from infinitask._array import HostArray, namespace, to_host
+from infinitask._array import HostArray, to_host
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger, Solution
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
 from infinitask.solvers.newton import COST_LIMIT, NewtonSystem, newton_stage
 
-__all__ = ["SOLVERS", "natural_scale", "solve"]
+__all__ = ["SOLVERS", "solve"]
 
 SOLVERS = ("auto", "lbfgs", "newton")
 
@@ -46,22 +46,6 @@ MAX_FAILURES = 30
 
 SHRINK_MOST, SHRINK_LEAST = 0.1, 0.5
 """The range of the factor by which κ shrinks. Smaller steps cost stages, larger ones leave Newton's region."""
-
-
-def natural_scale(objective: Objective) -> float:
-    """The size of what the losses look at: spread of the targets, or of the field where there are none."""
-    first = objective.integrals[0]
-    xp = namespace(objective.rows)
-    if first.targets is not None:
-        y = first.targets[:, 0]
-        size = float(objective.sample_weight @ xp.abs(y))
-        spread = float(objective.sample_weight @ xp.abs(y - objective.sample_weight @ y))
-        # the spread of a constant target is rounding
-        return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
-    over_rows = objective.rows @ (objective.rows.T @ objective.sample_weight)
-    over_nodes = first.cols @ (first.cols.T @ first.weights)
-    scale = float(xp.mean(xp.abs(over_rows))) * float(xp.mean(xp.abs(over_nodes))) / objective.alpha
-    return scale if scale > 0.0 else 1.0
 
 
 def solve(
@@ -92,7 +76,7 @@ def solve(
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     basis = Eigenbasis.of(objective)
-    scale = natural_scale(objective)
+    scale = objective.scale
     # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
     # risk: on the paper's largest problem with κ = 0 and λ = 1e-7 that takes 68 evaluations instead of 81. A risk that
     # is smooth by itself gains nothing: with κ = 10 and λ = 1e-3 it would be 33 instead of 23.
@@ -100,7 +84,7 @@ def solve(
     parts = [0.1 if t == 0 else rest for t in range(len(objective.integrals))]
     widest = [part * scale * _relative_size(objective, t) for t, part in enumerate(parts)]
     kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
-    z = np.zeros(objective.size)
+    z = basis.objective.start()
     ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
     at_zero = ledger.evaluate(z, Smoothing(kappa))
     # the level sets' objective is 0 there; its size is that of h
@@ -126,8 +110,9 @@ class _Path:
 
     def enough(self, evaluation: Evaluation) -> bool:
         """Whether the optimisation error is below the slack, or out of sight."""
-        error = self.ledger.optimisation_error(evaluation)
-        return error <= max(0.3 * sum(evaluation.slack), 0.2 * self.ledger.aim * self.ledger.certificate.scale)
+        return evaluation.error <= max(
+            0.3 * sum(evaluation.slack), 0.2 * self.ledger.aim * self.ledger.certificate.scale
+        )
 
     def patience(self) -> int:
         """As many evaluations as a Newton step costs, within limits."""
@@ -136,7 +121,7 @@ class _Path:
         nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
         # in operations of a matrix product: a pointwise loss is some forty, the calls themselves cost 5e5 and 3e6
         evaluation = 5e5 + 4.0 * n * (r * s + nodes * s + 10 * nodes)
-        step = 3e6 + min(NewtonSystem(objective).cost_by_unknowns(n), COST_LIMIT)
+        step = 3e6 + min(NewtonSystem(objective, self.basis.damping).cost_by_unknowns(n), COST_LIMIT)
         return int(min(PATIENCE[1], max(PATIENCE[0], step / evaluation)))
 
     def by_lbfgs(self, patience: int) -> str | None:
@@ -165,7 +150,7 @@ class _Path:
         smaller κ makes a longer proximal step and a harder problem: ``factor``, by which κ shrinks from step to step,
         follows how hard the last one was.
         """
-        ledger, system = self.ledger, NewtonSystem(self.basis.objective)
+        ledger, system = self.ledger, NewtonSystem(self.basis.objective, self.basis.damping)
         smoothing = Smoothing(self.kappa)
         n = int(self.basis.objective.rows.shape[0])
         centred = n * sum(int(term.theta.shape[0]) for term in self.basis.objective.integrals) <= CENTRE_LIMIT

@@ -55,7 +55,7 @@ def lbfgs_stage(
     def callback(intermediate_result: object) -> None:
         nonlocal best, since
         ledger.n_iter += 1
-        error = ledger.optimisation_error(last[0])
+        error = last[0].error
         if error < 0.5 * best:
             best, since = error, ledger.n_evaluations
         if ledger.done or enough(last[0]) or ledger.n_evaluations - since >= patience:

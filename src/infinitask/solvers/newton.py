@@ -60,10 +60,13 @@ class NewtonSystem:
     Parameters
     ----------
     objective : Objective
+    damping : ndarray (size,) or None
+        Added to the ridge, for a free bias that has none.
     """
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: Objective, damping: HostArray | None = None) -> None:
         self.objective = objective
+        self.ridge = objective.ridge if damping is None else objective.ridge + damping
 
     # -- what does not depend on the point
     @cached_property
@@ -125,7 +128,7 @@ class NewtonSystem:
     def solve(self, active: ActiveSet, g: HostArray) -> tuple[HostArray, str] | None:
         """−(Λ + ZᵀWZ)⁻¹ g and how it was found, or None where a dense system would be too large."""
         if active.row.size == 0:
-            return -g / self.objective.ridge, "no curved pair"
+            return -g / self.ridge, "no curved pair"
         p = self.objective.size
         sizes = np.bincount(self.component[active.node]).astype(float)
         by_pairs = float(np.sum(sizes**3)) / 3 + 30.0 * float(np.sum(sizes**2))
@@ -142,14 +145,14 @@ class NewtonSystem:
             how, name = self._by_pairs, f"{active.row.size} pairs"
         direction = how(active, g)
         residual = g + self.apply(active, direction)
-        if _size(residual, self.objective.ridge) > 1e-4 * _size(g, self.objective.ridge):
+        if _size(residual, self.ridge) > 1e-4 * _size(g, self.ridge):
             direction = direction + how(active, residual)
         return direction, name
 
     def apply(self, active: ActiveSet, v: HostArray) -> HostArray:
         """(Λ + ZᵀWZ) v."""
         moved = self.push(active.row, active.node, v)
-        return self.objective.ridge * v + self.pull(active.row, active.node, active.weight * moved)
+        return self.ridge * v + self.pull(active.row, active.node, active.weight * moved)
 
     def push(self, row: HostArray, node: HostArray, v: HostArray) -> HostArray:
         """Z v: one number per pair."""
@@ -162,34 +165,30 @@ class NewtonSystem:
         return np.asarray(moved)
 
     def _by_pairs(self, active: ActiveSet, g: HostArray) -> HostArray:
+        """With q = W Z d the forces at the pairs: M q − B d_c = −Z_C g_C/λ and Bᵀq + Λ_b d_c = −g_c."""
         objective, row, node, weight = self.objective, active.row, active.node, active.weight
-        lam, lam_b = objective.alpha, objective.alpha_bias
-        # the right-hand side Z Λ⁻¹ g at the pairs only
-        rhs = self.push(row, node, g / objective.ridge)
-        B = self.bias_cols[node] / np.sqrt(lam_b)
-        x = np.empty(row.size)
-        groups = np.unique(self.component[node])
-        coupled = objective.bias_size > 0 and groups.size > 1
-        solved_B = np.empty_like(B) if coupled else None
-        for group in groups:
+        count = objective.size - objective.bias_size
+        held = np.concatenate([g[:count] / objective.alpha, np.zeros(objective.bias_size)])
+        # right-hand sides: Z_C g_C/λ at the pairs, and the columns of B
+        sides = np.column_stack([self.push(row, node, held), self.bias_cols[node]])
+        solved = np.empty_like(sides)
+        for group in np.unique(self.component[node]):
             k = np.flatnonzero(self.component[node] == group)
             used, local = np.unique(row[k], return_inverse=True)
             phi = self.rows[used]
             M = (phi @ phi.T)[np.ix_(local, local)]
             M *= self.task_gram[np.ix_(node[k], node[k])]
-            M /= lam
-            if not coupled and objective.bias_size:
-                M += B[k] @ B[k].T
+            M /= objective.alpha
             M[np.diag_indices_from(M)] += 1.0 / weight[k]
-            factor = _factor(M)
-            x[k] = scipy.linalg.cho_solve(factor, rhs[k], check_finite=False)
-            if solved_B is not None:
-                solved_B[k] = scipy.linalg.cho_solve(factor, B[k], check_finite=False)
-        if solved_B is not None:
-            # the bias ties the groups together by a matrix of rank s_b
-            inner = np.eye(B.shape[1]) + B.T @ solved_B
-            x -= solved_B @ scipy.linalg.solve(inner, B.T @ x, assume_a="pos", check_finite=False)
-        return (self.pull(row, node, x) - g) / objective.ridge
+            solved[k] = scipy.linalg.cho_solve(_factor(M), sides[k], check_finite=False)
+        forces, d_c = -solved[:, 0], np.empty(0)
+        if objective.bias_size:
+            B = sides[:, 1:]
+            inner = np.diag(self.ridge[count:]) + B.T @ solved[:, 1:]
+            d_c = scipy.linalg.solve(inner, B.T @ solved[:, 0] - g[count:], assume_a="pos", check_finite=False)
+            forces = forces + solved[:, 1:] @ d_c
+        pulled = self.pull(row, node, forces)[:count]
+        return np.concatenate([-(g[:count] + pulled) / objective.alpha, d_c])
 
     def _by_unknowns(self, active: ActiveSet, g: HostArray) -> HostArray:
         used, local = np.unique(active.row, return_inverse=True)
@@ -236,7 +235,7 @@ class NewtonSystem:
             H[: r * s, r * s :] = Cb.reshape(r * s, b)
             H[r * s :, : r * s] = H[: r * s, r * s :].T
             H[r * s :, r * s :] = bb
-        H[np.diag_indices_from(H)] += objective.ridge
+        H[np.diag_indices_from(H)] += self.ridge
         return H
 
     def by_products(self, z: HostArray, smoothing: Smoothing, g: HostArray, diagonal: HostArray) -> HostArray:

@@ -1,0 +1,91 @@
+r"""Free biases: dual points that balance.
+
+Where the bias has no ridge, λ_b = 0, the dual problem asks for more than the intervals of u: the gradient in c must
+vanish,
+
+.. math:: \Psi_b^\top \mathrm{diag}(w)\, S(u) + \dots = v, \qquad S_j(u) = \sum_i \omega_i u_{ij} ,
+
+the dots for what other integrals add. The slopes of a smoothed loss fulfil this at its minimum and nearly so close to
+it. They are made to fulfil it by moving the u of every node towards one of two corners, where all its samples lie
+far below or far above the field: a point of the segment is feasible, S moves in proportion, and because the dual data
+term is concave it loses no more than the segment does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from infinitask._array import Array, HostArray, to_host
+
+__all__ = ["Balance", "NodeSums"]
+
+
+@dataclass
+class NodeSums:
+    """Sums over the rows at every node of the first integral."""
+
+    mass: Array
+    """Σ_i ω_i u_ij, (m,)."""
+    data: Array
+    """Σ_i ω_i (−ℓ*(−u_ij)), (m,)."""
+    pull: Array
+    """Σ_i ω_i φ_i u_ij, (r, m)."""
+
+    def plus(self, other: NodeSums) -> NodeSums:
+        """The sums over both sets of rows."""
+        return NodeSums(self.mass + other.mass, self.data + other.data, self.pull + other.pull)
+
+    def on_host(self) -> NodeSums:
+        """The same as NumPy arrays."""
+        return NodeSums(*(to_host(part).astype(np.float64) for part in (self.mass, self.data, self.pull)))
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """Moves dual points to where they balance.
+
+    Parameters
+    ----------
+    low, high : NodeSums
+        The corners: u where every sample lies far below the field, and far above it.
+    weights : ndarray (m,)
+        w.
+    cols, bias_cols : ndarray (m, s), (m, s_b)
+        Ψ and Ψ_b.
+    """
+
+    low: NodeSums
+    high: NodeSums
+    weights: HostArray
+    cols: HostArray
+    bias_cols: HostArray
+
+    @cached_property
+    def _push(self) -> HostArray:
+        """Ψ_b (Ψ_bᵀ W Ψ_b)⁺: the smallest change of S that changes the gradient in c as told, (m, s_b)."""
+        root = np.sqrt(self.weights)[:, None]
+        return np.asarray(np.linalg.pinv(root * self.bias_cols).T / root)
+
+    def shift(self, nodes: NodeSums, excess: HostArray) -> tuple[float, HostArray] | None:
+        """How the dual data term and Σ ω w u φ ψᵀ (r, s) change on the way to balance; None where there is none.
+
+        Parameters
+        ----------
+        nodes : NodeSums
+            Of the dual point, on the host.
+        excess : ndarray (s_b,)
+            The gradient in c.
+        """
+        delta = self._push @ excess
+        up = delta > 0.0
+        room = np.where(up, self.high.mass, self.low.mass) - nodes.mass
+        s = np.divide(delta, room, out=np.where(delta == 0.0, 0.0, np.inf), where=room != 0.0)
+        if not np.all((s >= 0.0) & (s <= 1.0)):
+            return None
+        share = self.weights * s
+        data = float(share @ (np.where(up, self.high.data, self.low.data) - nodes.data))
+        moved = np.where(up, self.high.pull, self.low.pull) - nodes.pull
+        return data, np.asarray((moved * share) @ self.cols)
