@@ -31,6 +31,7 @@ from infinitask.kernels import (
     Product,
     Sum,
     TaskKernel,
+    TaskMatrix,
     input_kernel,
     task_kernel,
 )
@@ -68,6 +69,7 @@ TASK = [
     PiecewiseLinear(),
     Diagonal(),
 ]
+FINITE = [TaskMatrix([[1.0, 0.5], [0.5, 2.0]]), TaskMatrix([[1.0]], tasks=[0.5])]  # laws of their own: test_task_matrix
 SMOOTH = [kernel for kernel in TASK if kernel.max_order == 1]
 RANDOM_FOURIER = [
     RBF(0.4),
@@ -440,6 +442,7 @@ def test_task_gamma_none_is_the_median() -> None:
         (PiecewiseLinear(), (1, 1), "∂₁∂₂k"),
         (PiecewiseLinear(), (1, 0), "∂₁k"),
         (Diagonal(), (0, 1), "∂₂k"),
+        (TaskMatrix(np.eye(2)), (0, 1), "∂₂k"),
     ],
 )
 def test_missing_derivatives_are_named(kernel: TaskKernel, orders: tuple[int, int], name: str) -> None:
@@ -495,7 +498,7 @@ def test_task_kernel_reads_names_and_objects() -> None:
 # --- both families
 
 
-@pytest.mark.parametrize("kernel", [*INPUT, *TASK, Precomputed()], ids=repr)
+@pytest.mark.parametrize("kernel", [*INPUT, *TASK, *FINITE, Precomputed()], ids=repr)
 def test_specs_are_parameter_objects_that_nothing_writes_to(kernel: BaseEstimator) -> None:
     before = repr(kernel)
     params = kernel.get_params()

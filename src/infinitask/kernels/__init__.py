@@ -6,6 +6,7 @@ rows of X; a task kernel compares tasks θ and knows its derivatives, which the 
 """
 
 from ._base import CallableKernel, InputKernel, Precomputed, Product, Sum
+from ._finite import TaskMatrix
 from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, input_kernel
 from ._task import (
     ConstantTask,
@@ -37,6 +38,7 @@ __all__ = [
     "Product",
     "Sum",
     "TaskKernel",
+    "TaskMatrix",
     "input_kernel",
     "task_kernel",
 ]

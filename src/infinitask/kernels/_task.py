@@ -96,6 +96,15 @@ class TaskKernel(BaseEstimator, ABC):
             )
         return self._gram(S, T, orders)
 
+    def slope_error(self, step: float) -> float:
+        """The most by which ∂h/∂θ, for ‖h‖ = 1, misses its linear interpolation on a grid of that step; ∞: not known.
+
+        By the reproducing property |∂^o h(θ)|² ≤ ‖h‖² ∂₁^o ∂₂^o k(θ, θ), and likewise for differences of derivatives.
+        The interpolation is off by at most step²/8 times the third derivative of h, or step/4 times what the second
+        one varies by within a step.
+        """
+        return math.inf
+
     @abstractmethod
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         """∂₁^i ∂₂^j k for S (p, d) and T (q, d) of one dtype; d = 1 where an order is positive."""
@@ -168,6 +177,10 @@ class Gaussian(_StationaryTask):
     def __init__(self, gamma: float | str | None = "median") -> None:
         self.gamma = gamma
 
+    def slope_error(self, step: float) -> float:
+        """See :meth:`TaskKernel.slope_error`: ∂₁³∂₂³k(θ, θ) = 120 γ³."""
+        return step**2 / 8.0 * math.sqrt(120.0 * self._gamma**3)
+
     def _squared_rate_per_gamma(self) -> float:
         return 1.0
 
@@ -198,6 +211,16 @@ class MaternTask(_StationaryTask):
     def __init__(self, nu: float = 1.5, gamma: float | str | None = "median") -> None:
         self.nu = nu
         self.gamma = gamma
+
+    def slope_error(self, step: float) -> float:
+        """See :meth:`TaskKernel.slope_error`; known for ν = 5/2 only.
+
+        There ∂₁²∂₂²k = a⁴ g(r) with g(r) = (1 − 5r/3 + r²/3)exp(−r) ≥ 1 − 8r/3, r = a|s − t| and a² = 10γ.
+        """
+        if self.nu != 2.5:
+            return math.inf
+        a = math.sqrt(10.0 * self._gamma)
+        return step / 4.0 * a**2 * math.sqrt(16.0 / 3.0 * a * step)
 
     def _squared_rate_per_gamma(self) -> float:
         if self.nu not in (1.5, 2.5):

@@ -7,7 +7,7 @@ import math
 from infinitask._array import Array, namespace
 from infinitask.losses._base import BoxLoss, Row
 
-__all__ = ["CostSensitiveHinge", "EpsilonInsensitive", "Expectile", "LevelSet", "MQuantile", "Pinball"]
+__all__ = ["CostSensitiveHinge", "EpsilonInsensitive", "Expectile", "LevelSet", "MQuantile", "Pinball", "Squared"]
 
 
 def _positive(a: Array) -> Array:
@@ -164,3 +164,25 @@ class EpsilonInsensitive(_OneDimensional):
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [−1, 1], ε = θ."""
         return Row(-1.0 + 0.0 * theta, 1.0 + 0.0 * theta, dead_zone=theta)
+
+
+class Squared(BoxLoss):
+    """r²/2, r = y − h: the same for every θ, which speaks through the penalty or the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Squared().value(np.array([-3.0]), np.array([[2.0]]), np.array([[0.0]]))
+    array([[2.]])
+    """
+
+    domain = (-math.inf, math.inf)
+    support = (0.0, 1.0)
+
+    def smooth(self, scale: float) -> bool:
+        """Always: the slope is linear."""
+        return True
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ ℝ, q = 1."""
+        return Row(None, None, soft_low=1.0, soft_high=1.0)

@@ -14,9 +14,9 @@ term is concave it loses no more than the segment does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from infinitask._array import Array, HostArray, to_host
 
@@ -63,12 +63,6 @@ class Balance:
     cols: HostArray
     bias_cols: HostArray
 
-    @cached_property
-    def _push(self) -> HostArray:
-        """Ψ_b (Ψ_bᵀ W Ψ_b)⁺: the smallest change of S that changes the gradient in c as told, (m, s_b)."""
-        root = np.sqrt(self.weights)[:, None]
-        return np.asarray(np.linalg.pinv(root * self.bias_cols).T / root)
-
     def shift(self, nodes: NodeSums, excess: HostArray) -> tuple[float, HostArray] | None:
         """How the dual data term and Σ ω w u φ ψᵀ (r, s) change on the way to balance; None where there is none.
 
@@ -79,13 +73,25 @@ class Balance:
         excess : ndarray (s_b,)
             The gradient in c.
         """
-        delta = self._push @ excess
-        up = delta > 0.0
-        room = np.where(up, self.high.mass, self.low.mass) - nodes.mass
-        s = np.divide(delta, room, out=np.where(delta == 0.0, 0.0, np.inf), where=room != 0.0)
-        if not np.all((s >= 0.0) & (s <= 1.0)):
+        below, above = nodes.mass - self.low.mass, self.high.mass - nodes.mass
+        # a node at a corner can only leave it: first move the others, each by as much as it is free to
+        for room in (np.maximum(np.minimum(below, above), 0.0), below + above):
+            delta = self._change(room, excess)
+            if delta is None:
+                continue
+            up = delta > 0.0
+            way = np.where(up, above, -below)
+            s = np.divide(delta, way, out=np.where(delta == 0.0, 0.0, np.inf), where=way != 0.0)
+            if np.all((s >= 0.0) & (s <= 1.0)):
+                share = self.weights * s
+                data = float(share @ (np.where(up, self.high.data, self.low.data) - nodes.data))
+                moved = np.where(up, self.high.pull, self.low.pull) - nodes.pull
+                return data, np.asarray((moved * share) @ self.cols)
+        return None
+
+    def _change(self, room: HostArray, excess: HostArray) -> HostArray | None:
+        """The δ of least Σ w δ²/room with Ψ_bᵀ diag(w) δ = excess, (m,); None where there is none."""
+        R = np.linalg.qr(np.sqrt(self.weights * room)[:, None] * self.bias_cols, mode="r")
+        if R.shape[0] < R.shape[1] or np.min(np.abs(np.diag(R))) <= 1e-12 * np.max(np.abs(R)):
             return None
-        share = self.weights * s
-        data = float(share @ (np.where(up, self.high.data, self.low.data) - nodes.data))
-        moved = np.where(up, self.high.pull, self.low.pull) - nodes.pull
-        return data, np.asarray((moved * share) @ self.cols)
+        return np.asarray(room * (self.bias_cols @ solve_triangular(R, solve_triangular(R, excess, trans="T"))))

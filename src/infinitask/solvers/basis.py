@@ -84,16 +84,16 @@ class Eigenbasis:
     def damping(self) -> HostArray:
         """What stands in for the ridge of a free bias in a step, (size,); 0 elsewhere.
 
-        A node where no loss is curved gives a free bias nothing to hold on to. This is a hundredth of the curvature
-        that it would have if the targets were spread evenly over their scale: steps stay bounded, and where there is
-        curvature they come out a hundredth short, which the next one makes up for.
+        A node where no loss is curved gives a free bias nothing to hold on to. A hundredth of the curvature that it has
+        otherwise keeps its steps bounded: that of targets spread evenly over their scale, or, because a field that
+        mimics the bias costs no more than λ, λ itself if that is less.
         """
         objective = self.objective
         damping = np.zeros(objective.size)
         first = objective.integrals[0]
         if objective.free and first.bias_cols is not None:
             f = to_host(first.weights).astype(np.float64) @ to_host(first.bias_cols).astype(np.float64) ** 2
-            damping[objective.size - objective.bias_size :] = DAMPING * f / objective.scale
+            damping[objective.size - objective.bias_size :] = DAMPING * np.minimum(f / objective.scale, objective.alpha)
         return damping
 
     def back(self, z: HostArray) -> HostArray:

@@ -1,0 +1,126 @@
+"""A task kernel for finitely many tasks, given by a matrix."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
+
+from ._task import TaskKernel
+
+__all__ = ["TaskMatrix"]
+
+ROUNDING = 1e-12
+"""Tasks are equal, and a matrix is symmetric and positive semi-definite, up to this part of their size."""
+
+
+class TaskMatrix(TaskKernel):
+    """k(t_i, t_j) = A_ij for finitely many tasks t_0, …, t_{T−1}: multi-task learning with a known similarity.
+
+    The tasks are the integers 0, …, T − 1 unless ``tasks`` names them. A task of the list that is no node is answered
+    through those it resembles; a task outside the list has no answer.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (T, T)
+        A, symmetric and positive semi-definite.
+    tasks : array-like of shape (T,) or None, default=None
+        Distinct numbers that name the rows of A; None: 0, …, T − 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> kernel = TaskMatrix([[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    >>> kernel(np.array([0, 2]), np.array([1]))
+    array([[0.5],
+           [0.5]])
+    >>> TaskMatrix([[1.0, 0.5], [0.5, 1.0]], tasks=[10.0, 20.0])(np.array([20.0]), np.array([10.0, 20.0]))
+    array([[0.5, 1. ]])
+
+    Three quantiles, the middle one related to both others:
+
+    >>> from infinitask import InfiniteTaskEstimator
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.measures import Discrete
+    >>> X, y = make_sine(60, random_state=0)
+    >>> levels = [0.1, 0.5, 0.9]
+    >>> model = InfiniteTaskEstimator(
+    ...     "pinball", measure=Discrete(levels), task_kernel=TaskMatrix(kernel.matrix, tasks=levels)
+    ... ).fit(X, y)
+    >>> model.decision_function(X, levels).shape
+    (60, 3)
+    """
+
+    max_order: ClassVar[int] = 0
+
+    def __init__(self, matrix: Any, tasks: Any = None) -> None:
+        self.matrix = matrix
+        self.tasks = tasks
+
+    def resolve(self, nodes: Array) -> Self:
+        """A copy, after a look at the eigenvalues of the matrix."""
+        A, _ = self._checked()
+        eigenvalues = np.linalg.eigvalsh(A)
+        if eigenvalues[0] < -ROUNDING * len(A) * max(abs(eigenvalues[0]), abs(eigenvalues[-1])):
+            raise ValueError(
+                f"TaskMatrix was given a matrix with the eigenvalue {eigenvalues[0]:.3g}; a kernel must be positive "
+                "semi-definite. Set negative eigenvalues to 0, or add a multiple of the identity."
+            )
+        return super().resolve(nodes)
+
+    def _checked(self) -> tuple[HostArray, HostArray]:
+        """A (T, T) and the names of its rows (T,)."""
+        A = _numbers(self.matrix, "matrix")
+        if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
+            raise ValueError(f"TaskMatrix was given a matrix of shape {A.shape}; it must be square, (T, T) with T ≥ 1.")
+        if np.max(np.abs(A - A.T)) > ROUNDING * np.max(np.abs(A)):
+            raise ValueError(
+                f"TaskMatrix was given a matrix that differs from its transpose by {np.max(np.abs(A - A.T)):.3g}; "
+                "similarity goes both ways: give a symmetric one, for instance (A + A.T) / 2."
+            )
+        names = np.arange(len(A), dtype=float) if self.tasks is None else _numbers(self.tasks, "tasks")
+        if names.shape != (len(A),) or np.unique(names).size < len(A):
+            raise ValueError(
+                f"TaskMatrix was given tasks={self.tasks!r} for a matrix of shape {A.shape}; give one number for each "
+                "row, no number twice."
+            )
+        return A, names
+
+    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        A, names = self._checked()
+        # The entries are picked by products with zeros and ones, which are exact and need no indexing on a device.
+        return _membership(S, names) @ as_like(A, S) @ _membership(T, names).T
+
+
+def _numbers(value: Any, name: str) -> HostArray:
+    """Finite numbers as a host array, or a sentence."""
+    try:
+        array = np.asarray(to_host(value), dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"TaskMatrix was given {name}={value!r}; it must be an array of numbers.") from None
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"TaskMatrix was given a {name} with NaN or infinite entries; all must be finite numbers.")
+    return array
+
+
+def _membership(tasks: Array, names: HostArray) -> Array:
+    """1 where a task (p, 1) is the one of that name, else 0: (p, T)."""
+    xp = namespace(tasks)
+    if tasks.shape[1] != 1:
+        raise ValueError(
+            f"TaskMatrix names its tasks by single numbers, and was given tasks with {tasks.shape[1]} coordinates; "
+            "number them, and give these numbers as measure=Discrete(numbers)."
+        )
+    labels = as_like(names, tasks)
+    same = xp.abs(tasks - labels[None, :]) <= ROUNDING * xp.clip(xp.abs(labels), 1.0)
+    known = xp.any(same, axis=1)
+    if not bool(xp.all(known)):
+        wrong = float(to_host(tasks[:, 0])[~to_host(known)][0])
+        raise ValueError(
+            f"TaskMatrix was asked for the task {wrong:g}, which is none of its {len(names)} tasks "
+            f"({', '.join(f'{name:g}' for name in names[:6])}{', …' if len(names) > 6 else ''}). Ask for one of these, "
+            "or give the matrix a row and a column for it."
+        )
+    return xp.astype(same, tasks.dtype)
