@@ -25,6 +25,7 @@ from infinitask.losses import (
     MQuantile,
     Pinball,
     Row,
+    Squared,
 )
 from infinitask.penalties import NonCrossing
 
@@ -34,7 +35,8 @@ Floats = np.ndarray[Any, Any]
 def concrete(module: Any) -> list[type[Loss]]:
     """The losses of a module that can be made."""
     found = (getattr(module, name) for name in module.__all__)
-    return [c for c in found if inspect.isclass(c) and issubclass(c, Loss) and not inspect.isabstract(c)]
+    kinds = [c for c in found if inspect.isclass(c) and issubclass(c, Loss) and not inspect.isabstract(c)]
+    return [c for c in kinds if not issubclass(c, losses.ConvexLoss)]  # these have a file of their own
 
 
 CLASSES = concrete(losses) + concrete(penalties)
@@ -63,6 +65,7 @@ FORMULAS: dict[type[Loss], Callable[[Any, Floats, Any, Floats], Floats]] = {
     CostSensitiveHinge: lambda loss, theta, y, h: np.abs((theta + 1) / 2 - (y == -1)) * positive(1 - y * h),
     LevelSet: lambda loss, theta, y, h: positive(-h) / theta,
     EpsilonInsensitive: lambda loss, theta, y, h: positive(np.abs(y - h) - theta),
+    Squared: lambda loss, theta, y, h: 0.5 * (y - h) ** 2 + 0.0 * theta,
     NonCrossing: lambda loss, theta, y, h: loss.weight * positive(-h),
 }
 

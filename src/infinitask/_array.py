@@ -7,9 +7,11 @@ which the arrays live, not a second implementation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
+from importlib import import_module
+from importlib.util import find_spec
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Array", "HostArray", "as_like", "namespace", "one_blas_thread", "place", "to_host"]
+__all__ = ["Array", "HostArray", "as_like", "differentiate", "namespace", "one_blas_thread", "place", "to_host"]
 
 Array: TypeAlias = Any
 """An array of any library that follows the array API standard."""
@@ -79,6 +81,89 @@ def place(values: HostArray, device: str | None) -> Array:
             f"device={device!r} cannot hold the data ({reason}); use device=None for NumPy, "
             "or a device that torch finds on this machine, such as 'cpu' or 'cuda'."
         ) from error
+
+
+Function: TypeAlias = Callable[[Array, Array, Array], Array]
+
+_DIFFERENTIATING = ("torch", "jax")
+
+
+def differentiate(function: Function, backend: str = "auto") -> Callable[[Array, Array, Array], tuple[Array, Array]]:
+    """(θ, y, h) → f and ∂f/∂h, for a function f(θ, y, h) that acts on every entry of h by itself.
+
+    The function receives tensors of the backend; what comes out is of the library, on the device and of the dtype of h.
+
+    Parameters
+    ----------
+    function : callable
+    backend : {"auto", "torch", "jax"}
+        "auto": torch if it is installed, else jax.
+    """
+    if backend not in ("auto", *_DIFFERENTIATING):
+        raise ValueError(f"backend={backend!r} was given; it must be 'auto', 'torch' or 'jax'.")
+    wanted = _DIFFERENTIATING if backend == "auto" else (backend,)
+    found = next((name for name in wanted if find_spec(name) is not None), None)
+    if found is None:
+        extras = " or ".join(f"`pip install infinitask[{name}]`" for name in wanted)
+        raise ImportError(
+            f"backend={backend!r} differentiates a function with {' or '.join(wanted)}, which is not installed; "
+            f"install the extra with {extras}, or write the loss as a class with a value and a slope (ConvexLoss)."
+        )
+    return partial(_by_torch if found == "torch" else _by_jax, function)
+
+
+def _by_torch(function: Function, theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
+    import torch
+
+    def tensor(values: Array) -> Any:
+        # what lives in another library is copied: torch has no tensors that are read-only
+        return values.detach() if compat.is_torch_array(values) else torch.asarray(to_host(values).copy())
+
+    with torch.enable_grad():
+        at = tensor(h).requires_grad_()
+        value = _called(function, "torch", tensor(theta), None if y is None else tensor(y), at)
+        if not (compat.is_torch_array(value) and value.requires_grad):
+            raise TypeError(
+                f"The function of the loss returned {type(value).__name__}, from which torch cannot find a derivative "
+                "by h; use operators and functions of torch, and let the result depend on h."
+            )
+        (slope,) = torch.autograd.grad(value.sum(), at)
+    return as_like(value.detach(), h), as_like(slope, h)
+
+
+def _by_jax(function: Function, theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
+    import jax
+
+    # older versions keep it in their experimental part
+    double: Any = jax.enable_x64 if hasattr(jax, "enable_x64") else import_module("jax.experimental").enable_x64
+    with double(True):
+        host = [None if a is None else to_host(a) for a in (theta, y, h)]
+        (_, value), slope = _jax_derivative(function)(*host)
+        # copies: what jax gives away is read-only, and torch has no such tensors
+        return as_like(np.array(value), h), as_like(np.array(slope), h)
+
+
+def _called(function: Function, name: str, *tensors: Array) -> Array:
+    """function(θ, y, h), with a word on what most often goes wrong."""
+    try:
+        return function(*tensors)
+    except (TypeError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise TypeError(
+            f"The function of the loss failed on tensors of {name} ({reason}); use operators and functions of {name}."
+        ) from error
+
+
+@lru_cache(maxsize=16)
+def _jax_derivative(function: Function) -> Any:
+    """Compiled once for every shape; kept here, because a loss that held it could not be pickled."""
+    import jax
+
+    def total(theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
+        value = _called(function, "jax", theta, y, h)
+        return value.sum(), value
+
+    return jax.jit(jax.value_and_grad(total, argnums=2, has_aux=True))
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,7 @@ from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
     Expectile,
+    FunctionLoss,
     LevelSet,
     Loss,
     Pinball,
@@ -35,8 +36,9 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
 
     Parameters
     ----------
-    loss : str or Loss, default="pinball"
-        "pinball", "expectile", "cost-sensitive", "epsilon-insensitive" or an object of :mod:`infinitask.losses`.
+    loss : str, Loss or callable, default="pinball"
+        "pinball", "expectile", "cost-sensitive", "epsilon-insensitive", an object of :mod:`infinitask.losses`, or a
+        function of (θ, y, h) that torch or jax differentiates, see :class:`~infinitask.losses.FunctionLoss`.
     penalty : "ridge", "integrated" or penalty object, default="ridge"
         "ridge": the norm of the RKHS of k_X·k_Θ; "integrated": ∫ ‖h(·)(θ)‖² dμ(θ), see
         :class:`~infinitask.penalties.IntegratedRidge` for a weight over θ.
@@ -46,7 +48,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         The task that ``decision_function`` answers when none is asked for; None: the median of the measure, or the
         point of largest weight of a discrete one in several dimensions.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
-        μ on Θ; None: uniform on the domain of the loss.
+        μ on Θ; None: uniform on the domain of the loss. A loss of your own that names no domain needs one.
     {parameters}
 
     Attributes
@@ -127,13 +129,22 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         if isinstance(self.loss, Loss):
             if isinstance(self.loss, LevelSet):
                 raise ValueError("loss=LevelSet() needs the threshold t(θ) as well; use InfiniteOneClassSVM.")
-            return self.loss
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
+            loss = self.loss
+        elif isinstance(self.loss, str) and self.loss in LOSSES:
+            loss = LOSSES[self.loss]()
+        elif callable(self.loss) and not isinstance(self.loss, type):
+            loss = FunctionLoss(self.loss)
+        else:
             raise ValueError(
-                f"loss={self.loss!r} was given; it must be one of {', '.join(map(repr, LOSSES))} or a Loss object "
-                "of infinitask.losses."
+                f"loss={self.loss!r} was given; it must be one of {', '.join(map(repr, LOSSES))}, a Loss object of "
+                "infinitask.losses, or a function of (theta, y, h)."
             )
-        return LOSSES[self.loss]()
+        if self.measure is None and loss.support is None and not np.all(np.isfinite(loss.domain)):
+            raise ValueError(
+                f"measure=None was given with {type(loss).__name__}, which does not say on which θ it is defined; give "
+                "a measure on Θ, for instance measure=(0, 1), or set the loss's domain."
+            )
+        return loss
 
     def _penalty(self) -> Ridge | IntegratedRidge:
         if isinstance(self.penalty, (Ridge, IntegratedRidge)):
@@ -153,13 +164,23 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d)
-        y : array (n,)
+        y : array (n,) or (n, T)
+            (n, T): a target of its own for each of the T points of a discrete measure, the points in ascending order.
         sample_weight : array (n,) or None
         """
         recipe = self._recipe()
         if self.theta is not None:
             self._check_default("theta", recipe)
-        X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
+        shape = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
+        several = len(shape) == 2 and shape[1] > 1
+        X, y, weight = self._validated(X, y, sample_weight, y_numeric=True, multi_output=several)
+        if several:
+            atoms = recipe.measure.atoms()
+            if atoms is None or atoms.nodes.shape[0] != y.shape[1]:
+                raise ValueError(
+                    f"y of shape {y.shape} was given with measure={recipe.measure!r}; a target for each task needs a "
+                    f"Discrete measure of {y.shape[1]} points. Give a 1d y for a continuum."
+                )
         return self._fit(recipe, X, y.astype("float64"), weight)
 
     def decision_function(self, X: Any, theta: Any = None) -> HostArray:

@@ -1,6 +1,7 @@
 r"""The losses of the tasks, pointwise: they know θ, y and h, and no matrix.
 
-Every loss here is a row of one table. With the residual r = y − h it is the largest of its lower bounds,
+Every loss with a name of its own is a row of one table. With the residual r = y − h it is the largest of its lower
+bounds,
 
 .. math::
 
@@ -26,21 +27,29 @@ cost-sensitive       [−1, 1]    y·u ∈ [0, c]        0            0, with c 
 level set            [0.05, 1]  [0, 1 / θ]          0            0, with r = −h
 ε-insensitive        [0, 1]     [−1, 1]             θ            0
 ===================  =========  ==================  ===========  ==================================
+
+A loss that is no such row is given by its value and its slope (:class:`ConvexLoss`), or as a plain function that torch
+or jax differentiates (:class:`FunctionLoss`); the rest is then made of its tangents.
 """
 
 from ._base import BoxLoss, Loss, Pointwise, Row, Sums
-from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, MQuantile, Pinball
+from ._convex import ConvexLoss
+from ._function import FunctionLoss
+from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, MQuantile, Pinball, Squared
 
 __all__ = [
     "BoxLoss",
+    "ConvexLoss",
     "CostSensitiveHinge",
     "EpsilonInsensitive",
     "Expectile",
+    "FunctionLoss",
     "LevelSet",
     "Loss",
     "MQuantile",
     "Pinball",
     "Pointwise",
     "Row",
+    "Squared",
     "Sums",
 ]

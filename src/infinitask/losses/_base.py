@@ -60,7 +60,8 @@ class Row(NamedTuple):
 class Loss(BaseEstimator, ABC):
     """A loss ℓ_θ(y, h), convex in h, for every θ of its domain.
 
-    In all methods ``theta`` is (m,) (or (m, d) when Θ is d-dimensional), ``y`` is (n, 1) or None, ``h`` is (n, m).
+    In all methods ``theta`` is (m,) (or (m, d) when Θ is d-dimensional), ``y`` is (n, 1) (or (n, m) when every task has
+    its own targets) or None, ``h`` is (n, m).
     """
 
     domain: tuple[float, float] = (0.0, 1.0)
@@ -71,6 +72,9 @@ class Loss(BaseEstimator, ABC):
 
     dim: int | None = None
     """The dimension of θ; None: any."""
+
+    rests_at_zero: bool = True
+    """Whether the smallest value of the loss is 0, for every θ and y."""
 
     def check_targets(self, y: Array | None) -> None:
         """Raise an error where the loss cannot take such targets."""
@@ -116,9 +120,9 @@ class Loss(BaseEstimator, ABC):
         """ℓ_θ(y, h), (n, m)."""
         return self.pointwise(theta, y, h).value
 
-    def slope(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Array:
-        """∂ℓ^κ/∂h, (n, m); at a kink of the loss itself (κ = 0) the subgradient of least modulus."""
-        return -self.pointwise(theta, y, h, kappa).dual
+    def slope(self, theta: Array, y: Array | None, h: Array) -> Array:
+        """∂ℓ/∂h, (n, m); a subgradient at a kink."""
+        return -self.pointwise(theta, y, h).dual
 
 
 def _square(u: Array, weights: Array, kappa: Any, centre: Array | None) -> Array:
@@ -270,6 +274,10 @@ class BoxLoss(Loss):
         if row.high is not None:
             inside = inside & (u < row.high)
         return xp.where(inside, 1.0 / soft, zero)
+
+    def slope(self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0) -> Array:
+        """∂ℓ^κ/∂h, (n, m); at a kink of the loss itself (κ = 0) the subgradient of least modulus."""
+        return -self.pointwise(theta, y, h, kappa).dual
 
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         """See :meth:`Loss.dual`."""

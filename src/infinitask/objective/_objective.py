@@ -254,13 +254,26 @@ class Objective:
         assert total is not None
         return total.on_host()
 
+    def _at_rest(self) -> float:
+        """Σ ω w (−ℓ*(0)): the smallest values of the losses."""
+        total = 0.0
+        for term in self.integrals:
+            if term.loss.rests_at_zero:
+                continue
+            for block in self.blocks():
+                omega = self.sample_weight[block]
+                y = None if term.targets is None else term.targets[block, :]
+                total += float(omega @ term.loss.dual(term.theta, y, 0.0 * omega[:, None] * term.weights) @ term.weights)
+        return total
+
     def origin(self) -> tuple[float, HostArray] | None:
         """The dual point u = 0, or where the bias is free what balances next to it; None where nothing does."""
+        data = self._at_rest()
         if not self.free:
-            return 0.0, -self.linear / self.ridge
+            return (data, -self.linear / self.ridge) if np.isfinite(data) else None
         r, m = self.rows.shape[1], int(self.integrals[0].weights.shape[0])
         nothing = NodeSums(*(as_like(np.zeros(shape), self.rows) for shape in ((m,), (m,), (r, m))))
-        data, z = self._balanced(0.0, np.zeros(self.size), self.linear, nothing)
+        data, z = self._balanced(data, np.zeros(self.size), self.linear, nothing)
         return (data, z) if np.isfinite(data) else None
 
     def start(self) -> HostArray:

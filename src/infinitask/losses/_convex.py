@@ -1,0 +1,289 @@
+r"""A loss given by its value and its slope.
+
+A tangent of a convex loss lies below it, and so does every mixture of two tangents. With slopes s₁ ≤ s₂ at p₁, p₂ and
+0 ≤ t ≤ 1,
+
+.. math::
+
+    \ell(h) \ge (1-t) \, [\ell(p_1) + s_1 (h - p_1)] + t \, [\ell(p_2) + s_2 (h - p_2)] ,
+    \qquad u = -(1-t) s_1 - t s_2 ,
+
+and this is a lower bound for the dual point u whatever p₁ and p₂ are. The best one less (κ/2)(u − v)² is what a solver
+asks for. It is where F(u) = ℓ'(h + κ(u − v)) + u changes its sign. F grows, and F(v) = ℓ'(h) + v, so that the
+change of sign lies between v and −ℓ'(h); from there on two tangents close in on it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask.losses._base import Loss, Pointwise, _is_zero
+from infinitask.losses._tangents import Tangent, crossing, either, narrow, share
+
+__all__ = ["ConvexLoss"]
+
+DOUBLINGS = 60
+"""How often the interval that is searched for a minimum is doubled before there is said to be none."""
+
+SLACK = 1e-12
+"""A dual point outside the interval of slopes by no more than this is at its end."""
+
+NODES, TARGETS = 24, 64
+"""The most θ and y among which convexity is checked."""
+
+OFFSETS = (1e-3, 1e-2, 0.1, 0.4, 1.0, 3.0, 10.0)
+"""How far from y the loss is looked at, in units of the spread of y; near 0, in its own units."""
+
+
+class ConvexLoss(Loss):
+    """ℓ_θ(y, h) and ∂ℓ_θ(y, h)/∂h; subclasses implement :meth:`value` and :meth:`slope` and nothing else.
+
+    The loss must be convex in h. This is looked at in samples when an estimator is fitted, with a warning where it
+    fails. Envelope, dual point and lower bound are made of tangents of the loss, so that the duality gap is a
+    certificate as good as that of a :class:`~infinitask.losses.BoxLoss`.
+
+    ``smooth_scale`` tells a solver that the slope has no kinks: it is the distance in h over which the slope changes by
+    about one, math.inf for a loss that never needs to be smoothed, and 0 (the default) for a loss with kinks. An
+    estimator has to be given a ``measure``, unless the class names a finite ``domain`` or ``support``.
+
+    Examples
+    --------
+    >>> import math
+    >>> import numpy as np
+    >>> class Quartic(ConvexLoss):
+    ...     smooth_scale = math.inf
+    ...
+    ...     def value(self, theta, y, h):
+    ...         return theta * (y - h) ** 4
+    ...
+    ...     def slope(self, theta, y, h):
+    ...         return -4.0 * theta * (y - h) ** 3
+    >>> theta, y, h = np.array([0.25]), np.array([[1.0]]), np.array([[0.0]])
+    >>> Quartic().pointwise(theta, y, h).dual
+    array([[1.]])
+    >>> Quartic().dual(theta, y, np.array([[1.0]]))
+    array([[0.25]])
+    """
+
+    domain = (-math.inf, math.inf)
+    rests_at_zero = False
+
+    smooth_scale: float = 0.0
+    """Distances in h over which the slope changes slowly; 0 where it has kinks."""
+
+    @abstractmethod
+    def value(self, theta: Array, y: Array | None, h: Array) -> Array:
+        """ℓ_θ(y, h), (n, m)."""
+
+    @abstractmethod
+    def slope(self, theta: Array, y: Array | None, h: Array) -> Array:
+        """∂ℓ_θ(y, h)/∂h, (n, m); any subgradient at a kink."""
+
+    def _value_and_slope(self, theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
+        return self.value(theta, y, h), self.slope(theta, y, h)
+
+    def smooth(self, scale: float) -> bool:
+        """See :meth:`Loss.smooth`: whether ``smooth_scale`` is as large."""
+        return self.smooth_scale >= scale
+
+    def pointwise(
+        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Pointwise:
+        """See :meth:`Loss.pointwise`."""
+        xp = namespace(h)
+        with np.errstate(all="ignore"):  # a loss may overflow where a step too long asks for it
+            value, slope = self._value_and_slope(theta, y, h)
+            if _is_zero(kappa):
+                return Pointwise(value, value, -slope)
+            v = xp.zeros_like(h) if centre is None else centre
+            return self._envelope(theta, y, h, kappa, Tangent(v, value, slope))
+
+    def _envelope(self, theta: Array, y: Array | None, h: Array, kappa: Any, here: Tangent) -> Pointwise:
+        """:meth:`pointwise` with κ > 0 from the tangent at h, whose x is the centre v."""
+        xp = namespace(h)
+        v = here.x
+
+        def tangent(u: Array) -> Tangent:
+            return Tangent(u, *self._value_and_slope(theta, y, h + kappa * (u - v)))
+
+        largest = 1e-4 * float(xp.finfo(h.dtype).max) ** 0.5
+        there = tangent(xp.clip(-here.slope, -largest, largest))
+        falls = here.slope + v > 0
+        ends = either(falls, there, here), either(falls, here, there)
+        low, high = narrow(tangent, lambda u: u, ends, scale=kappa, unit=(1.0 + xp.abs(h)) / kappa)
+        # of all mixtures of the two tangents the best: where they cross, unless one of them alone is better
+        best = xp.minimum(xp.maximum(crossing(low, high, kappa)[0], -high.slope), -low.slope)
+        t = share(low, high, -best)
+        parts = [(part * end.value, part * end.slope, v - end.x) for part, end in ((1.0 - t, low), (t, high))]
+        lower = sum(at + kappa * slope * way for at, slope, way in parts)
+        # a bound that rounding has lifted would be none
+        eps = float(xp.finfo(h.dtype).eps)
+        lower = lower - 4.0 * eps * sum(xp.abs(at) + kappa * xp.abs(slope * way) for at, slope, way in parts)
+        return Pointwise(here.value, lower, -parts[0][1] - parts[1][1])
+
+    def curvature(
+        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Array:
+        """See :meth:`Loss.curvature`: 1/(κ + 1/ℓ''), with ℓ'' from two slopes close to each other.
+
+        It steers steps and enters no certificate.
+        """
+        xp = namespace(h)
+        eps = float(xp.finfo(h.dtype).eps)
+        point = h
+        step = eps ** (1 / 3) * xp.mean(xp.abs(h if y is None else h - y)) + 1e-3 * eps**0.5 * xp.abs(h)
+        if not _is_zero(kappa):
+            u = self.pointwise(theta, y, h, kappa, centre).dual
+            point = h + kappa * (u if centre is None else u - centre)
+            # far below the width of what smoothing has rounded: a kink must look like one
+            step = xp.minimum(step, 1e-4 * kappa + 0.0 * h)
+        step = xp.maximum(step, 8.0 * eps * (xp.abs(h) + xp.abs(point)) + float(xp.finfo(h.dtype).smallest_normal))
+        rise = self.slope(theta, y, point + step) - self.slope(theta, y, point - step)
+        curved = rise > 0
+        return xp.where(curved, 1.0 / (kappa + 2.0 * step / xp.where(curved, rise, 1.0 + 0.0 * h)), 0.0 * h)
+
+    def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
+        """See :meth:`Loss.dual`: min_p ℓ(p) + u p, sought outwards from p = 0, and −∞ where the slope never is −u."""
+        with np.errstate(all="ignore"):
+            return self._dual(theta, y, u)
+
+    def _dual(self, theta: Array, y: Array | None, u: Array) -> Array:
+        xp = namespace(u)
+
+        def tangent(p: Array) -> Tangent:
+            return Tangent(p, *self._value_and_slope(theta, y, p))
+
+        inner = outer = tangent(xp.zeros_like(u))
+        force = inner.slope + u
+        found = xp.abs(force) <= SLACK
+        side = xp.where(force > 0, -xp.ones_like(u), xp.ones_like(u))
+        reach = side
+        for _ in range(DOUBLINGS):
+            if bool(xp.all(found)):
+                break
+            fresh = tangent(reach)
+            over = side * (fresh.slope + u) >= -SLACK
+            outer = either(found, outer, fresh)
+            inner = either(found | over, inner, fresh)
+            found = found | over
+            reach = xp.where(found, reach, 2.0 * reach)
+        ends = either(side < 0, outer, inner), either(side < 0, inner, outer)
+        low, high = narrow(tangent, lambda p: u, ends, scale=1.0, unit=1.0 + xp.abs(outer.x))
+        t = share(low, high, -u)
+        term = (1.0 - t) * (low.value - low.slope * low.x) + t * (high.value - high.slope * high.x)
+        return xp.where(found, term, xp.full_like(u, -math.inf))
+
+    # ---------------------------------------------------------------------------------------------- the check
+    def check(self, theta: Array, y: Array | None) -> None:
+        """Look at the loss in samples: shapes, finite numbers, no tangent above the loss."""
+        theta, y = _some(theta, y)
+        points = [as_like(h, theta) for h in _points(theta, y)]
+        with np.errstate(all="ignore"):  # far out a loss may overflow
+            seen = [self._value_and_slope(theta, y, h) for h in points]
+            for name, index in (("value", 0), ("slope", 1)):
+                for h, both in zip(points, seen, strict=True):
+                    self._check_array(name, both[index], h, theta, y)
+            P, V, S = (
+                np.stack([to_host(a).astype(np.float64) for a in part])
+                for part in (points, [s[0] for s in seen], [s[1] for s in seen])
+            )
+            eps = float(namespace(theta).finfo(theta.dtype).eps)
+            # at h = 0 a loss shows the size of its terms, which may cancel close to y
+            size = np.abs(V[0]) + np.median(np.where(np.isfinite(V), np.abs(V), 0.0), axis=0)
+            self._check_tangents(P, V, S, 0.1 * eps**0.5, 1e3 * eps * size, theta, y)
+
+    def _check_array(self, name: str, found: Any, h: Array, theta: Array, y: Array | None) -> None:
+        """``found``, the answer of a method, must have the shape of h and be a number, at h = 0 a finite one."""
+        method = f"{type(self).__name__}.{name}"
+        shape = tuple(getattr(found, "shape", ()))
+        if shape != tuple(h.shape):
+            raise ValueError(
+                f"{method} returned an array of shape {shape} for θ of shape {tuple(theta.shape)}, y of shape "
+                f"{None if y is None else tuple(y.shape)} and h of shape {tuple(h.shape)}; it must have the shape of h."
+            )
+        numbers, at = to_host(found), to_host(h)
+        wrong = np.isnan(numbers) | (~np.isfinite(numbers) & (at == 0.0))
+        if np.any(wrong):
+            k = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+            raise ValueError(
+                f"{method} returned {numbers[k]} at {_where(theta, y, k)}, h = {at[k]:.4g}; it must be a finite number."
+                " Write the loss so that it does not overflow there, or rescale y."
+            )
+
+    def _check_tangents(
+        self, P: HostArray, V: HostArray, S: HostArray, relative: float, floor: HostArray, theta: Array, y: Array | None
+    ) -> None:
+        """A warning where a tangent at one of the points P (k, n, m) is above the loss at another one."""
+        step = P[None] - P[:, None]
+        move = S[:, None] * step
+        allowed = relative * (np.abs(V[:, None]) + np.abs(V[None]) + np.abs(move)) + floor
+        above = V[:, None] + move - V[None]
+        excess = np.where(np.isfinite(above) & np.isfinite(allowed) & (above > allowed), above / allowed, 0.0)
+        a, b, *k = (int(i) for i in np.unravel_index(int(np.argmax(excess)), excess.shape))
+        if excess[a, b, *k] == 0.0:
+            return
+        warnings.warn(
+            f"{type(self).__name__} is not convex in h, or its slope is not its derivative: at "
+            f"{_where(theta, y, tuple(k))} the tangent at h = {P[a, *k]:.4g} lies above the loss at h = {P[b, *k]:.4g} "
+            f"by {above[a, b, *k]:.2g}. The duality gap is no certificate for such a loss, and the answer may be far "
+            "from the best one. Correct the slope, or choose a convex loss.",
+            UserWarning,
+            stacklevel=6,
+        )
+
+
+def _where(theta: Array, y: Array | None, k: tuple[Any, ...]) -> str:
+    """The pair k in words."""
+    i, j = int(k[0]), int(k[1])
+    task = ", ".join(f"{t:.4g}" for t in np.atleast_1d(to_host(theta)[j]))
+    task = f"({task})" if theta.ndim == 2 else task
+    return f"θ = {task}" + ("" if y is None else f", y = {to_host(y)[i, min(j, y.shape[1] - 1)]:.4g}")
+
+
+def _some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
+    """Some θ and some y, always the same, the smallest and the largest among them.
+
+    There are not as many of one as of the other, so that an answer of the wrong shape is seen.
+    """
+    rng = np.random.default_rng(0)
+    tasks = to_host(theta)
+    nodes = _chosen(tasks, NODES, rng)
+    if y is None:
+        return as_like(tasks[nodes], theta), None
+    targets = to_host(y)
+    rows = _chosen(targets, TARGETS, rng)
+    if rows.size == nodes.size:
+        rows = np.append(rows, rows[-1])
+    if targets.shape[1] > 1:
+        targets = targets[:, nodes]
+    return as_like(tasks[nodes], theta), as_like(targets[rows], y)
+
+
+def _chosen(values: HostArray, most: int, rng: np.random.Generator) -> HostArray:
+    """Indices of at most about so many rows of ``values``, the extremes of every column among them."""
+    columns = values.reshape(values.shape[0], -1)[:, :8]
+    extremes = np.concatenate([np.argmin(columns, axis=0), np.argmax(columns, axis=0)])
+    return np.unique(np.concatenate([extremes, rng.permutation(values.shape[0])[:most]]))
+
+
+def _points(theta: Array, y: Array | None) -> list[HostArray]:
+    """Values of h, (n, m) each: 0, close to 0, and close to and far from y; scattered, so that no lattice is missed."""
+    m = theta.shape[0]
+    rng = np.random.default_rng(1)
+    centre = np.zeros((2 if m == 1 else 1, 1)) if y is None else to_host(y).astype(np.float64)
+    spread = float(np.std(centre)) or float(np.max(np.abs(centre))) or 1.0
+    zero = np.zeros((centre.shape[0], m))
+
+    def scattered(size: float) -> HostArray:
+        return np.asarray(size * rng.uniform(0.5, 1.0, size=zero.shape))
+
+    points = [zero, zero + centre]
+    for offset in OFFSETS:
+        points += [centre + scattered(sign * spread * offset) for sign in (-1.0, 1.0)]
+    return points + [scattered(size) for size in (-3.0, -1.0, -0.1, 0.1, 1.0, 3.0)]

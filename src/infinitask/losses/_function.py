@@ -1,0 +1,59 @@
+"""A loss given by a plain function, whose slope is found by automatic differentiation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from infinitask._array import Array, differentiate
+from infinitask.losses._convex import ConvexLoss
+
+__all__ = ["FunctionLoss"]
+
+
+class FunctionLoss(ConvexLoss):
+    """ℓ_θ(y, h) = function(θ, y, h), and ∂ℓ/∂h by automatic differentiation with torch or jax.
+
+    The function receives tensors of that library: ``theta`` (m,) or (m, d), ``y`` (n, 1) and ``h`` (n, m), and returns
+    the loss of every pair, (n, m). It is written with operators and with functions of that library (``torch.abs``,
+    ``jax.numpy.abs``), not with those of NumPy. As every :class:`ConvexLoss` it must be convex in h.
+
+    Parameters
+    ----------
+    function : callable
+        (theta, y, h) → loss. One that is defined at the top of a module can be pickled; a lambda cannot.
+    backend : {"auto", "torch", "jax"}, default="auto"
+        The library that differentiates; "auto": torch if it is installed, else jax.
+    smooth_scale : float, default=0.0
+        Over which distances in h the slope changes slowly: math.inf where it never needs to be smoothed, 0 where it may
+        have kinks. A loss without kinks is fitted faster if this is said.
+
+    Examples
+    --------
+    >>> import math
+    >>> def quartic(theta, y, h):
+    ...     return theta * (y - h) ** 4
+    >>> loss = FunctionLoss(quartic, smooth_scale=math.inf)
+    >>> loss.smooth(0.1)
+    True
+
+    With torch or jax installed ``loss.slope(theta, y, h)`` is −4 θ (y − h)³, and
+    ``InfiniteTaskEstimator(quartic, measure=(1, 2))`` wraps the function by itself.
+    """
+
+    def __init__(
+        self, function: Callable[[Array, Array, Array], Array], backend: str = "auto", smooth_scale: float = 0.0
+    ) -> None:
+        self.function = function
+        self.backend = backend
+        self.smooth_scale = smooth_scale
+
+    def _value_and_slope(self, theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
+        return differentiate(self.function, self.backend)(theta, y, h)
+
+    def value(self, theta: Array, y: Array | None, h: Array) -> Array:
+        """See :meth:`ConvexLoss.value`."""
+        return self._value_and_slope(theta, y, h)[0]
+
+    def slope(self, theta: Array, y: Array | None, h: Array) -> Array:
+        """See :meth:`ConvexLoss.slope`; at a kink what the library takes for its derivative there."""
+        return self._value_and_slope(theta, y, h)[1]

@@ -1,0 +1,51 @@
+"""The tutorial does what it says: each program runs by itself, and none is longer than promised."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TEXT = (Path(__file__).parents[1] / "docs" / "add_a_task.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
+LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)
+
+
+def title(program: str) -> str:
+    """The class or function that a program is about."""
+    found = re.search(r"^(?:class|def) (\w+)", program, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=title)
+def test_every_program_runs_by_itself(program: str) -> None:
+    if "import torch" in program and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    exec(compile(program, "docs/add_a_task.md", "exec"), {"__name__": "tutorial"})
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=title)
+def test_no_program_is_longer_than_the_title_says(program: str) -> None:
+    assert LINES is not None
+    assert len(program.splitlines()) <= int(LINES[1])
+
+
+def test_the_programs_show_all_ways_to_write_a_loss() -> None:
+    together = "\n".join(PROGRAMS)
+    for way in ("(BoxLoss)", "(ConvexLoss)", "import torch", "ProductMeasure"):
+        assert way in together
+
+
+def test_the_warning_that_is_shown_is_the_one_that_is_given() -> None:
+    (program,) = (p for p in PROGRAMS if title(p) == "Wrong")
+    space: dict[str, Any] = {"__name__": "tutorial"}
+    exec(compile(program, "docs/add_a_task.md", "exec"), space)
+    assert WARNING is not None
+    # numbers may differ in their last digit from one library of mathematics to the next
+    shown, given = (re.sub(r"[-\d.]+", "#", " ".join(text.split())) for text in (WARNING[1], space["warning"]))
+    assert shown == given
