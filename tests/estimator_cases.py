@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
+    InfiniteKernelRidge,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
+    InfiniteSVR,
     InfiniteTaskEstimator,
 )
 
@@ -23,7 +26,14 @@ ESTIMATORS = [
     InfiniteCostSensitiveClassifier,
     InfiniteOneClassSVM,
     InfiniteTaskEstimator,
+    InfiniteSVR,
+    InfiniteKernelRidge,
 ]
+# Where the default task lies outside the measures around LEVELS that some tests give; the Θ that the tests speak of.
+DEFAULTS: dict[type[Any], dict[str, Any]] = {
+    InfiniteCostSensitiveClassifier: {"theta": 0.5},
+    InfiniteKernelRidge: {"log_alpha": 0.5, "measure": (0.0, 1.0)},
+}
 
 
 def sample(n: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -41,9 +51,13 @@ class Case:
     cls: type[Any]
 
     def make(self, **params: Any) -> Any:
-        # the classifier's own default θ = 0 lies outside the measures around LEVELS that some tests give
-        default = {"theta": 0.5} if self.cls is InfiniteCostSensitiveClassifier else {}
-        return self.cls(**{"n_nodes": 8, "random_state": 0, **default, **params})
+        if not self.takes("alpha"):  # whose ridge weight is the task
+            params.pop("alpha", None)
+        return self.cls(**{"n_nodes": 8, "random_state": 0, **DEFAULTS.get(self.cls, {}), **params})
+
+    def takes(self, name: str) -> bool:
+        """Whether the constructor has this parameter."""
+        return name in inspect.signature(self.cls).parameters
 
     def target(self, y: np.ndarray) -> Any:
         if self.cls is InfiniteCostSensitiveClassifier:

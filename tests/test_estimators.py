@@ -218,7 +218,9 @@ def test_changing_a_parameter_after_a_fit_changes_no_answer(case: Case) -> None:
     X, y = sample()
     model = case.fit(X, y)
     before = case.values(model, X)
-    model.set_params(alpha=7.0, kernel="linear", task_kernel="constant", measure=Uniform(0.4, 0.6), n_nodes=3)
+    model.set_params(kernel="linear", task_kernel="constant", measure=Uniform(0.4, 0.6), n_nodes=3)
+    if case.takes("alpha"):
+        model.set_params(alpha=7.0)
     assert np.array_equal(case.values(model, X), before)
 
 
@@ -236,7 +238,7 @@ def test_an_interrupt_leaves_the_estimator_unfitted(
     def interrupted(self: Objective, *args: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls > 3:
+        if calls > 1:  # a smooth problem is solved by the second
             raise KeyboardInterrupt
         return evaluate(self, *args)
 

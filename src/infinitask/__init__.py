@@ -7,8 +7,10 @@ ends with a certified duality gap.
 from infinitask.estimators import (
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
+    InfiniteKernelRidge,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
+    InfiniteSVR,
     InfiniteTaskEstimator,
 )
 from infinitask.field import Field
@@ -20,8 +22,10 @@ __all__ = [
     "Field",
     "InfiniteCostSensitiveClassifier",
     "InfiniteExpectileRegressor",
+    "InfiniteKernelRidge",
     "InfiniteOneClassSVM",
     "InfiniteQuantileRegressor",
+    "InfiniteSVR",
     "InfiniteTaskEstimator",
     "Solution",
 ]

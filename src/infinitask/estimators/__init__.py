@@ -3,13 +3,16 @@
 from .classifier import InfiniteCostSensitiveClassifier
 from .general import InfiniteTaskEstimator
 from .level_set import InfiniteOneClassSVM
+from .paths import InfiniteKernelRidge, InfiniteSVR
 from .quantile import InfiniteQuantileRegressor
 from .regression import InfiniteExpectileRegressor
 
 __all__ = [
     "InfiniteCostSensitiveClassifier",
     "InfiniteExpectileRegressor",
+    "InfiniteKernelRidge",
     "InfiniteOneClassSVM",
     "InfiniteQuantileRegressor",
+    "InfiniteSVR",
     "InfiniteTaskEstimator",
 ]

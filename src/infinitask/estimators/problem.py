@@ -5,7 +5,7 @@ This is where the choices of φ, ψ, loss and penalty meet; nothing here depends
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,8 @@ class Recipe:
     bias_slope: float = 0.0
     """v(θ) of the term ∫ v b dμ that is linear in the bias: 1 for level sets, where b = −t."""
     noncrossing: float = 0.0
+    hard: bool = False
+    """Whether order in θ at the training inputs is a constraint; see :mod:`~infinitask.estimators.order`."""
     quadrature: Any = "gauss-legendre"
     n_nodes: int = 50
     features: Any = "auto"
@@ -158,13 +160,14 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     nodes = quadrature.nodes
     task_gamma = _node_gamma(nodes, recipe.task_gaps) if recipe.task_gamma is None else recipe.task_gamma
     k_task = task_kernel(recipe.task_kernel, task_gamma).resolve(nodes)
-    orders = (0, 1) if recipe.noncrossing > 0.0 else (0,)
+    orders = (0, 1) if recipe.noncrossing > 0.0 or recipe.hard else (0,)
     psi = task_features(k_task, nodes, orders, TASK_TOLERANCE)
     plain = psi
     if isinstance(recipe.penalty, IntegratedRidge):
-        if recipe.noncrossing > 0.0:
+        if recipe.noncrossing > 0.0 or recipe.hard:
+            given = "'hard'" if recipe.hard else f"{recipe.noncrossing:g}"
             raise ValueError(
-                f"noncrossing={recipe.noncrossing:g} was given with the integrated ridge; that ridge sees h at the "
+                f"noncrossing={given} was given with the integrated ridge; that ridge sees h at the "
                 "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge."
             )
         psi = _orthonormal(psi, k_task, quadrature, recipe.penalty.rho(nodes))
@@ -201,7 +204,10 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
                 k_bias = k_task if as_task else task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
             except ValueError as error:
                 raise ValueError(f"bias_kernel={recipe.bias_kernel!r} was given. {error}") from None
-            psi_bias = task_features(k_bias, nodes, orders, tolerance)
+            # what vanishes at the nodes is left out of a free bias: a penalty on the derivative alone would hold it
+            psi_bias = task_features(k_bias, nodes, (0,) if free else orders, tolerance)
+            if free and len(orders) > 1:
+                psi_bias = replace(psi_bias, values=(*psi_bias.values, psi_bias.map(nodes, 1)))
 
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
     weights = as_like(quadrature.weights, rows)
