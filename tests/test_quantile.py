@@ -173,6 +173,100 @@ def test_bad_weights_of_the_penalties_are_named(name: str, value: Any, data: tup
         InfiniteQuantileRegressor(**{name: value}).fit(*data)
 
 
+# ------------------------------------------------------------------------------------------------ rearrangement
+CROSSING = {InfiniteQuantileRegressor: {"gamma": 30.0}, InfiniteExpectileRegressor: {"gamma": 300.0}}
+
+
+def crossed_fits(cls: type[Any], **params: Any) -> tuple[Any, Any]:
+    """The same fit twice, on data where curves cross: as it is, and put in order."""
+    X, y = make_sine(40, random_state=3)
+    given = {"alpha": 1e-4, "n_nodes": 12, **CROSSING[cls], **params}
+    plain = cls(**given).fit(X, y)
+    return plain, cls(**{**given, "noncrossing": "rearrange"}).fit(X, y)
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_rearranged_predictions_never_cross(cls: type[Any]) -> None:
+    plain, ordered = crossed_fits(cls)
+    rng = np.random.default_rng(0)
+    far = [[-1e9], [-40.0], [17.0], [1e9]]
+    X = np.concatenate([rng.uniform(0.0, 1.5, size=(500, 1)), rng.uniform(-1.0, 3.0, size=(496, 1)), far])
+    low, high = np.sort(rng.uniform(1e-6, 1.0 - 1e-6, size=(2, 1000)), axis=0)
+    high[:100] = np.nextafter(low[:100], 1.0)  # neighbours in floating point
+    # a million triples (x, θ, θ'), the two levels asked for in separate calls
+    assert np.mean(plain.predict(X, high) < plain.predict(X, low)) > 0.005
+    assert np.sum(ordered.predict(X, high) < ordered.predict(X, low)) == 0
+
+
+def test_rearranging_never_adds_to_the_loss() -> None:
+    X, y = make_sine(40, random_state=3)
+    plain, ordered = crossed_fits(InfiniteQuantileRegressor)
+    distribution = ordered.predict_distribution(X)
+    levels, after = distribution.levels, distribution.values
+    before = plain.field_(X, levels)
+    # at equally spaced levels the sum of the losses falls for every pair (x, y), and for every other y as well
+    for target in (y, y + 0.5, np.zeros(40)):
+        r, s = target[:, None] - before, target[:, None] - after
+        raw, sorted_ = (np.sum(np.maximum(levels * e, (levels - 1.0) * e), axis=1) for e in (r, s))
+        assert np.all(sorted_ <= raw * (1.0 + 1e-12))
+        assert np.mean(sorted_ < raw * (1.0 - 1e-9)) > 0.1
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_curves_in_order_are_left_alone(cls: type[Any]) -> None:
+    X, y = make_sine(200, random_state=0)
+    levels = np.linspace(0.001, 0.999, 99)
+    weights = (cls().noncrossing, "rearrange")
+    plain, ordered = (cls(alpha=1e-2, gamma=1.0, n_nodes=12, noncrossing=w).fit(X, y) for w in weights)
+    known = plain.field_(X, np.linspace(0.0, 1.0, 1001))
+    steady = np.all(np.diff(known, axis=1) > 0.0, axis=1)
+    assert np.mean(steady) > 0.5
+    expected = plain.predict(X, levels)[steady]
+    np.testing.assert_allclose(ordered.predict(X, levels)[steady], expected, atol=1e-5)
+    assert np.isclose(ordered.score(X, y), plain.score(X, y), atol=1e-3)
+    assert ordered.predict(X).shape == (200,)
+    assert ordered.predict(X, [0.3]).shape == (200, 1)
+
+
+def test_every_prediction_is_rearranged() -> None:
+    X, _ = make_sine(40, random_state=3)
+    plain, ordered = crossed_fits(InfiniteQuantileRegressor)
+    assert not np.allclose(plain.predict(X, 0.3), ordered.predict(X, 0.3), atol=1e-6)
+    np.testing.assert_array_equal(ordered.predict_interval(X, 0.8), ordered.predict(X, [0.1, 0.9]))
+    np.testing.assert_allclose(ordered.predict_distribution(X).ppf([0.1, 0.37]), ordered.predict(X, [0.1, 0.37]))
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"task_kernel": "diagonal", "noncrossing": 0.0},
+        {"task_kernel": "piecewise-linear", "noncrossing": 0.0},
+        {"bias_kernel": "piecewise-linear", "noncrossing": 0.0},
+        {"measure": Discrete([0.2, 0.4, 0.5, 0.6])},
+        {"measure": Discrete([0.5])},
+        {"measure": (0.3, 0.7)},
+        {"quadrature": "clenshaw-curtis"},
+    ],
+    ids=str,
+)
+def test_rearranging_asks_nothing_of_the_kernel_or_the_measure(cls: type[Any], params: dict[str, Any]) -> None:
+    X, _ = make_sine(40, random_state=3)
+    plain, ordered = crossed_fits(cls, **params)
+    assert ordered.objective_ == plain.objective_  # the weight that the default has, or none where there is no slope
+    nodes = ordered.nodes_[(ordered.nodes_ > 0.0) & (ordered.nodes_ < 1.0)]
+    values = ordered.predict(X, nodes)
+    assert np.all(np.diff(values, axis=1) >= 0.0)
+    if params.get("task_kernel") == "diagonal" or isinstance(params.get("measure"), Discrete):
+        np.testing.assert_allclose(values, np.sort(plain.predict(X, nodes), axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_words_for_order(cls: type[Any], data: tuple[np.ndarray, np.ndarray]) -> None:
+    with pytest.raises(ValueError, match=r"noncrossing='sorted' was given.*'rearrange'"):
+        cls(noncrossing="sorted").fit(*data)
+
+
 # ------------------------------------------------------------------------------------------------- predictions
 def test_the_constructor_says_what_predict_answers(data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from infinitask._array import HostArray, one_blas_thread, place
 from infinitask.estimators._docs import completed
+from infinitask.estimators.order import solve_in_order
 from infinitask.estimators.problem import Data, Problem, Recipe, pose
 from infinitask.kernels import Precomputed, input_kernel
 from infinitask.losses import Loss
@@ -117,6 +118,10 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     def _noncrossing(self) -> float:
         return 0.0
 
+    def _hard(self) -> bool:
+        """Whether order in θ is a constraint."""
+        return False
+
     def _recipe(self) -> Recipe:
         """The parameters, checked."""
         alpha = check_number("alpha", self.alpha, low=0.0)
@@ -143,8 +148,13 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             task_gamma=self.task_gamma,
             bias_kernel=self.bias_kernel,
             alpha=alpha,
-            alpha_bias=alpha if self.alpha_bias is None else check_number("alpha_bias", self.alpha_bias, low=0.0),
+            alpha_bias=(
+                alpha
+                if self.alpha_bias is None
+                else check_number("alpha_bias", self.alpha_bias, low=0.0, open_low=False)
+            ),
             noncrossing=self._noncrossing(),
+            hard=self._hard(),
             quadrature=self.quadrature,
             n_nodes=self._default_nodes if self.n_nodes is None else int(self.n_nodes),
             features=self.features,
@@ -207,13 +217,16 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             if self.verbose:
                 r, s = problem.objective.shape
                 print(f"{type(self).__name__}: {problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
-            solution = solve(
-                problem.objective,
-                solver=self.solver,
-                tol=recipe.tol,
-                max_iter=int(self.max_iter),
-                verbose=int(self.verbose),
-            )
+            settings: dict[str, Any] = {
+                "solver": self.solver,
+                "tol": recipe.tol,
+                "max_iter": int(self.max_iter),
+                "verbose": int(self.verbose),
+            }
+            if recipe.hard:
+                solution, learnt["smallest_slope_"] = solve_in_order(problem, recipe.measure.support, **settings)
+            else:
+                solution = solve(problem.objective, **settings)
         if not solution.converged:
             warnings.warn(f"{type(self).__name__}: {solution.message}", ConvergenceWarning, stacklevel=3)
         if gram and not np.all(weight > 0.0):
@@ -237,21 +250,30 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self.field_ = field  # last: with it the estimator counts as fitted
 
     # ---------------------------------------------------------------------------------------- prediction
-    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False) -> HostArray:
-        """h(x)(θ): (n,) for a single θ, (n, q) for several; ``strict``: the ends of the loss's domain are no tasks."""
+    def _inputs(self, X: Any) -> Any:
+        """X, checked, where the data live."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if X.size:
             _check_magnitude("X", X, smallest=0.0)
         if hasattr(self, "training_rows_"):
             X = X[:, self.training_rows_]
+        return place(X, self.device)
+
+    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
+        """h(x)(θ): (n,) for a single θ or one for each row, (n, q) for several; ``strict``: the ends of the loss's
+        domain are no tasks.
+        """
+        X = self._inputs(X)
         tasks, single = self._tasks(theta, name)
         low, high = self._loss().domain
         if strict and not np.all((tasks > low) & (tasks < high)):
             raise ValueError(
                 f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly between."
             )
-        values = self.field_(place(X, self.device), tasks)
+        if per_sample:
+            return np.asarray(self.field_.paired(X, tasks))
+        values = self.field_(X, tasks)
         return np.asarray(values[:, 0] if single else values)
 
     def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
-
-from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.estimators._quantiles import QuantileRegression
+from infinitask.estimators.base import check_number
 from infinitask.losses import Loss, MQuantile, Pinball
 
 __all__ = ["InfiniteQuantileRegressor"]
 
 
-class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
+class InfiniteQuantileRegressor(QuantileRegression):
     """min_h ∫ E max(θr, (θ−1)r) dθ + λ_nc ∫ E (−∂h/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², r = y − h(x)(θ) − b(θ).
 
     One fit learns the quantile of every level θ ∈ (0, 1), in order; any level can be asked for afterwards.
 
     Parameters
     ----------
-    noncrossing : float, default=1.0
+    noncrossing : float, "rearrange" or "hard", default=1.0
         λ_nc, the weight of the penalty on quantile curves that cross. It needs a task kernel with a derivative.
+        "rearrange": weight 1 (0 for a kernel without a derivative), and every prediction comes from the quantile
+        function of its x sorted on a fine grid of levels: no two levels cross, for any x.
+        "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs is a constraint of the fit, and proved (kernels "rbf" and
+        "matern52"); see ``smallest_slope_``.
     smoothing : float, default=0.0
         κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. A statistical choice; the solver needs
         none.
@@ -39,6 +33,10 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
 
     Attributes
     ----------
+    calibration_ : ConformalCalibration
+        After :meth:`conformalize` only.
+    smallest_slope_ : float
+        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
     {attributes}
 
     Examples
@@ -51,12 +49,16 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
     (100, 3)
     >>> model.dual_gap_ <= 1e-4
     True
+    >>> model.predict_distribution(X)
+    QuantileDistribution(n=100, 1001 levels from 0 to 1)
     """
+
+    _rearranged_weight = 1.0
 
     def __init__(
         self,
         *,
-        noncrossing: float = 1.0,
+        noncrossing: float | str = 1.0,
         smoothing: float = 0.0,
         quantiles: Any = 0.5,
         kernel: Any = "rbf",
@@ -102,84 +104,6 @@ class InfiniteQuantileRegressor(RegressorMixin, BaseInfiniteTask):
         self.smoothing = smoothing
         self.quantiles = quantiles
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # scikit-learn's check of "a good score" sets alpha = 0.01 and wants more than 0.5, with R² in mind. D² of
-        # absolute losses is about 1 − √(1 − R²): at that alpha the check's data give 0.36, at the default alpha 0.61.
-        tags.regressor_tags.poor_score = True
-        return tags
-
     def _loss(self) -> Loss:
         smoothing = check_number("smoothing", self.smoothing, low=0.0, open_low=False)
         return MQuantile(smoothing) if smoothing > 0.0 else Pinball()
-
-    def _noncrossing(self) -> float:
-        return check_number("noncrossing", self.noncrossing, low=0.0, open_low=False)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the quantile function.
-
-        Parameters
-        ----------
-        X : array (n, d)
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        recipe = self._recipe()
-        self._check_default("quantiles", recipe)
-        X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
-        return self._fit(recipe, X, y.astype("float64"), weight)
-
-    def predict(self, X: Any, quantiles: Any = None) -> HostArray:
-        """The conditional quantiles: (n,) for one level, (n, q) for several.
-
-        Parameters
-        ----------
-        X : array (n, d)
-        quantiles : float, array (q,) or None
-            Levels in (0, 1); None: the constructor's ``quantiles``.
-        """
-        return self._values(X, self.quantiles if quantiles is None else quantiles, "quantiles", strict=True)
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> HostArray:
-        """The central interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2).
-
-        Parameters
-        ----------
-        X : array (n, d)
-        coverage : float in (0, 1)
-        """
-        coverage = check_number("coverage", coverage, low=0.0, high=1.0)
-        ends = [round(0.5 - 0.5 * coverage, 15), round(0.5 + 0.5 * coverage, 15)]
-        return self._values(X, ends, f"coverage={coverage:g} needs the quantiles at both ends, and this", strict=True)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """D² of the integrated pinball loss: 1 − loss / loss of the best constants.
-
-        Parameters
-        ----------
-        X : array (n, d)
-        y : array (n,)
-        sample_weight : array (n,) or None
-
-        Returns
-        -------
-        float
-            At most 1; 0 for a model no better than the unconditional quantiles of y.
-        """
-        check_is_fitted(self)
-        predicted = self._values(X, self.nodes_, "quantiles")
-        y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
-        check_consistent_length(predicted, y)
-        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
-        null = np.quantile(y, self.nodes_, method="inverted_cdf", weights=weight)
-        loss = Pinball()
-
-        def integrated(h: HostArray) -> float:
-            return float(weight @ loss.value(self.nodes_, y[:, None], h) @ self.weights_)
-
-        worst = integrated(np.broadcast_to(null, predicted.shape))
-        best = integrated(predicted)
-        if worst == 0.0:
-            return 1.0 if best == 0.0 else 0.0
-        return 1.0 - best / worst

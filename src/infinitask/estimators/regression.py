@@ -15,27 +15,32 @@ from sklearn.utils.validation import (
 )
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.estimators._ordered import OrderedTask
 from infinitask.losses import Expectile, Loss
 
 __all__ = ["InfiniteExpectileRegressor"]
 
 
-class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
+class InfiniteExpectileRegressor(RegressorMixin, OrderedTask):
     """min_h ∫ E |θ − 1[r<0]| r² dθ + λ_nc ∫ E (−∂h/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², r = y − h(x)(θ) − b(θ).
 
     The expectile of level 0.5 is the conditional mean; the others weigh what lies above and below it unequally.
 
     Parameters
     ----------
-    noncrossing : float, default=0.0
-        λ_nc, the weight of the penalty on expectile curves that cross.
+    noncrossing : float, "rearrange" or "hard", default=0.0
+        λ_nc, the weight of the penalty on expectile curves that cross. "rearrange": weight 0, and every prediction
+        comes from the expectile function of its x sorted on a fine grid of levels: no two levels cross, for any x.
+        "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs is a constraint of the fit, and proved (kernels "rbf" and
+        "matern52"); see ``smallest_slope_``.
     expectiles : float or array, default=0.5
         The levels that ``predict`` answers when none are asked for.
     {parameters}
 
     Attributes
     ----------
+    smallest_slope_ : float
+        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
     {attributes}
 
     Examples
@@ -47,10 +52,12 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     (100, 3)
     """
 
+    _rearranged_weight = 0.0
+
     def __init__(
         self,
         *,
-        noncrossing: float = 0.0,
+        noncrossing: float | str = 0.0,
         expectiles: Any = 0.5,
         kernel: Any = "rbf",
         gamma: Any = "median",
@@ -96,9 +103,6 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
 
     def _loss(self) -> Loss:
         return Expectile()
-
-    def _noncrossing(self) -> float:
-        return check_number("noncrossing", self.noncrossing, low=0.0, open_low=False)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the expectile function.

@@ -1,10 +1,40 @@
 """What a user does with h(x)(·) once it is learnt: curves over θ, put in order and turned into answers.
 
 * :class:`Rearrangement`: the curves in order, for every x and every pair of tasks.
-* :func:`sign_change`: the task at which the sign of h(x)(·) changes, hence probabilities and p-values.
+* :class:`QuantileDistribution`: distributions from their quantile functions: cdf, density, moments, samples, scores.
+* :class:`ConformalCalibration`: intervals of every coverage that hold what they promise.
+* :func:`sign_change`: the task at which the sign of h(x)(·) changes, hence probabilities and p-values
+  (:func:`flip_probability`, :func:`flip_score`, :func:`on_side`).
+* :class:`Confusion`: the two errors of a classifier at every θ, hence :class:`ROCCurve`, :class:`CostCurve` and
+  :class:`NetBenefitCurve`.
+* :func:`choose_theta`: the cheapest θ, or one error below a bound and the other as small as possible; guaranteed by
+  :func:`fixed_sequence`, which for nested decisions is the :func:`order_statistic` of Neyman–Pearson classification
+  (:func:`allowed_errors`, :func:`smallest_sample`).
 """
 
+from ._conformal import ConformalCalibration
+from ._curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
+from ._distribution import QuantileDistribution
+from ._neyman_pearson import allowed_errors, choose_theta, fixed_sequence, order_statistic, smallest_sample
 from ._order import Rearrangement
-from ._sign import sign_change
+from ._sign import flip_probability, flip_score, on_side, sign_change
 
-__all__ = ["Rearrangement", "sign_change"]
+__all__ = [
+    "ConformalCalibration",
+    "Confusion",
+    "CostCurve",
+    "NetBenefitCurve",
+    "QuantileDistribution",
+    "ROCCurve",
+    "Rearrangement",
+    "allowed_errors",
+    "choose_theta",
+    "fixed_sequence",
+    "flip_probability",
+    "flip_score",
+    "on_side",
+    "order_statistic",
+    "sign_change",
+    "smallest_sample",
+    "theta_from_costs",
+]

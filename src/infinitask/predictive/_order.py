@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Rearrangement:
     levels : ndarray (k,)
         Ascending, equally spaced.
     values : ndarray (n, k)
-        The curves at the levels; sorted here.
+        The curves at the levels, in order; :meth:`of` sorts them.
     increasing : bool
         Which order.
 
@@ -37,6 +37,8 @@ class Rearrangement:
     >>> curve = Rearrangement.of(np.linspace(0, 1, 5), np.array([[0.0, 2.0, 1.0, 3.0, 4.0]]))
     >>> curve(np.array([0.25, 0.5, 0.6]))
     array([[1. , 2. , 2.4]])
+    >>> curve.inverse(np.array([[1.0, 2.4, 7.0]]))
+    array([[0.25, 0.6 , 1.  ]])
     """
 
     levels: HostArray
@@ -51,21 +53,55 @@ class Rearrangement:
 
     def __call__(self, theta: HostArray) -> HostArray:
         """The rearranged curves at tasks (q,), the same for all: (n, q)."""
-        right, share = self._place(theta)
-        return self._between(self.values[:, right - 1], self.values[:, right], share)
+        left, right, share = self._place(theta)
+        return self._between(self.values[:, left], self.values[:, right], share)
 
     def paired(self, theta: HostArray) -> HostArray:
-        """Curve i at its own task θ_i: (n,)."""
-        right, share = self._place(theta)
-        rows = np.arange(self.values.shape[0])
-        return self._between(self.values[rows, right - 1], self.values[rows, right], share)
+        """Curve i at its own task θ_i, (n,) → (n,), or at its own tasks, (n, q) → (n, q)."""
+        left, right, share = self._place(theta)
+        rows = np.arange(self.values.shape[0]).reshape(-1, *[1] * (theta.ndim - 1))
+        return self._between(self.values[rows, left], self.values[rows, right], share)
 
-    def _place(self, theta: HostArray) -> tuple[HostArray, HostArray]:
-        right = np.clip(np.searchsorted(self.levels, theta, side="left"), 1, self.levels.size - 1)
-        left = self.levels[right - 1]
-        return right, np.clip((theta - left) / (self.levels[right] - left), 0.0, 1.0)
+    def inverse(self, y: HostArray, side: Literal["left", "right"] = "right") -> HostArray:
+        """The first (left) or last (right) task at which curve i has the value y_i: (n, q) → (n, q).
+
+        Values beyond the ends of a curve are met at the ends of Θ.
+        """
+        values, y = (self.values, y) if self.increasing else (-self.values, -y)
+        count = _count(values, y, side)
+        right = np.minimum(np.maximum(count, 1), self.levels.size - 1)
+        left = np.maximum(right - 1, 0)
+        start, end = (np.take_along_axis(values, place, axis=1) for place in (left, right))
+        beyond = (count == self.levels.size).astype(np.float64)
+        share = np.divide(y - start, end - start, out=beyond, where=end > start)
+        width = self.levels[right] - self.levels[left]
+        return np.asarray(np.minimum(self.levels[left] + np.clip(share, 0.0, 1.0) * width, self.levels[right]))
+
+    def _place(self, theta: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+        last = self.levels.size - 1
+        right = np.clip(np.searchsorted(self.levels, theta, side="left"), min(1, last), last)
+        left = np.maximum(right - 1, 0)
+        start, width = self.levels[left], self.levels[right] - self.levels[left]
+        share = np.divide(theta - start, width, out=np.zeros(np.shape(theta)), where=width > 0.0)
+        return left, right, np.clip(share, 0.0, 1.0)
 
     def _between(self, start: HostArray, end: HostArray, share: HostArray) -> HostArray:
-        # products and sums of floating point are monotone; only the sum at the end of a piece may overshoot it
+        # products and sums of floating point are monotone; only at the end of a piece the sum may miss it
         inside = start + share * (end - start)
-        return np.asarray(np.minimum(inside, end) if self.increasing else np.maximum(inside, end))
+        bounded = np.minimum(inside, end) if self.increasing else np.maximum(inside, end)
+        return np.where(share < 1.0, bounded, end)
+
+
+def _count(values: HostArray, y: HostArray, side: Literal["left", "right"]) -> HostArray:
+    """How many values of its own row are below y (left), or at most y (right): (n, k), (n, q) → (n, q).
+
+    A binary search in all rows at once.
+    """
+    k = values.shape[1]
+    low, high = np.zeros(y.shape, dtype=np.intp), np.full(y.shape, k, dtype=np.intp)
+    for _ in range(k.bit_length()):
+        middle = (low + high) // 2
+        met = np.take_along_axis(values, np.minimum(middle, k - 1), axis=1)
+        passed = ((met <= y) if side == "right" else (met < y)) & (low < high)
+        low, high = np.where(passed, middle + 1, low), np.where(passed, high, middle)
+    return low

@@ -1,4 +1,4 @@
-"""The task at which a curve changes its sign."""
+"""The task at which a curve changes its sign, and the probability that this task tells."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from infinitask._array import HostArray
 
-__all__ = ["sign_change"]
+__all__ = ["flip_probability", "flip_score", "on_side", "sign_change"]
 
 
 def sign_change(levels: HostArray, values: HostArray) -> HostArray:
@@ -34,3 +34,69 @@ def sign_change(levels: HostArray, values: HostArray) -> HostArray:
     fall = top - bottom
     share = np.divide(top, fall, out=(top >= 0.0).astype(np.float64), where=fall > 0.0)
     return np.asarray(levels[0] + np.clip(share, 0.0, 1.0) @ np.diff(levels))
+
+
+def flip_score(levels: HostArray, values: HostArray) -> HostArray:
+    """s(x) = −θ*(x) + max(min_θ h(x)(θ), 0) + min(max_θ h(x)(θ), 0), (n,), where h(x)(·) rises through zero at θ*(x).
+
+    The sooner a decision flips, the higher it scores. Where it never does, θ* is an end of Θ for all alike, and how far
+    h stays from zero puts them in order.
+
+    Parameters
+    ----------
+    levels : ndarray (k,)
+        Ascending.
+    values : ndarray (n, k)
+        h(x)(θ) at the levels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> flip_score(np.array([-1.0, 0.0, 1.0]), np.array([[-1.0, 1.0, 3.0], [0.5, 1.0, 2.0], [-3.0, -2.0, -1.0]]))
+    array([ 0.5,  1.5, -2. ])
+    """
+    # sign_change counts zeros with the nonnegative, here the negative class: predict is positive only where h > 0
+    beyond = np.maximum(values.min(axis=1), 0.0) + np.minimum(values.max(axis=1), 0.0)
+    return np.asarray(beyond - sign_change(levels, -values))
+
+
+def flip_probability(levels: HostArray, values: HostArray, n_samples: float) -> HostArray:
+    """p(x) = (1 − θ*(x))/2, (n,), where h(x)(·) rises through zero at θ*(x).
+
+    At a trade-off θ the errors cost (1 + θ)/2 and (1 − θ)/2, and the positive class is the cheaper answer exactly where
+    its probability is above (1 − θ)/2: the θ at which the decision flips tells the probability (Wang, Shen and Liu,
+    2008, with a grid of separate machines).
+
+    Parameters
+    ----------
+    levels : ndarray (k,)
+        Ascending, in [−1, 1].
+    values : ndarray (n, k)
+        h(x)(θ) at the levels.
+    n_samples : float
+        p keeps 1/(n_samples + 2) away from 0 and 1, because so many samples tell nothing of rarer events.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> levels = np.array([-1.0, 0.0, 1.0])
+    >>> curves = np.array([[-1.0, 1.0, 3.0], [-3.0, -1.0, 1.0], [-3.0, -2.0, -1.0]])
+    >>> flip_probability(levels, curves, n_samples=98)
+    array([0.75, 0.25, 0.01])
+    """
+    least = 1.0 / (n_samples + 2.0)
+    return np.asarray(np.clip(0.5 - 0.5 * sign_change(levels, -values), least, 1.0 - least))
+
+
+def on_side(score: HostArray, positive: HostArray, centre: float) -> HostArray:
+    """The nearest values with score > centre exactly where ``positive``, (n,).
+
+    A curve that changes its sign several times may be positive at a task although its θ* says otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> on_side(np.array([0.3, -0.1]), np.array([False, True]), centre=0.0) > 0.0
+    array([False,  True])
+    """
+    return np.where(positive, np.maximum(score, np.nextafter(centre, np.inf)), np.minimum(score, centre))

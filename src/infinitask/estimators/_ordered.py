@@ -1,0 +1,77 @@
+"""Curves h(x)(·) that rise with θ: what is asked of the fit, and what is done with its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.kernels import task_kernel
+from infinitask.predictive import Rearrangement
+
+__all__ = ["OrderedTask"]
+
+LEVELS = 1001
+"""Levels at which a curve is sorted. Between them it is linear: off by an eighth of 1e-6 times its curvature."""
+
+ENTRIES = 1_000_000
+"""Rows × levels that are sorted at a time; the field and the sorted curves each keep a copy or two of them."""
+
+
+class OrderedTask(BaseInfiniteTask):
+    """A task whose answers rise with θ, with the parameter ``noncrossing``."""
+
+    noncrossing: float | str
+    _rearranged_weight: ClassVar[float]
+    """λ_nc of a fit whose predictions are rearranged afterwards."""
+
+    def _noncrossing(self) -> float:
+        """λ_nc, from a weight or from a word."""
+        if not isinstance(self.noncrossing, str):
+            return check_number("noncrossing", self.noncrossing, low=0.0, open_low=False)
+        if self.noncrossing == "hard":
+            return 0.0
+        if self.noncrossing != "rearrange":
+            raise ValueError(
+                f"noncrossing={self.noncrossing!r} was given; it must be the weight of the penalty, a number of at "
+                "least 0, or 'rearrange', which puts the predictions in order, or 'hard', which makes the order at the "
+                "training inputs a constraint of the fit."
+            )
+        # sorting asks for no derivative: a kernel without one is fitted without the penalty
+        kernels = [self.task_kernel] if self.bias_kernel in (None, "task") else [self.task_kernel, self.bias_kernel]
+        smooth = all(task_kernel(kernel).max_order > 0 for kernel in kernels)
+        return self._rearranged_weight if smooth else 0.0
+
+    def _hard(self) -> bool:
+        return isinstance(self.noncrossing, str) and self.noncrossing == "hard"
+
+    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
+        """h(x)(θ) as the base class has it, in order if that is asked for."""
+        plain = super()._values(X, theta, name, strict=strict, per_sample=per_sample)
+        if self.noncrossing != "rearrange":
+            return plain
+        tasks = self._tasks(theta, name)[0][:, 0]
+        if per_sample:
+            return self._by_curve(X, lambda curves, rows: curves.paired(tasks[rows]))
+        return self._by_curve(X, lambda curves, _: curves(tasks)).reshape(plain.shape)
+
+    def _by_curve(self, X: Any, answer: Callable[[Rearrangement, slice], HostArray]) -> HostArray:
+        """What ``answer`` makes of the rearranged curves of some rows, for all rows."""
+        X = self._inputs(X)
+        levels = self._levels()
+        size = max(1, ENTRIES // levels.size)
+        parts = []
+        for start in range(0, X.shape[0], size):
+            rows = slice(start, start + size)
+            parts.append(answer(Rearrangement.of(levels, self.field_(X[rows, :], levels)), rows))
+        return np.concatenate(parts)
+
+    def _levels(self) -> HostArray:
+        """Where the curves are sorted: at equally spaced levels, or at the nodes where no more is known."""
+        if self._knows_nodes_only() or self.measure_.atoms() is not None:
+            return np.unique(self.nodes_)
+        low, high = (float(end[0]) for end in self.measure_.support)
+        return np.linspace(low, high, LEVELS)

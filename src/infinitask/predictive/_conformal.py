@@ -1,0 +1,105 @@
+"""Intervals that keep their promise whatever the model: split conformal prediction from quantile functions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.predictive._order import Rearrangement
+
+__all__ = ["ConformalCalibration"]
+
+FLAT = 1e-6
+"""A quantile function whose spread is below this part of the scale counts as a point."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ConformalCalibration:
+    """[Q_x(½ − q), Q_x(½ + q)] with q the ⌈(n + 1)·coverage⌉-th smallest of n calibration scores
+
+        s(x, y) = inf {q : Q_x(½ − q) ≤ y ≤ Q_x(½ + q)}.
+
+    If the calibration pairs and the new pair are exchangeable and the quantile functions were learnt from other data,
+    the interval holds the new y with probability at least ``coverage``, and exactly ⌈(n + 1)·coverage⌉/(n + 1) if no
+    scores are tied, whatever the quality of the quantile functions (Vovk, Gammerman and Shafer, 2005; for scores of
+    this kind Chernozhukov, Wüthrich and Zhu, 2021). The scores do not depend on the coverage: one calibration serves
+    all. The probability is one over new and calibration pairs together, not for each x.
+
+    Beyond the ends of Θ a quantile function goes on as a straight line with its own mean slope, or with ``scale`` as
+    its slope where it is flat, so that every score is finite.
+
+    Parameters
+    ----------
+    scores : ndarray (n,)
+        Ascending.
+    scale : float
+        Positive, in the units of y, chosen without a look at the calibration data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.linspace(-3.0, 3.0, 19)
+    >>> unit = Rearrangement(np.array([0.0, 1.0]), np.tile([-1.0, 1.0], (19, 1)))  # too narrow
+    >>> calibration = ConformalCalibration.of(unit, y, scale=1.0)
+    >>> calibration
+    ConformalCalibration(n=19, coverage up to 0.95)
+    >>> calibration.interval(unit, calibration.radius(0.9))[0].round(3)
+    array([-3.,  3.])
+    """
+
+    scores: HostArray
+    scale: float
+
+    @classmethod
+    def of(cls, curves: Rearrangement, y: HostArray, scale: float) -> ConformalCalibration:
+        """From the quantile functions of n calibration inputs, and their targets (n,)."""
+        return cls(np.sort(cls.score(curves, y, scale)), scale)
+
+    @staticmethod
+    def score(curves: Rearrangement, y: HostArray, scale: float) -> HostArray:
+        """s = max(F⁻(y) − ½, ½ − F⁺(y), 0), F⁻ and F⁺ the first and the last level with Q(τ) = y: (n,)."""
+        beyond = (y - np.clip(y, curves.values[:, 0], curves.values[:, -1])) / _slope(curves, scale)
+        first = curves.inverse(y[:, None], "left")[:, 0] + beyond
+        last = curves.inverse(y[:, None], "right")[:, 0] + beyond
+        return np.asarray(np.maximum(np.maximum(first - 0.5, 0.5 - last), 0.0))
+
+    def __repr__(self) -> str:
+        n = self.scores.size
+        return f"{type(self).__name__}(n={n}, coverage up to {n / (n + 1):.4g})"
+
+    def radius(self, coverage: float) -> float:
+        """q, in levels away from ½; infinite, with a warning, where the calibration pairs are too few."""
+        n = self.scores.size
+        # 0.55 · 100 is a little above 55 in floating point, and must not become the 56th
+        k = math.ceil((n + 1) * coverage * (1.0 - 1e-12))
+        if k > n:
+            needed = math.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12))
+            warnings.warn(
+                f"coverage={coverage:g} needs at least {needed} calibration points and {n} were given; the interval is "
+                f"infinite. Calibrate with more points, or ask for at most {n / (n + 1):.4g}.",
+                UserWarning,
+                stacklevel=3,
+            )
+            return math.inf
+        return float(self.scores[k - 1])
+
+    def interval(self, curves: Rearrangement, radius: float) -> HostArray:
+        """[Q(½ − radius), Q(½ + radius)] of new inputs: (n, 2)."""
+        if math.isinf(radius):
+            return np.tile([-math.inf, math.inf], (curves.values.shape[0], 1))
+        levels = np.array([0.5 - radius, 0.5 + radius])
+        beyond = levels - np.clip(levels, curves.levels[0], curves.levels[-1])
+        return np.asarray(curves(levels) + _slope(curves, self.scale)[:, None] * beyond)
+
+
+def _slope(curves: Rearrangement, scale: float) -> HostArray:
+    """dQ/dτ beyond the ends of Θ, (n,)."""
+    width = float(curves.levels[-1] - curves.levels[0])
+    spread = (curves.values[:, -1] - curves.values[:, 0]) / (width or 1.0)
+    return np.where(spread > FLAT * scale, spread, scale)

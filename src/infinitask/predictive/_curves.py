@@ -1,0 +1,278 @@
+"""The two errors of a classifier as curves over the trade-off θ: ROC, expected cost, net benefit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+
+__all__ = ["Confusion", "CostCurve", "NetBenefitCurve", "ROCCurve", "theta_from_costs"]
+
+
+def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
+    """θ = (fn − fp)/(fn + fp): the trade-off at which the errors weigh as their costs do.
+
+    Parameters
+    ----------
+    fn_cost, fp_cost : float or array (n,)
+        Costs of a missed positive and of a false alarm; arrays: of each row.
+
+    Returns
+    -------
+    float or ndarray (n,)
+
+    Examples
+    --------
+    >>> theta_from_costs(9.0, 1.0), theta_from_costs([9.0, 30.0], 10.0)
+    (0.8, array([-0.05263158,  0.5       ]))
+    """
+    fn_cost, fp_cost = _costs("fn_cost", fn_cost), _costs("fp_cost", fp_cost)
+    if fn_cost.ndim and fp_cost.ndim and fn_cost.shape != fp_cost.shape:
+        raise ValueError(
+            f"fn_cost of shape {fn_cost.shape} and fp_cost of shape {fp_cost.shape} were given; they must have one "
+            "value for each row, or one of them a single value."
+        )
+    # halves, so that the sum of two large costs does not overflow
+    total = 0.5 * fn_cost + 0.5 * fp_cost
+    if np.any(total == 0.0):
+        raise ValueError("fn_cost and fp_cost are both 0; at least one error must cost something.")
+    theta = (0.5 * fn_cost - 0.5 * fp_cost) / total
+    return theta if theta.ndim else float(theta)
+
+
+def _costs(name: str, value: Any) -> HostArray:
+    try:
+        costs = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r} was given; it must be a number or an array of numbers.") from None
+    wrong = ~(np.isfinite(costs) & (costs >= 0.0))
+    if np.any(wrong):
+        raise ValueError(f"{name} contains {costs[wrong][0]}; costs must be finite numbers of at least 0.")
+    return costs
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """FN(θ) = Σ_i ω_i 1[y_i = 1, h(x_i)(θ) ≤ 0] and FP(θ) = Σ_i ω_i 1[y_i = −1, h(x_i)(θ) > 0].
+
+    Parameters
+    ----------
+    theta : ndarray (k,)
+        The trade-offs, ascending.
+    missed, false_alarms : ndarray (k,)
+        FN and FP: numbers of rows, or sums of their weights.
+    positives, negatives : float
+        How many rows there are of each class, or their weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = Confusion(np.array([-0.5, 0.5]), np.array([3.0, 0.0]), np.array([0.0, 2.0]), positives=4, negatives=8)
+    >>> counts.tpr, counts.fpr
+    (array([0.25, 1.  ]), array([0.  , 0.25]))
+    """
+
+    theta: HostArray
+    missed: HostArray
+    false_alarms: HostArray
+    positives: float
+    negatives: float
+
+    @classmethod
+    def count(
+        cls, theta: HostArray, blocks: Iterable[HostArray], positive: HostArray, weight: HostArray | None = None
+    ) -> Confusion:
+        """Count the errors of decisions h(x)(θ) > 0.
+
+        Parameters
+        ----------
+        theta : ndarray (k,)
+        blocks : iterable of ndarray (rows, k)
+            h at successive blocks of rows, so that n × k values need not be held at once.
+        positive : ndarray of bool (n,)
+            The true classes.
+        weight : ndarray (n,) or None
+        """
+        weight = np.ones(positive.size) if weight is None else weight
+        caught, false_alarms = np.zeros(theta.size), np.zeros(theta.size)
+        start = 0
+        for values in blocks:
+            rows = slice(start, start + values.shape[0])
+            alarms = (values > 0.0).astype(np.float64)
+            caught += np.where(positive[rows], weight[rows], 0.0) @ alarms
+            false_alarms += np.where(positive[rows], 0.0, weight[rows]) @ alarms
+            start = rows.stop
+        positives, negatives = float(weight[positive].sum()), float(weight[~positive].sum())
+        if positives + negatives == 0.0:
+            raise ValueError("sample_weight is zero for every row; at least one row must count.")
+        # weights that do not sum exactly must not leave −1e-17 misses
+        return cls(theta, np.maximum(positives - caught, 0.0), false_alarms, positives, negatives)
+
+    @property
+    def tpr(self) -> HostArray:
+        """The share of the positives that is found: 1 − FN/positives."""
+        return np.asarray(1.0 - self.missed / self.positives)
+
+    @property
+    def fpr(self) -> HostArray:
+        """The share of the negatives that raises an alarm: FP/negatives."""
+        return np.asarray(self.false_alarms / self.negatives)
+
+    @property
+    def prevalence(self) -> float:
+        """π, the share of the positives among all."""
+        return self.positives / (self.positives + self.negatives)
+
+    def cost(self, fn_cost: HostArray | float, fp_cost: HostArray | float) -> HostArray:
+        """(fn_cost·FN + fp_cost·FP)/n at each θ; the costs may change with θ."""
+        total = self.positives + self.negatives
+        return np.asarray((fn_cost * self.missed + fp_cost * self.false_alarms) / total)
+
+    def cheapest(self, fn_cost: float, fp_cost: float) -> float:
+        """The θ of the smallest cost; among equals the one next to ``theta_from_costs``."""
+        near = theta_from_costs(fn_cost, fp_cost)
+        if np.ndim(near) > 0:
+            raise ValueError(f"fn_cost={fn_cost!r}, fp_cost={fp_cost!r} were given; one θ is chosen from two numbers.")
+        cost = self.cost(fn_cost, fp_cost)
+        # sums of different counts may be equal up to rounding only
+        equal = self.theta[cost <= cost.min() * (1.0 + 1e-12)]
+        return float(equal[np.argmin(np.abs(equal - near))])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ROCCurve:
+    """θ ↦ (FP(θ)/negatives, 1 − FN(θ)/positives): every point is one policy that the model offers.
+
+    Parameters
+    ----------
+    theta, fpr, tpr : ndarray (k,)
+        In ascending order of θ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = ROCCurve(np.array([-0.5, 0.5]), fpr=np.array([0.0, 0.25]), tpr=np.array([0.5, 1.0]))
+    >>> curve.area
+    0.9375
+    """
+
+    theta: HostArray
+    fpr: HostArray
+    tpr: HostArray
+
+    @classmethod
+    def of(cls, counts: Confusion) -> ROCCurve:
+        """The curve of counted errors, which needs both classes."""
+        if counts.positives == 0.0 or counts.negatives == 0.0:
+            raise ValueError("y holds one class only among rows of positive weight; the ROC curve needs both.")
+        return cls(counts.theta, counts.fpr, counts.tpr)
+
+    @property
+    def area(self) -> float:
+        """∫ tpr d fpr, by trapezoids from (0, 0) through the policies to (1, 1).
+
+        Where decisions rise with θ, as they should, this is the AUC of the score −θ*(x), up to the step of the grid. A
+        policy for which another finds more at no more false alarms does not count.
+        """
+        order = np.lexsort((self.tpr, self.fpr))
+        fpr = np.concatenate([[0.0], self.fpr[order], [1.0]])
+        tpr = np.concatenate([[0.0], np.maximum.accumulate(self.tpr[order]), [1.0]])
+        return float(np.trapezoid(tpr, fpr))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CostCurve:
+    """c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP), the model asked at θ = θ₀.
+
+    θ₀ is the true trade-off of the errors; their two costs sum to one.
+
+    Parameters
+    ----------
+    theta : ndarray (k,)
+        θ₀, ascending.
+    cost : ndarray (k,)
+        Of the model.
+    cost_all_positive, cost_all_negative : ndarray (k,)
+        Of the two policies that look at no input: ((1 − θ₀)/2)·(1 − π) and ((1 + θ₀)/2)·π.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = Confusion(np.array([-0.5, 0.5]), np.array([3.0, 0.0]), np.array([0.0, 2.0]), positives=4, negatives=4)
+    >>> curve = CostCurve.of(counts)
+    >>> curve.cost, curve.best_constant
+    (array([0.09375, 0.0625 ]), array([0.125, 0.125]))
+    """
+
+    theta: HostArray
+    cost: HostArray
+    cost_all_positive: HostArray
+    cost_all_negative: HostArray
+
+    @classmethod
+    def of(cls, counts: Confusion) -> CostCurve:
+        """The curve of counted errors."""
+        fn_cost, fp_cost = 0.5 * (1.0 + counts.theta), 0.5 * (1.0 - counts.theta)
+        prevalence = counts.prevalence
+        return cls(counts.theta, counts.cost(fn_cost, fp_cost), fp_cost * (1.0 - prevalence), fn_cost * prevalence)
+
+    @property
+    def best_constant(self) -> HostArray:
+        """The smaller of the two costs of those who do not look."""
+        return np.minimum(self.cost_all_positive, self.cost_all_negative)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NetBenefitCurve:
+    """NB(p_t) = TP/n − (FP/n)·p_t/(1 − p_t), the model asked at θ = 1 − 2 p_t.
+
+    Decision-curve analysis (Vickers and Elkin, 2006): whoever would treat at a probability of p_t takes a false alarm
+    to be worth p_t/(1 − p_t) of a case found. It is the expected cost in other units: with c of :class:`CostCurve` and
+    the prevalence π, c(θ) = (1 − p_t)(π − NB).
+
+    Parameters
+    ----------
+    threshold : ndarray (k,)
+        p_t, ascending, below one.
+    theta : ndarray (k,)
+        1 − 2 p_t.
+    net_benefit : ndarray (k,)
+        Of the model.
+    treat_all : ndarray (k,)
+        Of an alarm for everybody: π − (1 − π)·p_t/(1 − p_t).
+    treat_none : ndarray (k,)
+        Of no alarm at all: 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = Confusion(np.array([-0.5, 0.5]), np.array([3.0, 0.0]), np.array([0.0, 2.0]), positives=4, negatives=4)
+    >>> curve = NetBenefitCurve.of(counts)
+    >>> curve.threshold, curve.treat_all
+    (array([0.25, 0.75]), array([ 0.33333333, -1.        ]))
+    """
+
+    threshold: HostArray
+    theta: HostArray
+    net_benefit: HostArray
+    treat_all: HostArray
+    treat_none: HostArray
+
+    @classmethod
+    def of(cls, counts: Confusion) -> NetBenefitCurve:
+        """The curve of counted errors; p_t = 1, where a false alarm weighs infinitely, is left out."""
+        kept = np.flatnonzero(counts.theta > -1.0)[::-1]
+        theta = counts.theta[kept]
+        odds = (1.0 - theta) / (1.0 + theta)
+        prevalence = counts.prevalence
+        total = counts.positives + counts.negatives
+        benefit = prevalence - counts.missed[kept] / total - odds * counts.false_alarms[kept] / total
+        return cls(0.5 * (1.0 - theta), theta, benefit, prevalence - (1.0 - prevalence) * odds, np.zeros_like(theta))

@@ -1,0 +1,208 @@
+"""One error held below a bound, the other as small as possible: on the data themselves, or with a guarantee."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+
+import numpy as np
+from scipy import stats
+
+from infinitask._array import HostArray
+from infinitask.predictive._curves import Confusion
+
+__all__ = ["allowed_errors", "choose_theta", "fixed_sequence", "order_statistic", "smallest_sample"]
+
+
+def allowed_errors(n: int, bound: float, confidence: float) -> int:
+    """max{k : P[Bin(n, α) ≤ k] ≤ δ}, or −1: how many errors in n samples still show that the rate is at most α.
+
+    Were the rate of errors above α, so few of them would be seen with probability δ at the most.
+
+    Parameters
+    ----------
+    n : int
+    bound : float in (0, 1)
+        α.
+    confidence : float in (0, 1)
+        1 − δ.
+
+    Examples
+    --------
+    >>> allowed_errors(100, bound=0.05, confidence=0.95), allowed_errors(50, bound=0.05, confidence=0.95)
+    (1, -1)
+    """
+    _check_open("bound", bound)
+    _check_open("confidence", confidence)
+    # a tail that equals δ exactly counts; 1 − confidence is off by a rounding error
+    level = (1.0 - confidence) * (1.0 + 1e-12)
+    return int(np.searchsorted(stats.binom.cdf(np.arange(n), n, bound), level, side="right")) - 1
+
+
+def order_statistic(n: int, bound: float, confidence: float) -> int:
+    """k* = min{k : Σ_{j≥k} C(n, j)(1 − α)^j α^(n−j) ≤ δ}: which of n ordered scores of a class is the threshold.
+
+    If the scores of n samples of one class are sorted and whatever scores above the k*-th is called the other class,
+    the error on new samples of this class is at most α with probability 1 − δ (Tong, Feng and Li, 2018). It leaves
+    n − k* = ``allowed_errors(n, bound, confidence)`` of the samples on the wrong side.
+
+    Parameters
+    ----------
+    n : int
+    bound : float in (0, 1)
+        α.
+    confidence : float in (0, 1)
+        1 − δ.
+
+    Returns
+    -------
+    int
+        From 1 to n; n + 1 where n samples are too few for any threshold.
+
+    Examples
+    --------
+    >>> order_statistic(100, bound=0.05, confidence=0.95)
+    99
+    """
+    return n - allowed_errors(n, bound, confidence)
+
+
+def smallest_sample(bound: float, confidence: float) -> int:
+    """⌈log δ / log(1 − α)⌉: with fewer samples not even a test without any error shows that the rate is at most α.
+
+    Examples
+    --------
+    >>> smallest_sample(bound=0.05, confidence=0.95)
+    59
+    """
+    _check_open("bound", bound)
+    _check_open("confidence", confidence)
+    return math.ceil(math.log(1.0 - confidence) / math.log1p(-bound) * (1.0 - 1e-12))
+
+
+def fixed_sequence(errors: HostArray, n: int, bound: float, confidence: float) -> int:
+    """How many policies, from the first on, have an error rate of at most α: all of them do with probability 1 − δ.
+
+    The policies stand in an order that was fixed before the samples were seen, the most cautious first. Each is tested
+    at level δ, and the first one that fails ends the walk: only the first policy whose rate really is above α can do
+    harm, and it passes with probability δ at the most. Nothing is asked of the policies; where they are nested (the
+    errors rise along the order), the walk ends at the threshold of :func:`order_statistic`.
+
+    Parameters
+    ----------
+    errors : ndarray (k,)
+        Errors of each policy on the same n samples.
+    n : int
+    bound : float in (0, 1)
+        α.
+    confidence : float in (0, 1)
+        1 − δ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> fixed_sequence(np.array([0, 0, 1, 3, 1]), n=100, bound=0.05, confidence=0.95)
+    3
+    """
+    failed = errors > allowed_errors(n, bound, confidence)
+    return int(np.argmax(failed)) if np.any(failed) else errors.size
+
+
+def choose_theta(
+    counts: Confusion,
+    *,
+    min_sensitivity: float | None = None,
+    max_fpr: float | None = None,
+    fn_cost: float | None = None,
+    fp_cost: float | None = None,
+    confidence: float | None = None,
+) -> float:
+    """argmin FN(θ) with FP(θ)/negatives ≤ ``max_fpr``; or argmin FP(θ) with 1 − FN(θ)/positives ≥ ``min_sensitivity``;
+    or argmin fn_cost·FN(θ) + fp_cost·FP(θ).
+
+    With a confidence, the rate that is held is the one of new data (see :func:`fixed_sequence`; the walk begins at the
+    end of Θ where this error is rarest), and the choice is among all θ that passed.
+
+    Parameters
+    ----------
+    counts : Confusion
+        Of rows without weights, if a confidence is asked for.
+    min_sensitivity, max_fpr : float in [0, 1] or None
+    fn_cost, fp_cost : float or None
+        Exactly one of the three wishes; both costs are one.
+    confidence : float in (0, 1) or None
+        1 − δ, for a bound on one error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> theta = np.array([-0.5, 0.0, 0.5])
+    >>> counts = Confusion(theta, np.array([60.0, 9.0, 1.0]), np.array([0.0, 1.0, 30.0]), positives=90, negatives=100)
+    >>> choose_theta(counts, max_fpr=0.05), choose_theta(counts, max_fpr=0.02, confidence=0.85)
+    (0.0, -0.5)
+    >>> choose_theta(counts, min_sensitivity=0.95), choose_theta(counts, fn_cost=1.0, fp_cost=1.0)
+    (0.5, 0.0)
+    """
+    costs = fn_cost is not None or fp_cost is not None
+    if (max_fpr is not None) + (min_sensitivity is not None) + costs != 1 or (fn_cost is None) != (fp_cost is None):
+        raise ValueError(
+            f"max_fpr={max_fpr}, min_sensitivity={min_sensitivity}, fn_cost={fn_cost}, fp_cost={fp_cost} were given; "
+            "exactly one wish is expected: max_fpr, or min_sensitivity, or both costs."
+        )
+    if fn_cost is not None and fp_cost is not None:
+        if confidence is not None:
+            raise ValueError(
+                f"confidence={confidence} was given together with costs; it guards a bound: max_fpr or min_sensitivity."
+            )
+        return counts.cheapest(fn_cost, fp_cost)
+    for name, share in (("max_fpr", max_fpr), ("min_sensitivity", min_sensitivity)):
+        if share is not None and not (isinstance(share, Real) and 0.0 <= share <= 1.0):
+            raise ValueError(f"{name}={share!r} was given; it must be a number from 0 to 1.")
+        if share is not None and confidence is not None:
+            _check_open(name, share)
+    return _bounded(counts, max_fpr, min_sensitivity, confidence)
+
+
+def _bounded(
+    counts: Confusion, max_fpr: float | None, min_sensitivity: float | None, confidence: float | None
+) -> float:
+    """One error held, the other made small."""
+    if max_fpr is not None:
+        held, other, n, bound, order = counts.false_alarms, counts.missed, counts.negatives, max_fpr, slice(None)
+        rows, errors, wish = "negatives", "false alarms", f"max_fpr={max_fpr:g}"
+    else:
+        assert min_sensitivity is not None
+        held, other, n, order = counts.missed, counts.false_alarms, counts.positives, slice(None, None, -1)
+        bound, rows, errors, wish = 1.0 - min_sensitivity, "positives", "misses", f"min_sensitivity={min_sensitivity:g}"
+    if n == 0:
+        raise ValueError(f"y holds no {rows}; {wish} cannot be checked without them.")
+    theta, held, other = counts.theta[order], held[order], other[order]
+    if confidence is None:
+        allowed = bound * n * (1.0 + 1e-12)
+        passed = np.flatnonzero(held <= allowed)
+        reason = f"the fewest {errors} are {held.min():g} of {n:g} {rows}, at θ = {theta[np.argmin(held)]:g}"
+    else:
+        passed = np.arange(fixed_sequence(held, int(n), bound, confidence))
+        allowed = allowed_errors(int(n), bound, confidence)
+        if allowed < 0:
+            needed = smallest_sample(bound, confidence)
+            raise ValueError(
+                f"{wish} with confidence={confidence:g} needs at least {needed} {rows}, and y holds {n:g}; give more "
+                "held-out data, a weaker bound or less confidence."
+            )
+        reason = (
+            f"at θ = {theta[0]:g}, the most cautious, there are {held[0]:g} {errors} among {n:g} {rows}, and "
+            f"{allowed:g} are allowed for confidence={confidence:g}"
+        )
+    if passed.size == 0:
+        advice = "Weaken the bound, or fit on more data or with a larger alpha."
+        raise ValueError(f"No θ reaches {wish}: {reason}. {advice}")
+    best = passed[other[passed] == other[passed].min()]
+    if confidence is not None:
+        return float(theta[best[-1]])  # the least cautious, as the order statistic would have it
+    return float(theta[best[np.argmin(held[best])]])
+
+
+def _check_open(name: str, value: float) -> None:
+    if not (isinstance(value, Real) and 0.0 < value < 1.0):
+        raise ValueError(f"{name}={value!r} was given; a guarantee needs a number strictly between 0 and 1.")
