@@ -221,7 +221,7 @@ def solve_in_order(
         if best is None or primal < best.objective:
             best = replace(found, z=z, objective=primal)
         gap = max(best.objective - bound, 0.0) / scale if scale > 0.0 else 0.0
-        if gap <= tol or found.n_evaluations >= max_iter:
+        if gap <= tol or not found.converged:
             break
         at_nodes = max(0.0, -min(float(np.min(to_host(seen[1][2]))) for _, seen in objective.fields(found.z)))
         if at_nodes < 0.5 * missing:
