@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
+from sklearn.metrics import confusion_matrix, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteCostSensitiveClassifier
-from infinitask.kernels import Gaussian
+from infinitask.estimators import classifier
+from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, Uniform
+from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, flip_probability, flip_score
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +185,322 @@ def test_a_search_over_kernel_and_ridge(moons: tuple[np.ndarray, np.ndarray]) ->
     name = "infinitecostsensitiveclassifier__alpha"
     search = GridSearchCV(pipeline, {name: [1e-3, 1e-1]}, cv=3, scoring="roc_auc", error_score="raise").fit(X, y)
     assert search.best_score_ > 0.85
+
+
+# ------------------------------------------------------------------------------------------- one θ for each row
+def test_each_row_may_have_its_own_trade_off(
+    model: InfiniteCostSensitiveClassifier, moons: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, _ = moons
+    theta = np.random.default_rng(0).uniform(-1.0, 1.0, size=100)
+    paired = model.decision_function(X, theta, per_sample=True)
+    np.testing.assert_allclose(paired, np.diag(model.decision_function(X, theta)), atol=1e-10)
+    assert np.array_equal(model.predict(X, theta, per_sample=True), (paired > 0.0).astype(int))
+    assert np.any(model.predict(X, theta, per_sample=True) != model.predict(X, 0.0))
+    for wrong in (0.3, theta[:99], np.append(theta, 0.0)):
+        with pytest.raises(ValueError, match="one task for each input"):
+            model.predict(X, wrong, per_sample=True)
+    with pytest.raises(ValueError, match="outside"):
+        model.predict(X, theta + 1.5, per_sample=True)
+
+
+def test_own_trade_offs_with_a_precomputed_gram(moons: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = moons
+    kernel, weight = RBF(0.5), np.where(np.arange(100) % 4 == 0, 0.0, 1.0)
+    known = InfiniteCostSensitiveClassifier(kernel="precomputed", n_nodes=6).fit(kernel(X, X), y, weight)
+    direct = InfiniteCostSensitiveClassifier(kernel=kernel, n_nodes=6).fit(X, y, weight)
+    theta = np.linspace(-1.0, 1.0, 100)
+    ask = {"theta": theta, "per_sample": True}
+    np.testing.assert_allclose(
+        known.decision_function(kernel(X, X), **ask), direct.decision_function(X, **ask), atol=1e-3
+    )
+    np.testing.assert_allclose(known.predict_proba(kernel(X, X)), direct.predict_proba(X), atol=1e-3)
+
+
+def test_costs_of_each_row_become_its_task() -> None:
+    amounts = np.array([1.0, 4.0, 100.0, 0.0])
+    theta = InfiniteCostSensitiveClassifier.theta_from_costs(amounts, 4.0)
+    one_by_one = [InfiniteCostSensitiveClassifier.theta_from_costs(float(a), 4.0) for a in amounts]
+    assert theta.tolist() == one_by_one == [-0.6, 0.0, pytest.approx(96.0 / 104.0), -1.0]
+    assert isinstance(one_by_one[0], float)
+    both = InfiniteCostSensitiveClassifier.theta_from_costs(amounts.tolist(), [0.0, 1e308, 1e-300, 2.0])
+    assert np.all(np.abs(both) <= 1.0)
+    huge = InfiniteCostSensitiveClassifier.theta_from_costs([1.7e308], [1.7e308 / 3.0])
+    np.testing.assert_allclose(huge, [0.5])
+    for wrong in ([1.0, -1.0], [1.0, np.nan], [0.0, 1.0], [[1.0]], [1.0, 2.0, 3.0]):
+        with pytest.raises(ValueError, match="cost"):
+            InfiniteCostSensitiveClassifier.theta_from_costs(wrong, [0.0, 1.0])
+
+
+# -------------------------------------------------------------------------------------------------- probabilities
+def test_probabilities_are_those_of_the_data() -> None:
+    # P(y = 1 | x) is known: the flip of the decision finds it
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, size=(1500, 1))
+    truth = 1.0 / (1.0 + np.exp(-2.0 * np.sin(X[:, 0]) - 0.5))
+    y = rng.random(1500) < truth
+    p = InfiniteCostSensitiveClassifier(alpha=1e-5).fit(X, y).predict_proba(X)[:, 1]
+    assert np.mean(np.abs(p - truth)) < 0.05
+    assert np.mean(np.abs(np.mean(truth) - truth)) > 0.25  # of one who does not look at x
+
+
+@pytest.fixture(scope="module")
+def restless(moons: tuple[np.ndarray, np.ndarray]) -> InfiniteCostSensitiveClassifier:
+    """A model of labels that mean nothing, with a narrow kernel over θ: its decisions flip several times."""
+    labels = np.random.default_rng(0).integers(0, 2, size=100)
+    spec = {"alpha": 1e-4, "task_gamma": 50.0, "gamma": 1.0, "bias_kernel": None}
+    return InfiniteCostSensitiveClassifier(n_nodes=12, **spec).fit(moons[0], labels)
+
+
+def test_the_larger_probability_is_the_decision_at_equal_costs(
+    model: InfiniteCostSensitiveClassifier, restless: InfiniteCostSensitiveClassifier
+) -> None:
+    new = np.random.default_rng(1).uniform(-3.0, 3.0, size=(2000, 2))
+    levels = np.linspace(-1.0, 1.0, 257)
+    for one in (model, restless):
+        p = one.predict_proba(new)
+        assert p.shape == (2000, 2)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        assert np.array_equal(one.classes_[np.argmax(p, axis=1)], one.predict(new, 0.0))
+        assert p.min() >= 1.0 / 102.0 - 1e-15
+        assert np.array_equal(one.predict(new), one.decision_function(new) > 0.0)
+    # the share of Θ alone would not do that
+    share = flip_probability(levels, restless.decision_function(new, levels), 100)
+    assert np.count_nonzero((share > 0.5) != (restless.predict(new, 0.0) == 1)) > 20
+
+
+def test_probability_is_the_share_of_the_trade_offs_with_an_alarm(
+    model: InfiniteCostSensitiveClassifier, moons: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, _ = moons
+    fine = np.linspace(-1.0, 1.0, 20001)
+    alarms = np.mean(model.decision_function(X, fine) > 0.0, axis=1)
+    p = model.predict_proba(X)[:, 1]
+    inside = (p > 1.0 / 102.0) & (p < 101.0 / 102.0)
+    assert np.count_nonzero(inside) > 20
+    np.testing.assert_allclose(p[inside], alarms[inside], atol=1e-3)
+
+
+def test_exchanging_the_classes_exchanges_the_probabilities(moons: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = moons
+    one, other = (InfiniteCostSensitiveClassifier(n_nodes=8, alpha=0.02, tol=1e-8).fit(X, t) for t in (y, 1 - y))
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, ::-1], atol=2e-3)
+
+
+def test_what_was_not_learnt_bounds_the_probability(moons: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = moons
+    part = InfiniteCostSensitiveClassifier(measure=(-0.2, 0.6), n_nodes=6).fit(X, y).predict_proba(X)[:, 1]
+    assert (part.min(), part.max()) == (pytest.approx(0.2), pytest.approx(0.6))
+    side = InfiniteCostSensitiveClassifier(measure=(0.2, 0.6), theta=0.3, n_nodes=6).fit(X, y).predict_proba(X)[:, 1]
+    assert (side.min(), side.max()) == (pytest.approx(0.2), pytest.approx(0.4))
+    points = InfiniteCostSensitiveClassifier(measure=Discrete([-0.5, 0.0, 0.5]), task_kernel="diagonal").fit(X, y)
+    p = points.predict_proba(X)[:, 1]
+    assert (p.min(), p.max()) == (pytest.approx(0.25), pytest.approx(0.75))
+    assert np.array_equal(p > 0.5, points.predict(X, 0.0) == 1)
+    one = InfiniteCostSensitiveClassifier(measure=Discrete([0.0]), task_kernel="constant").fit(X, y)
+    np.testing.assert_allclose(one.predict_proba(X), 0.5)
+    assert np.array_equal(np.argmax(one.predict_proba(X), axis=1), one.predict(X))
+
+
+def test_rows_count_for_the_rarest_event(moons: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = moons
+    weight = np.random.default_rng(0).integers(0, 4, size=100)
+    repeated = np.repeat(np.arange(100), weight)
+    fit = InfiniteCostSensitiveClassifier(n_nodes=6, alpha=1e-2).fit
+    n, p = fit(X[repeated], y[repeated]).n_samples_fit_, fit(X[repeated], y[repeated]).predict_proba(X)
+    assert n == repeated.size
+    assert p.min() == pytest.approx(1.0 / (n + 2.0))
+    np.testing.assert_allclose(fit(X, y, weight).predict_proba(X), p, atol=1e-9)
+    assert fit(X, y, weight / 50.0).n_samples_fit_ == np.count_nonzero(weight)
+
+
+def test_the_size_of_the_blocks_does_not_matter(
+    model: InfiniteCostSensitiveClassifier, moons: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = moons
+    p, score, tpr = model.predict_proba(X), model.decision_function(X), model.roc_curve(X, y).tpr
+    monkeypatch.setattr(classifier, "BLOCK", 7)
+    np.testing.assert_allclose(model.predict_proba(X), p, atol=1e-9)
+    np.testing.assert_allclose(model.decision_function(X), score, atol=1e-9)
+    np.testing.assert_array_equal(model.roc_curve(X, y).tpr, tpr)
+
+
+def test_without_a_trade_off_rows_are_ranked_as_by_the_probability(
+    model: InfiniteCostSensitiveClassifier, moons: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = moons
+    order = np.argsort(model.decision_function(X))
+    assert np.all(np.diff(model.predict_proba(X)[order, 1]) >= 0.0)
+    # also where the probabilities are cut off and all the same
+    assert np.unique(model.decision_function(X)).size == 100 > np.unique(model.predict_proba(X)[:, 1]).size
+    bold = InfiniteCostSensitiveClassifier(theta=0.7, n_nodes=12, alpha=1e-2).fit(X, y)
+    assert np.array_equal(bold.decision_function(X) > 0.0, bold.predict(X) == 1)
+    np.testing.assert_allclose(bold.decision_function(X) - model.decision_function(X), 0.7, atol=1e-9)
+
+
+def test_the_score_of_curves_that_never_flip_is_beyond_those_that_do() -> None:
+    levels = np.linspace(-1.0, 1.0, 5)
+    curves = levels + np.array([-3.0, -1.5, -0.5, 0.0, 0.7, 1.5, 4.0])[:, None]
+    score = flip_score(levels, curves)
+    assert np.all(np.diff(score) > 0.0)
+    np.testing.assert_allclose(score[2:5], [-0.5, 0.0, 0.7])
+    assert score[1] < -1.0
+    assert score[5] > 1.0
+
+
+# ----------------------------------------------------------------------------------------------- choosing a θ
+@pytest.fixture(scope="module")
+def held_out() -> tuple[np.ndarray, np.ndarray]:
+    return make_moons(150, noise=0.4, random_state=5)
+
+
+def counted(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """θ, false positive rate and sensitivity, counted by scikit-learn one θ at a time."""
+    levels = np.linspace(-1.0, 1.0, 257)
+    tables = [confusion_matrix(y, column) for column in model.predict(X, levels).T]
+    return levels, *np.array([(t[0, 1] / t[0].sum(), t[1, 1] / t[1].sum()) for t in tables]).T
+
+
+@pytest.mark.parametrize("bound", [0.05, 0.2])
+def test_a_bound_on_one_error_makes_the_other_small(
+    bound: float, model: InfiniteCostSensitiveClassifier, held_out: tuple[np.ndarray, np.ndarray]
+) -> None:
+    levels, fpr, tpr = counted(model, *held_out)
+    at = np.flatnonzero(levels == model.choose_theta(*held_out, max_fpr=bound))
+    assert fpr[at] <= bound
+    assert tpr[at] == tpr[fpr <= bound].max() > 0.3
+    at = np.flatnonzero(levels == model.choose_theta(*held_out, min_sensitivity=1.0 - bound))
+    assert tpr[at] >= 1.0 - bound - 1e-12
+    assert fpr[at] == fpr[tpr >= 1.0 - bound - 1e-12].min() < 0.7
+
+
+@pytest.mark.parametrize(("fn", "fp"), [(1.0, 1.0), (9.0, 1.0), (1.0, 5.0), (0.0, 1.0)])
+def test_costs_choose_the_cheapest_theta(
+    fn: float, fp: float, model: InfiniteCostSensitiveClassifier, held_out: tuple[np.ndarray, np.ndarray]
+) -> None:
+    y = held_out[1]
+    levels, fpr, tpr = counted(model, *held_out)
+    cost = fn * (1.0 - tpr) * np.mean(y == 1) + fp * fpr * np.mean(y == 0)
+    cheapest = levels[cost <= cost.min() + 1e-12]
+    theta = model.choose_theta(*held_out, fn_cost=fn, fp_cost=fp)
+    assert theta in cheapest
+    wanted = model.theta_from_costs(fn, fp)
+    assert abs(theta - wanted) == np.min(np.abs(cheapest - wanted))
+
+
+@pytest.mark.parametrize(
+    ("wish", "sentence"),
+    [
+        ({}, "exactly one wish"),
+        ({"max_fpr": 0.1, "min_sensitivity": 0.9}, "exactly one wish"),
+        ({"max_fpr": 0.1, "fn_cost": 1.0, "fp_cost": 1.0}, "exactly one wish"),
+        ({"fn_cost": 1.0}, "both costs"),
+        ({"fn_cost": 1.0, "fp_cost": 1.0, "confidence": 0.9}, "together with costs"),
+        ({"fn_cost": [1.0, 2.0], "fp_cost": 1.0}, "two numbers"),
+        ({"fn_cost": -1.0, "fp_cost": 1.0}, "fn_cost"),
+        ({"max_fpr": 1.2}, "max_fpr=1.2"),
+        ({"min_sensitivity": "high"}, "min_sensitivity='high'"),
+        ({"max_fpr": 0.0, "confidence": 0.9}, "max_fpr=0.0 .* strictly between"),
+        ({"max_fpr": 0.1, "confidence": 1.0}, "confidence=1.0 .* strictly between"),
+    ],
+    ids=str,
+)
+def test_wishes_that_cannot_be_met(
+    wish: dict[str, Any],
+    sentence: str,
+    model: InfiniteCostSensitiveClassifier,
+    held_out: tuple[np.ndarray, np.ndarray],
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        model.choose_theta(*held_out, **wish)
+
+
+def test_labels_the_model_does_not_know(
+    model: InfiniteCostSensitiveClassifier, held_out: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = held_out
+    with pytest.raises(ValueError, match=r"the model knows the labels \[0, 1\]"):
+        model.roc_curve(X, 2 * y)
+    with pytest.raises(ValueError, match="one class only"):
+        model.roc_curve(X[y == 1], y[y == 1])
+    with pytest.raises(ValueError, match="inconsistent"):
+        model.cost_curve(X, y[:-1])
+    with pytest.raises(ValueError, match="at least one"):
+        model.cost_curve(X, y, sample_weight=np.zeros(len(y)))
+
+
+# ------------------------------------------------------------------------------------------------------ curves
+def test_curves_are_what_one_counts_at_each_theta(
+    model: InfiniteCostSensitiveClassifier, held_out: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = held_out
+    levels, fpr, tpr = counted(model, X, y)
+    roc, cost, benefit = model.roc_curve(X, y), model.cost_curve(X, y), model.net_benefit_curve(X, y)
+    assert np.array_equal(roc.theta, levels)
+    np.testing.assert_allclose(roc.fpr, fpr)
+    np.testing.assert_allclose(roc.tpr, tpr)
+    share = np.mean(y == 1)
+    missed, false = (1.0 - tpr) * share, fpr * (1.0 - share)
+    np.testing.assert_allclose(cost.cost, 0.5 * (1.0 + levels) * missed + 0.5 * (1.0 - levels) * false)
+    t = 0.5 * (1.0 - levels[1:])
+    np.testing.assert_allclose(benefit.threshold, t[::-1])
+    np.testing.assert_allclose(benefit.net_benefit, (tpr[1:] * share - false[1:] * t / (1.0 - t))[::-1], atol=1e-12)
+    np.testing.assert_allclose(benefit.treat_all, (share - (1.0 - share) * t / (1.0 - t))[::-1], atol=1e-12)
+    assert not np.any(benefit.treat_none)
+    # the cost is the net benefit in other units
+    units = (1.0 - benefit.threshold) * (share - benefit.net_benefit)
+    np.testing.assert_allclose(units[::-1], cost.cost[1:], atol=1e-12)
+
+
+def test_the_area_is_the_auc_of_the_flip(
+    model: InfiniteCostSensitiveClassifier, held_out: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = held_out
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
+    alarms = model.predict(X, np.linspace(-1.0, 1.0, 257)) == 1
+    assert np.all(np.diff(alarms, axis=1) == (alarms[:, 1:] & ~alarms[:, :-1]))  # decisions rise with θ
+    for w in (None, weight):
+        expected = roc_auc_score(y, alarms.sum(axis=1), sample_weight=w)
+        assert model.roc_curve(X, y, w).area == pytest.approx(expected, abs=1e-12)
+    assert model.roc_curve(X, y).area != pytest.approx(model.roc_curve(X, y, weight).area, abs=1e-4)
+
+
+def test_a_weight_counts_as_repetitions_in_the_curves(
+    model: InfiniteCostSensitiveClassifier, held_out: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = held_out
+    weight = np.random.default_rng(0).integers(0, 4, size=len(y))
+    X_, y_ = np.repeat(X, weight, axis=0), np.repeat(y, weight)
+    one, other = model.net_benefit_curve(X, y, weight), model.net_benefit_curve(X_, y_)
+    np.testing.assert_allclose(one.net_benefit, other.net_benefit, atol=1e-12)
+    np.testing.assert_allclose(model.cost_curve(X, y, weight).cost, model.cost_curve(X_, y_).cost, atol=1e-12)
+
+
+THETA = np.linspace(-1.0, 1.0, 9)
+
+
+def test_curves_of_one_who_is_never_wrong() -> None:
+    counts = Confusion(THETA, np.zeros(9), np.zeros(9), positives=3.0, negatives=7.0)
+    assert ROCCurve.of(counts).area == 1.0
+    assert not np.any(CostCurve.of(counts).cost)
+    np.testing.assert_allclose(NetBenefitCurve.of(counts).net_benefit, 0.3)
+
+
+@pytest.mark.parametrize("alarm", [True, False])
+def test_curves_of_one_who_does_not_look(alarm: bool) -> None:
+    signs = np.array([True] * 3 + [False] * 7)
+    counts = Confusion.count(THETA, [np.full((10, 9), 1.0 if alarm else 0.0)], signs)  # at h = 0: no alarm
+    assert ROCCurve.of(counts).area == pytest.approx(0.5)
+    cost, benefit = CostCurve.of(counts), NetBenefitCurve.of(counts)
+    np.testing.assert_allclose(cost.cost, cost.cost_all_positive if alarm else cost.cost_all_negative)
+    np.testing.assert_allclose(benefit.net_benefit, benefit.treat_all if alarm else benefit.treat_none, atol=1e-15)
+    np.testing.assert_allclose(cost.best_constant, np.minimum(0.35 * (1.0 - THETA), 0.15 * (1.0 + THETA)))
+
+
+def test_a_policy_that_is_beaten_does_not_lower_the_area() -> None:
+    good = ROCCurve(np.array([-0.5, 0.5]), np.array([0.1, 0.3]), np.array([0.6, 0.9]))
+    worse = ROCCurve(np.array([-0.5, 0.0, 0.5]), np.array([0.1, 0.2, 0.3]), np.array([0.6, 0.4, 0.9]))
+    assert worse.area <= good.area
+    assert worse.area >= good.area - 0.5 * 0.2 * 0.3  # it stays above the steps between the good ones
+    line = ROCCurve(np.array([0.0]), np.array([0.5]), np.array([0.5]))
+    assert line.area == 0.5

@@ -67,6 +67,24 @@ def test_field_is_linear_in_its_coefficients() -> None:
     np.testing.assert_allclose(both(NEW, THETA), 2.0 * a(NEW, THETA) - 3.0 * b(NEW, THETA), atol=1e-9)
 
 
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("bias", [True, False])
+def test_paired_values_are_the_diagonal(order: int, bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    h = build(bias)
+    theta = np.linspace(0.0, 1.0, 11)
+    expected = np.diag(h(NEW, theta, order))
+    for chunk in (1, 4, 11, 4096):
+        monkeypatch.setattr(field, "CHUNK", chunk)
+        np.testing.assert_allclose(h.paired(NEW, theta, order), expected, atol=1e-11)
+    np.testing.assert_array_equal(h.paired(NEW, list(theta), order), h.paired(NEW, theta[:, None], order))
+
+
+@pytest.mark.parametrize("count", [1, 4, 12])
+def test_pairs_need_a_task_for_each_input(count: int) -> None:
+    with pytest.raises(ValueError, match=r"for 11 inputs; .* an array of shape \(11,\)"):
+        build().paired(NEW, np.full(count, 0.5))
+
+
 def test_norm_is_the_norm_of_the_rkhs() -> None:
     # h = Σ_ij A_ij k_X(·, x_i) k_Θ(·, θ_j) has the squared norm tr(Aᵀ K_X A K_Θ), and C = Φᵀ A Ψ
     A = np.random.default_rng(3).normal(size=(15, 6))
@@ -104,6 +122,7 @@ def test_tasks_may_be_a_list_a_vector_or_a_column() -> None:
 
 def test_no_input_gives_no_value() -> None:
     assert build()(NEW[:0], THETA).shape == (0, 4)
+    assert build().paired(NEW[:0], THETA[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -114,7 +133,12 @@ def test_libraries_agree(xp: Any, dtype: str) -> None:
     h = Field(phi, psi, np.arange(4.0)[:, None], psi, np.ones(1))
     there = h(xp.asarray(NEW, dtype=getattr(xp, dtype)), THETA)
     assert isinstance(there, np.ndarray)
-    np.testing.assert_allclose(there, h(NEW, THETA), atol=1e-12 if dtype == "float64" else 1e-4)
+    tolerance = 1e-12 if dtype == "float64" else 1e-4
+    np.testing.assert_allclose(there, h(NEW, THETA), atol=tolerance)
+    theta = np.linspace(0.1, 0.9, len(NEW))
+    pairs = h.paired(xp.asarray(NEW, dtype=getattr(xp, dtype)), theta)
+    assert isinstance(pairs, np.ndarray)
+    np.testing.assert_allclose(pairs, h.paired(NEW, theta), atol=tolerance)
 
 
 def test_a_field_cannot_be_changed() -> None:

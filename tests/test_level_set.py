@@ -15,6 +15,7 @@ from infinitask import InfiniteOneClassSVM
 from infinitask.datasets import make_mixture
 from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, ProductMeasure, Uniform
+from infinitask.metrics import mass_volume_area, mass_volume_curve, theta_property_deviation
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,8 @@ def test_the_sets_leave_out_their_fraction(model: InfiniteOneClassSVM, X: np.nda
     levels = [0.1, 0.25, 0.5, 0.75]
     outside = np.mean(model.predict(X, levels) == -1, axis=0)
     np.testing.assert_allclose(outside, levels, atol=0.06)
+    stray = theta_property_deviation(levels, model.predict(X, levels))
+    assert stray == pytest.approx(np.max(np.abs(outside - levels)))
 
 
 def test_the_threshold_is_a_function_of_the_fraction(model: InfiniteOneClassSVM, X: np.ndarray) -> None:
@@ -208,3 +211,139 @@ def test_a_search_with_a_score_of_its_own(X: np.ndarray) -> None:
     assert search.best_estimator_.task_kernel_.gamma == search.best_params_["task_kernel__gamma"]
     piped = make_pipeline(StandardScaler(), InfiniteOneClassSVM(n_nodes=6)).fit(X)
     assert piped.predict(X).shape == (len(X),)
+
+
+# ----------------------------------------------------------------------------------------------- nested sets
+@pytest.fixture(scope="module")
+def scattered() -> np.ndarray:
+    """The data, new data, points between the clouds and far away."""
+    rng = np.random.default_rng(1)
+    near, far = rng.uniform(-6.0, 6.0, (400, 2)), rng.uniform(-1e3, 1e3, (100, 2))
+    return np.concatenate([make_mixture(120, random_state=0), make_mixture(380, random_state=9), near, far])
+
+
+@pytest.fixture(scope="module")
+def narrow(X: np.ndarray) -> dict[bool, InfiniteOneClassSVM]:
+    """Sets of a narrow kernel, as they come and nested."""
+    return {nested: InfiniteOneClassSVM(gamma=5.0, n_nodes=20, nested=nested).fit(X) for nested in (False, True)}
+
+
+def test_nested_sets_are_nested_for_every_point_and_pair(
+    narrow: dict[bool, InfiniteOneClassSVM], scattered: np.ndarray
+) -> None:
+    rng = np.random.default_rng(0)
+    levels = np.sort(rng.uniform(0.05, 1.0, 46))
+    first, second = np.triu_indices(46, k=1)
+    assert len(scattered) * first.size >= 1_000_000
+
+    def reentries(nested: bool) -> int:
+        inside = narrow[nested].predict(scattered, levels) == 1
+        return int(np.sum(~inside[:, first] & inside[:, second]))
+
+    assert reentries(False) > 10_000  # as they come, the sets do re-enter
+    assert reentries(True) == 0
+    decision = narrow[True].decision_function(scattered, levels)
+    assert np.all(np.diff(decision, axis=1) <= 0.0)
+
+
+def test_nested_scores_and_predictions_agree_at_every_fraction(
+    narrow: dict[bool, InfiniteOneClassSVM], scattered: np.ndarray
+) -> None:
+    model = narrow[True]
+    score = model.score_samples(scattered)
+    # the scores themselves and their neighbours are where rounding could tell
+    own = np.unique(np.clip(score, 0.05, 1.0))[::5]
+    levels = np.concatenate([own, np.nextafter(own, 0.0), np.nextafter(own, 2.0), [0.05, 0.1, 0.5, 1.0]])
+    levels = levels[(levels >= 0.05) & (levels <= 1.0)]
+    inside = score[:, None] >= levels
+    assert np.array_equal(model.predict(scattered, levels) == 1, inside)
+    assert np.array_equal(model.decision_function(scattered, levels) >= 0.0, inside)
+    assert np.array_equal(model.predict(scattered), model.predict(scattered, 0.1))
+    assert np.array_equal(model.decision_function(scattered), score - 0.1)
+    # one fraction at a time or many: the same answer
+    one = np.array([model.predict(scattered[:20], float(nu)) for nu in levels[:30]]).T
+    assert np.array_equal(one, model.predict(scattered[:20], levels[:30]))
+
+
+def test_nested_scores_of_points_in_no_set_lie_just_below_theta(
+    narrow: dict[bool, InfiniteOneClassSVM], X: np.ndarray
+) -> None:
+    score = narrow[True].score_samples(np.concatenate([[[1e3, 1e3]], X]))
+    assert score[0] == np.nextafter(0.05, 0.0)
+    assert 0.05 <= np.median(score) <= np.max(score) <= 1.0
+
+
+def test_sets_that_are_nested_already_stay_what_they_are(X: np.ndarray, grid: np.ndarray) -> None:
+    plain, nested = (InfiniteOneClassSVM(n_nodes=20, task_gamma=1.0, nested=nested).fit(X) for nested in (False, True))
+    levels = np.linspace(0.05, 1.0, 200)
+    curves = plain.decision_function(grid, levels)
+    falling = np.all(np.diff(curves, axis=1) <= 0.0, axis=1)
+    assert np.sum(falling) > 50
+    scale = np.max(np.abs(curves))
+    np.testing.assert_allclose(nested.decision_function(grid[falling], levels), curves[falling], atol=1e-3 * scale)
+    inside = plain.predict(grid, levels) == 1
+    single = ~np.any(~inside[:, :-1] & inside[:, 1:], axis=1)
+    np.testing.assert_allclose(nested.score_samples(grid[single]), plain.score_samples(grid[single]), atol=5e-3)
+
+
+def test_nesting_keeps_the_fractions(X: np.ndarray) -> None:
+    levels = np.linspace(0.1, 0.9, 17)
+    for nested in (False, True):
+        model = InfiniteOneClassSVM(n_nodes=40, nested=nested).fit(X)
+        assert theta_property_deviation(levels, model.predict(X, levels)) < 0.05
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "diagonal"])
+@pytest.mark.parametrize("levels", [[0.3], [0.1, 0.3, 0.6]], ids=str)
+def test_a_few_levels_can_be_nested(X: np.ndarray, grid: np.ndarray, kernel: str, levels: list[float]) -> None:
+    plain, model = (
+        InfiniteOneClassSVM(nu=0.3, measure=Discrete(levels), task_kernel=kernel, gamma=3.0, nested=nested).fit(X)
+        for nested in (False, True)
+    )
+    points = np.concatenate([X, grid])
+    inside = model.predict(points, levels) == 1
+    assert np.all(inside[:, :-1] >= inside[:, 1:])
+    assert np.array_equal(inside, model.score_samples(points)[:, None] >= levels)
+    if len(levels) == 1:
+        assert np.array_equal(inside, plain.predict(points, levels) == 1)
+    else:
+        before = plain.predict(points, levels) == 1
+        assert np.any(before[:, :-1] < before[:, 1:])
+        # the same number of (point, fraction) pairs, up to the points that lie on a border
+        assert abs(np.mean(before[: len(X)]) - np.mean(inside[: len(X)])) < 0.02
+
+
+def test_nested_is_true_or_false(X: np.ndarray) -> None:
+    with pytest.raises(ValueError, match="nested='yes'"):
+        InfiniteOneClassSVM(nested="yes").fit(X)
+
+
+# -------------------------------------------------------------------------------------- p-values and volumes
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_score_of_new_data_is_a_p_value(nested: bool) -> None:
+    X, new = make_mixture(400, random_state=0), make_mixture(4_000, random_state=1)
+    levels = np.linspace(0.06, 0.98, 47)
+    score = InfiniteOneClassSVM(n_nodes=50, nested=nested).fit(X).score_samples(new)
+    deviation = np.mean(score[:, None] <= levels, axis=0) - levels
+    assert np.max(np.abs(deviation)) < 1.63 / np.sqrt(400)  # as an empirical distribution function, at 1%
+    # a kernel that learns the samples by heart gives none
+    by_heart = InfiniteOneClassSVM(n_nodes=20, gamma=100.0, nested=nested).fit(X[:100]).score_samples(new)
+    assert np.max(np.mean(by_heart[:, None] <= levels, axis=0) - levels) > 0.3
+
+
+def test_the_mass_volume_methods_are_the_metrics_of_the_score(model: InfiniteOneClassSVM, X: np.ndarray) -> None:
+    curve = model.mass_volume_curve(X, n_samples=500, random_state=0)
+    expected = mass_volume_curve(model.score_samples, X, n_samples=500, random_state=0)
+    assert all(np.array_equal(a, b) for a, b in zip(curve, expected, strict=True))
+    area = model.mass_volume_area(X, masses=(0.2, 0.8), n_samples=500, random_state=0)
+    assert area == mass_volume_area(model.score_samples, X, masses=(0.2, 0.8), n_samples=500, random_state=0)
+
+
+def test_volumes_need_a_kernel_of_inputs(X: np.ndarray) -> None:
+    gram = RBF(0.5)(X, X)
+    model = InfiniteOneClassSVM(kernel="precomputed", n_nodes=6).fit(gram)
+    for method in (model.mass_volume_curve, model.mass_volume_area):
+        with pytest.raises(ValueError, match="precomputed"):
+            method(gram)
+    with pytest.raises(NotFittedError):
+        InfiniteOneClassSVM().mass_volume_area(X)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from infinitask.objective import _objective as objective_module
 from infinitask._array import as_like, to_host
 from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.objective import Evaluation, Integral, Objective, Smoothing
+from infinitask.objective import _objective as objective_module
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import newton, solve
 from infinitask.solvers.base import DualPoint

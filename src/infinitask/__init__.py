@@ -5,6 +5,8 @@ ends with a certified duality gap.
 """
 
 from infinitask.estimators import (
+    IndependentCostSensitiveClassifier,
+    IndependentQuantileRegressor,
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
     InfiniteKernelRidge,
@@ -12,6 +14,8 @@ from infinitask.estimators import (
     InfiniteQuantileRegressor,
     InfiniteSVR,
     InfiniteTaskEstimator,
+    JointQuantileRegressor,
+    QOneClassSVM,
 )
 from infinitask.field import Field
 from infinitask.solvers import Solution
@@ -20,6 +24,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Field",
+    "IndependentCostSensitiveClassifier",
+    "IndependentQuantileRegressor",
     "InfiniteCostSensitiveClassifier",
     "InfiniteExpectileRegressor",
     "InfiniteKernelRidge",
@@ -27,5 +33,7 @@ __all__ = [
     "InfiniteQuantileRegressor",
     "InfiniteSVR",
     "InfiniteTaskEstimator",
+    "JointQuantileRegressor",
+    "QOneClassSVM",
     "Solution",
 ]

@@ -45,6 +45,8 @@ class Field:
     (3, 3)
     >>> field(X[:3], [0.5], order=1).shape  # the slope in θ
     (3, 1)
+    >>> field.paired(X[:3], [0.1, 0.5, 0.9]).shape  # to each input its own task
+    (3,)
     """
 
     phi: FeatureMap
@@ -64,6 +66,23 @@ class Field:
             phi = self.phi(X[rows, :])
             values[rows] = to_host(phi @ as_like(right, phi))
         return values + bias
+
+    def paired(self, X: Array, theta: Array, order: int = 0) -> HostArray:
+        """∂^order h(x_i)(θ_i)/∂θ^order for inputs (n, d), each with its own task, (n, d_Θ) or (n,): (n,)."""
+        tasks = to_host(theta)
+        n = X.shape[0]
+        if tasks.shape[:1] != (n,):
+            raise ValueError(
+                f"Tasks of shape {tasks.shape} were given for {n} inputs; to pair them, give one task for each input, "
+                f"an array of shape ({n},)."
+            )
+        values = np.empty(n)
+        for start in range(0, n, CHUNK):
+            rows = slice(start, min(start + CHUNK, n))
+            phi = self.phi(X[rows, :])
+            left = to_host(phi @ as_like(self.coef, phi))
+            values[rows] = np.sum(left * self.psi(tasks[rows], order), axis=1) + self.bias(tasks[rows], order)
+        return values
 
     def bias(self, theta: Array, order: int = 0) -> HostArray:
         """b(θ), or its derivative, for every task: (q,)."""

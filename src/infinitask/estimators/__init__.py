@@ -1,6 +1,12 @@
 """The estimators: scikit-learn's face of the library."""
 
 from .classifier import InfiniteCostSensitiveClassifier
+from .finite import (
+    IndependentCostSensitiveClassifier,
+    IndependentQuantileRegressor,
+    JointQuantileRegressor,
+    QOneClassSVM,
+)
 from .general import InfiniteTaskEstimator
 from .level_set import InfiniteOneClassSVM
 from .paths import InfiniteKernelRidge, InfiniteSVR
@@ -8,6 +14,8 @@ from .quantile import InfiniteQuantileRegressor
 from .regression import InfiniteExpectileRegressor
 
 __all__ = [
+    "IndependentCostSensitiveClassifier",
+    "IndependentQuantileRegressor",
     "InfiniteCostSensitiveClassifier",
     "InfiniteExpectileRegressor",
     "InfiniteKernelRidge",
@@ -15,4 +23,6 @@ __all__ = [
     "InfiniteQuantileRegressor",
     "InfiniteSVR",
     "InfiniteTaskEstimator",
+    "JointQuantileRegressor",
+    "QOneClassSVM",
 ]

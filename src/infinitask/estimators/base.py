@@ -44,6 +44,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     """One fit for every θ. Subclasses say which loss, which Θ, and what to call the answers."""
 
     _default_nodes: int = 50
+    _free_alpha: bool = False
+    """Whether λ may be 0, because it does not weigh h."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -124,7 +126,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
 
     def _recipe(self) -> Recipe:
         """The parameters, checked."""
-        alpha = check_number("alpha", self.alpha, low=0.0)
+        alpha = check_number("alpha", self.alpha, low=0.0, open_low=not self._free_alpha)
         if self.solver not in SOLVERS:
             raise ValueError(f"solver={self.solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
         for name in ("max_iter", "n_nodes", "rank"):

@@ -17,6 +17,7 @@ from infinitask.losses import (
     LevelSet,
     Loss,
     Pinball,
+    Squared,
 )
 from infinitask.measures import Discrete
 from infinitask.penalties import IntegratedRidge, Ridge
@@ -28,6 +29,7 @@ LOSSES: dict[str, type[Loss]] = {
     "expectile": Expectile,
     "cost-sensitive": CostSensitiveHinge,
     "epsilon-insensitive": EpsilonInsensitive,
+    "squared": Squared,
 }
 
 
@@ -171,7 +173,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         recipe = self._recipe()
         if self.theta is not None:
             self._check_default("theta", recipe)
-        shape = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
+        shape: tuple[int, ...] = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
         several = len(shape) == 2 and shape[1] > 1
         X, y, weight = self._validated(X, y, sample_weight, y_numeric=True, multi_output=several)
         if several:

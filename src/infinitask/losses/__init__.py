@@ -26,6 +26,7 @@ expectile            (0, 1)     ℝ                   0            1 / (2 (1 −
 cost-sensitive       [−1, 1]    y·u ∈ [0, c]        0            0, with c = (1 + θ y) / 2
 level set            [0.05, 1]  [0, 1 / θ]          0            0, with r = −h
 ε-insensitive        [0, 1]     [−1, 1]             θ            0
+squared              any        ℝ                   0            1, 1
 ===================  =========  ==================  ===========  ==================================
 
 A loss that is no such row is given by its value and its slope (:class:`ConvexLoss`), or as a plain function that torch

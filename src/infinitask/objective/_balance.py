@@ -91,7 +91,7 @@ class Balance:
 
     def _change(self, room: HostArray, excess: HostArray) -> HostArray | None:
         """The δ of least Σ w δ²/room with Ψ_bᵀ diag(w) δ = excess, (m,); None where there is none."""
-        R = np.linalg.qr(np.sqrt(self.weights * room)[:, None] * self.bias_cols, mode="r")
+        R = np.asarray(np.linalg.qr(np.sqrt(self.weights * room)[:, None] * self.bias_cols, mode="r"))
         if R.shape[0] < R.shape[1] or np.min(np.abs(np.diag(R))) <= 1e-12 * np.max(np.abs(R)):
             return None
         return np.asarray(room * (self.bias_cols @ solve_triangular(R, solve_triangular(R, excess, trans="T"))))

@@ -263,7 +263,9 @@ class Objective:
             for block in self.blocks():
                 omega = self.sample_weight[block]
                 y = None if term.targets is None else term.targets[block, :]
-                total += float(omega @ term.loss.dual(term.theta, y, 0.0 * omega[:, None] * term.weights) @ term.weights)
+                total += float(
+                    omega @ term.loss.dual(term.theta, y, 0.0 * omega[:, None] * term.weights) @ term.weights
+                )
         return total
 
     def origin(self) -> tuple[float, HostArray] | None:

@@ -1,4 +1,4 @@
-"""The tutorial does what it says: each program runs by itself, and none is longer than promised."""
+"""The documentation does what it says: each program runs by itself, and none is longer than promised."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import Any
 
 import pytest
 
-TEXT = (Path(__file__).parents[1] / "docs" / "add_a_task.md").read_text(encoding="utf-8")
-PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+ROOT = Path(__file__).parents[1]
+
+
+def programs(*path: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", ROOT.joinpath(*path).read_text(encoding="utf-8"), re.DOTALL)
+
+
+TEXT = (ROOT / "docs" / "add_a_task.md").read_text(encoding="utf-8")
+PROGRAMS = programs("docs", "add_a_task.md")
+GUIDE = programs("docs", "guide.md")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)
 
@@ -49,3 +57,16 @@ def test_the_warning_that_is_shown_is_the_one_that_is_given() -> None:
     # numbers may differ in their last digit from one library of mathematics to the next
     shown, given = (re.sub(r"[-\d.]+", "#", " ".join(text.split())) for text in (WARNING[1], space["warning"]))
     assert shown == given
+
+
+@pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])
+def test_every_program_of_the_guide_runs_by_itself(program: str) -> None:
+    exec(compile(program, "docs/guide.md", "exec"), {"__name__": "guide"})
+
+
+def test_the_blocks_of_the_readme_run_one_after_the_other() -> None:
+    space: dict[str, Any] = {"__name__": "readme"}
+    blocks = programs("README.md")
+    assert len(blocks) >= 4
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), space)

@@ -1,0 +1,101 @@
+"""How evenly nodes are spread, and how many of them are enough."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from infinitask.bounds._checks import count, number
+
+__all__ = ["propose_nodes", "sequence_discrepancy", "star_discrepancy"]
+
+
+def star_discrepancy(u: Any, weights: Any = None) -> float:
+    """D_m = sup_t |Σ_j w_j 1[u_j ≤ t] − t| = max_j max(W_j − u_j, u_j − W_(j−1)), W_j = w_1 + … + w_j, u ascending.
+
+    For every f of bounded variation on [0, 1], |∫f − Σ w_j f(u_j)| ≤ V(f)·D_m (Koksma; for weights by the same
+    integration by parts). Equal weights: max_j max(j/m − u_j, u_j − (j − 1)/m).
+
+    Parameters
+    ----------
+    u : array (m,)
+        Points in [0, 1].
+    weights : array (m,) or None
+        Summing to one; None: 1/m.
+
+    Examples
+    --------
+    >>> star_discrepancy([0.125, 0.375, 0.625, 0.875])
+    0.125
+    """
+    u = np.asarray(u, dtype=np.float64)
+    w = np.full(u.shape, 1.0 / max(u.size, 1)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if u.ndim != 1 or u.size == 0 or w.shape != u.shape or not np.all((u >= 0.0) & (u <= 1.0)):
+        raise ValueError(
+            f"u of shape {u.shape} and weights of shape {w.shape} were given; expected points (m,) in [0, 1] and one "
+            "weight for each."
+        )
+    if not abs(float(np.sum(w)) - 1.0) < 1e-9:
+        raise ValueError(f"weights sum to {float(np.sum(w)):g}; they must sum to one.")
+    order = np.argsort(u, kind="stable")
+    u, mass = u[order], np.cumsum(w[order])
+    return float(max(np.max(np.abs(mass - u)), np.max(np.abs(u - np.append(0.0, mass[:-1])))))
+
+
+def sequence_discrepancy(m: int) -> float:
+    """log(m)/(3m log 2) + 1/m: the discrepancy of m points of van der Corput's sequence is no larger.
+
+    Parameters
+    ----------
+    m : int
+
+    Examples
+    --------
+    >>> round(sequence_discrepancy(100), 4)
+    0.0321
+    """
+    m = count("m", m)
+    return math.log(m) / (3.0 * m * math.log(2.0)) + 1.0 / m
+
+
+def propose_nodes(n: int, *, statistical: float | None = None, variation: float = 1.0) -> int:
+    """The smallest m with V·(log(m)/(3m log 2) + 1/m) ≤ what n samples leave open: more nodes do not pay.
+
+    Without further arguments the trade-off of the paper, log(m)/m ~ 1/√n, so that m grows like √n log n. The
+    terms of a :class:`Bound` give the one with its constants; where λ is small these propose few nodes, because then
+    the statistical term is so large that no quadrature matters to the bound.
+
+    Parameters
+    ----------
+    n : int
+        Samples.
+    statistical : float or None
+        The statistical term; None: 1/√n.
+    variation : float
+        V.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> [propose_nodes(n) for n in (100, 1_000, 10_000)]
+    [26, 102, 387]
+    >>> from infinitask.bounds import quantile_bound
+    >>> bound = quantile_bound(1_000, 100, 1.0, y_bound=1.0)
+    >>> propose_nodes(bound.n, statistical=bound.statistical, variation=bound.variation)
+    45
+    """
+    n = count("n", n)
+    target = 1.0 / math.sqrt(n) if statistical is None else number("statistical", statistical)
+    target /= number("variation", variation)
+    low, high = 0, 1
+    while sequence_discrepancy(high) > target:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if sequence_discrepancy(middle) > target else (low, middle)
+    return high

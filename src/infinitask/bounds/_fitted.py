@@ -1,0 +1,210 @@
+"""The bound of a fitted model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray, place
+from infinitask.bounds._checks import number
+from infinitask.bounds._discrepancy import star_discrepancy
+from infinitask.bounds._formula import Bound, Task, assemble, cost_task, quantile_task
+from infinitask.features import FourierMap
+from infinitask.kernels import Chi2
+from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
+from infinitask.measures import Measure
+from infinitask.penalties import Ridge
+
+__all__ = ["bound_of"]
+
+GRID = 201
+"""Tasks at which the largest k_Θ(θ, θ) is looked for; the ends are among them, where kernels that vary have it."""
+
+
+def bound_of(
+    model: Any, X: Any, y: Any, *, delta: float = 0.05, y_bound: float | None = None, kappa_x: float | None = None
+) -> Bound:
+    """R(h) ≤ R̂(h) + 2β + (4nβ + ξ)√(log(1/δ)/(2n)) + V·D_m + 2ℒκ√(2ε/λ) for a fitted model.
+
+    D_m is the discrepancy of its nodes and weights with respect to its measure, V takes the norm of its field, R̂ is its
+    risk on the data. R is integrated over the model's own measure.
+
+    Parameters
+    ----------
+    model : fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier
+        Or another with their attributes. With smoothing > 0 (M-quantiles) the risk is that of the smoothed loss.
+    X : array (n, d)
+        The data of the fit: rows drawn independently, of equal weight.
+    y : array (n,)
+    delta : float in (0, 1)
+    y_bound : float or None
+        B; None: the largest |y| of the sample, which is then taken for a bound of all y.
+    kappa_x : float or None
+        κ_X; None: 1 for kernels with k(x, x) = 1. Needed for others: √k(x, x) at the largest x that can occur.
+
+    Returns
+    -------
+    Bound
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(200, random_state=0)
+    >>> bound = bound_of(InfiniteQuantileRegressor(alpha=1.0).fit(X, y), X, y)
+    >>> bound.empirical_risk < bound.risk
+    True
+    >>> bound.vacuous  # 200 samples are few for a bound
+    True
+    """
+    if not hasattr(model, "field_"):
+        raise ValueError(f"{type(model).__name__} is not fitted; call fit before asking for its bound.")
+    noncrossing, notes = _covered(model)
+    X, targets = np.asarray(X, dtype=np.float64), _targets(model, y)
+    if X.ndim != 2 or X.shape[0] == 0 or targets.shape != X.shape[:1]:
+        raise ValueError(f"X of shape {X.shape} and y of shape {targets.shape} were given; expected (n, d) and (n,).")
+    if y_bound is None and not isinstance(model._loss(), CostSensitiveHinge):
+        y_bound = float(np.max(np.abs(targets)))
+        notes.append("y_bound is the largest |y| of the sample; the bound needs one that holds for every y.")
+    task = _task(model, y_bound)
+    alpha, measure = float(model.alpha), model.measure_
+    discrete = measure.atoms() is not None
+    kappa, slope = _sizes(model, kappa_x, derivative=noncrossing > 0.0 or not discrete)
+    gap = max(0.0, float(model.dual_gap_ * abs(model.objective_)))
+    return assemble(
+        task,
+        n=X.shape[0],
+        m=len(model.nodes_),
+        alpha=alpha,
+        kappa=kappa,
+        slope=slope,
+        noncrossing=noncrossing,
+        delta=number("delta", delta, below=1.0),
+        # the risk of a discrete measure is the sum over its points itself
+        discrepancy=0.0 if discrete else star_discrepancy(_cdf(measure, model.nodes_), model.weights_),
+        norm=_norm(model),
+        optimisation=2.0 * task.slope * kappa * math.sqrt(2.0 * gap / alpha),
+        empirical_risk=_empirical_risk(model, X, targets),
+        notes=tuple(notes),
+    )
+
+
+def _covered(model: Any) -> tuple[float, list[str]]:
+    """λ_nc, and what the bound takes for granted; an error where the argument of stability does not apply."""
+    loss, name = model._loss(), type(model).__name__
+    if not isinstance(loss, (Pinball, MQuantile, CostSensitiveHinge)):
+        raise ValueError(
+            f"{name} has the loss {loss!r}; bounds are known for Pinball, MQuantile and CostSensitiveHinge, whose "
+            "slopes are bounded."
+        )
+    if not isinstance(model._penalty(), Ridge):
+        raise ValueError(f"{name} has the penalty {model._penalty()!r}; the bound is for penalty='ridge'.")
+    if model.field_.bias_psi is not None and model.alpha_bias == 0.0:
+        raise ValueError(
+            f"{name} has a bias without penalty (alpha_bias=0); one sample can then move it by any amount, and "
+            "stability fails. Fit with alpha_bias above 0, or bias_kernel=None."
+        )
+    notes = []
+    spec = getattr(model, "noncrossing", 0.0)
+    if isinstance(spec, str) and spec != "rearrange":
+        raise ValueError(
+            f"noncrossing={spec!r} was given; a constraint at the training inputs that may not be violated at all is "
+            "no Lipschitz function of the sample, and the bound does not cover it. Use a weight, or 'rearrange'."
+        )
+    if isinstance(spec, str):
+        notes.append("The bound is for the field before it is rearranged; that does not raise a uniform risk.")
+    weight = model._noncrossing() if hasattr(model, "_noncrossing") else 0.0
+    if isinstance(getattr(model, "gamma", None), str):
+        notes.append("The kernel is taken as chosen without the sample; gamma is a rule that looks at X.")
+    if not isinstance(model.field_.phi, FourierMap) and "exact" not in str(getattr(model, "features_", "exact")):
+        notes.append("The features are taken as chosen without the sample; their landmarks are rows of it.")
+    return float(weight), notes
+
+
+def _targets(model: Any, y: Any) -> HostArray:
+    y = np.asarray(y)
+    if hasattr(model, "classes_"):
+        return np.where(y == model.classes_[1], 1.0, -1.0)
+    return np.asarray(y, dtype=np.float64)
+
+
+def _task(model: Any, y_bound: float | None) -> Task:
+    """The constants of the loss, with means over the nodes of the model."""
+    low, high = _ends(model.measure_)
+    nodes, weights = model.nodes_, np.abs(model.weights_)
+    mean, mass = float(weights @ nodes), float(np.sum(weights))
+    if isinstance(model._loss(), CostSensitiveHinge):
+        return cost_task(low, high, slope=0.5 * (mass + abs(mean)))
+    return quantile_task(
+        number("y_bound", y_bound, zero=True),
+        low,
+        high,
+        slope=float(weights @ np.maximum(nodes, 1.0 - nodes)),
+        middle=max(mean, mass - mean),
+    )
+
+
+def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[float, float]:
+    """κ and κ' of the whole model, k_X k_Θ + (λ/λ_b) k_b; κ' is 0 where it is not needed."""
+    field = model.field_
+    inputs = _kappa_x(field.phi) if kappa_x is None else number("kappa_x", kappa_x)
+    parts = [(inputs**2, field.psi.kernel)]
+    if field.bias_psi is not None:
+        parts.append((_bias_ratio(model), field.bias_psi.kernel))
+    if derivative and any(kernel.max_order < 1 for _, kernel in parts):
+        raise ValueError(
+            f"task_kernel={field.psi.kernel!r} has no derivative ∂₁∂₂k; the variation over θ is then not bounded by "
+            "the norm. Use 'rbf', 'matern32', 'matern52' or 'polynomial', or a Discrete measure."
+        )
+    grid = np.linspace(*_ends(model.measure_), GRID)
+
+    def size(order: int) -> float:
+        orders = (order, order)
+        return math.sqrt(sum(factor * float(np.max(np.diagonal(k(grid, grid, orders)))) for factor, k in parts))
+
+    return size(0), size(1) if derivative else 0.0
+
+
+def _kappa_x(phi: Any) -> float:
+    kernel = getattr(phi, "kernel", None)
+    if isinstance(phi, FourierMap) or isinstance(kernel, Chi2) or getattr(kernel, "stationary", False):
+        return 1.0
+    raise ValueError(
+        f"The kernel {kernel!r} does not say how large k(x, x) can become; give kappa_x, the square root of its "
+        "largest value over all x that can occur."
+    )
+
+
+def _bias_ratio(model: Any) -> float:
+    return float(model.alpha) / float(model.alpha if model.alpha_bias is None else model.alpha_bias)
+
+
+def _norm(model: Any) -> float:
+    """The norm of h and b together, in which the penalty is (λ/2)‖·‖²."""
+    field = model.field_
+    bias = 0.0 if field.bias_coef is None else float(np.sum(np.square(field.bias_coef))) / _bias_ratio(model)
+    return math.sqrt(field.norm**2 + bias)
+
+
+def _empirical_risk(model: Any, X: HostArray, targets: HostArray) -> float:
+    inputs = X[:, model.training_rows_] if hasattr(model, "training_rows_") else X
+    values = model.field_(place(inputs, model.device), model.nodes_)
+    losses = model._loss().value(model.nodes_, targets[:, None], values)
+    return float(np.mean(losses @ model.weights_))
+
+
+def _ends(measure: Measure) -> tuple[float, float]:
+    low, high = (float(np.ravel(end)[0]) for end in measure.support)
+    return low, high
+
+
+def _cdf(measure: Measure, theta: HostArray) -> HostArray:
+    """F(θ), by bisection of F⁻¹, the one thing that every measure knows."""
+    low, high = np.zeros(theta.shape), np.ones(theta.shape)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        right = measure.ppf(middle[:, None])[:, 0] <= theta
+        low, high = np.where(right, middle, low), np.where(right, high, middle)
+    return low

@@ -1,0 +1,95 @@
+"""Metrics of decisions for every cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.metrics._checks import levels_of, normalised
+
+__all__ = ["integrated_cost", "sensitivity_specificity"]
+
+
+def sensitivity_specificity(
+    y_true: Any, y_pred: Any, pos_label: Any = None, sample_weight: Any = None
+) -> tuple[HostArray, HostArray]:
+    """P(ŷ = + | y = +) and P(ŷ = − | y = −), for each task.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+        Two labels.
+    y_pred : array (n,) or (n, q)
+        Predicted labels, one column per task.
+    pos_label : label or None
+        The positive class; None: the larger label.
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    sensitivity, specificity : ndarray (q,), or () for predictions (n,)
+
+    Examples
+    --------
+    >>> sensitivity, specificity = sensitivity_specificity([0, 0, 1, 1], [[0, 1], [0, 0], [0, 1], [1, 1]])
+    >>> sensitivity, specificity
+    (array([0.5, 1. ]), array([1. , 0.5]))
+    """
+    positive, said, weight = _decisions(y_true, y_pred, pos_label, sample_weight)
+    if not (np.any(weight[positive] > 0.0) and np.any(weight[~positive] > 0.0)):
+        raise ValueError("y_true holds one class only; sensitivity and specificity need samples of both.")
+    yes, no = weight * positive, weight * ~positive
+    return np.asarray(yes @ said / np.sum(yes)), np.asarray(no @ ~said / np.sum(no))
+
+
+def integrated_cost(y_true: Any, y_pred: Any, theta: Any, pos_label: Any = None, sample_weight: Any = None) -> float:
+    """(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i], c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives.
+
+    The cost of wrong decisions, averaged over the trade-offs θ_j; at most 1/2 for levels symmetric around 0 and the
+    better of the two constant decisions.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+        Two labels.
+    y_pred : array (n, q)
+        Predicted labels, one column per θ; (n,) for one.
+    theta : float or array (q,)
+        In [−1, 1].
+    pos_label : label or None
+        The positive class; None: the larger label.
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> integrated_cost([0, 1], [[1, 0], [1, 0]], theta=[-0.5, 0.5])
+    0.375
+    """
+    levels = levels_of("theta", theta, -1.0, 1.0)
+    positive, said, weight = _decisions(y_true, y_pred, pos_label, sample_weight)
+    said = said.reshape(said.shape[0], -1)
+    if said.shape[1] != levels.size:
+        raise ValueError(f"y_pred has {said.shape[1]} columns for {levels.size} values of theta; give one each.")
+    cost = np.where(positive[:, None], 0.5 * (1.0 + levels), 0.5 * (1.0 - levels))
+    return float(np.mean(weight @ (cost * (said != positive[:, None]))))
+
+
+def _decisions(y_true: Any, y_pred: Any, pos_label: Any, sample_weight: Any) -> tuple[HostArray, HostArray, HostArray]:
+    """Which are positive (n,), which are said to be (n,) or (n, q), and the weights."""
+    y, predicted = np.asarray(y_true), np.asarray(y_pred)
+    if y.ndim != 1 or y.size == 0 or predicted.ndim not in (1, 2) or predicted.shape[0] != y.size:
+        raise ValueError(
+            f"y_true of shape {y.shape} and y_pred of shape {predicted.shape} were given; expected (n,) and (n,) or "
+            "(n, q)."
+        )
+    labels = np.unique(np.concatenate([np.unique(y), np.unique(predicted)]))
+    if labels.size > 2:
+        raise ValueError(f"y_true and y_pred hold the labels {labels.tolist()}; decisions are between two.")
+    label = labels[-1] if pos_label is None else pos_label
+    return y == label, predicted == label, normalised(sample_weight, y.size)

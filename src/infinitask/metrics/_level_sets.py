@@ -1,0 +1,163 @@
+"""Metrics of level sets, for data without targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from infinitask._array import HostArray
+from infinitask.metrics._checks import finite, levels_of, normalised
+
+__all__ = ["mass_volume_area", "mass_volume_curve", "theta_property_deviation"]
+
+
+def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) -> float:
+    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: how far the fractions left out stray from what was asked.
+
+    Parameters
+    ----------
+    nu : float or array (q,)
+        The fractions asked for.
+    inside : array (n, q), or (n,) for one fraction
+        Booleans, or the +1 and −1 of ``predict``.
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> theta_property_deviation([0.25, 0.5], [[1, 1], [1, 1], [1, -1], [1, -1]])
+    0.25
+    """
+    levels = levels_of("nu", nu, 0.0, 1.0)
+    said = np.asarray(inside)
+    said = (said if said.dtype == bool else said > 0).reshape(said.shape[0], -1) if said.ndim else said
+    if said.ndim != 2 or said.shape[0] == 0 or said.shape[1] != levels.size:
+        raise ValueError(
+            f"inside of shape {np.shape(inside)} was given for {levels.size} fractions; expected (n, {levels.size})."
+        )
+    return float(np.max(np.abs(normalised(sample_weight, said.shape[0]) @ ~said - levels)))
+
+
+def mass_volume_curve(
+    score: Callable[[HostArray], Any],
+    X: Any,
+    *,
+    n_samples: int = 10_000,
+    box: Any = None,
+    random_state: Any = None,
+    sample_weight: Any = None,
+) -> tuple[HostArray, HostArray, HostArray]:
+    """α(t) = P(s(X) ≥ t) against λ(t) = Leb{x: s(x) ≥ t}: the mass that the sets of a score hold, and their volume.
+
+    No set of mass α is smaller than the density's level set, so the lower the curve the better the score; only the
+    order that it puts points in counts (Clémençon and Thomas, 2018). The mass is that of the data, the volume by Monte
+    Carlo in a box.
+
+    Parameters
+    ----------
+    score : callable
+        s, from (n, d) to (n,); larger for points that are more normal, such as ``model.score_samples``.
+    X : array (n, d)
+        Data, best not those of the fit.
+    n_samples : int
+        Points of the Monte Carlo. The volume is an estimate of relative error about (n_samples · share of the
+        box)^(−1/2): in many dimensions no number of them is enough.
+    box : (low, high) or None
+        Corners of the box, (d,) each; None: the bounding box of X.
+    random_state : int, RandomState or None
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    mass, volume, thresholds : ndarray (k,)
+        One entry per distinct score of the data; mass and volume ascend, thresholds descend.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((5000, 2))
+    >>> mass, volume, _ = mass_volume_curve(lambda Z: -np.sum(Z**2, axis=1), X, random_state=0)
+    >>> half = volume[np.searchsorted(mass, 0.5)]
+    >>> bool(abs(half - 2 * np.pi * np.log(2)) < 0.2)  # the disc that holds half of a normal law
+    True
+    """
+    X = finite("X", X, 2)
+    low, high = _box(X, box)
+    if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
+        raise ValueError(f"n_samples={n_samples!r} was given; it must be an integer of at least 1.")
+    uniform = check_random_state(random_state).uniform(size=(int(n_samples), X.shape[1]))
+    background = np.sort(_scores(score, low + uniform * (high - low)))
+    scores = _scores(score, X)
+    thresholds, place = np.unique(-scores, return_inverse=True)
+    mass = np.cumsum(np.bincount(place, weights=normalised(sample_weight, X.shape[0])))
+    share = 1.0 - np.searchsorted(background, -thresholds, side="left") / background.size
+    return np.minimum(mass, 1.0), share * float(np.prod(high - low)), -thresholds
+
+
+def mass_volume_area(
+    score: Callable[[HostArray], Any],
+    X: Any,
+    *,
+    masses: tuple[float, float] = (0.1, 0.9),
+    n_samples: int = 10_000,
+    box: Any = None,
+    random_state: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    """∫ λ(t_α) dα over a range of masses, t_α the largest t with P(s(X) ≥ t) ≥ α: smaller is better.
+
+    A number by which to choose between scores without labels (Goix, 2016). Compare them on the same data, box and
+    ``random_state``.
+
+    Parameters
+    ----------
+    score, X, n_samples, box, random_state, sample_weight
+        As in :func:`mass_volume_curve`.
+    masses : (float, float)
+        The range of α, inside [0, 1]. Leave out masses that a score does not resolve: one that ends at a fraction ε
+        says nothing beyond 1 − ε.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((500, 2))
+    >>> good = mass_volume_area(lambda Z: -np.sum(Z**2, axis=1), X, random_state=0)
+    >>> bad = mass_volume_area(lambda Z: Z[:, 0], X, random_state=0)
+    >>> good < bad
+    True
+    """
+    start, stop = levels_of("masses", masses, 0.0, 1.0)
+    if not start < stop:
+        raise ValueError(f"masses={masses!r} was given; expected (low, high) with low below high.")
+    mass, volume, _ = mass_volume_curve(
+        score, X, n_samples=n_samples, box=box, random_state=random_state, sample_weight=sample_weight
+    )
+    # the curve is a step function of α: volume k serves the masses between k − 1 and k; rounding leaves the last short
+    ends = np.clip(np.append(0.0, np.append(mass[:-1], 1.0)), start, stop)
+    return float(volume @ np.diff(ends))
+
+
+def _scores(score: Callable[[HostArray], Any], X: HostArray) -> HostArray:
+    found = finite("score(X)", score(X), 1)
+    if found.shape != X.shape[:1]:
+        raise ValueError(f"score returned shape {found.shape} for {X.shape[0]} points; it must return one number each.")
+    return found
+
+
+def _box(X: HostArray, box: Any) -> tuple[HostArray, HostArray]:
+    if box is None:
+        return np.min(X, axis=0), np.max(X, axis=0)
+    corners = finite("box", box, 2)
+    if corners.shape != (2, X.shape[1]) or np.any(corners[0] > corners[1]):
+        raise ValueError(f"box={box!r} was given; expected the corners (low, high) with {X.shape[1]} coordinates each.")
+    return corners[0], corners[1]

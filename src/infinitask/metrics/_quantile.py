@@ -1,0 +1,249 @@
+"""Metrics of predicted quantiles and intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.losses import Pinball
+from infinitask.metrics._checks import finite, levels_of, normalised, prediction, targets
+
+__all__ = [
+    "calibration_error",
+    "crossing_loss",
+    "crps",
+    "integrated_pinball_loss",
+    "interval_coverage",
+    "interval_score",
+    "mean_interval_width",
+]
+
+
+def integrated_pinball_loss(
+    y_true: Any, y_pred: Any, quantiles: Any, weights: Any = None, sample_weight: Any = None
+) -> float:
+    """Σ_j w_j Σ_i ω_i max(θ_j r_ij, (θ_j − 1) r_ij), r_ij = y_i − q_ij: the pinball loss, integrated over levels.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+    y_pred : array (n, q)
+        Predicted quantiles, one column per level; (n,) for one level.
+    quantiles : float or array (q,)
+        Levels θ_j in [0, 1].
+    weights : array (q,) or None
+        Weights w_j of a quadrature, used as they are; None: 1/q each, the mean over the levels. The sum over levels
+        that papers report is q times that.
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> integrated_pinball_loss([0.0, 1.0], [[0.0, 0.5], [0.0, 0.5]], quantiles=[0.1, 0.9])
+    0.15
+    """
+    y, predicted, levels = _quantiles(y_true, y_pred, quantiles)
+    return float(normalised(sample_weight, y.size) @ _pinball(y, predicted, levels) @ _weights(weights, levels.size))
+
+
+def crossing_loss(y_pred: Any, quantiles: Any = None, sample_weight: Any = None) -> float:
+    """Σ_j Σ_i ω_i (q_ij − q_i(j+1))₊: how far curves of adjacent levels fall where they should rise.
+
+    The sum over adjacent levels of the mean fall, as the paper reports it, without its factor 100. It depends on
+    the levels: compare models on the same ones.
+
+    Parameters
+    ----------
+    y_pred : array (n, q)
+        Predicted quantiles.
+    quantiles : array (q,) or None
+        Levels; None: the columns are in ascending order of their levels.
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> crossing_loss([[0.0, 1.0, 0.5], [0.0, 1.0, 2.0]])
+    0.25
+    """
+    predicted = finite("y_pred", y_pred, 2)
+    n, q = predicted.shape
+    if quantiles is not None:
+        levels = levels_of("quantiles", quantiles, 0.0, 1.0)
+        predicted = prediction(predicted, n, levels.size, "quantiles")[:, np.argsort(levels, kind="stable")]
+    falls = np.maximum(predicted[:, :-1] - predicted[:, 1:], 0.0) if q > 1 else np.zeros((n, 1))
+    return float(np.sum(normalised(sample_weight, n) @ falls))
+
+
+def crps(y_true: Any, y_pred: Any, quantiles: Any = None, sample_weight: Any = None) -> float:
+    """∫ (F_i(z) − 1[y_i ≤ z])² dz = 2 ∫₀¹ ρ_θ(y_i − q_i(θ)) dθ, averaged over i: continuous ranked probability score.
+
+    From quantiles the integral over θ is a sum in which each level stands for the part of (0, 1) that is nearest to it;
+    99 levels give it to about a percent of itself.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+    y_pred : array (n, q) or predictive distribution
+        Predicted quantiles, or an object with a method ``crps(y)`` that returns (n,).
+    quantiles : array (q,) or None
+        Levels in [0, 1]; not for a distribution.
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> levels = (np.arange(100) + 0.5) / 100
+    >>> round(crps([0.5], levels[None], levels), 4)  # a uniform law on (0, 1), at its middle: 1/12
+    0.0834
+    """
+    if hasattr(y_pred, "crps"):
+        y = targets(y_true)
+        scores = np.broadcast_to(np.asarray(y_pred.crps(y), dtype=np.float64), y.shape)
+        return float(normalised(sample_weight, y.size) @ scores)
+    if quantiles is None:
+        raise ValueError("quantiles=None was given with predicted quantiles; crps needs the level of every column.")
+    y, predicted, levels = _quantiles(y_true, y_pred, quantiles)
+    order = np.argsort(levels, kind="stable")
+    ends = np.concatenate([[0.0], 0.5 * (levels[order][1:] + levels[order][:-1]), [1.0]])
+    return float(2.0 * (normalised(sample_weight, y.size) @ _pinball(y, predicted, levels)[:, order] @ np.diff(ends)))
+
+
+def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -> float:
+    """Σ_i ω_i 1[l_i ≤ y_i ≤ u_i]: the share of targets inside their intervals.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+    y_interval : array (n, 2)
+        Lower and upper ends, as ``predict_interval`` returns them.
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> interval_coverage([0.0, 1.0, 2.0, 3.0], [[-1.0, 1.0]] * 4)
+    0.5
+    """
+    y, (low, high) = _interval(y_true, y_interval)
+    return float(normalised(sample_weight, y.size) @ ((low <= y) & (y <= high)))
+
+
+def calibration_error(y_true: Any, y_pred: Any, quantiles: Any, sample_weight: Any = None) -> float:
+    """(1/q) Σ_j |Σ_i ω_i 1[y_i ≤ q_ij] − θ_j|: the mean distance of empirical coverage and level.
+
+    Parameters
+    ----------
+    y_true : array (n,)
+    y_pred : array (n, q)
+        Predicted quantiles; (n,) for one level.
+    quantiles : float or array (q,)
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> calibration_error([1.0, 2.0, 3.0, 4.0], [[1.5, 3.5]] * 4, quantiles=[0.25, 0.5])
+    0.125
+    """
+    y, predicted, levels = _quantiles(y_true, y_pred, quantiles)
+    return float(np.mean(np.abs(normalised(sample_weight, y.size) @ (y[:, None] <= predicted) - levels)))
+
+
+def mean_interval_width(y_interval: Any, sample_weight: Any = None) -> float:
+    """Σ_i ω_i (u_i − l_i): the mean width; negative parts are intervals whose ends cross.
+
+    Parameters
+    ----------
+    y_interval : array (n, 2)
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> mean_interval_width([[0.0, 1.0], [0.0, 3.0]])
+    2.0
+    """
+    low, high = _ends(y_interval)
+    return float(normalised(sample_weight, low.size) @ (high - low))
+
+
+def interval_score(y_true: Any, y_interval: Any, coverage: float, sample_weight: Any = None) -> float:
+    """Σ_i ω_i [(u_i − l_i) + (2/α)(l_i − y_i)₊ + (2/α)(y_i − u_i)₊], α = 1 − coverage: width and misses in one.
+
+    It is smallest for the quantiles of levels α/2 and 1 − α/2 (Gneiting and Raftery, 2007).
+
+    Parameters
+    ----------
+    y_true : array (n,)
+    y_interval : array (n, 2)
+    coverage : float in (0, 1)
+    sample_weight : array (n,) or None
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> interval_score([0.0, 2.0], [[-1.0, 1.0], [-1.0, 1.0]], coverage=0.5)
+    4.0
+    """
+    if not 0.0 < float(coverage) < 1.0:
+        raise ValueError(f"coverage={coverage!r} was given; it must be a number strictly between 0 and 1.")
+    y, (low, high) = _interval(y_true, y_interval)
+    missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    return float(normalised(sample_weight, y.size) @ (high - low + 2.0 / (1.0 - float(coverage)) * missed))
+
+
+def _quantiles(y_true: Any, y_pred: Any, quantiles: Any) -> tuple[HostArray, HostArray, HostArray]:
+    y, levels = targets(y_true), levels_of("quantiles", quantiles, 0.0, 1.0)
+    return y, prediction(y_pred, y.size, levels.size, "quantiles"), levels
+
+
+def _pinball(y: HostArray, predicted: HostArray, levels: HostArray) -> HostArray:
+    return np.asarray(Pinball().value(levels, y[:, None], predicted))
+
+
+def _weights(weights: Any, q: int) -> HostArray:
+    if weights is None:
+        return np.full(q, 1.0 / q)
+    found = finite("weights", weights, 1)
+    if found.shape != (q,):
+        raise ValueError(f"weights of shape {found.shape} were given for {q} levels; give one weight per level.")
+    return found
+
+
+def _ends(y_interval: Any) -> tuple[HostArray, HostArray]:
+    interval = finite("y_interval", y_interval, 2)
+    if interval.shape[1] != 2:
+        raise ValueError(f"y_interval of shape {interval.shape} was given; expected (n, 2), lower and upper ends.")
+    return interval[:, 0], interval[:, 1]
+
+
+def _interval(y_true: Any, y_interval: Any) -> tuple[HostArray, tuple[HostArray, HostArray]]:
+    y, ends = targets(y_true), _ends(y_interval)
+    if ends[0].size != y.size:
+        raise ValueError(f"y_interval has {ends[0].size} rows for {y.size} targets; give one interval per target.")
+    return y, ends

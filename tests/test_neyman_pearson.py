@@ -1,0 +1,164 @@
+"""One error held below a bound: the order statistic, the walk over θ, and what they promise of new data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from infinitask import InfiniteCostSensitiveClassifier
+from infinitask.predictive import (
+    Confusion,
+    allowed_errors,
+    choose_theta,
+    fixed_sequence,
+    order_statistic,
+    smallest_sample,
+)
+
+Floats = np.ndarray[Any, Any]
+
+CASES = [(20, 0.2, 0.9), (59, 0.05, 0.95), (100, 0.05, 0.95), (137, 0.1, 0.8), (400, 0.01, 0.99), (500, 0.3, 0.5)]
+
+# ------------------------------------------------------------------------------------------- the binomial tail
+
+
+def tail(n: int, k: int, alpha: float) -> float:
+    """Σ_{j≥k} C(n, j) (1 − α)^j α^(n−j), as it is printed."""
+    return math.fsum(math.comb(n, j) * (1.0 - alpha) ** j * alpha ** (n - j) for j in range(k, n + 1))
+
+
+@pytest.mark.parametrize(("n", "alpha", "confidence"), CASES)
+def test_the_rank_is_the_smallest_whose_tail_is_small(n: int, alpha: float, confidence: float) -> None:
+    k = order_statistic(n, alpha, confidence)
+    delta = 1.0 - confidence
+    if k <= n:
+        assert tail(n, k, alpha) <= delta * (1.0 + 1e-9)
+    assert tail(n, k - 1, alpha) > delta
+    assert k == n - allowed_errors(n, alpha, confidence)
+
+
+@pytest.mark.parametrize(("alpha", "confidence"), [(0.05, 0.95), (0.1, 0.9), (0.01, 0.99), (0.5, 0.75), (0.3, 0.2)])
+def test_so_many_samples_are_enough_and_one_less_is_not(alpha: float, confidence: float) -> None:
+    n = smallest_sample(alpha, confidence)
+    assert allowed_errors(n, alpha, confidence) >= 0
+    assert allowed_errors(n - 1, alpha, confidence) == -1
+    assert order_statistic(n - 1, alpha, confidence) == n
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.0, -0.1, float("nan"), "half"])
+def test_shares_that_are_none(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="bound"):
+        allowed_errors(10, wrong, 0.9)
+    with pytest.raises(ValueError, match="confidence"):
+        smallest_sample(0.1, wrong)
+
+
+# ------------------------------------------------------------------------------------------------------ the walk
+@pytest.mark.parametrize("seed", range(5))
+def test_for_nested_decisions_the_walk_ends_at_the_order_statistic(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, alpha, confidence = 150, 0.1, 0.9
+    levels = np.linspace(-1.0, 1.0, 4001)
+    flips = rng.uniform(-0.9, 1.0, size=n)  # θ*(x_i) of negatives: false alarms at every θ above
+    errors = np.sum(levels > flips[:, None], axis=0)
+    last = levels[fixed_sequence(errors, n, alpha, confidence) - 1]
+    score = np.sort(-flips)  # ascending; what scores above the k*-th raises an alarm
+    threshold = score[order_statistic(n, alpha, confidence) - 1]
+    assert last == levels[levels <= -threshold].max()
+    assert np.sum(-flips > threshold) == allowed_errors(n, alpha, confidence)
+
+
+def test_the_walk_needs_no_order_of_the_errors() -> None:
+    # rates that go up and down; a policy above the bound must not pass, not even behind one that is fine again
+    rates = np.array([0.02, 0.06, 0.13, 0.03, 0.25, 0.01])
+    n, alpha, confidence = 200, 0.1, 0.9
+    errors = np.random.default_rng(0).binomial(n, rates, size=(4000, rates.size))
+    passed = np.array([fixed_sequence(row, n, alpha, confidence) for row in errors])
+    wrong = passed > 2  # the third policy is the first that is above the bound
+    assert 0.0 < np.mean(wrong) <= 1.0 - confidence
+    assert np.mean(passed >= 1) > 0.95
+    # whoever tests all and takes any that passes is wrong more often than one who stops at the first failure
+    alone = np.any((errors <= allowed_errors(n, alpha, confidence))[:, rates > alpha], axis=1)
+    assert np.mean(alone) >= np.mean(wrong)
+
+
+def test_all_may_pass_or_none() -> None:
+    assert fixed_sequence(np.zeros(7), 100, 0.1, 0.9) == 7
+    assert fixed_sequence(np.full(7, 100.0), 100, 0.1, 0.9) == 0
+    assert fixed_sequence(np.zeros(7), 10, 0.1, 0.9) == 0  # too few samples for any
+
+
+# ---------------------------------------------------------------------------------------------- what is promised
+def draw(rng: np.random.Generator, n: int) -> tuple[Floats, Floats]:
+    """Negatives from N(0, 1), positives from N(1.5, 1)."""
+    y = (rng.random(n) < 0.5).astype(int)
+    return (rng.normal(size=n) + 1.5 * y)[:, None], y
+
+
+CELLS = stats.norm.ppf((np.arange(2000) + 0.5) / 2000)[:, None]
+"""Cells of N(0, 1) of equal mass: the share of them in an interval is its probability, within 1/2000 for each end."""
+
+REPETITIONS = 500
+
+
+@pytest.mark.parametrize("wish", ["max_fpr", "min_sensitivity"])
+def test_the_true_error_exceeds_the_bound_as_rarely_as_promised(wish: str) -> None:
+    alpha, delta = 0.1, 0.1
+    bound = {"max_fpr": alpha} if wish == "max_fpr" else {"min_sensitivity": 1.0 - alpha}
+    label = 1 if wish == "max_fpr" else 0  # the answer that is the held error
+    ours, theirs = (CELLS, CELLS + 1.5) if wish == "max_fpr" else (CELLS + 1.5, CELLS)
+    held, found, naive, refused = [], [], [], 0
+    for repetition in range(REPETITIONS):
+        rng = np.random.default_rng(repetition)
+        if repetition % 20 == 0:
+            model = InfiniteCostSensitiveClassifier(n_nodes=8, alpha=1e-2).fit(*draw(rng, 200))
+        X, y = draw(rng, 200)
+        naive.append(np.mean(model.predict(ours, model.choose_theta(X, y, **bound)) == label))
+        try:
+            theta = model.choose_theta(X, y, **bound, confidence=1.0 - delta)
+        except ValueError:
+            refused += 1
+            continue
+        held.append(np.mean(model.predict(ours, theta) == label))
+        found.append(np.mean(model.predict(theirs, theta) == label))
+    exceeded = np.count_nonzero(np.asarray(held) > alpha)
+    assert 0 < exceeded <= delta * REPETITIONS
+    # without a confidence the bound is broken about every second time
+    assert np.count_nonzero(np.asarray(naive) > alpha) > 0.3 * REPETITIONS
+    # the promise is not bought by silence: the best rule with an error of 0.1 finds 59%, one that does not look 10%
+    assert refused < 0.05 * REPETITIONS
+    assert np.mean(found) > 0.4
+
+
+def test_too_few_rows_are_told_how_many_are_needed() -> None:
+    X, y = draw(np.random.default_rng(0), 80)
+    model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
+    with pytest.raises(ValueError, match="needs at least 299 negatives, and y holds"):
+        model.choose_theta(X, y, max_fpr=0.01, confidence=0.95)
+    with pytest.raises(ValueError, match="needs at least 299 positives, and y holds"):
+        model.choose_theta(X, y, min_sensitivity=0.99, confidence=0.95)
+
+
+def test_where_every_policy_errs_too_often_no_theta_is_named() -> None:
+    theta = np.linspace(-1.0, 1.0, 5)
+    counts = Confusion(theta, np.array([90.0, 80, 50, 30, 20]), np.array([10.0, 20, 50, 60, 70]), 100, 100)
+    with pytest.raises(ValueError, match=r"No θ reaches max_fpr=0.1: at θ = -1, the most cautious, there are 10 false"):
+        choose_theta(counts, max_fpr=0.1, confidence=0.9)
+    assert choose_theta(counts, max_fpr=0.1) == -1.0
+    with pytest.raises(ValueError, match=r"No θ reaches min_sensitivity=0.9: the fewest misses are 20 of 100"):
+        choose_theta(counts, min_sensitivity=0.9)
+    assert choose_theta(counts, min_sensitivity=0.7, confidence=0.9) == 1.0
+
+
+def test_data_of_the_held_class_alone_are_enough() -> None:
+    X, y = draw(np.random.default_rng(1), 300)
+    model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100])
+    X, y = X[100:], y[100:]
+    both = model.choose_theta(X, y, max_fpr=0.1, confidence=0.9)
+    assert model.choose_theta(X[y == 0], y[y == 0], max_fpr=0.1, confidence=0.9) == pytest.approx(both, abs=0.05)
+    with pytest.raises(ValueError, match="y holds no positives"):
+        model.choose_theta(X[y == 0], y[y == 0], min_sensitivity=0.9, confidence=0.9)
