@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench-paper bench-random format clean
+.PHONY: help demo test bench-paper bench-probabilities bench-random format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The stamp is older than pyproject.toml exactly when the dependencies may have changed.
 $(INSTALLED): pyproject.toml
@@ -29,6 +29,9 @@ test: $(INSTALLED) ## style, types, import directions, tests: all that must hold
 
 bench-paper: $(INSTALLED) ## the paper's largest experiment, timed
 	$(BIN)/python benchmarks/paper_kappa.py
+
+bench-probabilities: $(INSTALLED) ## probabilities beside calibrated SVMs and logistic regression
+	$(BIN)/python benchmarks/probabilities.py
 
 bench-random: $(INSTALLED) ## the gap and the time on 300 random problems, the slowest ones by name
 	$(BIN)/python tests/random_problems.py

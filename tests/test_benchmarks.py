@@ -86,3 +86,13 @@ def test_the_whole_script_runs(kappa_study: Any, tmp_path: Path, capsys: pytest.
     rows = [line for line in text.splitlines() if line.startswith(("| 1e-03 |", "| 1e-07 |"))]
     assert len(rows) == len(kappa_study.QUICK.cases)
     assert "Smallest ratio" in text
+
+
+def test_the_comparison_of_probabilities_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    output = tmp_path / "table.md"
+    importlib.import_module("probabilities").main(["--quick", "--output", str(output)])
+    rows = [line.split("|")[1:-1] for line in output.read_text(encoding="utf-8").splitlines() if "±" in line]
+    assert len(rows) == 8, "four methods on two data sets"
+    losses = [float(row[1].replace("*", "").split("±")[0]) for row in rows]
+    assert all(0.0 < loss < 1.5 for loss in losses)

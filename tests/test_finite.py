@@ -1,0 +1,138 @@
+"""The finite relatives: a few tasks, named before training. Their optima are judged in test_judges.py."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from infinitask import (
+    IndependentCostSensitiveClassifier,
+    IndependentQuantileRegressor,
+    InfiniteQuantileRegressor,
+    JointQuantileRegressor,
+    QOneClassSVM,
+)
+from infinitask.measures import Discrete
+
+QUANTILES: list[type[Any]] = [JointQuantileRegressor, IndependentQuantileRegressor]
+FINITE: list[type[Any]] = [*QUANTILES, IndependentCostSensitiveClassifier, QOneClassSVM]
+
+
+def sample(n: int = 47, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, np.sin(2.0 * X[:, 0]) + 0.3 * (1.0 + X[:, 1] ** 2) * rng.normal(size=n)
+
+
+def fit(cls: type[Any], X: np.ndarray, y: np.ndarray, sample_weight: Any = None, **params: Any) -> Any:
+    target = np.where(y > 0.2, "yes", "no") if cls is IndependentCostSensitiveClassifier else y
+    return cls(**params).fit(X, target, sample_weight=sample_weight)
+
+
+def values(model: Any, X: np.ndarray) -> np.ndarray:
+    """The answers of a model at all of its tasks."""
+    return getattr(model, "decision_function", model.predict)(X, model.nodes_)
+
+
+def _expected_failures(estimator: Any) -> dict[str, str]:
+    if type(estimator) in QUANTILES:
+        return {"check_regressors_train": "without a level asked for, predict answers all of them: (n, q)"}
+    return {}
+
+
+@parametrize_with_checks([cls() for cls in FINITE], expected_failed_checks=_expected_failures)
+def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("cls", FINITE)
+def test_clones_and_pickles_answer_alike(cls: type[Any]) -> None:
+    X, y = sample()
+    model = fit(cls, X, y)
+    assert model.dual_gap_ <= model.tol
+    assert np.array_equal(values(pickle.loads(pickle.dumps(model)), X), values(model, X))
+    again = fit(cls, X, y, **clone(model).get_params())
+    assert np.array_equal(values(again, X), values(model, X))
+
+
+@pytest.mark.parametrize("cls", FINITE)
+def test_a_weight_of_two_is_a_row_repeated(cls: type[Any]) -> None:
+    X, y = sample()
+    weight = np.where(np.arange(len(y)) % 3 == 0, 2.0, 1.0)
+    rows = np.repeat(np.arange(len(y)), weight.astype(int))
+    assert np.array_equal(values(fit(cls, X, y, weight), X), values(fit(cls, X[rows], y[rows]), X))
+
+
+@pytest.mark.parametrize("cls", FINITE)
+def test_between_the_tasks_nothing_is_known(cls: type[Any]) -> None:
+    X, y = sample()
+    model = fit(cls, X, y)
+    between = 0.5 * (model.nodes_[1] + model.nodes_[2])
+    with pytest.raises(ValueError, match="not a node"):
+        model.predict(X, between)
+
+
+@pytest.mark.parametrize(
+    ("cls", "params", "sentence"),
+    [
+        (JointQuantileRegressor, {"quantiles": [0.5, 0.5]}, "quantiles=.*distinct"),
+        (JointQuantileRegressor, {"quantiles": "many"}, "quantiles='many'.*numbers"),
+        (IndependentQuantileRegressor, {"quantiles": [0.5, 1.5]}, "defined for θ in"),
+        (IndependentCostSensitiveClassifier, {"thetas": [-2.0, 0.0]}, "defined for θ in"),
+        (QOneClassSVM, {"nus": [0.0, 0.5]}, r"must lie in \(0, 1\]"),
+    ],
+)
+def test_tasks_that_are_none_are_refused(cls: type[Any], params: dict[str, Any], sentence: str) -> None:
+    X, y = sample()
+    with pytest.raises(ValueError, match=sentence):
+        fit(cls, X, y, **params)
+
+
+@pytest.mark.parametrize("cls", QUANTILES)
+def test_every_level_leaves_its_share_below(cls: type[Any]) -> None:
+    X, y = sample(101)
+    model = cls(tol=1e-8).fit(X, y + 500.0)
+    below = np.mean(y[:, None] + 500.0 < model.predict(X) - 1e-5, axis=0)
+    reached = np.mean(y[:, None] + 500.0 <= model.predict(X) + 1e-5, axis=0)
+    assert np.all(below <= model.nodes_)
+    assert np.all(reached >= model.nodes_)
+
+
+def test_one_level_alone_is_the_same_by_all_names() -> None:
+    X, y = sample()
+    settings = {"gamma": 0.5, "alpha": 1e-2, "tol": 1e-9}
+    infinite = InfiniteQuantileRegressor(
+        measure=Discrete([0.3]),
+        quadrature="discrete",
+        noncrossing=0.0,
+        alpha_bias=0.0,
+        bias_kernel="diagonal",
+        **settings,
+    ).fit(X, y)
+    for cls in QUANTILES:
+        alone = cls(quantiles=[0.3], **settings).fit(X, y)
+        assert alone.objective_ == pytest.approx(infinite.objective_, rel=1e-8)
+        np.testing.assert_allclose(alone.predict(X, 0.3), infinite.predict(X, 0.3), atol=1e-4)
+
+
+def test_levels_learnt_together_differ_from_levels_learnt_alone() -> None:
+    X, y = sample()
+    joint, alone = (cls(alpha=1e-4).fit(X, y).predict(X) for cls in QUANTILES)
+    crossings = [float(np.mean(np.diff(found, axis=1) < 0.0)) for found in (joint, alone)]
+    assert crossings[0] < crossings[1]
+
+
+def test_intervals_and_distributions_come_from_the_levels() -> None:
+    X, y = sample(200)
+    model = JointQuantileRegressor(quantiles=[0.1, 0.5, 0.9]).fit(X[:100], y[:100])
+    assert np.array_equal(model.predict_interval(X, coverage=0.8), model.predict(X, [0.1, 0.9]))
+    law = model.predict_distribution(X)
+    np.testing.assert_allclose(law.ppf(0.5), np.sort(model.predict(X), axis=1)[:, 1])
+    held = model.conformalize(X[100:], y[100:]).predict_interval(X, coverage=0.9)
+    assert np.all(held[:, 0] < held[:, 1])
