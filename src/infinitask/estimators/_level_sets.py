@@ -153,6 +153,15 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         ndarray (n,)
             Between the ends of Θ. Just below the lower end for a point that is outside even there, if ``nu`` is that
             end or the sets are nested.
+
+        Examples
+        --------
+        >>> from infinitask import InfiniteOneClassSVM
+        >>> from infinitask.datasets import make_mixture
+        >>> X = make_mixture(400, random_state=0)
+        >>> p = InfiniteOneClassSVM(n_nodes=30).fit(X[:200]).score_samples(X[200:])
+        >>> bool(abs((p <= 0.2).mean() - 0.2) < 0.08)
+        True
         """
         check_is_fitted(self)
         if self.nested:
@@ -177,6 +186,15 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         Returns
         -------
         mass, volume, thresholds : ndarray (k,)
+
+        Examples
+        --------
+        >>> from infinitask import InfiniteOneClassSVM
+        >>> from infinitask.datasets import make_mixture
+        >>> X = make_mixture(200, random_state=0)
+        >>> mass, volume, _ = InfiniteOneClassSVM(n_nodes=20).fit(X).mass_volume_curve(X, random_state=0)
+        >>> mass.shape == volume.shape
+        True
         """
         X = self._points(X)
         return mass_volume_curve(self.score_samples, X, n_samples=n_samples, random_state=random_state)
@@ -194,6 +212,15 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
             The range of masses; fractions 1 − mass outside Θ are not resolved.
         n_samples : int
         random_state : int, RandomState or None
+
+        Examples
+        --------
+        >>> from infinitask import InfiniteOneClassSVM
+        >>> from infinitask.datasets import make_mixture
+        >>> X = make_mixture(200, random_state=0)
+        >>> fair, wide = (InfiniteOneClassSVM(n_nodes=20, gamma=gamma).fit(X) for gamma in (0.3, 0.001))
+        >>> fair.mass_volume_area(X, random_state=0) < wide.mass_volume_area(X, random_state=0)
+        True
         """
         X = self._points(X)
         return mass_volume_area(self.score_samples, X, masses=masses, n_samples=n_samples, random_state=random_state)

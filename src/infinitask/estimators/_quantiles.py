@@ -73,6 +73,15 @@ class QuantileRegression(RegressorMixin, OrderedTask):
         ----------
         X : array (n, d)
         coverage : float in (0, 1)
+
+        Examples
+        --------
+        >>> from infinitask import InfiniteQuantileRegressor
+        >>> from infinitask.datasets import make_sine
+        >>> X, y = make_sine(100, random_state=0)
+        >>> low, high = InfiniteQuantileRegressor(n_nodes=20).fit(X, y).predict_interval(X, coverage=0.8).T
+        >>> bool((low < high).all())
+        True
         """
         coverage = check_number("coverage", coverage, low=0.0, high=1.0)
         if hasattr(self, "calibration_") and coverage < 1.0:
@@ -126,6 +135,15 @@ class QuantileRegression(RegressorMixin, OrderedTask):
         Parameters
         ----------
         X : array (n, d)
+
+        Examples
+        --------
+        >>> from infinitask import InfiniteQuantileRegressor
+        >>> from infinitask.datasets import make_sine
+        >>> X, y = make_sine(100, random_state=0)
+        >>> law = InfiniteQuantileRegressor(n_nodes=20).fit(X, y).predict_distribution(X)
+        >>> law.mean().shape, law.crps(y).shape, law.ppf([0.1, 0.9]).shape
+        ((100,), (100,), (100, 2))
         """
         check_is_fitted(self)
         values = self._by_curve(X, lambda curves, _: curves.values)

@@ -145,7 +145,19 @@ def _is_zero(kappa: Any) -> bool:
 
 
 class BoxLoss(Loss):
-    """A loss given by its row of the table; subclasses implement :meth:`row` and nothing else."""
+    """A loss given by its row of the table; subclasses implement :meth:`row` and nothing else.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Huber(BoxLoss):
+    ...     domain = (0.1, 2.0)
+    ...
+    ...     def row(self, theta, y):
+    ...         return Row(-theta, theta, soft_low=1.0, soft_high=1.0)
+    >>> Huber().value(np.array([0.5, 2.0]), np.array([[1.0]]), np.array([[0.0, 0.0]]))
+    array([[0.375, 0.5  ]])
+    """
 
     @abstractmethod
     def row(self, theta: Array, y: Array | None) -> Row:

@@ -47,6 +47,14 @@ class Solution:
         Why the solver stopped, as a sentence.
     history : ndarray (k, 3)
         Evaluations, P and D of every evaluation: its own P, and the best D known then.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> solution = InfiniteQuantileRegressor(n_nodes=20).fit(*make_sine(100, random_state=0)).solution_
+    >>> solution.dual <= solution.objective <= solution.dual + 1e-4 * solution.objective
+    True
     """
 
     z: HostArray
