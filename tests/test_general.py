@@ -162,7 +162,7 @@ def test_the_special_estimators_are_special_cases(data: tuple[np.ndarray, np.nda
         assert np.array_equal(one.predict(X, levels), other.predict(X, levels))
 
 
-@pytest.mark.parametrize("loss", ["squared", None, Pinball, 3])
+@pytest.mark.parametrize("loss", ["cubic", None, Pinball, 3])
 def test_losses_that_are_none(loss: Any, data: tuple[np.ndarray, np.ndarray]) -> None:
     with pytest.raises(ValueError, match=r"loss=.*pinball"):
         InfiniteTaskEstimator(loss).fit(*data)

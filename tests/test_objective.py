@@ -509,6 +509,7 @@ def test_threads_do_not_disturb_each_other() -> None:
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="processes are not forked here")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # that forking with threads may hang
+@pytest.mark.filterwarnings("ignore:os.fork")  # jax, where it was imported, warns of every fork
 def test_a_forked_process_has_threads_of_its_own() -> None:
     objective = replace(CASES[0].objective(n=200), block_entries=21)
     smoothing, z = around_zero(objective), point(objective)
