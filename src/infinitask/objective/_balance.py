@@ -22,6 +22,9 @@ from infinitask._array import Array, HostArray, to_host
 
 __all__ = ["Balance", "NodeSums"]
 
+ROUNDING = 1e-14
+"""Part of the range of S by which a node may miss its balance."""
+
 
 @dataclass
 class NodeSums:
@@ -79,6 +82,8 @@ class Balance:
             delta = self._change(room, excess)
             if delta is None:
                 continue
+            # a node at a corner that would have to go beyond it by rounding stays there
+            delta = np.where(np.abs(delta) <= ROUNDING * (below + above), 0.0, delta)
             up = delta > 0.0
             way = np.where(up, above, -below)
             s = np.divide(delta, way, out=np.where(delta == 0.0, 0.0, np.inf), where=way != 0.0)
