@@ -7,16 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask import InfiniteTaskEstimator
+from infinitask import InfiniteOneClassSVM, InfiniteTaskEstimator
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, Loss, MQuantile, Pinball
 from infinitask.measures import Discrete
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
+from random_problems import problem
 
 LEVELS = [0.1, 0.35, 0.6, 0.9]
 LOSSES: list[Loss] = [Pinball(), MQuantile(0.2), Expectile(), EpsilonInsensitive(), CostSensitiveHinge()]
 BIASES = {"one per level": Diagonal(), "a constant": ConstantTask(), "smooth": Gaussian(gamma=4.0)}
+
+
+def _has_bias(seed: int) -> bool:
+    """Whether a random problem has a bias that ``alpha_bias`` weighs."""
+    model = problem(seed)[0]
+    return model.bias_kernel is not None and not isinstance(model, InfiniteOneClassSVM)
 
 
 def sample(n: int = 47, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -113,3 +120,12 @@ def test_targets_of_their_own_for_every_task_are_fitted_side_by_side() -> None:
         alone = estimator("expectile", measure=Discrete([level]), task_kernel=Diagonal(), alpha=4e-2, tol=1e-9)
         alone.fit(X, Y[:, k])
         np.testing.assert_allclose(together.decision_function(X, level), alone.decision_function(X, level), atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [s for s in range(30) if _has_bias(s)])
+def test_random_problems_are_certified(seed: int) -> None:
+    model, arguments, name = problem(seed)
+    model.set_params(alpha_bias=0.0).fit(*arguments)
+    assert model.dual_gap_ <= 1e-4, name
+    history = model.solution_.history
+    assert np.max(history[:, 2]) <= np.min(history[:, 1]) + 1e-10 * abs(model.objective_), name
