@@ -51,47 +51,33 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         super().__init_subclass__(**kwargs)
         cls.__doc__ = completed(cls)
 
-    @abstractmethod
-    def __init__(
-        self,
-        *,
-        kernel: Any,
-        gamma: Any,
-        task_kernel: Any,
-        task_gamma: Any,
-        bias_kernel: Any,
-        alpha: float,
-        alpha_bias: float | None,
-        measure: Any,
-        quadrature: Any,
-        n_nodes: int | None,
-        features: Any,
-        rank: int | None,
-        solver: str,
-        tol: float,
-        max_iter: int,
-        device: str | None,
-        random_state: Any,
-        verbose: int,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.task_kernel = task_kernel
-        self.task_gamma = task_gamma
-        self.bias_kernel = bias_kernel
-        self.alpha = alpha
-        self.alpha_bias = alpha_bias
-        self.measure = measure
-        self.quadrature = quadrature
-        self.n_nodes = n_nodes
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    kernel: Any
+    gamma: Any
+    task_kernel: Any
+    task_gamma: Any
+    bias_kernel: Any
+    alpha: float
+    alpha_bias: float | None
+    measure: Any
+    quadrature: Any
+    n_nodes: int | None
+    features: Any
+    rank: int | None
+    solver: str
+    tol: float
+    max_iter: int
+    device: str | None
+    random_state: Any
+    verbose: int
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``.
+
+        scikit-learn reads the signature of each constructor, so there it must stand; once is enough.
+        """
+        for name, value in parameters.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
 
     # ------------------------------------------------------------------------------------- scikit-learn
     def __sklearn_is_fitted__(self) -> bool:

@@ -56,34 +56,6 @@ class _FiniteTasks(BaseInfiniteTask):
     n_nodes: int | None = None
 
     @abstractmethod
-    def __init__(
-        self,
-        *,
-        kernel: Any,
-        gamma: Any,
-        alpha: float,
-        features: Any,
-        rank: int | None,
-        solver: str,
-        tol: float,
-        max_iter: int,
-        device: str | None,
-        random_state: Any,
-        verbose: int,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    @abstractmethod
     def _named(self) -> tuple[str, Any]:
         """The parameter that names the tasks, and its value."""
 
@@ -155,22 +127,7 @@ class JointQuantileRegressor(_FiniteTasks, QuantileRegression):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            alpha=alpha,
-            features=features,
-            rank=rank,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.quantiles = quantiles
-        self.task_kernel = task_kernel
-        self.task_gamma = task_gamma
+        self._store(locals())
 
     def _named(self) -> tuple[str, Any]:
         return "quantiles", self.quantiles
@@ -224,20 +181,7 @@ class IndependentQuantileRegressor(_FiniteTasks, QuantileRegression):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            alpha=alpha,
-            features=features,
-            rank=rank,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.quantiles = quantiles
+        self._store(locals())
 
     def _named(self) -> tuple[str, Any]:
         return "quantiles", self.quantiles
@@ -297,21 +241,7 @@ class IndependentCostSensitiveClassifier(_FiniteTasks, CostSensitiveClassificati
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            alpha=alpha,
-            features=features,
-            rank=rank,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.thetas = thetas
-        self.theta = theta
+        self._store(locals())
 
     def _named(self) -> tuple[str, Any]:
         return "thetas", self.thetas
@@ -374,18 +304,7 @@ class QOneClassSVM(_FiniteTasks, LevelSets):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.nus = nus
-        self.nu = nu
-        self.kernel = kernel
-        self.gamma = gamma
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     def _named(self) -> tuple[str, Any]:
         return "nus", self.nus

@@ -97,30 +97,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            task_kernel=task_kernel,
-            task_gamma=task_gamma,
-            bias_kernel=bias_kernel,
-            alpha=alpha,
-            alpha_bias=alpha_bias,
-            measure=measure,
-            quadrature=quadrature,
-            n_nodes=n_nodes,
-            features=features,
-            rank=rank,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.loss = loss
-        self.penalty = penalty
-        self.noncrossing = noncrossing
-        self.theta = theta
+        self._store(locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -82,28 +82,7 @@ class InfiniteOneClassSVM(LevelSets):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            task_kernel=task_kernel,
-            task_gamma=task_gamma,
-            bias_kernel=bias_kernel,
-            alpha=alpha,
-            alpha_bias=alpha_bias,
-            measure=measure,
-            quadrature=quadrature,
-            n_nodes=n_nodes,
-            features=features,
-            rank=rank,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.nu = nu
-        self.nested = nested
+        self._store(locals())
 
     def _penalty(self) -> Ridge | IntegratedRidge:
         return IntegratedRidge()

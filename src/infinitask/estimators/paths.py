@@ -90,27 +90,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            task_kernel=task_kernel,
-            task_gamma=task_gamma,
-            bias_kernel=bias_kernel,
-            alpha=alpha,
-            alpha_bias=alpha_bias,
-            measure=measure,
-            quadrature=quadrature,
-            n_nodes=n_nodes,
-            features=features,
-            rank=rank,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.epsilon = epsilon
+        self._store(locals())
 
     def _loss(self) -> Loss:
         return EpsilonInsensitive()
@@ -214,22 +194,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.log_alpha = log_alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.task_kernel = task_kernel
-        self.task_gamma = task_gamma
-        self.measure = measure
-        self.quadrature = quadrature
-        self.n_nodes = n_nodes
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+        self._store(locals())
 
     def _loss(self) -> Loss:
         return Squared()

@@ -80,29 +80,7 @@ class InfiniteQuantileRegressor(QuantileRegression):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            task_kernel=task_kernel,
-            task_gamma=task_gamma,
-            bias_kernel=bias_kernel,
-            alpha=alpha,
-            alpha_bias=alpha_bias,
-            measure=measure,
-            quadrature=quadrature,
-            n_nodes=n_nodes,
-            features=features,
-            rank=rank,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.noncrossing = noncrossing
-        self.smoothing = smoothing
-        self.quantiles = quantiles
+        self._store(locals())
 
     def _loss(self) -> Loss:
         smoothing = check_number("smoothing", self.smoothing, low=0.0, open_low=False)
