@@ -21,7 +21,6 @@ task_kernel="piecewise-linear")``.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,7 @@ from infinitask.estimators._costs import CostSensitiveClassification
 from infinitask.estimators._level_sets import LevelSets
 from infinitask.estimators._quantiles import QuantileRegression
 from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.estimators.problem import Recipe
-from infinitask.losses import CostSensitiveHinge, LevelSet, Loss, Pinball
+from infinitask.losses import Loss, Pinball
 from infinitask.measures import Discrete, Measure
 from infinitask.penalties import IntegratedRidge, Ridge
 
@@ -246,9 +244,6 @@ class IndependentCostSensitiveClassifier(_FiniteTasks, CostSensitiveClassificati
     def _named(self) -> tuple[str, Any]:
         return "thetas", self.thetas
 
-    def _loss(self) -> Loss:
-        return CostSensitiveHinge()
-
     def _penalty(self) -> Ridge | IntegratedRidge:
         return IntegratedRidge()
 
@@ -308,12 +303,3 @@ class QOneClassSVM(_FiniteTasks, LevelSets):
 
     def _named(self) -> tuple[str, Any]:
         return "nus", self.nus
-
-    def _loss(self) -> Loss:
-        return LevelSet()
-
-    def _penalty(self) -> Ridge | IntegratedRidge:
-        return Ridge()
-
-    def _posed(self, recipe: Recipe) -> Recipe:
-        return replace(super()._posed(recipe), alpha=1.0, alpha_bias=0.0)
