@@ -15,6 +15,7 @@ from infinitask import (
     InfiniteKernelRidge,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
+    InfiniteSVR,
     InfiniteTaskEstimator,
 )
 from infinitask.kernels import RBF, Gaussian
@@ -170,11 +171,26 @@ def test_a_default_task_that_no_measure_covers_is_refused_by_fit(
 
 def test_a_default_task_outside_the_measure_matters_only_where_it_is_asked_for(case: Case) -> None:
     X, y = sample()
-    model = case.fit(X, y, measure=Uniform(0.6, 0.9))
+    model = case.cls(n_nodes=8, measure=Uniform(0.6, 0.9)).fit(X, case.target(y))
     assert np.all(np.isfinite(case.values(model, X, 0.7)))
     if case.cls is not InfiniteTaskEstimator:  # whose default is the median of the measure
         with pytest.raises(ValueError, match="outside Θ"):
             model.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("cls", "params"),
+    [
+        (InfiniteOneClassSVM, {"nu": 0.01}),
+        (InfiniteSVR, {"epsilon": 3.0}),
+        (InfiniteKernelRidge, {"log_alpha": 5.0}),
+        (InfiniteQuantileRegressor, {"quantiles": [0.1, 0.5], "measure": (0.2, 0.8)}),
+    ],
+)
+def test_a_task_that_the_user_names_must_lie_inside(cls: type[Any], params: dict[str, Any]) -> None:
+    X, y = sample()
+    with pytest.raises(ValueError, match="outside Θ"):
+        cls(**params).fit(X, y)
 
 
 @pytest.mark.parametrize("parameter", ["task_kernel", "bias_kernel"])

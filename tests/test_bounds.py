@@ -8,6 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, InfiniteTaskEstimator
 from infinitask.bounds import (
@@ -343,6 +348,31 @@ def test_what_is_not_covered_is_refused() -> None:
         bound_of(integrated, X, y)
     with pytest.raises(ValueError, match="expected"):
         bound_of(linear, X, y[:-1], kappa_x=1.5)
+
+
+def test_what_has_no_bound_is_told_what_has_one() -> None:
+    X, y = sine(30, 0)
+    takes = "bound_of takes a fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier"
+    for wrong in (Ridge().fit(X, y), None, "model", InfiniteQuantileRegressor):
+        with pytest.raises(TypeError, match=takes):
+            bound_of(wrong, X, y)
+    for unfitted in (InfiniteQuantileRegressor(), InfiniteCostSensitiveClassifier()):
+        with pytest.raises(NotFittedError, match=type(unfitted).__name__):
+            bound_of(unfitted, X, y)
+
+
+def test_what_wraps_a_model_is_told_to_hand_it_over() -> None:
+    X, y = sine(30, 0)
+    pipe = make_pipeline(StandardScaler(), InfiniteQuantileRegressor(gamma=1.0, n_nodes=5)).fit(X, y)
+    with pytest.raises(TypeError, match=r"a Pipeline was given.*pass the last step, and the inputs as they reach it"):
+        bound_of(pipe, X, y)
+    inner = bound_of(pipe[-1], pipe[:-1].transform(X), y)
+    alone = InfiniteQuantileRegressor(gamma=1.0, n_nodes=5).fit(StandardScaler().fit_transform(X), y)
+    assert inner.risk == bound_of(alone, StandardScaler().fit_transform(X), y).risk
+    search = GridSearchCV(InfiniteQuantileRegressor(n_nodes=5), {"alpha": [0.1, 1.0]}, cv=2).fit(X, y)
+    with pytest.raises(TypeError, match=r"a GridSearchCV was given.*best_estimator_"):
+        bound_of(search, X, y)
+    assert bound_of(search.best_estimator_, X, y).beta > 0.0
 
 
 def test_free_biases_and_hard_constraints_are_refused() -> None:

@@ -7,7 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from infinitask import InfiniteTaskEstimator
+from infinitask.losses import BoxLoss, ConvexLoss, Row
 
 ROOT = Path(__file__).parents[1]
 
@@ -57,6 +61,39 @@ def test_the_warning_that_is_shown_is_the_one_that_is_given() -> None:
     # numbers may differ in their last digit from one library of mathematics to the next
     shown, given = (re.sub(r"[-\d.]+", "#", " ".join(text.split())) for text in (WARNING[1], space["warning"]))
     assert shown == given
+
+
+def test_a_loss_may_fall_below_zero_as_the_tutorial_shows() -> None:
+    assert "below 0 is refused" not in TEXT
+    (program,) = (p for p in PROGRAMS if title(p) == "Poisson")
+    space: dict[str, Any] = {"__name__": "tutorial"}
+    exec(compile(program, "docs/add_a_task.md", "exec"), space)
+    model, X, y = space["model"], space["X"], space["y"]
+    loss, theta = space["Poisson"](), np.array([1.0])
+    assert np.mean(loss.value(theta, y[:, None], model.predict(X, theta)) < 0.0) > 0.5
+
+
+def test_which_losses_ask_for_a_measure_is_what_the_tutorial_says() -> None:
+    text = " ".join(TEXT.split())
+    assert "A `ConvexLoss` or a function that names no `domain` asks for a `measure`" in text
+    assert "a `BoxLoss` that names none is taken to be defined on (0, 1)" in text
+
+    class Half(ConvexLoss):
+        def value(self, theta: Any, y: Any, h: Any) -> Any:
+            return 0.5 * (y - h) ** 2 + 0.0 * theta
+
+        def slope(self, theta: Any, y: Any, h: Any) -> Any:
+            return h - y + 0.0 * theta
+
+    class Tilted(BoxLoss):
+        def row(self, theta: Any, y: Any) -> Row:
+            return Row(theta - 1.0, theta)
+
+    X, y = np.linspace(0.0, 1.0, 20)[:, None], np.sin(np.arange(20.0))
+    with pytest.raises(ValueError, match="give a measure"):
+        InfiniteTaskEstimator(Half(), n_nodes=4).fit(X, y)
+    low, high = InfiniteTaskEstimator(Tilted(), n_nodes=4).fit(X, y).measure_.support
+    assert (float(low[0]), float(high[0])) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])

@@ -74,7 +74,7 @@ def test_between_the_tasks_nothing_is_known(cls: type[Any]) -> None:
     X, y = sample()
     model = fit(cls, X, y)
     between = 0.5 * (model.nodes_[1] + model.nodes_[2])
-    with pytest.raises(ValueError, match="not a node"):
+    with pytest.raises(ValueError, match="the model knows"):
         model.predict(X, between)
 
 

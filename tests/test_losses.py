@@ -6,6 +6,7 @@ One list of losses × one list of laws: a new class in ``infinitask.losses.__all
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -447,6 +448,42 @@ def test_a_row_may_be_soft_on_one_side_only(xp: Any, kappa: float) -> None:
             far = np.full(r.shape, 40.0)
             brute = smallest(lambda p, of=formula: of(-p) + (-r - p) ** 2 / (2 * kappa), -far, far)  # type: ignore[misc]
             np.testing.assert_allclose(to_host(point.lower - 0.5 * kappa * point.dual**2), brute, atol=1e-11)
+
+
+class Given(BoxLoss):
+    """A row as it is handed over."""
+
+    def __init__(self, entries: Any = None) -> None:
+        self.entries = entries
+
+    def row(self, theta: Any, y: Any) -> Row:
+        return Row(**{"low": -1.0, "high": 1.0, **(self.entries or {})})
+
+
+@pytest.mark.parametrize("name", Row._fields)
+@pytest.mark.parametrize("shape", [(4,), (6,), (4, 1), (3, 6), (6, 4), (1, 6, 4), (2, 1)])
+def test_entries_that_do_not_fit_the_pairs_are_named(xp: Any, name: str, shape: tuple[int, ...]) -> None:
+    theta, y = xp.asarray(np.full(4, 0.5)), xp.asarray(np.zeros((6, 1)))
+    loss = Given({name: xp.zeros(shape, dtype=xp.float64)})
+    if shape in ((4,), (6, 4)):
+        assert loss.check(theta, y) is None
+        return
+    words = rf"{name} of shape {re.escape(str(shape))} for 4 tasks and 6 samples; expected a number, \(4,\).*\(6, 4\)"
+    with pytest.raises(ValueError, match=words):
+        loss.check(theta, y)
+
+
+def test_without_targets_a_row_has_one_value_per_task_at_most() -> None:
+    theta = np.full(4, 0.5)
+    for shape in ((), (1,), (4,), (1, 4)):
+        assert Given({"high": np.ones(shape)}).check(theta, None) is None
+    with pytest.raises(ValueError, match=r"high of shape \(6, 1\) for 4 tasks; expected a number, \(4,\)"):
+        Given({"high": np.ones((6, 1))}).check(theta, None)
+
+
+def test_entries_that_are_no_arrays_are_named() -> None:
+    with pytest.raises(TypeError, match="dead_zone of type list; it must be a number, an array"):
+        Given({"dead_zone": [0.0, 0.0]}).check(np.full(2, 0.5), np.zeros((3, 1)))
 
 
 # --------------------------------------------------------------------------------------------- the parameters

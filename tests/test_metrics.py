@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import pydoc
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,12 +13,13 @@ from scipy import integrate, stats
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_moons
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import mean_pinball_loss, recall_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor, metrics
 from infinitask.datasets import make_mixture, make_sine, sine_quantile
 from infinitask.measures import Discrete, GaussLegendre, Uniform
 from infinitask.metrics import (
@@ -49,6 +51,7 @@ from infinitask.metrics import (
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 QUANTILE_SCORERS = [integrated_pinball_scorer, crossing_scorer, crps_scorer, calibration_scorer, coverage_scorer]
+SCORERS = [name for name in metrics.__all__ if name.endswith("_scorer")]
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +135,37 @@ def test_the_interval_score_is_two_pinball_losses(predicted: tuple[np.ndarray, n
     assert interval_score(y, ends, 0.8) == pytest.approx(expected)
 
 
+def test_intervals_may_be_without_limits() -> None:
+    y, infinite = [0.0, 5.0, -5.0], [[-1.0, 1.0], [-np.inf, 1.0], [-np.inf, np.inf]]
+    assert interval_coverage(y, infinite) == pytest.approx(2.0 / 3.0)
+    assert mean_interval_width(infinite) == np.inf
+    assert interval_score(y, infinite, 0.9) == np.inf
+    # what does not count does not make it infinite, nor NaN
+    weight = [2.0, 0.0, 0.0]
+    assert mean_interval_width(infinite, weight) == 2.0
+    assert interval_score(y, infinite, 0.9, weight) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [([np.nan, 1.0], "NaN"), ([-np.inf, np.nan], "NaN"), ([np.inf, np.inf], "lower end"), ([-np.inf] * 2, "upper end")],
+)
+def test_ends_that_bound_nothing_are_refused(end: list[float], words: str) -> None:
+    for metric in (interval_coverage, lambda _, i: mean_interval_width(i), lambda y, i: interval_score(y, i, 0.9)):
+        with pytest.raises(ValueError, match=f"y_interval contains .*{words}"):
+            metric([0.0, 0.0], [[-1.0, 1.0], end])
+
+
+def test_intervals_calibrated_on_too_few_points_are_judged() -> None:
+    X, y = make_sine(60, random_state=0)
+    model = InfiniteQuantileRegressor(n_nodes=8).fit(X[:50], y[:50]).conformalize(X[50:55], y[50:55])
+    with pytest.warns(UserWarning, match="infinite"):
+        interval = model.predict_interval(X[55:], coverage=0.9)
+    assert np.all(np.isinf(interval))
+    assert interval_coverage(y[55:], interval) == 1.0
+    assert mean_interval_width(interval) == interval_score(y[55:], interval, 0.9) == np.inf
+
+
 def test_a_weight_of_two_is_a_sample_twice(predicted: tuple[np.ndarray, np.ndarray]) -> None:
     y, q = predicted
     weight = np.where(np.arange(40) % 3 == 0, 2.0, 1.0)
@@ -168,6 +202,21 @@ def test_sensitivity_and_specificity_are_recalls() -> None:
     assert one[0] == sensitivity[0]
     turned = sensitivity_specificity(y, said, pos_label="no")
     np.testing.assert_array_equal(turned, (specificity, sensitivity))
+
+
+def test_a_positive_label_that_is_not_there_is_named() -> None:
+    y, said = np.array([0, 1, 1]), np.array([[0, 1], [1, 1], [0, 1]])
+    words = r"pos_label=7 was given, and y_true and y_pred hold the labels \[0, 1\]"
+    with pytest.raises(ValueError, match=words):
+        sensitivity_specificity(y, said, pos_label=7)
+    with pytest.raises(ValueError, match=words):
+        integrated_cost(y, said, [-0.5, 0.5], pos_label=7)
+    with pytest.raises(ValueError, match=r"pos_label='maybe' was given.*\['no', 'yes'\]"):
+        sensitivity_specificity(["no", "yes"], ["no", "no"], pos_label="maybe")
+    with pytest.raises(ValueError, match=r"pos_label=7.*its labels are \[1\]"):
+        sensitivity_specificity([1, 1], [1, 1], pos_label=7)
+    # a fold without positives, none of them foretold, costs nothing
+    assert integrated_cost([0, 0], [[0], [0]], 0.5, pos_label=1) == 0.0
 
 
 def test_costs_weigh_the_two_errors() -> None:
@@ -317,6 +366,7 @@ def test_a_search_over_costs() -> None:
     assert CostScorer(theta)(search, X, labels) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("ignore:InfiniteOneClassSVM")  # the narrowest kernel is too narrow, and the fit says so
 def test_unsupervised_tuning_finds_a_bandwidth_near_the_truth() -> None:
     X, new = make_mixture(150, random_state=0), make_mixture(2_000, random_state=77)
     gammas = [1e-3, 0.3, 100.0]
@@ -350,6 +400,49 @@ def test_level_set_scorers() -> None:
     assert np.all(scores < 0.0)
 
 
+@pytest.mark.parametrize("name", SCORERS)
+def test_every_scorer_says_what_it_returns(name: str) -> None:
+    scorer = getattr(metrics, name)
+    lines = pydoc.plain(pydoc.render_doc(scorer)).splitlines()
+    shown = " ".join(" ".join(line.removeprefix(" | ") for line in lines).split())
+    assert name in shown
+    assert "a float, greater is better" in shown
+    rows = [line.split(maxsplit=1) for line in (metrics.__doc__ or "").splitlines() if line.startswith(f"{name} ")]
+    assert len(rows) == 1
+    formula = rows[0][1].split("  ")[0]
+    assert formula.startswith("−")
+    assert formula in shown
+    assert repr(scorer).startswith(f"{type(scorer).__name__}(−")
+
+
+def test_scorers_show_what_they_are() -> None:
+    assert repr(crossing_scorer) == "QuantileScorer(−crossing_loss, quantiles=0.01, 0.02, …, 0.99)"
+    assert repr(coverage_scorer) == "QuantileScorer(−coverage_error, quantiles=0.05, 0.95)"
+    assert repr(cost_scorer) == "CostScorer(−integrated_cost, theta=-0.98, -0.96, …, 0.98)"
+    assert repr(LevelSetScorer((0.1, 0.5))) == "LevelSetScorer(−theta_property_deviation, nu=0.1, 0.5)"
+    assert "masses=(0.1, 0.9), n_samples=10000" in repr(mass_volume_scorer)
+
+
+def test_the_coverage_scorer_is_the_distance_from_nine_tenths() -> None:
+    X, y = make_sine(80, random_state=0)
+    model = InfiniteQuantileRegressor(n_nodes=8).fit(X, y)
+    low, high = model.predict(X, [0.05, 0.95]).T
+    assert coverage_scorer(model, X, y) == pytest.approx(-abs(np.mean((low <= y) & (y <= high)) - 0.9))
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_a_model_that_cannot_answer_is_told_so(name: str) -> None:
+    X, y = make_moons(30, random_state=0)
+    scorer = getattr(metrics, name)
+    needs = {"CostScorer": "theta", "LevelSetScorer": "nu", "MassVolumeScorer": "score_samples"}
+    wanted = needs.get(type(scorer).__name__, "quantiles")
+    for model in (Ridge(), LogisticRegression()):
+        fitted = model.fit(X, y)
+        for wrapped in (fitted, make_pipeline(StandardScaler(), fitted), GridSearchCV(model, {}, cv=2).fit(X, y)):
+            with pytest.raises(TypeError, match=f"Scorer.* was given a .*no {wanted}.*such as Infinite"):
+                scorer(wrapped, X, y)
+
+
 # ---------------------------------------------------------------------------------------------- bad requests
 @pytest.mark.parametrize(
     ("call", "words"),
@@ -360,7 +453,20 @@ def test_level_set_scorers() -> None:
         (lambda: integrated_pinball_loss([1.0], [[1.0, 2.0]], [0.1, 0.9], weights=[1.0]), "weights"),
         (lambda: integrated_pinball_loss([1.0], [1.0], 0.5, sample_weight=[-1.0]), "sample_weight"),
         (lambda: integrated_pinball_loss("abc", [1.0], 0.5), "y_true"),
-        (lambda: crossing_loss([1.0, 2.0]), "y_pred"),
+        (lambda: crossing_loss([1.0, 2.0]), "y_pred of shape .* must be two-dimensional"),
+        (lambda: interval_coverage([[1.0, 2.0]], [[1.0, 2.0]]), "y_true of shape .* must be one-dimensional"),
+        (lambda: interval_score(["a"], [[1.0, 2.0]], 0.9), r"y_true=\['a'\] was given; it must be an array of numbers"),
+        (lambda: interval_score([1.0], [["a", 2.0]], 0.9), r"y_interval=\[\['a', 2.0\]\] was given"),
+        (lambda: interval_score([1.0], [[1.0, 2.0]], "most"), "coverage='most' was given"),
+        (lambda: interval_score([1.0], [[1.0, 2.0]], None), "coverage=None was given"),
+        (lambda: interval_score([1.0, 2.0], [[1.0, 2.0], [1.0]], 0.9), "y_interval=.* was given"),
+        (lambda: crps([None], [[{}]], 0.5), "y_true|y_pred"),
+        (lambda: calibration_error([1.0], [["b"]], 0.5), r"y_pred=\[\['b'\]\] was given"),
+        (lambda: calibration_error([1.0], [[1.0]], "half"), "quantiles='half' was given"),
+        (lambda: mean_interval_width([[1.0, 2.0]], sample_weight=["c"]), r"sample_weight=\['c'\] was given"),
+        (lambda: theta_property_deviation(0.1, ["in", "out"]), r"inside=\['in', 'out'\] was given"),
+        (lambda: theta_property_deviation(0.1, [1.0, np.nan]), "inside contains NaN"),
+        (lambda: mass_volume_area(density, np.ones((3, 2)), masses=(0.1, 0.5, 0.9)), "masses"),
         (lambda: crps([1.0], [[1.0]]), "quantiles=None"),
         (lambda: interval_coverage([1.0], [[1.0, 2.0, 3.0]]), "y_interval"),
         (lambda: interval_coverage([1.0, 2.0], [[1.0, 2.0]]), "y_interval"),

@@ -154,6 +154,44 @@ def test_where_every_policy_errs_too_often_no_theta_is_named() -> None:
     assert choose_theta(counts, min_sensitivity=0.7, confidence=0.9) == 1.0
 
 
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_a_theta_that_was_not_learnt_may_be_what_is_missing(confidence: float | None) -> None:
+    X, y = draw(np.random.default_rng(0), 200)
+    narrow, whole = (InfiniteCostSensitiveClassifier(n_nodes=8, measure=m).fit(X, y) for m in ((-0.2, 0.3), None))
+    X, y = draw(np.random.default_rng(1), 400)
+    said = r"No θ reaches .*trained on Θ = \[-0.2, 0.3\], which may be the limit: fit with a measure that reaches to {}"
+    with pytest.raises(ValueError, match=said.format("-1")):
+        narrow.choose_theta(X, y, max_fpr=0.05, confidence=confidence)
+    with pytest.raises(ValueError, match=said.format("1")):
+        narrow.choose_theta(X, y, min_sensitivity=0.95, confidence=confidence)
+    # and so it was: a model of all θ has one that serves
+    assert whole.choose_theta(X, y, max_fpr=0.05, confidence=confidence) < -0.2
+    assert whole.choose_theta(X, y, min_sensitivity=0.95, confidence=confidence) > 0.3
+
+
+def test_where_theta_reaches_the_cautious_end_it_is_not_to_blame() -> None:
+    theta = np.linspace(-1.0, 0.5, 4)
+    counts = Confusion(theta, np.full(4, 50.0), np.full(4, 50.0), positives=100, negatives=100)
+    with pytest.raises(ValueError, match="No θ reaches") as caught:
+        choose_theta(counts, max_fpr=0.1)
+    assert "trained on" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"trained on Θ = \[-1, 0.5\]"):
+        choose_theta(counts, min_sensitivity=0.9)
+
+
+# -------------------------------------------------------------------------------------------- what a person sees
+def test_counts_and_curves_are_shown_in_one_line() -> None:
+    X, y = draw(np.random.default_rng(0), 300)
+    model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100])
+    X, y = X[100:], y[100:]
+    roc, cost, benefit = model.roc_curve(X, y), model.cost_curve(X, y), model.net_benefit_curve(X, y)
+    assert repr(roc) == f"ROCCurve(257 levels from -1 to 1, area={roc.area:.4g})"
+    assert repr(cost).startswith(f"CostCurve(257 levels from -1 to 1, mean cost {cost.cost.mean():.4g}, ")
+    assert repr(benefit) == f"NetBenefitCurve(256 thresholds from 0 to {benefit.threshold[-1]:g})"
+    one = Confusion(np.array([0.5]), np.array([3.0]), np.array([2.0]), positives=4.5, negatives=8)
+    assert repr(one) == "Confusion(1 level at 0.5, 4.5 positives, 8 negatives)"
+
+
 def test_data_of_the_held_class_alone_are_enough() -> None:
     X, y = draw(np.random.default_rng(1), 300)
     model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100])

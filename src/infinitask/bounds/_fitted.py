@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray, place
 from infinitask.bounds._checks import number
@@ -34,10 +35,13 @@ def bound_of(
     Parameters
     ----------
     model : fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier
-        Or another with their attributes. With smoothing > 0 (M-quantiles) the risk is that of the smoothed loss.
+        Or another model of this library with one of their losses. With smoothing > 0 (M-quantiles) the risk is that of
+        the smoothed loss. Of a pipeline give the last step, and X as the steps before hand it on.
     X : array (n, d)
-        The data of the fit: rows drawn independently, of equal weight.
+        The training data, those that ``fit`` was given, rows drawn independently and of equal weight. The bound speaks
+        of new data; with other rows than those of the fit R̂ is not what it needs, and the number means nothing.
     y : array (n,)
+        The targets of the fit.
     delta : float in (0, 1)
     y_bound : float or None
         B; None: the largest |y| of the sample, which is then taken for a bound of all y.
@@ -59,8 +63,7 @@ def bound_of(
     >>> bound.vacuous  # 200 samples are few for a bound
     True
     """
-    if not hasattr(model, "field_"):
-        raise ValueError(f"{type(model).__name__} is not fitted; call fit before asking for its bound.")
+    _check_model(model)
     noncrossing, notes = _covered(model)
     X, targets = np.asarray(X, dtype=np.float64), _targets(model, y)
     if X.ndim != 2 or X.shape[0] == 0 or targets.shape != X.shape[:1]:
@@ -89,6 +92,24 @@ def bound_of(
         empirical_risk=_empirical_risk(model, X, targets),
         notes=tuple(notes),
     )
+
+
+def _check_model(model: Any) -> None:
+    """An error where the model is none that has a bound, or not fitted."""
+    if isinstance(model, type) or not all(callable(getattr(model, part, None)) for part in ("_loss", "_penalty")):
+        given = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        advice = ""
+        if hasattr(model, "steps"):
+            advice = (
+                " Of a pipeline, pass the last step, and the inputs as they reach it: pipe[-1], pipe[:-1].transform(X)."
+            )
+        elif hasattr(model, "best_estimator_"):
+            advice = " Of a search, pass its best_estimator_."
+        raise TypeError(
+            f"{given} was given; bound_of takes a fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier."
+            f"{advice}"
+        )
+    check_is_fitted(model, "field_")
 
 
 def _covered(model: Any) -> tuple[float, list[str]]:

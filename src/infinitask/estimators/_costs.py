@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from infinitask._array import HostArray
 from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.estimators.problem import Problem, Recipe
 from infinitask.losses import CostSensitiveHinge, Loss
 from infinitask.predictive import (
     Confusion,
@@ -77,6 +78,15 @@ class CostSensitiveClassification(ClassifierMixin, BaseInfiniteTask):
         signs = np.where(y == classes[1], 1.0, -1.0)
         n = max(float(np.count_nonzero(counted)), float(weight.sum()))
         return self._fit(recipe, X, signs, weight, classes_=classes, n_samples_fit_=n)
+
+    def _look_at(self, recipe: Recipe, problem: Problem, z: HostArray) -> None:
+        nodes, decisions = problem.quadrature.nodes, self._some_values(problem, z) > 0.0
+        both = np.min(nodes) < 0.0 < np.max(nodes)
+        if both and (np.all(decisions) or not np.any(decisions)):
+            self._remark(
+                "the decision is the same for all training rows and all θ of nodes_; the ridge outweighs the errors. "
+                "Lower alpha, and set alpha_bias=0 if one class is rare."
+            )
 
     # --------------------------------------------------------------------------------------- decisions
     def decision_function(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:

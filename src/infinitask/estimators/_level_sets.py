@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._array import HostArray
 from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.estimators.problem import Recipe
+from infinitask.estimators.problem import Problem, Recipe
 from infinitask.losses import LevelSet, Loss
 from infinitask.metrics import mass_volume_area, mass_volume_curve
 from infinitask.predictive import Rearrangement, sign_change
@@ -24,6 +24,9 @@ SCORE_LEVELS = 257
 
 ENTRIES = 1_000_000
 """Rows × levels that are held at a time."""
+
+NEAR, MANY = 1e-4, 100
+"""A row is on a boundary where |h − t| is below this part of t; from so many rows on that is worth a remark."""
 
 TASK_GAPS = 5.0
 """The default bandwidth over θ, in mean gaps between nodes. Measured on mixtures with n = 1000: at 5 the fraction left
@@ -69,6 +72,17 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
             raise ValueError(f"nu={self.nu!r} was given; it must be one number. Ask predict for several fractions.")
         X, _, weight = self._validated(X, None, sample_weight)
         return self._fit(self._posed(recipe), X, None, weight)
+
+    def _look_at(self, recipe: Recipe, problem: Problem, z: HostArray) -> None:
+        values = self._some_values(problem, z)
+        level = abs(float(problem.objective.linear @ z))  # the mean of t
+        share = np.mean(np.abs(values) <= NEAR * level, axis=0)
+        if values.shape[0] >= MANY and np.max(share) > 0.5:
+            self._remark(
+                f"at ν = {problem.quadrature.nodes[np.argmax(share), 0]:.2g}, {np.max(share):.0%} of the training rows "
+                "lie on the boundary of the set itself, to the accuracy of the fit; their side, and so the fraction "
+                "outside, is an accident, as in any one-class SVM with a kernel so narrow. Lower gamma."
+            )
 
     def _posed(self, recipe: Recipe) -> Recipe:
         """h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b."""

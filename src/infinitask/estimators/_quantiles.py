@@ -83,8 +83,9 @@ class QuantileRegression(RegressorMixin, OrderedTask):
         >>> bool((low < high).all())
         True
         """
-        coverage = check_number("coverage", coverage, low=0.0, high=1.0)
-        if hasattr(self, "calibration_") and coverage < 1.0:
+        if check_number("coverage", coverage, low=0.0, high=1.0) == 1.0:
+            raise ValueError("coverage=1 was given; no finite interval is sure to hold y: ask for less than 1.")
+        if hasattr(self, "calibration_"):
             calibration, radius = self.calibration_, self.calibration_.radius(coverage)
             return self._by_curve(X, lambda curves, _: calibration.interval(curves, radius))
         ends = [round(0.5 - 0.5 * coverage, 15), round(0.5 + 0.5 * coverage, 15)]

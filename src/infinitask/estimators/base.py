@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 import warnings
@@ -15,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from infinitask._array import HostArray, one_blas_thread, place
+from infinitask._array import HostArray, namespace, one_blas_thread, place, to_host
 from infinitask.estimators._docs import completed
 from infinitask.estimators.order import solve_in_order
 from infinitask.estimators.problem import Data, Problem, Recipe, pose
@@ -29,6 +30,16 @@ __all__ = ["BaseInfiniteTask", "check_number", "parse_tasks"]
 
 LARGEST = 1e100
 """Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
+
+
+STANDARD = 5.0
+"""Targets whose root mean square is below this count as standardised."""
+
+HEAVY = 0.1
+"""The part of the errors of a constant at which a ridge on the bias is said to be heavy."""
+
+SOME_ROWS = 2_000
+"""Rows that are looked at where a few are enough."""
 
 
 def check_number(name: str, value: Any, *, low: float, high: float = np.inf, open_low: bool = True) -> float:
@@ -154,11 +165,19 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     def _check_default(self, name: str, recipe: Recipe) -> bool:
         """Whether the task in the constructor is a single one; an error if the loss has no such task.
 
-        It may lie outside Θ: a user who names a task at every prediction need not care for the default.
+        The constructor's own default may lie outside Θ: a user who names a task at every prediction need not care for
+        it. What the user gave must not.
         """
+        value = getattr(self, name)
+        default = inspect.signature(type(self)).parameters[name].default
+        given = not (np.ndim(value) == np.ndim(default) and np.all(value == default))
         if recipe.measure.dim > 1 or not np.all(np.isfinite(recipe.loss.domain)):
-            return False
-        return parse_tasks(getattr(self, name), name, Uniform(*recipe.loss.domain))[1]
+            domain = recipe.measure
+            if not given:
+                return False
+        else:
+            domain = recipe.measure if given else Uniform(*recipe.loss.domain)
+        return parse_tasks(value, name, domain)[1]
 
     def _check_measure(self, measure: Measure, loss: Loss) -> None:
         if loss.dim not in (None, measure.dim):
@@ -215,7 +234,9 @@ class BaseInfiniteTask(BaseEstimator, ABC):
                 solution, learnt["smallest_slope_"] = solve_in_order(problem, recipe.measure.support, **settings)
             else:
                 solution = solve(problem.objective, **settings)
-        if not solution.converged:
+        if solution.converged:
+            self._look_at(recipe, problem, solution.z)
+        else:
             warnings.warn(f"{type(self).__name__}: {solution.message}", ConvergenceWarning, stacklevel=3)
         if gram and not np.all(weight > 0.0):
             learnt["training_rows_"] = np.flatnonzero(weight > 0.0)
@@ -223,6 +244,42 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             setattr(self, name, value)
         self._write(recipe, problem, problem.field(solution.z), solution)
         return self
+
+    def _look_at(self, recipe: Recipe, problem: Problem, z: HostArray) -> None:
+        """A warning where the ridge on the bias weighs about as much as the errors it should avoid.
+
+        Subclasses look at more: what a certificate of the optimum does not say of its use.
+        """
+        term, omega = problem.objective.integrals[0], problem.objective.sample_weight
+        if term.targets is None or recipe.bias_kernel is None or recipe.alpha_bias == 0.0:
+            return
+        size = float(np.max(to_host(omega @ term.targets**2))) ** 0.5
+        if size <= STANDARD:
+            return
+        rows = _some(problem)
+        y, omega = term.targets[rows, :], omega[rows]
+        total = float(namespace(omega).sum(omega))
+        constant = (omega @ y) / total + 0.0 * (omega[:, None] * term.weights)
+        errors = float(omega @ (term.loss.value(term.theta, y, constant) @ term.weights)) / total
+        if 0.5 * recipe.alpha_bias * size**2 > HEAVY * errors:
+            self._remark(
+                f"y has a root mean square of {size:.3g}, and the ridge holds the bias b(θ) towards 0 with "
+                f"alpha_bias={recipe.alpha_bias:g}: too heavily for targets of that size. Standardise y, for instance "
+                "with TransformedTargetRegressor, or set alpha_bias=0, which leaves the bias free."
+            )
+
+    def _remark(self, sentence: str) -> None:
+        """Warn the caller of ``fit``."""
+        warnings.warn(f"{type(self).__name__}: {sentence}", UserWarning, stacklevel=5)
+
+    @staticmethod
+    def _some_values(problem: Problem, z: HostArray) -> HostArray:
+        """h at the nodes for some training rows, (rows, m)."""
+        objective = problem.objective
+        (r, s), term = objective.shape, objective.integrals[0]
+        rows = to_host(objective.rows[_some(problem), :]).astype(np.float64)
+        h = rows @ z[: r * s].reshape(r, s) @ to_host(term.cols).T
+        return np.asarray(h if term.bias_cols is None else h + to_host(term.bias_cols) @ z[r * s :])
 
     def _write(self, recipe: Recipe, problem: Problem, field: Any, solution: Any) -> None:
         nodes = problem.quadrature.nodes
@@ -280,6 +337,11 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     def _knows_nodes_only(self) -> bool:
         maps = (self.field_.psi, self.field_.bias_psi)
         return any(feature_map is not None and feature_map.kernel.diagonal for feature_map in maps)
+
+
+def _some(problem: Problem) -> slice:
+    """A few thousand training rows at most."""
+    return slice(None, None, -(-int(problem.objective.rows.shape[0]) // SOME_ROWS))
 
 
 def parse_tasks(theta: Any, name: str, measure: Measure) -> tuple[HostArray, bool]:

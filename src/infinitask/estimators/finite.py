@@ -25,12 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from infinitask._array import HostArray
 from infinitask.estimators._costs import CostSensitiveClassification
 from infinitask.estimators._level_sets import LevelSets
 from infinitask.estimators._quantiles import QuantileRegression
-from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.estimators.base import LARGEST, BaseInfiniteTask, parse_tasks
 from infinitask.losses import Loss, Pinball
-from infinitask.measures import Discrete, Measure
+from infinitask.measures import Discrete, Measure, Uniform
 from infinitask.penalties import IntegratedRidge, Ridge
 
 __all__ = [
@@ -69,6 +70,16 @@ class _FiniteTasks(BaseInfiniteTask):
             ) from None
         return measure
 
+    def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:
+        tasks, single = parse_tasks(theta, name, Uniform(-LARGEST, LARGEST))
+        known = np.isin(tasks[:, 0], self.nodes_)
+        if not np.all(known):
+            raise ValueError(
+                f"{name} contains {tasks[~known][0, 0]:g}; the model knows {self.nodes_.tolist()} and nothing between. "
+                f"Ask for one of them, or fit with it among {self._named()[0]}."
+            )
+        return tasks, single
+
 
 class JointQuantileRegressor(_FiniteTasks, QuantileRegression):
     """min (1/nm) Σ_ij ρ_θj(y_i − h_j(x_i) − b_j) + (λ/2)‖h‖², h in the RKHS of k_X(x, x')·exp(−γ(θ_j − θ_j')²).
@@ -78,7 +89,7 @@ class JointQuantileRegressor(_FiniteTasks, QuantileRegression):
 
     Parameters
     ----------
-    quantiles : array, default=(0.1, 0.3, 0.5, 0.7, 0.9)
+    quantiles : array, default=(0.05, 0.25, 0.5, 0.75, 0.95)
         The levels, all that the model knows; ``predict`` answers all of them when none is asked for.
     task_kernel : str or task kernel object, default="rbf"
         The kernel of the levels.
@@ -110,7 +121,7 @@ class JointQuantileRegressor(_FiniteTasks, QuantileRegression):
     def __init__(
         self,
         *,
-        quantiles: Any = (0.1, 0.3, 0.5, 0.7, 0.9),
+        quantiles: Any = (0.05, 0.25, 0.5, 0.75, 0.95),
         kernel: Any = "rbf",
         gamma: Any = "median",
         task_kernel: Any = "rbf",
@@ -141,7 +152,7 @@ class IndependentQuantileRegressor(_FiniteTasks, QuantileRegression):
 
     Parameters
     ----------
-    quantiles : array, default=(0.1, 0.3, 0.5, 0.7, 0.9)
+    quantiles : array, default=(0.05, 0.25, 0.5, 0.75, 0.95)
         The levels, all that the model knows; ``predict`` answers all of them when none is asked for.
     {parameters}
 
@@ -166,7 +177,7 @@ class IndependentQuantileRegressor(_FiniteTasks, QuantileRegression):
     def __init__(
         self,
         *,
-        quantiles: Any = (0.1, 0.3, 0.5, 0.7, 0.9),
+        quantiles: Any = (0.05, 0.25, 0.5, 0.75, 0.95),
         kernel: Any = "rbf",
         gamma: Any = "median",
         alpha: float = 1e-3,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask.estimators.base import BaseInfiniteTask, check_number
@@ -176,6 +176,33 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     def predict(self, X: Any, theta: Any = None) -> HostArray:
         """The same as :meth:`decision_function`."""
         return self.decision_function(X, theta)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Minus the integrated loss, −Σ_ij ω_i w_j ℓ_θj(y_i, h(x_i)(θ_j)): greater is better.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,), or (n, T) as in ``fit``
+        sample_weight : array (n,) or None
+
+        Examples
+        --------
+        >>> from sklearn.model_selection import cross_val_score
+        >>> from infinitask import InfiniteTaskEstimator
+        >>> from infinitask.datasets import make_sine
+        >>> X, y = make_sine(80, random_state=0)
+        >>> scores = cross_val_score(InfiniteTaskEstimator("pinball", n_nodes=10), X, y, cv=3)
+        >>> bool((scores < 0.0).all())
+        True
+        """
+        check_is_fitted(self)
+        predicted = self._values(X, self.nodes_, "theta")
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        check_consistent_length(predicted, y)
+        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
+        loss = self._loss().value(self.nodes_, y if y.ndim == 2 else y[:, None], predicted)
+        return -float(weight @ (loss @ self.weights_)) / float(weight.sum())
 
     def _default_theta(self) -> Any:
         if self.theta is not None:

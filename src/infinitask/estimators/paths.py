@@ -106,6 +106,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         """
         recipe = self._recipe()
         check_number("epsilon", self.epsilon, low=0.0, open_low=False)
+        self._check_default("epsilon", recipe)
         X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
         return self._fit(recipe, X, y.astype("float64"), weight)
 
@@ -221,6 +222,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         """
         recipe = self._recipe()
         check_number("log_alpha", self.log_alpha, low=-DECADES, high=DECADES, open_low=False)
+        self._check_default("log_alpha", recipe)
         X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
         # The weight of the ridge is 10^low times ρ(θ) = 10^(θ − low): features are then made for the smallest λ.
         low = float(recipe.measure.support[0][0])

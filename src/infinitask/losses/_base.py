@@ -164,14 +164,31 @@ class BoxLoss(Loss):
         """The interval, dead zone and softness at (θ, y)."""
 
     def check(self, theta: Array, y: Array | None) -> None:
-        """The interval must hold 0, the dead zone and the softness must not be negative."""
+        """The entries must broadcast, the interval hold 0, the dead zone and the softness not be negative."""
         row = self.row(theta, y)
         if not isinstance(row, Row):
             raise TypeError(f"{type(self).__name__}.row returned a {type(row).__name__}; it must return a Row.")
         signs = {"low": -1.0, "high": 1.0, "dead_zone": 1.0, "soft_low": 1.0, "soft_high": 1.0}
+        # without targets a row cannot know n
+        m, n = theta.shape[0], 1 if y is None else y.shape[0]
         for name, sign in signs.items():
             entry = getattr(row, name)
-            if entry is not None and not bool(namespace(theta).all(sign * _array(entry, theta) >= 0.0)):
+            if entry is None:
+                continue
+            if not isinstance(entry, (int, float)) and not hasattr(entry, "shape"):
+                raise TypeError(
+                    f"{type(self).__name__}.row gave a {name} of type {type(entry).__name__}; it must be a number, an "
+                    "array of the library of theta, or None."
+                )
+            shape = tuple(getattr(entry, "shape", ()))
+            if any(size not in (1, full) for size, full in zip(shape[::-1], (m, n), strict=False)) or len(shape) > 2:
+                of_sample = "" if y is None else f", ({n}, 1) for one value per sample, or ({n}, {m})"
+                raise ValueError(
+                    f"{type(self).__name__}.row gave a {name} of shape {shape} for {m} tasks"
+                    f"{'' if y is None else f' and {n} samples'}; expected a number, ({m},) for one value per task"
+                    f"{of_sample}."
+                )
+            if not bool(namespace(theta).all(sign * _array(entry, theta) >= 0.0)):
                 raise ValueError(
                     f"{type(self).__name__}.row gave a {name} that is {'above' if sign < 0 else 'below'} 0 somewhere; "
                     "the interval of slopes must contain 0 (low ≤ 0 ≤ high), dead zone and softness be at least 0."

@@ -39,7 +39,10 @@ def sensitivity_specificity(
     """
     positive, said, weight = _decisions(y_true, y_pred, pos_label, sample_weight)
     if not (np.any(weight[positive] > 0.0) and np.any(weight[~positive] > 0.0)):
-        raise ValueError("y_true holds one class only; sensitivity and specificity need samples of both.")
+        raise ValueError(
+            f"y_true holds one class only, as pos_label={pos_label!r} and sample_weight see it: its labels are "
+            f"{np.unique(y_true).tolist()}. Sensitivity and specificity need samples of both."
+        )
     yes, no = weight * positive, weight * ~positive
     return np.asarray(yes @ said / np.sum(yes)), np.asarray(no @ ~said / np.sum(no))
 
@@ -91,5 +94,11 @@ def _decisions(y_true: Any, y_pred: Any, pos_label: Any, sample_weight: Any) -> 
     labels = np.unique(np.concatenate([np.unique(y), np.unique(predicted)]))
     if labels.size > 2:
         raise ValueError(f"y_true and y_pred hold the labels {labels.tolist()}; decisions are between two.")
+    # where there is one label only, the other one may have the name that was given
+    if pos_label is not None and labels.size == 2 and pos_label not in labels.tolist():
+        raise ValueError(
+            f"pos_label={pos_label!r} was given, and y_true and y_pred hold the labels {labels.tolist()}; give one of "
+            "them, or None for the larger."
+        )
     label = labels[-1] if pos_label is None else pos_label
     return y == label, predicted == label, normalised(sample_weight, y.size)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
-from infinitask.metrics._checks import finite, levels_of, normalised
+from infinitask.metrics._checks import finite, levels_of, normalised, numbers
 
 __all__ = ["mass_volume_area", "mass_volume_curve", "theta_property_deviation"]
 
@@ -35,8 +35,10 @@ def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) ->
     0.25
     """
     levels = levels_of("nu", nu, 0.0, 1.0)
-    said = np.asarray(inside)
-    said = (said if said.dtype == bool else said > 0).reshape(said.shape[0], -1) if said.ndim else said
+    said = numbers("inside", inside)
+    if np.any(np.isnan(said)):
+        raise ValueError("inside contains NaN; give booleans, or +1 inside and −1 outside.")
+    said = (said > 0.0).reshape(said.shape[0], -1) if said.ndim else said
     if said.ndim != 2 or said.shape[0] == 0 or said.shape[1] != levels.size:
         raise ValueError(
             f"inside of shape {np.shape(inside)} was given for {levels.size} fractions; expected (n, {levels.size})."
@@ -136,15 +138,15 @@ def mass_volume_area(
     >>> good < bad
     True
     """
-    start, stop = levels_of("masses", masses, 0.0, 1.0)
-    if not start < stop:
+    ends = levels_of("masses", masses, 0.0, 1.0)
+    if ends.size != 2 or not ends[0] < ends[1]:
         raise ValueError(f"masses={masses!r} was given; expected (low, high) with low below high.")
     mass, volume, _ = mass_volume_curve(
         score, X, n_samples=n_samples, box=box, random_state=random_state, sample_weight=sample_weight
     )
     # the curve is a step function of α: volume k serves the masses between k − 1 and k; rounding leaves the last short
-    ends = np.clip(np.append(0.0, np.append(mass[:-1], 1.0)), start, stop)
-    return float(volume @ np.diff(ends))
+    steps = np.clip(np.append(0.0, np.append(mass[:-1], 1.0)), *ends)
+    return float(volume @ np.diff(steps))
 
 
 def _scores(score: Callable[[HostArray], Any], X: HostArray) -> HostArray:

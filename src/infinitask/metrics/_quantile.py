@@ -8,7 +8,7 @@ import numpy as np
 
 from infinitask._array import HostArray
 from infinitask.losses import Pinball
-from infinitask.metrics._checks import finite, levels_of, normalised, prediction, targets
+from infinitask.metrics._checks import averaged, finite, intervals, levels_of, normalised, prediction, share, targets
 
 __all__ = [
     "calibration_error",
@@ -128,7 +128,7 @@ def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -
     ----------
     y_true : array (n,)
     y_interval : array (n, 2)
-        Lower and upper ends, as ``predict_interval`` returns them.
+        Lower and upper ends, as ``predict_interval`` returns them. −∞ and +∞ are ends too: they leave out nothing.
     sample_weight : array (n,) or None
 
     Returns
@@ -174,19 +174,21 @@ def mean_interval_width(y_interval: Any, sample_weight: Any = None) -> float:
     Parameters
     ----------
     y_interval : array (n, 2)
+        Lower and upper ends, −∞ and +∞ among them.
     sample_weight : array (n,) or None
 
     Returns
     -------
     float
+        Infinite if an interval that counts is.
 
     Examples
     --------
     >>> mean_interval_width([[0.0, 1.0], [0.0, 3.0]])
     2.0
     """
-    low, high = _ends(y_interval)
-    return float(normalised(sample_weight, low.size) @ (high - low))
+    low, high = intervals(y_interval)
+    return averaged(normalised(sample_weight, low.size), high - low)
 
 
 def interval_score(y_true: Any, y_interval: Any, coverage: float, sample_weight: Any = None) -> float:
@@ -198,23 +200,24 @@ def interval_score(y_true: Any, y_interval: Any, coverage: float, sample_weight:
     ----------
     y_true : array (n,)
     y_interval : array (n, 2)
+        Lower and upper ends, −∞ and +∞ among them.
     coverage : float in (0, 1)
     sample_weight : array (n,) or None
 
     Returns
     -------
     float
+        Infinite if an interval that counts is.
 
     Examples
     --------
     >>> interval_score([0.0, 2.0], [[-1.0, 1.0], [-1.0, 1.0]], coverage=0.5)
     4.0
     """
-    if not 0.0 < float(coverage) < 1.0:
-        raise ValueError(f"coverage={coverage!r} was given; it must be a number strictly between 0 and 1.")
+    alpha = 1.0 - share("coverage", coverage)
     y, (low, high) = _interval(y_true, y_interval)
     missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
-    return float(normalised(sample_weight, y.size) @ (high - low + 2.0 / (1.0 - float(coverage)) * missed))
+    return averaged(normalised(sample_weight, y.size), high - low + 2.0 / alpha * missed)
 
 
 def _quantiles(y_true: Any, y_pred: Any, quantiles: Any) -> tuple[HostArray, HostArray, HostArray]:
@@ -235,15 +238,8 @@ def _weights(weights: Any, q: int) -> HostArray:
     return found
 
 
-def _ends(y_interval: Any) -> tuple[HostArray, HostArray]:
-    interval = finite("y_interval", y_interval, 2)
-    if interval.shape[1] != 2:
-        raise ValueError(f"y_interval of shape {interval.shape} was given; expected (n, 2), lower and upper ends.")
-    return interval[:, 0], interval[:, 1]
-
-
 def _interval(y_true: Any, y_interval: Any) -> tuple[HostArray, tuple[HostArray, HostArray]]:
-    y, ends = targets(y_true), _ends(y_interval)
+    y, ends = targets(y_true), intervals(y_interval)
     if ends[0].size != y.size:
         raise ValueError(f"y_interval has {ends[0].size} rows for {y.size} targets; give one interval per target.")
     return y, ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
@@ -41,17 +42,32 @@ PARTS = 100
 @final
 @dataclass(frozen=True)
 class QuantileScorer:
-    """−metric(y, estimator.predict(X, quantiles=levels), levels).
+    """−metric(y, estimator.predict(X, quantiles=levels), levels): a float, greater is better, 0 at the best.
 
-    The estimator may be a pipeline or another wrapper that hands ``quantiles`` on to ``predict``.
+    The estimator may be a pipeline or another wrapper that hands ``quantiles`` on to ``predict``. These are ready to be
+    given as ``scoring=``; θ_j are the levels below, q of them, q_ij the quantile predicted for x_i at θ_j, ω_i weights
+    that sum to one (1/n without ``sample_weight``), ρ_θ(r) = max(θ r, (θ − 1) r):
+
+    integrated_pinball_scorer
+        −(1/q) Σ_j Σ_i ω_i ρ_θj(y_i − q_ij), minus the mean pinball loss over the percentiles.
+    crossing_scorer
+        −Σ_j Σ_i ω_i (q_ij − q_i(j+1))₊, minus the paper's crossing loss (without its factor 100), the sum over adjacent
+        percentiles of the mean fall.
+    crps_scorer
+        −2 Σ_i ω_i ∫ ρ_θ(y_i − q_i(θ)) dθ, minus the continuous ranked probability score, from the percentiles.
+    calibration_scorer
+        −(1/q) Σ_j |Σ_i ω_i 1[y_i ≤ q_ij] − θ_j|, minus the mean distance of coverage and level over the percentiles.
+    coverage_scorer
+        −|Σ_i ω_i 1[q_i1 ≤ y_i ≤ q_i2] − 0.9|, minus the distance of the coverage of the central 90% interval, between
+        the levels 0.05 and 0.95, from 90%.
 
     Parameters
     ----------
     metric : callable
         A function of (y_true, y_pred, quantiles, sample_weight=…); smaller is better.
     quantiles : tuple of float or None
-        The levels; None: 0.01, 0.02, …, 0.99, as far as they lie inside the Θ of the model, or the points of a discrete
-        measure.
+        The levels; None: the percentiles 0.01, 0.02, …, 0.99, as far as they lie inside the Θ of the model, or the
+        points of a discrete measure.
 
     Examples
     --------
@@ -67,9 +83,14 @@ class QuantileScorer:
     metric: Callable[..., float]
     quantiles: tuple[float, ...] | None = None
 
+    def __repr__(self) -> str:
+        name = getattr(self.metric, "__name__", repr(self.metric)).lstrip("_")
+        return f"QuantileScorer(−{name}, {_shown('quantiles', self.quantiles, 0.0, 1.0)})"
+
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The score; greater is better."""
+        """−metric at the quantiles; greater is better."""
         estimator = _chosen(estimator)
+        _check_asked(self, estimator, "quantiles", "InfiniteQuantileRegressor")
         levels = _levels(estimator, 0.0, 1.0) if self.quantiles is None else np.asarray(self.quantiles, dtype=float)
         predicted = estimator.predict(X, quantiles=levels)
         return -self.metric(y, predicted, levels, sample_weight=sample_weight)
@@ -78,7 +99,10 @@ class QuantileScorer:
 @final
 @dataclass(frozen=True)
 class CostScorer:
-    """−integrated_cost(y, estimator.predict(X, theta=levels), levels).
+    """−integrated_cost(y, estimator.predict(X, theta=levels), levels): a float, greater is better, 0 at the best.
+
+    That is −(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i] with c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives;
+    ``cost_scorer`` is the one with ``theta=None``. The estimator may be a pipeline that ends in the classifier.
 
     Parameters
     ----------
@@ -97,9 +121,13 @@ class CostScorer:
 
     theta: tuple[float, ...] | None = None
 
+    def __repr__(self) -> str:
+        return f"CostScorer(−integrated_cost, {_shown('theta', self.theta, -1.0, 1.0)})"
+
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The score; greater is better."""
+        """−integrated_cost over the trade-offs; greater is better."""
         estimator = _chosen(estimator)
+        _check_asked(self, estimator, "theta", "InfiniteCostSensitiveClassifier")
         levels = _levels(estimator, -1.0, 1.0) if self.theta is None else np.asarray(self.theta, dtype=float)
         classes = getattr(estimator, "classes_", None)
         return -integrated_cost(
@@ -114,7 +142,10 @@ class CostScorer:
 @final
 @dataclass(frozen=True)
 class LevelSetScorer:
-    """−theta_property_deviation(ν, estimator.predict(X, nu=ν)).
+    """−theta_property_deviation(ν, estimator.predict(X, nu=ν)): a float, greater is better, 0 at the best.
+
+    That is −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance of the fraction left out from the
+    fraction asked for; ``theta_property_scorer`` is the one with ``nu=None``.
 
     Parameters
     ----------
@@ -133,9 +164,13 @@ class LevelSetScorer:
 
     nu: tuple[float, ...] | None = None
 
+    def __repr__(self) -> str:
+        return f"LevelSetScorer(−theta_property_deviation, {_shown('nu', self.nu, 0.0, 1.0)})"
+
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The score; greater is better."""
+        """−theta_property_deviation over the fractions; greater is better."""
         estimator = _chosen(estimator)
+        _check_asked(self, estimator, "nu", "InfiniteOneClassSVM")
         levels = _levels(estimator, 0.0, 1.0) if self.nu is None else np.asarray(self.nu, dtype=float)
         return -theta_property_deviation(levels, estimator.predict(X, nu=levels), sample_weight)
 
@@ -143,12 +178,17 @@ class LevelSetScorer:
 @final
 @dataclass(frozen=True)
 class MassVolumeScorer:
-    """−mass_volume_area(estimator.score_samples, X): unsupervised, for any detector of outliers.
+    """−mass_volume_area(estimator.score_samples, X): a float, greater is better; for any detector of outliers.
+
+    That is −∫ λ(t_α) dα, λ(t) the volume of {x: s(x) ≥ t}, s = ``score_samples`` and t_α the largest t with a mass of
+    at least α. No labels are needed. ``mass_volume_scorer`` is the one with the values below.
 
     Parameters
     ----------
-    masses : (float, float)
-    n_samples : int
+    masses : (float, float), default=(0.1, 0.9)
+        The range of α.
+    n_samples : int, default=10_000
+        Points of the Monte Carlo in the bounding box of X.
     random_state : int
         Fixed, so that all candidates of a search are judged by the same points.
 
@@ -167,8 +207,17 @@ class MassVolumeScorer:
     n_samples: int = 10_000
     random_state: int = 0
 
+    def __repr__(self) -> str:
+        given = f"masses={self.masses}, n_samples={self.n_samples}, random_state={self.random_state}"
+        return f"MassVolumeScorer(−mass_volume_area, {given})"
+
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The score; greater is better."""
+        """−mass_volume_area of the scores; greater is better."""
+        if not hasattr(estimator, "score_samples"):
+            raise TypeError(
+                f"{self!r} was given a {type(estimator).__name__}, which has no score_samples; it scores models that "
+                "have it, such as InfiniteOneClassSVM or IsolationForest."
+            )
         return -mass_volume_area(
             estimator.score_samples,
             X,
@@ -179,27 +228,23 @@ class MassVolumeScorer:
         )
 
 
-def _pinball(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
-    return integrated_pinball_loss(y, predicted, levels, sample_weight=sample_weight)
-
-
-def _crossing(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
+def _crossing_loss(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
     return crossing_loss(predicted, levels, sample_weight)
 
 
-def _coverage(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
+def _coverage_error(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
     return abs(interval_coverage(y, predicted, sample_weight) - float(levels[1] - levels[0]))
 
 
-integrated_pinball_scorer = QuantileScorer(_pinball)
+integrated_pinball_scorer = QuantileScorer(integrated_pinball_loss)
 """Minus the pinball loss, averaged over the percentiles."""
-crossing_scorer = QuantileScorer(_crossing)
+crossing_scorer = QuantileScorer(_crossing_loss)
 """Minus the crossing loss of the percentiles."""
 crps_scorer = QuantileScorer(crps)
 """Minus the continuous ranked probability score."""
 calibration_scorer = QuantileScorer(calibration_error)
 """Minus the mean distance of empirical coverage and level."""
-coverage_scorer = QuantileScorer(_coverage, quantiles=(0.05, 0.95))
+coverage_scorer = QuantileScorer(_coverage_error, quantiles=(0.05, 0.95))
 """Minus the distance of the coverage of the central 90% interval from 90%."""
 cost_scorer = CostScorer()
 """Minus the cost of wrong decisions, averaged over θ."""
@@ -217,6 +262,26 @@ def _levels(estimator: Any, low: float, high: float) -> HostArray:
         return grid
     atoms = measure.atoms()
     return grid[measure.contains(grid)] if atoms is None else np.asarray(atoms.nodes[:, 0])
+
+
+def _shown(name: str, levels: tuple[float, ...] | None, low: float, high: float) -> str:
+    """Levels as a person would list them."""
+    if levels is None:
+        step = (high - low) / PARTS
+        return f"{name}={low + step:g}, {low + 2.0 * step:g}, …, {high - step:g}"
+    return f"{name}=" + ", ".join(f"{level:g}" for level in levels)
+
+
+def _check_asked(scorer: Any, estimator: Any, name: str, example: str) -> None:
+    """An error where ``predict`` of the model cannot be asked for these tasks."""
+    core = _core(estimator)
+    predict = getattr(core, "predict", None)
+    known = {} if predict is None else inspect.signature(predict).parameters
+    if name not in known and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        raise TypeError(
+            f"{scorer!r} was given a {type(core).__name__}, whose predict takes no {name}; it scores models that are "
+            f"asked predict(X, {name}=…), such as {example}, alone or at the end of a pipeline."
+        )
 
 
 def _chosen(estimator: Any) -> Any:

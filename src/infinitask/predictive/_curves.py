@@ -55,6 +55,13 @@ def _costs(name: str, value: Any) -> HostArray:
     return costs
 
 
+def _levels(values: HostArray, what: str = "level") -> str:
+    """How many there are, and between which ends."""
+    if values.size < 2:
+        return f"{values.size} {what}{'s' * (values.size == 0)}" + "".join(f" at {value:g}" for value in values)
+    return f"{values.size} {what}s from {values[0]:g} to {values[-1]:g}"
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Confusion:
@@ -82,6 +89,9 @@ class Confusion:
     false_alarms: HostArray
     positives: float
     negatives: float
+
+    def __repr__(self) -> str:
+        return f"Confusion({_levels(self.theta)}, {self.positives:g} positives, {self.negatives:g} negatives)"
 
     @classmethod
     def count(
@@ -160,11 +170,16 @@ class ROCCurve:
     >>> curve = ROCCurve(np.array([-0.5, 0.5]), fpr=np.array([0.0, 0.25]), tpr=np.array([0.5, 1.0]))
     >>> curve.area
     0.9375
+    >>> curve
+    ROCCurve(2 levels from -0.5 to 0.5, area=0.9375)
     """
 
     theta: HostArray
     fpr: HostArray
     tpr: HostArray
+
+    def __repr__(self) -> str:
+        return f"ROCCurve({_levels(self.theta)}, area={self.area:.4g})"
 
     @classmethod
     def of(cls, counts: Confusion) -> ROCCurve:
@@ -216,6 +231,10 @@ class CostCurve:
     cost_all_positive: HostArray
     cost_all_negative: HostArray
 
+    def __repr__(self) -> str:
+        mean, constant = np.mean(self.cost), np.mean(self.best_constant)
+        return f"CostCurve({_levels(self.theta)}, mean cost {mean:.4g}, of the best constants {constant:.4g})"
+
     @classmethod
     def of(cls, counts: Confusion) -> CostCurve:
         """The curve of counted errors."""
@@ -265,6 +284,9 @@ class NetBenefitCurve:
     net_benefit: HostArray
     treat_all: HostArray
     treat_none: HostArray
+
+    def __repr__(self) -> str:
+        return f"NetBenefitCurve({_levels(self.threshold, 'threshold')})"
 
     @classmethod
     def of(cls, counts: Confusion) -> NetBenefitCurve:

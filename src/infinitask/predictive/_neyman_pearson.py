@@ -177,6 +177,7 @@ def _bounded(
     if n == 0:
         raise ValueError(f"y holds no {rows}; {wish} cannot be checked without them.")
     theta, held, other = counts.theta[order], held[order], other[order]
+    end = -1.0 if max_fpr is not None else 1.0  # where the held error is rarest
     if confidence is None:
         allowed = bound * n * (1.0 + 1e-12)
         passed = np.flatnonzero(held <= allowed)
@@ -196,6 +197,12 @@ def _bounded(
         )
     if passed.size == 0:
         advice = "Weaken the bound, or fit on more data or with a larger alpha."
+        if theta[0] != end:
+            low, high = counts.theta[[0, -1]]
+            advice += (
+                f" The model was trained on Θ = [{low:g}, {high:g}], which may be the limit: fit with a measure that "
+                f"reaches to {end:g}."
+            )
         raise ValueError(f"No θ reaches {wish}: {reason}. {advice}")
     best = passed[other[passed] == other[passed].min()]
     if confidence is not None:

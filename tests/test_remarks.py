@@ -1,0 +1,63 @@
+"""Remarks of a fit: certified, and yet of little use."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.preprocessing import scale
+
+from infinitask import (
+    InfiniteCostSensitiveClassifier,
+    InfiniteExpectileRegressor,
+    InfiniteOneClassSVM,
+    InfiniteQuantileRegressor,
+    InfiniteSVR,
+)
+from infinitask.datasets import make_sine
+
+
+def quietly(model: Any, *data: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return model.fit(*data)
+
+
+@pytest.mark.parametrize("kind", [InfiniteQuantileRegressor, InfiniteSVR])
+def test_targets_too_large_for_the_ridge_on_the_bias_are_remarked(kind: type[Any]) -> None:
+    X, y = make_sine(80, random_state=0)
+    for unit in (1.0, 0.01):
+        quietly(kind(n_nodes=8), X, unit * y)
+    prices = 250_000.0 + 60_000.0 * y
+    with pytest.warns(UserWarning, match="alpha_bias=0, which leaves the bias free"):
+        held = kind(n_nodes=8).fit(X, prices)
+    free = quietly(kind(n_nodes=8, alpha_bias=0.0), X, prices)
+    middle = 0.5 if kind is InfiniteQuantileRegressor else 0.1
+    assert np.mean(held.predict(X, middle)) < 10_000.0
+    assert np.mean(free.predict(X, middle)) == pytest.approx(np.mean(prices), rel=0.1)
+
+
+def test_squared_losses_follow_their_targets_and_get_no_remark() -> None:
+    X, y = make_sine(80, random_state=0)
+    model = quietly(InfiniteExpectileRegressor(n_nodes=8), X, 250_000.0 + 60_000.0 * y)
+    assert np.mean(model.predict(X)) == pytest.approx(250_000.0, rel=0.1)
+
+
+def test_a_decision_that_never_changes_is_remarked() -> None:
+    X, y = make_classification(2000, n_features=8, n_informative=4, weights=[0.97], flip_y=0.01, random_state=0)
+    X, y = scale(X)[:1000], y[:1000]
+    with pytest.warns(UserWarning, match="the decision is the same for all training rows"):
+        useless = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
+    assert len(np.unique(useless.predict(X, [-0.9, 0.0, 0.9]))) == 1
+    free = quietly(InfiniteCostSensitiveClassifier(n_nodes=8, alpha_bias=0.0), X, y)
+    assert len(np.unique(free.predict(X, [-0.9, 0.9]))) == 2
+
+
+def test_rows_on_the_boundary_are_remarked() -> None:
+    X = np.random.default_rng(0).standard_normal((200, 1))
+    with pytest.warns(UserWarning, match=r"at ν = .*% of the training rows lie on the boundary"):
+        InfiniteOneClassSVM(gamma=20.0, n_nodes=20).fit(X)
+    quietly(InfiniteOneClassSVM(n_nodes=20), np.random.default_rng(0).standard_normal((200, 2)))
