@@ -71,6 +71,7 @@ def test_expectiles_have_the_unit_of_y(scale: float, data: tuple[np.ndarray, np.
 
 
 @pytest.mark.parametrize("scale", [1e-90, 1e-40, 1e-12, 1e12, 1e40, 1e90], ids=str)
+@pytest.mark.filterwarnings("ignore:.*root mean square")
 @pytest.mark.filterwarnings("ignore:.*duality gap:sklearn.exceptions.ConvergenceWarning")
 def test_quantiles_of_any_unit_are_numbers(scale: float, data: tuple[np.ndarray, np.ndarray]) -> None:
     # λ is not rescaled with y, so the function differs; it must be one
