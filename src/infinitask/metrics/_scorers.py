@@ -42,7 +42,7 @@ PARTS = 100
 @final
 @dataclass(frozen=True)
 class QuantileScorer:
-    """−metric(y, estimator.predict(X, quantiles=levels), levels): a float, greater is better, 0 at the best.
+    """−metric(y, estimator.predict(X, quantiles=levels), levels): a float, greater is better.
 
     The estimator may be a pipeline or another wrapper that hands ``quantiles`` on to ``predict``. These are ready to be
     given as ``scoring=``; θ_j are the levels below, q of them, q_ij the quantile predicted for x_i at θ_j, ω_i weights
@@ -99,7 +99,7 @@ class QuantileScorer:
 @final
 @dataclass(frozen=True)
 class CostScorer:
-    """−integrated_cost(y, estimator.predict(X, theta=levels), levels): a float, greater is better, 0 at the best.
+    """−integrated_cost(y, estimator.predict(X, theta=levels), levels): a float, greater is better, at most 0.
 
     That is −(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i] with c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives;
     ``cost_scorer`` is the one with ``theta=None``. The estimator may be a pipeline that ends in the classifier.
@@ -142,7 +142,7 @@ class CostScorer:
 @final
 @dataclass(frozen=True)
 class LevelSetScorer:
-    """−theta_property_deviation(ν, estimator.predict(X, nu=ν)): a float, greater is better, 0 at the best.
+    """−theta_property_deviation(ν, estimator.predict(X, nu=ν)): a float, greater is better, at most 0.
 
     That is −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance of the fraction left out from the
     fraction asked for; ``theta_property_scorer`` is the one with ``nu=None``.
