@@ -22,6 +22,7 @@ from infinitask.solvers import solve
 from random_problems import COUNT, problem
 
 
+@pytest.mark.filterwarnings("ignore:Infinite:UserWarning")  # some of them are of no use, and say so
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_certificate(seed: int) -> None:
     """Weak duality holds at every iterate, and the gap reaches the tolerance."""

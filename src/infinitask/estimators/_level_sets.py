@@ -81,7 +81,8 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
             self._remark(
                 f"at ν = {problem.quadrature.nodes[np.argmax(share), 0]:.2g}, {np.max(share):.0%} of the training rows "
                 "lie on the boundary of the set itself, to the accuracy of the fit; their side, and so the fraction "
-                "outside, is an accident, as in any one-class SVM with a kernel so narrow. Lower gamma."
+                "outside, is an accident, as in any one-class SVM whose kernel is too narrow for the data, or cannot "
+                "enclose them. Try a smaller gamma, or another kernel."
             )
 
     def _posed(self, recipe: Recipe) -> Recipe:
