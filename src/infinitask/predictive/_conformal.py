@@ -14,6 +14,10 @@ from infinitask.predictive._order import Rearrangement
 
 __all__ = ["ConformalCalibration"]
 
+ROUNDING = 1e-12
+"""By so much, relative to their size, levels and ends are rounded outwards: the same x gives curves that differ by some
+1e-14 from one batch of rows to another."""
+
 FLAT = 1e-6
 """A quantile function whose spread is below this part of the scale counts as a point."""
 
@@ -90,12 +94,19 @@ class ConformalCalibration:
         return float(self.scores[k - 1])
 
     def interval(self, curves: Rearrangement, radius: float) -> HostArray:
-        """[Q(½ − radius), Q(½ + radius)] of new inputs: (n, 2)."""
+        """[Q(½ − radius), Q(½ + radius)] of new inputs, rounded outwards: (n, 2).
+
+        A y whose score is the radius lies on an end. Where many are tied there, an end that rounding has drawn in would
+        leave all of them out, and the promise would be broken.
+        """
         if math.isinf(radius):
             return np.tile([-math.inf, math.inf], (curves.values.shape[0], 1))
+        radius = radius * (1.0 + ROUNDING) + ROUNDING
         levels = np.array([0.5 - radius, 0.5 + radius])
         beyond = levels - np.clip(levels, curves.levels[0], curves.levels[-1])
-        return np.asarray(curves(levels) + _slope(curves, self.scale)[:, None] * beyond)
+        slope = _slope(curves, self.scale)[:, None]
+        ends = curves(levels) + slope * beyond
+        return np.asarray(ends + np.array([-1.0, 1.0]) * ROUNDING * (np.abs(ends) + slope))
 
 
 def _slope(curves: Rearrangement, scale: float) -> HostArray:
