@@ -108,6 +108,15 @@ class Loss(BaseEstimator, ABC):
         """:meth:`pointwise`, summed over the nodes with ``weights`` (m,): what an objective needs."""
         return Sums.of(self.pointwise(theta, y, h, kappa, centre), weights, kappa, centre)
 
+    def corner(self, theta: Array, y: Array | None, zero: Array, side: float, reach: float) -> tuple[Array, Array]:
+        """The dual point u of a field far above (``side`` = 1) or far below (−1) the targets, and −ℓ*(−u).
+
+        ``zero`` is an array of zeros (n, m); where the slopes have no end, far means ``reach``.
+        """
+        h = zero + side * reach if y is None else zero + y + side * reach
+        point = self.pointwise(theta, y, h)
+        return point.dual, point.lower + point.dual * h
+
     def width(self, theta: Array) -> Array:
         """Smoothing of each node relative to the others (m,): κ·width is what ``kappa`` receives."""
         return namespace(theta).ones_like(theta if theta.ndim == 1 else theta[:, 0])
@@ -275,6 +284,15 @@ class BoxLoss(Loss):
         value = xp.abs(r) @ (0.5 * weights * (row.high - row.low)) + r @ (0.5 * weights * (row.high + row.low))
         u = self._maximiser(row, r if centre is None else r + kappa * centre, kappa, None)
         return Sums(value, (u * r) @ weights, _square(u, weights, kappa, centre), u)
+
+    def corner(self, theta: Array, y: Array | None, zero: Array, side: float, reach: float) -> tuple[Array, Array]:
+        """See :meth:`Loss.corner`: the ends of the interval, where it has them."""
+        row = self.row(theta, y)
+        end = row.low if side > 0 else row.high
+        if end is None:
+            return super().corner(theta, y, zero, side, reach)
+        u = _array(end, zero) + zero
+        return u, self.dual(theta, y, u)
 
     def curvature(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None

@@ -31,8 +31,8 @@ MOST_THREADS = 4
 """See :func:`_pool`."""
 
 REACH = 4.0
-"""How far from every target the corners of a free bias look, in units of :attr:`Objective.scale`. Intervals of u are
-then at their ends; where they have none, a longer reach would only cost more of the dual."""
+"""How far from every target the corners of a free bias look, in units of :attr:`Objective.scale`, where the slopes of
+the loss have no end: a longer reach would only cost more of the dual."""
 
 GROUPS = 16
 """Groups of blocks that threads share out among themselves."""
@@ -247,10 +247,9 @@ class Objective:
         total = None
         for block in self.blocks():
             y = None if first.targets is None else first.targets[block, :]
-            H = 0.0 * self.sample_weight[block][:, None] * first.weights + side * REACH * self.scale
-            H = H if y is None else H + y
-            point = first.loss.pointwise(first.theta, y, H)
-            total = both(total, self._node_sums(block, point.dual, point.lower + point.dual * H))
+            zero = 0.0 * self.sample_weight[block][:, None] * first.weights
+            u, data = first.loss.corner(first.theta, y, zero, side, REACH * self.scale)
+            total = both(total, self._node_sums(block, u, data))
         assert total is not None
         return total.on_host()
 
