@@ -439,3 +439,20 @@ def test_a_bound_of_numbers_alone_has_no_risk() -> None:
     assert isinstance(bound, Bound)
     assert bound.risk is None
     assert bound.vacuous
+
+
+def test_the_bound_of_quantiles_by_hand() -> None:
+    """κ = κ' = B = 1, λ = ½, λ_nc = 0, n = 100, δ = e⁻², levels uniform on (0, 1), D_m → 0."""
+    bound = quantile_bound(100, 50, 0.5, y_bound=1.0, delta=math.exp(-2.0), discrepancy=0.0)
+    beta = 0.75 * 0.75 / (0.5 * 100)  # (ℒκ)²/(λn), ℒ = ¾
+    rho = min(math.sqrt(2.0 * 0.5 / 0.5), 0.75 / 0.5)  # √(2L₀/λ), L₀ = B/2, and ℒκ/λ
+    xi = 0.75 * (1.0 + rho)
+    assert bound.beta == pytest.approx(beta)
+    assert bound.xi == pytest.approx(xi)
+    assert bound.stability == pytest.approx(2.0 * beta)
+    assert bound.deviation == pytest.approx((4.0 * 100 * beta + xi) * math.sqrt(2.0 / 200.0))
+    assert bound.variation == pytest.approx(1.0 + rho + 0.75 * rho)
+    assert bound.total == pytest.approx(bound.stability + bound.deviation)
+    # with nodes, means over Θ are known up to D_m, and the variation is paid for
+    nodes = quantile_bound(100, 50, 0.5, y_bound=1.0, delta=math.exp(-2.0), discrepancy=1e-6)
+    assert nodes.quadrature == pytest.approx(1e-6 * bound.variation, rel=1e-5)

@@ -136,3 +136,15 @@ def test_intervals_and_distributions_come_from_the_levels() -> None:
     np.testing.assert_allclose(law.ppf(0.5), np.sort(model.predict(X), axis=1)[:, 1])
     held = model.conformalize(X[100:], y[100:]).predict_interval(X, coverage=0.9)
     assert np.all(held[:, 0] < held[:, 1])
+
+
+def test_without_a_task_one_that_was_learnt_is_answered() -> None:
+    X, y = sample()
+    labels = y > 0.2
+    classifier = IndependentCostSensitiveClassifier(thetas=[-0.9, 0.4]).fit(X, labels)
+    assert np.array_equal(classifier.predict(X), classifier.predict(X, 0.4))
+    assert np.array_equal(classifier.decision_function(X) > 0.0, classifier.predict(X))
+    detector = QOneClassSVM(nus=[0.2, 0.5]).fit(X)
+    assert np.array_equal(detector.predict(X), detector.predict(X, 0.2))
+    assert detector.offset_ == 0.2
+    assert detector.score_samples(X).shape == (len(X),)

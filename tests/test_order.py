@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -53,6 +54,27 @@ def test_the_certificate_is_for_the_constrained_problem() -> None:
         assert penalised.solution_.dual <= hard.objective_
     heavy = InfiniteQuantileRegressor(noncrossing=100.0, tol=1e-6, **CROSSING).fit(X, y)
     assert hard.solution_.dual == pytest.approx(heavy.objective_, rel=3e-4)
+
+
+def test_the_optimum_is_that_of_the_constrained_problem() -> None:
+    """Judged by cvxpy, which has the constraint at 401 levels, in the same features."""
+    X, y = make_sine(24, random_state=0)
+    settings = {"gamma": 15.0, "task_gamma": 30.0, "alpha": 1e-4, "n_nodes": 12}
+    model = InfiniteQuantileRegressor(noncrossing="hard", **settings).fit(X, y)
+    field, nodes, weights = model.field_, model.nodes_, model.weights_
+    phi = np.column_stack([field.phi(X), np.ones(len(y))])  # the bias is a constant feature
+    coef = cp.Variable((phi.shape[1], field.psi.rank))
+    residual = y[:, None] - phi @ coef @ field.psi(nodes).T
+    levels = np.broadcast_to(nodes, residual.shape)
+    pinball = cp.maximum(cp.multiply(levels, residual), cp.multiply(levels - 1.0, residual))
+    risk = cp.sum(pinball @ weights) / len(y)
+    slopes = phi @ coef @ field.psi(np.linspace(0.0, 1.0, 401), 1).T
+    free = cp.Problem(cp.Minimize(risk + 0.5e-4 * cp.sum_squares(coef)))
+    judge = cp.Problem(free.objective, [slopes >= 0.0])
+    best = judge.solve(solver="CLARABEL")
+    assert free.solve(solver="CLARABEL") < best * (1.0 - 1e-3), "the constraint must cost something"
+    assert model.solution_.dual <= best * (1.0 + 1e-7) <= model.objective_ * (1.0 + 1e-6)
+    assert model.objective_ <= best * (1.0 + 2e-4)
 
 
 def test_a_model_that_is_in_order_by_itself_pays_nothing() -> None:

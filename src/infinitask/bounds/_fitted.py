@@ -75,7 +75,7 @@ def bound_of(
     alpha, measure = float(model.alpha), model.measure_
     discrete = measure.atoms() is not None
     kappa, slope = _sizes(model, kappa_x, derivative=noncrossing > 0.0 or not discrete)
-    gap = max(0.0, float(model.dual_gap_ * abs(model.objective_)))
+    gap = max(0.0, float(model.solution_.objective - model.solution_.dual))
     return assemble(
         task,
         n=X.shape[0],

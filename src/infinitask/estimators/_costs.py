@@ -104,12 +104,14 @@ class CostSensitiveClassification(ClassifierMixin, BaseInfiniteTask):
         per_sample : bool, default=False
             Whether ``theta``, (n,), holds one trade-off for each row: the answer is h(x_i)(θ_i).
         """
-        if theta is not None or per_sample or np.ndim(self.theta) > 0:
-            return self._values(X, self.theta if theta is None else theta, "theta", per_sample=per_sample)
-        positive = self._values(X, self.theta, "theta") > 0.0
+        check_is_fitted(self)
+        default = self._default_theta()
+        if theta is not None or per_sample or np.ndim(default) > 0:
+            return self._values(X, default if theta is None else theta, "theta", per_sample=per_sample)
+        positive = self._values(X, default, "theta") > 0.0
         levels = self._levels()
         score = np.concatenate([flip_score(levels, h) for h in self._blocks(X, levels)])
-        return on_side(self.theta + score, positive, centre=0.0)
+        return on_side(default + score, positive, centre=0.0)
 
     def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
         """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
@@ -134,7 +136,8 @@ class CostSensitiveClassification(ClassifierMixin, BaseInfiniteTask):
         (100,)
         """
         check_is_fitted(self)
-        positive = self._values(X, self.theta if theta is None else theta, "theta", per_sample=per_sample) > 0.0
+        theta = self._default_theta() if theta is None else theta
+        positive = self._values(X, theta, "theta", per_sample=per_sample) > 0.0
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
     def predict_proba(self, X: Any) -> HostArray:
@@ -166,6 +169,10 @@ class CostSensitiveClassification(ClassifierMixin, BaseInfiniteTask):
         if 0.0 in levels if self._knows_nodes_only() else levels[0] <= 0.0 <= levels[-1]:
             p = on_side(p, self._values(X, 0.0, "theta") > 0.0, centre=0.5)
         return np.column_stack([1.0 - p, p])
+
+    def _default_theta(self) -> Any:
+        """The trade-off that is answered when none is asked for."""
+        return self.theta
 
     def _levels(self) -> HostArray:
         """The trade-offs at which questions about all of Θ are answered; they depend on no data."""

@@ -37,7 +37,7 @@ nodes."""
 class LevelSets(OutlierMixin, BaseInfiniteTask):
     """An outlier detector whose tasks are fractions left out; its constructor names the ``nu`` of ``predict``."""
 
-    nu: float
+    nu: float | None
     nested: bool
     _free_alpha = True
 
@@ -93,7 +93,11 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
     def offset_(self) -> float:
         """What is subtracted from ``score_samples`` to get ``decision_function``."""
         check_is_fitted(self)
-        return float(self.nu)
+        return float(self._default_nu())
+
+    def _default_nu(self) -> Any:
+        """The fraction that is used when none is asked for."""
+        return self.nu
 
     def decision_function(self, X: Any, nu: Any = None) -> HostArray:
         """Nonnegative inside the level set, negative outside: (n,) for one fraction, (n, q) for several.
@@ -142,7 +146,7 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         nu : float, array (q,) or None
         """
         check_is_fitted(self)
-        tasks, single = self._tasks(self.nu if nu is None else nu, "nu")
+        tasks, single = self._tasks(self._default_nu() if nu is None else nu, "nu")
         t = -self.field_.bias(tasks)
         return np.asarray(t[0] if single else t)
 
@@ -181,7 +185,7 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         check_is_fitted(self)
         if self.nested:
             return self._by_curve(X, self._fall)
-        nu = float(self._tasks(self.nu, "nu")[0][0, 0])
+        nu = float(self._tasks(self._default_nu(), "nu")[0][0, 0])
         levels = np.unique(np.append(self._grid(), nu))
         return self._by_rows(X, levels, lambda values: _change_next_to(nu, levels, values))
 

@@ -30,6 +30,7 @@ from infinitask.estimators._costs import CostSensitiveClassification
 from infinitask.estimators._level_sets import LevelSets
 from infinitask.estimators._quantiles import QuantileRegression
 from infinitask.estimators.base import LARGEST, BaseInfiniteTask, parse_tasks
+from infinitask.estimators.problem import Recipe
 from infinitask.losses import Loss, Pinball
 from infinitask.measures import Discrete, Measure, Uniform
 from infinitask.penalties import IntegratedRidge, Ridge
@@ -69,6 +70,9 @@ class _FiniteTasks(BaseInfiniteTask):
                 f"{name}={tasks!r} was given; it must be a list of distinct finite numbers, the tasks to learn."
             ) from None
         return measure
+
+    def _check_default(self, name: str, recipe: Recipe) -> bool:
+        return True if getattr(self, name) is None else super()._check_default(name, recipe)
 
     def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:
         tasks, single = parse_tasks(theta, name, Uniform(-LARGEST, LARGEST))
@@ -212,8 +216,8 @@ class IndependentCostSensitiveClassifier(_FiniteTasks, CostSensitiveClassificati
     ----------
     thetas : array, default=(-0.9, -0.5, 0.0, 0.5, 0.9)
         The trade-offs, all that the model knows.
-    theta : float or array, default=0.0
-        The trade-off among them that ``predict`` answers when none is asked for.
+    theta : float, array or None, default=None
+        The trade-off among them that ``predict`` answers when none is asked for; None: the one closest to 0.
     {parameters}
 
     Attributes
@@ -237,7 +241,7 @@ class IndependentCostSensitiveClassifier(_FiniteTasks, CostSensitiveClassificati
         self,
         *,
         thetas: Any = (-0.9, -0.5, 0.0, 0.5, 0.9),
-        theta: Any = 0.0,
+        theta: Any = None,
         kernel: Any = "rbf",
         gamma: Any = "median",
         alpha: float = 1e-3,
@@ -255,6 +259,9 @@ class IndependentCostSensitiveClassifier(_FiniteTasks, CostSensitiveClassificati
     def _named(self) -> tuple[str, Any]:
         return "thetas", self.thetas
 
+    def _default_theta(self) -> Any:
+        return self.nodes_[np.argmin(np.abs(self.nodes_))] if self.theta is None else self.theta
+
     def _penalty(self) -> Ridge | IntegratedRidge:
         return IntegratedRidge()
 
@@ -269,8 +276,8 @@ class QOneClassSVM(_FiniteTasks, LevelSets):
     ----------
     nus : array, default=(0.1, 0.3, 0.5, 0.7, 0.9)
         The outlier fractions, all that the model knows.
-    nu : float, default=0.1
-        The fraction among them that ``predict`` uses when none is asked for.
+    nu : float or None, default=None
+        The fraction among them that ``predict`` uses when none is asked for; None: the smallest.
     {parameters}
 
     Attributes
@@ -298,7 +305,7 @@ class QOneClassSVM(_FiniteTasks, LevelSets):
         self,
         *,
         nus: Any = (0.1, 0.3, 0.5, 0.7, 0.9),
-        nu: float = 0.1,
+        nu: float | None = None,
         kernel: Any = "rbf",
         gamma: Any = "median",
         features: Any = "auto",
@@ -314,3 +321,6 @@ class QOneClassSVM(_FiniteTasks, LevelSets):
 
     def _named(self) -> tuple[str, Any]:
         return "nus", self.nus
+
+    def _default_nu(self) -> Any:
+        return np.min(self.nodes_) if self.nu is None else self.nu
