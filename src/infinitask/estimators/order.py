@@ -89,7 +89,7 @@ class Order:
     problem: Problem
     low: float
     high: float
-    steps: int = 0
+    steps: int
 
     @classmethod
     def of(cls, problem: Problem, support: tuple[HostArray, HostArray]) -> Order:
@@ -239,9 +239,11 @@ def solve_in_order(
         while -smallest > 0.0 and cost > 0.2 * -smallest and order.steps < MOST:
             order = replace(order, steps=2 * order.steps)
             smallest, cost = order.smallest_slope(found.z)
-        missing = max(0.0, -smallest)
-        # a hair more, so that rounding does not leave the proof short of zero
-        z = found.z + missing * (1.0 + 1e-6) * order.lift
+        missing, z = max(0.0, -smallest), found.z
+        while smallest < 0.0:
+            # a hair more, so that rounding does not leave the proof short of zero
+            z = z - smallest * (1.0 + 1e-6) * order.lift
+            smallest, _ = order.smallest_slope(z)
         smoothing = Smoothing((0.0, 0.0))
         primal = objective.evaluate(z, smoothing).primal
         if best is None or primal < best.objective:
