@@ -6,13 +6,21 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from infinitask._array import HostArray
 from infinitask.estimators.base import BaseInfiniteTask, check_number
 from infinitask.kernels import task_kernel
+from infinitask.losses import Loss
 from infinitask.predictive import Rearrangement
 
-__all__ = ["OrderedTask"]
+__all__ = ["OrderedTask", "targets_of"]
 
 LEVELS = 1001
 """Levels at which a curve is sorted. Between them it is linear: off by an eighth of 1e-6 times its curvature."""
@@ -75,3 +83,34 @@ class OrderedTask(BaseInfiniteTask):
             return np.unique(self.nodes_)
         low, high = (float(end[0]) for end in self.measure_.support)
         return np.linspace(low, high, LEVELS)
+
+    def _d2(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        loss: Loss,
+        constants: Callable[[HostArray, HostArray], HostArray],
+        name: str,
+    ) -> float:
+        """1 − the integrated loss / that of the best ``constants`` (m,) of y and its weights."""
+        check_is_fitted(self)
+        predicted = self._values(X, self.nodes_, name)
+        y = targets_of(predicted, y)
+        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
+
+        def integrated(h: HostArray) -> float:
+            return float(weight @ loss.value(self.nodes_, y[:, None], h) @ self.weights_)
+
+        worst = integrated(np.broadcast_to(constants(y, weight), predicted.shape))
+        best = integrated(predicted)
+        if worst == 0.0:
+            return 1.0 if best == 0.0 else 0.0
+        return 1.0 - best / worst
+
+
+def targets_of(X: Any, y: Any) -> HostArray:
+    """y, finite, one for each row of X."""
+    y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(X, y)
+    return np.asarray(y)

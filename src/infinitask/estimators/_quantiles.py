@@ -8,16 +8,12 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _num_samples,
-    check_array,
-    check_consistent_length,
     check_is_fitted,
-    column_or_1d,
 )
 
 from infinitask._array import HostArray
-from infinitask.estimators._ordered import OrderedTask
+from infinitask.estimators._ordered import OrderedTask, targets_of
 from infinitask.estimators.base import check_number
 from infinitask.losses import Pinball
 from infinitask.predictive import ConformalCalibration, QuantileDistribution, Rearrangement
@@ -119,7 +115,7 @@ class QuantileRegression(RegressorMixin, OrderedTask):
         (300, 2)
         """
         check_is_fitted(self)
-        y = _targets(X, y)
+        y = targets_of(X, y)
         # the objective is in the units of y and knows nothing of the calibration data
         scale = self.objective_ if self.objective_ > 0.0 else 1.0
         scores = self._by_curve(X, lambda curves, rows: ConformalCalibration.score(curves, y[rows], scale))
@@ -205,28 +201,11 @@ class QuantileRegression(RegressorMixin, OrderedTask):
         float
             At most 1; 0 for a model no better than the unconditional quantiles of y.
         """
-        check_is_fitted(self)
-        predicted = self._values(X, self.nodes_, "quantiles")
-        y = _targets(predicted, y)
-        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
-        null = np.quantile(y, self.nodes_, method="inverted_cdf", weights=weight)
-        loss = Pinball()
 
-        def integrated(h: HostArray) -> float:
-            return float(weight @ loss.value(self.nodes_, y[:, None], h) @ self.weights_)
+        def constants(y: HostArray, weight: HostArray) -> HostArray:
+            return np.quantile(y, self.nodes_, method="inverted_cdf", weights=weight)
 
-        worst = integrated(np.broadcast_to(null, predicted.shape))
-        best = integrated(predicted)
-        if worst == 0.0:
-            return 1.0 if best == 0.0 else 0.0
-        return 1.0 - best / worst
-
-
-def _targets(X: Any, y: Any) -> HostArray:
-    """y, finite, one for each row of X."""
-    y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
-    check_consistent_length(X, y)
-    return np.asarray(y)
+        return self._d2(X, y, sample_weight, Pinball(), constants, "quantiles")
 
 
 def _distribution(curves: Rearrangement) -> QuantileDistribution:

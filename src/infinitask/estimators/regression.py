@@ -6,13 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
 
 from infinitask._array import HostArray
 from infinitask.estimators._ordered import OrderedTask
@@ -117,21 +110,11 @@ class InfiniteExpectileRegressor(RegressorMixin, OrderedTask):
         y : array (n,)
         sample_weight : array (n,) or None
         """
-        check_is_fitted(self)
-        predicted = self._values(X, self.nodes_, "expectiles")
-        y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
-        check_consistent_length(predicted, y)
-        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
-        loss = Expectile()
 
-        def integrated(h: HostArray) -> float:
-            return float(weight @ loss.value(self.nodes_, y[:, None], h) @ self.weights_)
+        def constants(y: HostArray, weight: HostArray) -> HostArray:
+            return _constant_expectiles(y, self.nodes_, weight)
 
-        worst = integrated(_constant_expectiles(y, self.nodes_, weight)[None, :])
-        best = integrated(predicted)
-        if worst == 0.0:
-            return 1.0 if best == 0.0 else 0.0
-        return 1.0 - best / worst
+        return self._d2(X, y, sample_weight, Expectile(), constants, "expectiles")
 
 
 def _constant_expectiles(y: HostArray, theta: HostArray, weight: HostArray) -> HostArray:

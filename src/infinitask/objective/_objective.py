@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +14,7 @@ from infinitask.losses import Sums
 from infinitask.objective._balance import Balance, NodeSums
 from infinitask.objective._sums import RowSums, both
 from infinitask.objective._terms import Evaluation, Integral, Pairs, Smoothing
+from infinitask.objective._threads import pool as _pool
 
 __all__ = ["BLOCK_ENTRIES", "Objective"]
 
@@ -27,9 +26,6 @@ non-crossing: an evaluation takes 6.8 ms here, 11 ms at half of it (the threads 
 NEGLIGIBLE = 1e-100
 """Curvature below this is none: its inverse must not overflow."""
 
-MOST_THREADS = 4
-"""See :func:`_pool`."""
-
 REACH = 4.0
 """How far from every target the corners of a free bias look, in units of :attr:`Objective.scale`, where the slopes of
 the loss have no end: a longer reach would only cost more of the dual."""
@@ -39,21 +35,6 @@ GROUPS = 16
 
 
 _Seen: TypeAlias = tuple[Integral, Array | None, Array]
-
-
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    """Threads that visit groups of blocks side by side; NumPy lets go of the interpreter while it computes.
-
-    Between two operations a thread waits for the interpreter, so that many threads hinder each other.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return ThreadPoolExecutor(min(MOST_THREADS, cores))
-
-
-if hasattr(os, "register_at_fork"):
-    # threads do not survive a fork: a child process makes its own
-    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @dataclass(frozen=True)
