@@ -38,6 +38,8 @@ def title(program: str) -> str:
 def test_every_program_runs_by_itself(program: str) -> None:
     if "import torch" in program and importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
+    # what the wrong one is told is looked at below
+    assert "assert " in program or title(program) == "Wrong", "a program that checks nothing shows nothing"
     exec(compile(program, "docs/add_a_task.md", "exec"), {"__name__": "tutorial"})
 
 
@@ -98,6 +100,7 @@ def test_which_losses_ask_for_a_measure_is_what_the_tutorial_says() -> None:
 
 @pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])
 def test_every_program_of_the_guide_runs_by_itself(program: str) -> None:
+    assert "assert " in program, "a program that checks nothing shows nothing"
     exec(compile(program, "docs/guide.md", "exec"), {"__name__": "guide"})
 
 
