@@ -21,7 +21,7 @@ from infinitask.objective import _objective as objective_module
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import newton, solve
 from infinitask.solvers.base import DualPoint
-from infinitask.solvers.basis import Eigenbasis
+from infinitask.solvers.basis import Eigenbasis, Metric
 from infinitask.solvers.newton import NewtonSystem
 
 Floats = np.ndarray[Any, Any]
@@ -257,7 +257,7 @@ def test_a_node_of_weight_zero_does_no_harm() -> None:
     left = replace(objective, integrals=without)
     z, smoothing = point(objective), around_zero(objective)
     assert_same(zero.evaluate(z, smoothing), left.evaluate(z, smoothing))
-    a, b = (Eigenbasis.of(o).curvature_diagonal(z, smoothing) for o in (zero, left))
+    a, b = (Eigenbasis.of(o).metric(z, smoothing).diagonal for o in (zero, left))
     np.testing.assert_allclose(a, b)
     a, b = (solve(o, tol=1e-9).objective for o in (zero, left))
     assert a == pytest.approx(b, rel=2e-9)
@@ -300,7 +300,7 @@ def test_all_ways_solve_the_same_system(case: Case, smooth: Any, kappa: float) -
     np.testing.assert_allclose(found[0], expected, atol=1e-9 * scale)
     # conjugate gradients promise a tenth of the gradient, and a descent
     diagonal = np.diag(H)
-    direction = system.by_products(z, smoothing, g, diagonal)
+    direction = system.by_products(z, smoothing, g, Metric(diagonal))
     left = g + H @ direction
     assert (left / diagonal) @ left <= 0.01 * (g / diagonal) @ g * (1 + 1e-9)
     assert g @ direction < 0.0
@@ -540,7 +540,7 @@ def test_in_the_eigenbasis_a_constant_curvature_is_diagonal() -> None:
     basis = Eigenbasis.of(replace(objective, integrals=(middle,)))
     z, smoothing = point(objective), around_zero(objective, 0.0)
     H = np.stack([basis.objective.hessian_product(z, smoothing, e) for e in np.eye(objective.size)])
-    np.testing.assert_allclose(H, np.diag(basis.curvature_diagonal(z, smoothing)), atol=1e-12)
+    np.testing.assert_allclose(H, np.diag(basis.metric(z, smoothing).diagonal), atol=1e-12)
 
 
 def test_a_repeated_row_is_a_doubled_weight(case: Case) -> None:

@@ -57,7 +57,7 @@ def test_the_certificate_is_for_the_constrained_problem() -> None:
 
 
 def test_the_optimum_is_that_of_the_constrained_problem() -> None:
-    """Judged by cvxpy, which has the constraint at 193 levels, in the same features."""
+    """Judged by cvxpy, which has the constraint at 385 levels, in the same features."""
     X, y = make_sine(14, random_state=0)
     settings = {"gamma": 15.0, "task_gamma": 30.0, "alpha": 1e-4, "n_nodes": 12}
     model = InfiniteQuantileRegressor(noncrossing="hard", **settings).fit(X, y)
@@ -68,7 +68,7 @@ def test_the_optimum_is_that_of_the_constrained_problem() -> None:
     levels = np.broadcast_to(nodes, residual.shape)
     pinball = cp.maximum(cp.multiply(levels, residual), cp.multiply(levels - 1.0, residual))
     risk = cp.sum(pinball @ weights) / len(y)
-    slopes = phi @ coef @ field.psi(np.linspace(0.0, 1.0, 193), 1).T  # among them the levels of the fit
+    slopes = phi @ coef @ field.psi(np.linspace(0.0, 1.0, 385), 1).T  # among them the levels of the fit
     free = cp.Problem(cp.Minimize(risk + 0.5e-4 * cp.sum_squares(coef)))
     judge = cp.Problem(free.objective, [slopes >= 0.0])
     best = judge.solve(solver="CLARABEL")

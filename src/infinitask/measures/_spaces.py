@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -67,6 +68,12 @@ class Measure(BaseEstimator, ABC):
         return np.asarray(np.all((theta >= low - slack) & (theta <= high + slack), axis=1))
 
 
+@lru_cache(maxsize=32)
+def _frozen(distribution: Any, *parameters: float) -> Any:
+    """A frozen distribution of SciPy; to make one takes 0.8 ms, a tenth of a small fit."""
+    return distribution(*parameters)
+
+
 class _Marginal(Measure):
     """A measure on an interval, given by a frozen distribution of SciPy."""
 
@@ -104,7 +111,7 @@ class Uniform(_Marginal):
 
     def _distribution(self) -> Any:
         low, high = _interval(self, self.low, self.high)
-        return stats.uniform(low, high - low)
+        return _frozen(stats.uniform, low, high - low)
 
 
 class Beta(_Marginal):
@@ -131,7 +138,7 @@ class Beta(_Marginal):
     def _distribution(self) -> Any:
         low, high = _interval(self, self.low, self.high)
         a, b = _positive(self, "a", self.a), _positive(self, "b", self.b)
-        return stats.beta(a, b, low, high - low)
+        return _frozen(stats.beta, a, b, low, high - low)
 
 
 class TruncatedNormal(_Marginal):
@@ -160,7 +167,7 @@ class TruncatedNormal(_Marginal):
         scale = _positive(self, "scale", self.scale)
         if not (_is_number(self.loc) and math.isfinite(self.loc)):
             raise ValueError(f"{self!r} has loc={self.loc!r}; give a finite number.")
-        return stats.truncnorm((low - self.loc) / scale, (high - self.loc) / scale, self.loc, scale)
+        return _frozen(stats.truncnorm, (low - self.loc) / scale, (high - self.loc) / scale, self.loc, scale)
 
 
 class ScipyMeasure(_Marginal):

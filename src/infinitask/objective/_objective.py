@@ -10,11 +10,12 @@ from typing import TypeAlias
 import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._threads import pool as _pool
 from infinitask.losses import Sums
 from infinitask.objective._balance import Balance, NodeSums
+from infinitask.objective._fused import Fused
 from infinitask.objective._sums import RowSums, both
 from infinitask.objective._terms import Evaluation, Integral, Pairs, Smoothing
-from infinitask.objective._threads import pool as _pool
 
 __all__ = ["BLOCK_ENTRIES", "Objective"]
 
@@ -106,6 +107,8 @@ class Objective:
     def split(self, z: HostArray) -> tuple[Array, Array | None]:
         """C (r, s) and c (s_b,) in the library and on the device of the rows."""
         r, s = self.shape
+        if isinstance(self.rows, np.ndarray) and self.rows.dtype == z.dtype:
+            return z[: r * s].reshape(r, s), (z[r * s :] if self.bias_size else None)
         C = as_like(z[: r * s].reshape(r, s), self.rows)
         return C, (as_like(z[r * s :], self.rows) if self.bias_size else None)
 
@@ -127,8 +130,12 @@ class Objective:
         C, c = self.split(z)
         bias = self._bias(c)
         groups = self._groups
+        fused = self.fused
+        joint = None if fused is None or fused.bias_cols is None else fused.bias_cols @ c
 
         def visit(blocks: list[slice]) -> RowSums:
+            if fused is not None:
+                return fused.visit(blocks, C, joint, smoothing)
             sums = RowSums.zeros(C, c, len(self.integrals))
             for block in blocks:
                 self._visit(block, C, bias, smoothing, sums)
@@ -139,6 +146,11 @@ class Objective:
         else:
             parts = [visit(blocks) for blocks in groups]
         return self._evaluation(z, RowSums.total(parts))
+
+    @cached_property
+    def fused(self) -> Fused | None:
+        """The compiled way through the pairs, where there is one."""
+        return Fused.of(self)
 
     @cached_property
     def _groups(self) -> list[list[slice]]:
@@ -304,6 +316,12 @@ class Objective:
 
     def curvatures(self, z: HostArray, smoothing: Smoothing) -> Iterator[tuple[slice, list[Array]]]:
         """For each block of rows, ω_i w_j ∂²ℓ^κ_ij of every integral, each (rows of the block, m)."""
+        if self.fused is not None:
+            C, c = self.split(z)
+            joint = None if self.fused.bias_cols is None else self.fused.bias_cols @ c
+            for block in self.blocks():
+                yield block, self.fused.curvatures(block, C, joint, smoothing)
+            return
         for block, seen in self.fields(z):
             omega = self.sample_weight[block][:, None]
             yield (
@@ -323,15 +341,21 @@ class Objective:
                 total[t] = total[t] + xp.sum(weight, axis=0)
         return [to_host(v).astype(np.float64) for v in total]
 
+    def curved_pairs(self, z: HostArray, smoothing: Smoothing) -> int:
+        """At how many pairs the smoothed losses are curved."""
+        xp = namespace(self.rows)
+        return sum(
+            int(xp.sum(xp.astype(part > NEGLIGIBLE, xp.int64)))
+            for _, parts in self.curvatures(z, smoothing)
+            for part in parts
+        )
+
     def pairs(self, z: HostArray, smoothing: Smoothing) -> list[Pairs]:
         """The pairs of every integral at which the smoothed loss is curved."""
         found: list[list[Pairs]] = [[] for _ in self.integrals]
-        for block, seen in self.fields(z):
-            omega = to_host(self.sample_weight[block])
-            for t, (term, y, H) in enumerate(seen):
-                curved = to_host(term.loss.curvature(term.theta, y, H, *smoothing.of(t, term, block)))
-                mass = omega[:, None] * to_host(term.weights)
-                weight = mass * curved
+        for block, parts in self.curvatures(z, smoothing):
+            for t, part in enumerate(parts):
+                weight = to_host(part)
                 row, node = np.nonzero(weight > NEGLIGIBLE)
                 found[t].append(Pairs(row + block.start, node, weight[row, node]))
         return [Pairs(*(np.concatenate(part) for part in zip(*parts, strict=True))) for parts in found]
@@ -373,8 +397,8 @@ class Objective:
         return np.asarray(product + self.ridge * v)
 
     # ------------------------------------------------------------------------------------------ change
-    def rotated(self, U: HostArray, V: HostArray, V_b: HostArray | None) -> Objective:
-        """The same objective in the unknowns Uᵀ C V and V_bᵀ c, for orthogonal U, V, V_b."""
+    def rotated(self, U: HostArray | None, V: HostArray, V_b: HostArray | None) -> Objective:
+        """The same objective in the unknowns Uᵀ C V and V_bᵀ c, for orthogonal U, V, V_b; None is the identity."""
         terms = tuple(
             replace(
                 term,
@@ -384,4 +408,5 @@ class Objective:
             for term in self.integrals
         )
         linear = None if self.bias_linear is None or V_b is None else V_b.T @ self.bias_linear
-        return replace(self, rows=self.rows @ as_like(U, self.rows), integrals=terms, bias_linear=linear)
+        rows = self.rows if U is None else self.rows @ as_like(U, self.rows)
+        return replace(self, rows=rows, integrals=terms, bias_linear=linear)

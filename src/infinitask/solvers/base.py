@@ -105,6 +105,8 @@ class Certificate:
         origin = objective.origin()
         self._origin = None if origin is None else DualPoint(*origin)
         self._dual = self._origin
+        self.dual = -np.inf if self._dual is None else self._dual.value(self.ridge)
+        """The lower bound; −∞ while no feasible dual point is known."""
 
     def update(self, z: HostArray, evaluation: Evaluation) -> None:
         """Take in one evaluation."""
@@ -115,11 +117,7 @@ class Certificate:
         if np.isfinite(fresh.data):
             fresh = fresh if self._origin is None else self._origin.mixed(fresh, self.ridge)
             self._dual = fresh if self._dual is None else self._dual.mixed(fresh, self.ridge)
-
-    @property
-    def dual(self) -> float:
-        """The lower bound; −∞ while no feasible dual point is known."""
-        return -np.inf if self._dual is None else self._dual.value(self.ridge)
+            self.dual = self._dual.value(self.ridge)
 
     @property
     def scale(self) -> float:

@@ -2,8 +2,11 @@ r"""The joint eigenbasis of rows and columns, in which the Hessian is nearly dia
 
 Diagonalise Φᵀ diag(ω) Φ = U diag(e) Uᵀ and Σ_t ρ_t Ψ_tᵀ diag(w) Ψ_t = V diag(f) Vᵀ. If the curvature of integral t
 were the same number ρ_t for all pairs, the Hessian in the unknowns Uᵀ C V would be *exactly* diagonal, λ + e_i f_j. It
-is not the same for all, but its mean is known after one pass over the data, and the scaling (λ + e_i f_j)^(−1/2) is
-what a first-order method needs.
+is not the same for all, but its mean is known after one pass over the data, and the metric λ + e_i f_j is what a
+first-order method needs.
+
+Few eigenvalues e matter: directions with e_i f_j ≪ λ are held by the ridge, and there the metric is λ. So where there
+are many features only the leading eigenvectors are computed, and the others count as one eigenvalue, their mean.
 """
 
 from __future__ import annotations
@@ -13,29 +16,79 @@ from functools import cached_property
 
 import numpy as np
 
-from infinitask._array import HostArray, to_host
+from infinitask._array import Array, HostArray, as_like, to_host
 from infinitask.objective import Integral, Objective, Smoothing
 
-__all__ = ["Eigenbasis"]
+__all__ = ["Eigenbasis", "Metric"]
 
 DAMPING = 1e-2
 """See :attr:`Eigenbasis.damping`."""
+
+LEADING = 256
+"""The most eigenvectors of the rows that are computed. With 2000 features in eight dimensions all of them would take a
+second, these a tenth of it, and a fit needs as many evaluations either way."""
 
 
 def _gram(cols: HostArray, weights: HostArray) -> HostArray:
     return (cols.T * weights) @ cols
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """An estimate of the Hessian: diagonal, but for some directions of the rows.
+
+    Parameters
+    ----------
+    diagonal : ndarray (size,)
+    leading : ndarray (k, s) or None
+        Entries that take the place of the diagonal in the directions ``U``.
+    U : ndarray (r, k) or None
+        Orthonormal.
+    """
+
+    diagonal: HostArray
+    leading: HostArray | None = None
+    U: HostArray | None = None
+
+    def power(self, v: HostArray, exponent: float) -> HostArray:
+        """M^exponent v, (size,)."""
+        scale, shift = self._powers(exponent)
+        out = v * scale
+        if self.U is not None and shift is not None:
+            r, s = self.U.shape[0], shift.shape[1]
+            out[: r * s] += (self.U @ (shift * (self.U.T @ v[: r * s].reshape(r, s)))).ravel()
+        return np.asarray(out)
+
+    def _powers(self, exponent: float) -> tuple[HostArray, HostArray | None]:
+        """The diagonal to a power, and what is added to it in the leading directions."""
+        if exponent not in self._known:
+            scale = self.diagonal**exponent
+            shift = None
+            if self.leading is not None:
+                # the diagonal is the same for all rows
+                shift = self.leading**exponent - scale[: self.leading.shape[1]]
+            self._known[exponent] = scale, shift
+        return self._known[exponent]
+
+    @cached_property
+    def _known(self) -> dict[float, tuple[HostArray, HostArray | None]]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
 class Eigenbasis:
     """The rotation, and the objective in rotated unknowns.
 
     Parameters
     ----------
-    U, V : ndarray (r, r), (s, s)
+    U : ndarray (r, k)
+        Eigenvectors of the rows. If k = r, the rows are rotated; else they stay as they are.
+    V : ndarray (s, s)
     V_b : ndarray (s_b, s_b) or None
-    e : ndarray (r,)
+    e : ndarray (k,)
         Eigenvalues of the rows.
+    rest : float
+        The mean of the eigenvalues left out.
     objective : Objective
         Rotated.
     """
@@ -44,13 +97,13 @@ class Eigenbasis:
     V: HostArray
     V_b: HostArray | None
     e: HostArray
+    rest: float
     objective: Objective
 
     @classmethod
     def of(cls, objective: Objective) -> Eigenbasis:
         """Diagonalise an objective."""
-        omega = objective.sample_weight
-        e, U = np.linalg.eigh(to_host(objective.rows.T @ (omega[:, None] * objective.rows)).astype(np.float64))
+        U, e, rest = _of_rows(objective.rows, objective.sample_weight)
         grams = [_gram(*cls._host(term)) for term in objective.integrals]
         # The relative curvature of the integrals is not known yet. A tenth of the first one's, trace for trace, is
         # where the measured ones lie for the non-crossing term; the exact ratio turns the basis little.
@@ -63,22 +116,32 @@ class Eigenbasis:
             V_b = np.linalg.eigh(
                 _gram(to_host(first.bias_cols).astype(np.float64), to_host(first.weights).astype(np.float64))
             )[1]
-        return cls(U, V, V_b, np.maximum(e, 0.0), objective.rotated(U, V, V_b))
+        whole = U.shape[0] == U.shape[1]
+        return cls(U, V, V_b, e, rest, objective.rotated(U if whole else None, V, V_b))
 
     @staticmethod
     def _host(term: Integral) -> tuple[HostArray, HostArray]:
         return to_host(term.cols).astype(np.float64), to_host(term.weights).astype(np.float64)
 
-    def curvature_diagonal(self, z: HostArray, smoothing: Smoothing) -> HostArray:
-        """The diagonal of the Hessian if every node had its mean curvature, (size,); with the ridge."""
+    @property
+    def whole(self) -> bool:
+        """Whether all eigenvectors are known, and the rows rotated."""
+        return bool(self.U.shape[0] == self.U.shape[1])
+
+    def metric(self, z: HostArray, smoothing: Smoothing) -> Metric:
+        """The Hessian, with the ridge, if every node had its mean curvature."""
         objective = self.objective
-        f = np.zeros(objective.shape[1])
+        (r, s), ridge = objective.shape, objective.ridge + self.damping
+        f = np.zeros(s)
         f_b = np.zeros(objective.bias_size)
         for curvature, term in zip(objective.node_curvature(z, smoothing), objective.integrals, strict=True):
             f += curvature @ to_host(term.cols).astype(np.float64) ** 2
             if term.bias_cols is not None:
                 f_b += curvature @ to_host(term.bias_cols).astype(np.float64) ** 2
-        return np.asarray(objective.ridge + self.damping + np.concatenate([np.outer(self.e, f).ravel(), f_b]))
+        if self.whole:
+            return Metric(ridge + np.concatenate([np.outer(self.e, f).ravel(), f_b]))
+        diagonal = ridge + np.concatenate([np.tile(self.rest * f, r), f_b])
+        return Metric(diagonal, objective.alpha + np.outer(self.e, f), self.U)
 
     @cached_property
     def damping(self) -> HostArray:
@@ -98,7 +161,34 @@ class Eigenbasis:
 
     def back(self, z: HostArray) -> HostArray:
         """Rotated unknowns → the original ones."""
+        return self._turned(z, self.U, self.V, self.V_b)
+
+    def forth(self, z: HostArray) -> HostArray:
+        """The original unknowns → rotated ones."""
+        return self._turned(z, self.U.T, self.V.T, None if self.V_b is None else self.V_b.T)
+
+    def _turned(self, z: HostArray, U: HostArray, V: HostArray, V_b: HostArray | None) -> HostArray:
         r, s = self.objective.shape
-        C = self.U @ z[: r * s].reshape(r, s) @ self.V.T
-        c = z[r * s :] if self.V_b is None else self.V_b @ z[r * s :]
-        return np.concatenate([C.ravel(), c])
+        C = z[: r * s].reshape(r, s) @ V.T
+        c = z[r * s :] if V_b is None else V_b @ z[r * s :]
+        return np.concatenate([(U @ C if self.whole else C).ravel(), c])
+
+
+def _of_rows(rows: Array, omega: Array) -> tuple[HostArray, HostArray, float]:
+    """Eigenvectors and eigenvalues of Φᵀ diag(ω) Φ, all or the leading ones, and the mean of the others.
+
+    The features are in the order in which they were found, the large ones first: their first coordinates are where to
+    look for the leading eigenvectors, and one multiplication by the matrix turns them there.
+    """
+    r = int(rows.shape[1])
+    weighted = omega[:, None] * rows
+    if r <= LEADING:
+        e, U = np.linalg.eigh(to_host(rows.T @ weighted).astype(np.float64))
+        return U, np.maximum(e, 0.0), 0.0
+    total = float(to_host((weighted * rows).sum()))
+    first = to_host(rows.T @ weighted[:, :LEADING]).astype(np.float64)
+    Q = np.linalg.qr(first)[0]
+    seen = rows @ as_like(Q, rows)
+    e, W = np.linalg.eigh(to_host(seen.T @ (omega[:, None] * seen)).astype(np.float64))
+    e = np.maximum(e, 0.0)
+    return Q @ W, e, max(total - float(np.sum(e)), 0.0) / (r - LEADING)

@@ -25,6 +25,7 @@ from scipy.sparse.csgraph import connected_components
 from infinitask._array import HostArray, to_host
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger
+from infinitask.solvers.basis import Metric
 
 __all__ = ["ActiveSet", "NewtonSystem", "line_search", "newton_stage"]
 
@@ -238,11 +239,11 @@ class NewtonSystem:
         H[np.diag_indices_from(H)] += self.ridge
         return H
 
-    def by_products(self, z: HostArray, smoothing: Smoothing, g: HostArray, diagonal: HostArray) -> HostArray:
-        """Conjugate gradients until the residual is a tenth of the gradient's, both in the metric of the diagonal."""
+    def by_products(self, z: HostArray, smoothing: Smoothing, g: HostArray, metric: Metric) -> HostArray:
+        """Conjugate gradients until the residual is a tenth of the gradient's, both in the metric."""
         x = np.zeros_like(g)
         residual = -g.copy()
-        y = residual / diagonal
+        y = metric.power(residual, -1.0)
         p = y.copy()
         rho = float(residual @ y)
         target = 1e-2 * rho
@@ -254,7 +255,7 @@ class NewtonSystem:
             step = rho / curve
             x += step * p
             residual -= step * Hp
-            y = residual / diagonal
+            y = metric.power(residual, -1.0)
             fresh = float(residual @ y)
             if fresh <= target:
                 break
@@ -287,7 +288,7 @@ def newton_stage(
     system: NewtonSystem,
     z: HostArray,
     smoothing: Smoothing,
-    diagonal: HostArray,
+    metric: Metric,
     enough: Callable[[Evaluation], bool],
     max_steps: int,
 ) -> tuple[HostArray, bool]:
@@ -299,8 +300,8 @@ def newton_stage(
     system : NewtonSystem
     z : ndarray (size,)
     smoothing : Smoothing
-    diagonal : ndarray (size,)
-        An estimate of the diagonal of the Hessian, for conjugate gradients.
+    metric : Metric
+        An estimate of the Hessian, for conjugate gradients.
     enough : callable
         Whether an evaluation is good enough to stop at.
     max_steps : int
@@ -312,7 +313,7 @@ def newton_stage(
         if n * system.cols.shape[0] > MANY_PAIRS and system.cost_by_unknowns(n) < MANY_COST:
             return system.by_blocks(point, smoothing, at.gradient), f"{system.objective.size} unknowns"
         found = system.solve(system.active(point, smoothing), at.gradient)
-        return found or (system.by_products(point, smoothing, at.gradient, diagonal), "conjugate gradients")
+        return found or (system.by_products(point, smoothing, at.gradient, metric), "conjugate gradients")
 
     here = ledger.evaluate(z, smoothing, label)
     short = 0
@@ -342,6 +343,7 @@ def line_search(
     here: Evaluation,
     direction: HostArray,
     label: str,
+    curvature: float = 0.5,
 ) -> tuple[float, Evaluation | None]:
     """A step along a descent direction at whose end the slope is small against the one at its start.
 
@@ -358,7 +360,7 @@ def line_search(
         fresh = ledger.evaluate(z + step * direction, smoothing, label)
         end = float(fresh.gradient @ direction)
         descended = fresh.smoothed <= here.smoothed + 1e-4 * step * slope + rounding
-        if descended and (abs(end) <= 0.5 * abs(slope) or (step == 1.0 and end < 0.0)):
+        if descended and (abs(end) <= curvature * abs(slope) or (step == 1.0 and end < 0.0)):
             return step, fresh
         if ledger.exhausted:
             break
