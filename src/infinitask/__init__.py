@@ -16,6 +16,8 @@ from infinitask.estimators import (
     InfiniteTaskEstimator,
     JointQuantileRegressor,
     QOneClassSVM,
+    fit_path,
+    score_path,
 )
 from infinitask.field import Field
 from infinitask.solvers import Solution
@@ -36,4 +38,6 @@ __all__ = [
     "JointQuantileRegressor",
     "QOneClassSVM",
     "Solution",
+    "fit_path",
+    "score_path",
 ]

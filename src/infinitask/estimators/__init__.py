@@ -12,6 +12,7 @@ from .level_set import InfiniteOneClassSVM
 from .paths import InfiniteKernelRidge, InfiniteSVR
 from .quantile import InfiniteQuantileRegressor
 from .regression import InfiniteExpectileRegressor
+from .sweep import fit_path, score_path
 
 __all__ = [
     "IndependentCostSensitiveClassifier",
@@ -25,4 +26,6 @@ __all__ = [
     "InfiniteTaskEstimator",
     "JointQuantileRegressor",
     "QOneClassSVM",
+    "fit_path",
+    "score_path",
 ]

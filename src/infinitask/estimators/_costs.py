@@ -178,8 +178,7 @@ class CostSensitiveClassification(ClassifierMixin, BaseInfiniteTask):
         """The trade-offs at which questions about all of Θ are answered; they depend on no data."""
         if self._knows_nodes_only():
             return np.unique(self.nodes_)
-        low, high = (float(end[0]) for end in self.measure_.support)
-        return np.linspace(low, high, LEVELS)
+        return np.linspace(*self._ends(), LEVELS)
 
     def _blocks(self, X: Any, levels: HostArray) -> Iterator[HostArray]:
         """h at the levels, (rows, k), for successive blocks of rows."""

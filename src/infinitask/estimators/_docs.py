@@ -46,6 +46,9 @@ random_state : int, RandomState or None, default=None
     For quadrature rules and features that draw.
 verbose : int, default=0
     1 shows evaluations, objective and gap while they change, 2 every evaluation.
+warm_start : bool, default=False
+    True: a second ``fit`` starts from the first one's solution, and keeps its features if inputs and kernel are the
+    same. Worth it where little changes, such as ``alpha``. The answer is as exact either way.
 """
 
 _ATTRIBUTES = """

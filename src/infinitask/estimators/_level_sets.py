@@ -116,7 +116,7 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         if not self.nested:
             return self._values(X, nu, "nu")
         check_is_fitted(self)
-        tasks, single = self._tasks(nu, "nu")
+        tasks, single = self._asked(nu, "nu")
         fractions = np.clip(tasks[:, 0], *self._ends())
 
         def signed(curves: Rearrangement) -> HostArray:
@@ -146,7 +146,7 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         nu : float, array (q,) or None
         """
         check_is_fitted(self)
-        tasks, single = self._tasks(self._default_nu() if nu is None else nu, "nu")
+        tasks, single = self._asked(self._default_nu() if nu is None else nu, "nu")
         t = -self.field_.bias(tasks)
         return np.asarray(t[0] if single else t)
 
@@ -185,7 +185,7 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         check_is_fitted(self)
         if self.nested:
             return self._by_curve(X, self._fall)
-        nu = float(self._tasks(self._default_nu(), "nu")[0][0, 0])
+        nu = float(self._asked(self._default_nu(), "nu")[0][0, 0])
         levels = np.unique(np.append(self._grid(), nu))
         return self._by_rows(X, levels, lambda values: _change_next_to(nu, levels, values))
 
@@ -253,10 +253,6 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
                 "Use a kernel of inputs."
             )
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
-
-    def _ends(self) -> tuple[float, float]:
-        low, high = (float(np.ravel(end)[0]) for end in self.measure_.support)
-        return low, high
 
     def _grid(self) -> HostArray:
         """The levels on which curves are looked at, ascending."""

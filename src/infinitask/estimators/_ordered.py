@@ -58,17 +58,21 @@ class OrderedTask(BaseInfiniteTask):
 
     def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
         """h(x)(θ) as the base class has it, in order if that is asked for."""
-        plain = super()._values(X, theta, name, strict=strict, per_sample=per_sample)
         if self.noncrossing != "rearrange":
-            return plain
-        tasks = self._tasks(theta, name)[0][:, 0]
+            return super()._values(X, theta, name, strict=strict, per_sample=per_sample)
+        X = self._inputs(X)
+        tasks, single = self._asked(theta, name, strict=strict)
         if per_sample:
-            return self._by_curve(X, lambda curves, rows: curves.paired(tasks[rows]))
-        return self._by_curve(X, lambda curves, _: curves(tasks)).reshape(plain.shape)
+            return self._sorted(X, lambda curves, rows: curves.paired(tasks[rows, 0]))
+        values = self._sorted(X, lambda curves, _: curves(tasks[:, 0]))
+        return values[:, 0] if single else values
 
     def _by_curve(self, X: Any, answer: Callable[[Rearrangement, slice], HostArray]) -> HostArray:
         """What ``answer`` makes of the rearranged curves of some rows, for all rows."""
-        X = self._inputs(X)
+        return self._sorted(self._inputs(X), answer)
+
+    def _sorted(self, X: Any, answer: Callable[[Rearrangement, slice], HostArray]) -> HostArray:
+        """The same for inputs that are checked."""
         levels = self._levels()
         size = max(1, ENTRIES // levels.size)
         parts = []
@@ -81,8 +85,7 @@ class OrderedTask(BaseInfiniteTask):
         """Where the curves are sorted: at equally spaced levels, or at the nodes where no more is known."""
         if self._knows_nodes_only() or self.measure_.atoms() is not None:
             return np.unique(self.nodes_)
-        low, high = (float(end[0]) for end in self.measure_.support)
-        return np.linspace(low, high, LEVELS)
+        return np.linspace(*self._ends(), LEVELS)
 
     def _d2(
         self,

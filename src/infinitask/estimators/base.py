@@ -7,6 +7,8 @@ import math
 import sys
 import warnings
 from abc import ABC, abstractmethod
+from contextvars import ContextVar
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -20,13 +22,17 @@ from infinitask._array import HostArray, namespace, one_blas_thread, place, to_h
 from infinitask.estimators._docs import completed
 from infinitask.estimators.order import solve_in_order
 from infinitask.estimators.problem import Data, Problem, Recipe, pose
+from infinitask.estimators.warm import Warm
 from infinitask.kernels import Precomputed, input_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Uniform, as_measure
 from infinitask.penalties import IntegratedRidge, Ridge
-from infinitask.solvers import SOLVERS, solve
+from infinitask.solvers import SOLVERS, Eigenbasis, solve
 
 __all__ = ["BaseInfiniteTask", "check_number", "parse_tasks"]
+
+_PATH: ContextVar[Warm | None] = ContextVar("_PATH", default=None)
+"""What the fits of a path share; see :func:`~infinitask.estimators.fit_path`."""
 
 LARGEST = 1e100
 """Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
@@ -80,6 +86,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     device: str | None
     random_state: Any
     verbose: int
+    warm_start: bool
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``.
@@ -169,7 +176,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         it. What the user gave must not.
         """
         value = getattr(self, name)
-        default = inspect.signature(type(self)).parameters[name].default
+        default = _default(type(self), name)
         given = not (np.ndim(value) == np.ndim(default) and np.all(value == default))
         if recipe.measure.dim > 1 or not np.all(np.isfinite(recipe.loss.domain)):
             domain = recipe.measure
@@ -220,7 +227,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         data = Data.canonical(X, y, weight, gram=gram)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         with one_blas_thread():
-            problem = pose(recipe, data, rng)
+            warm = self._memory()
+            problem = pose(recipe, data, rng) if warm is None else warm.pose(recipe, data, rng)
             if self.verbose:
                 r, s = problem.objective.shape
                 print(f"{type(self).__name__}: {problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
@@ -232,8 +240,12 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             }
             if recipe.hard:
                 solution, learnt["smallest_slope_"] = solve_in_order(problem, recipe.measure.support, **settings)
-            else:
+            elif warm is None:
                 solution = solve(problem.objective, **settings)
+            else:
+                basis = Eigenbasis.of(problem.objective, warm.basis)
+                solution = solve(problem.objective, start=warm.start(problem), basis=basis, **settings)
+                warm.learn(problem, solution, basis)
         if solution.converged:
             self._look_at(recipe, problem, solution.z)
         else:
@@ -244,6 +256,19 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             setattr(self, name, value)
         self._write(recipe, problem, problem.field(solution.z), solution)
         return self
+
+    def _memory(self) -> Warm | None:
+        """What the fit before this one left, with ``warm_start``, or what a path keeps between its fits."""
+        if not self.warm_start:
+            self.__dict__.pop("_warm", None)
+        elif "_warm" not in self.__dict__:
+            self._warm = Warm()
+        return self.__dict__.get("_warm") or _PATH.get()
+
+    def __getstate__(self) -> Any:
+        # what a later fit may start from does not travel
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_warm"}
 
     def _look_at(self, recipe: Recipe, problem: Problem, z: HostArray) -> None:
         """A warning where the ridge on the bias weighs about as much as the errors it should avoid.
@@ -298,28 +323,56 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     def _inputs(self, X: Any) -> Any:
         """X, checked, where the data live."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        if X.size:
-            _check_magnitude("X", X, smallest=0.0)
+        if not self._is_plain(X):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+            if X.size:
+                _check_magnitude("X", X, smallest=0.0)
         if hasattr(self, "training_rows_"):
             X = X[:, self.training_rows_]
         return place(X, self.device)
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether X is sure to pass all checks as it is. They take longer than the prediction of a single row does."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")  # an array without names earns a warning there
+            and bool(X.max() <= LARGEST and X.min() >= -LARGEST)  # not so for a NaN
+        )
 
     def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
         """h(x)(θ): (n,) for a single θ or one for each row, (n, q) for several; ``strict``: the ends of the loss's
         domain are no tasks.
         """
         X = self._inputs(X)
-        tasks, single = self._tasks(theta, name)
-        low, high = self._loss().domain
-        if strict and not np.all((tasks > low) & (tasks < high)):
-            raise ValueError(
-                f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly between."
-            )
+        tasks, single = self._asked(theta, name, strict=strict)
         if per_sample:
             return np.asarray(self.field_.paired(X, tasks))
         values = self.field_(X, tasks)
         return np.asarray(values[:, 0] if single else values)
+
+    def _asked(self, theta: Any, name: str, *, strict: bool = False) -> tuple[HostArray, bool]:
+        """What :meth:`_tasks` makes of θ, and ``strict`` as above; not checked again where it was a moment ago."""
+
+        def checked() -> tuple[HostArray, bool]:
+            tasks, single = self._tasks(theta, name)
+            low, high = self._loss().domain
+            if strict and not np.all((tasks > low) & (tasks < high)):
+                raise ValueError(
+                    f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly "
+                    "between."
+                )
+            return tasks.copy(), single  # the caller may write into what was given
+
+        try:
+            given = np.asarray(theta, dtype=np.float64)
+        except (TypeError, ValueError):
+            return checked()  # which says what is wrong
+        found: tuple[HostArray, bool] = self.field_.recall(("tasks", strict), checked, given)
+        return found
 
     def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:
         """θ as (q, d), known to the model, and whether one task was asked for without a list around it."""
@@ -334,9 +387,25 @@ class BaseInfiniteTask(BaseEstimator, ABC):
                 )
         return tasks, single
 
+    def _ends(self) -> tuple[float, float]:
+        """The ends of Θ ⊂ ℝ; a measure asks SciPy for them, which takes longer than a prediction."""
+
+        def ends() -> tuple[float, float]:
+            low, high = (float(np.ravel(end)[0]) for end in self.measure_.support)
+            return low, high
+
+        found: tuple[float, float] = self.field_.recall("ends", ends)
+        return found
+
     def _knows_nodes_only(self) -> bool:
         maps = (self.field_.psi, self.field_.bias_psi)
         return any(feature_map is not None and feature_map.kernel.diagonal for feature_map in maps)
+
+
+@lru_cache(maxsize=64)
+def _default(cls: type, name: str) -> Any:
+    """What a constructor's parameter is when it is not given."""
+    return inspect.signature(cls).parameters[name].default
 
 
 def _some(problem: Problem) -> slice:

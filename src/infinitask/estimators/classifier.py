@@ -69,5 +69,6 @@ class InfiniteCostSensitiveClassifier(CostSensitiveClassification):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())

@@ -139,6 +139,7 @@ class JointQuantileRegressor(_FiniteTasks, QuantileRegression):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 
@@ -193,6 +194,7 @@ class IndependentQuantileRegressor(_FiniteTasks, QuantileRegression):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 
@@ -253,6 +255,7 @@ class IndependentCostSensitiveClassifier(_FiniteTasks, CostSensitiveClassificati
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 
@@ -316,6 +319,7 @@ class QOneClassSVM(_FiniteTasks, LevelSets):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 

@@ -96,6 +96,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 

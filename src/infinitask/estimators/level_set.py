@@ -81,6 +81,7 @@ class InfiniteOneClassSVM(LevelSets):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 

@@ -89,6 +89,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 
@@ -194,6 +195,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 

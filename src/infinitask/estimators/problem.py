@@ -27,7 +27,7 @@ from infinitask.measures import Measure, Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import IntegratedRidge, NonCrossing, Ridge
 
-__all__ = ["Data", "Problem", "Recipe", "pose"]
+__all__ = ["Data", "Problem", "Recipe", "pose", "tolerance"]
 
 DEVICE_ENTRIES = 16_000_000
 """Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the
@@ -143,7 +143,25 @@ class Problem:
         return Field(self.phi.map, self.psi.map, C, bias_map, None if bias_map is None else c)
 
 
-def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
+def tolerance(recipe: Recipe, data: Data) -> float:
+    """How exact φ must be, relative to the largest k(x, x) or to 1.
+
+    Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
+    one: a hundredth of the tolerance is out of sight.
+    """
+    y = data.y
+    size = 1.0 if y is None else min(1.0, float(np.mean(data.weight @ np.abs(y - data.weight @ y))) or 1.0)
+    return 1e-2 * recipe.tol * recipe.alpha * size
+
+
+def pose(
+    recipe: Recipe,
+    data: Data,
+    rng: np.random.Generator,
+    *,
+    phi: Features | None = None,
+    tol: float | None = None,
+) -> Problem:
     """Choose nodes and features, and write down the objective.
 
     Parameters
@@ -151,6 +169,10 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     recipe : Recipe
     data : Data
     rng : numpy.random.Generator
+    phi : Features or None
+        Features of these inputs, or of more inputs, that are exact enough; None: they are built.
+    tol : float or None
+        How exact they shall be; None: :func:`tolerance`.
 
     Returns
     -------
@@ -174,17 +196,10 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
 
     X = place(data.X, recipe.device)
     omega = as_like(data.weight, X)
-    # Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
-    # one: a hundredth of the tolerance is out of sight.
-    size = (
-        1.0 if data.y is None else min(1.0, float(np.mean(data.weight @ np.abs(data.y - data.weight @ data.y))) or 1.0)
-    )
-    k_input = input_kernel(recipe.kernel, recipe.gamma)
-    if not k_input.precomputed:
-        k_input = k_input.resolve(X)
-    largest = float(namespace(X).max(namespace(X).linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
-    tolerance = min(1e-9, max(1e-15, 1e-2 * recipe.tol * recipe.alpha * size / max(1.0, largest)))
-    phi = feature_recipe(recipe.features, recipe.rank).build(k_input, X, tolerance, rng)
+    if phi is None:
+        phi = _features(recipe, X, tolerance(recipe, data) if tol is None else tol, rng)
+    elif phi.values.shape[0] != X.shape[0]:
+        phi = replace(phi, values=phi.map(X))
 
     rows: Array = phi.values
     constant: float | None = None
@@ -192,7 +207,7 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     as_task = isinstance(recipe.bias_kernel, str) and recipe.bias_kernel == "task"
     if recipe.bias_kernel is not None:
         free = recipe.alpha_bias == 0.0
-        tolerance = FREE_TOLERANCE if free else TASK_TOLERANCE
+        exact = FREE_TOLERANCE if free else TASK_TOLERANCE
         if as_task and psi is plain and recipe.bias_slope == 0.0 and not free:
             # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
             constant = float(np.sqrt(recipe.alpha / recipe.alpha_bias))
@@ -205,7 +220,7 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
             except ValueError as error:
                 raise ValueError(f"bias_kernel={recipe.bias_kernel!r} was given. {error}") from None
             # what vanishes at the nodes is left out of a free bias: a penalty on the derivative alone would hold it
-            psi_bias = task_features(k_bias, nodes, (0,) if free else orders, tolerance)
+            psi_bias = task_features(k_bias, nodes, (0,) if free else orders, exact)
             if free and len(orders) > 1:
                 psi_bias = replace(psi_bias, values=(*psi_bias.values, psi_bias.map(nodes, 1)))
 
@@ -228,6 +243,17 @@ def pose(recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
     entries = BLOCK_ENTRIES if recipe.device is None else DEVICE_ENTRIES
     objective = Objective(rows, omega, tuple(integrals), recipe.alpha, recipe.alpha_bias, linear, entries)
     return Problem(objective, quadrature, phi, psi, psi_bias, k_task, constant)
+
+
+def _features(recipe: Recipe, X: Array, exact: float, rng: np.random.Generator) -> Features:
+    """φ of the inputs."""
+    xp = namespace(X)
+    k_input = input_kernel(recipe.kernel, recipe.gamma)
+    if not k_input.precomputed:
+        k_input = k_input.resolve(X)
+    largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
+    exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
+    return feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
 
 
 def _orthonormal(psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature, rho: HostArray) -> TaskFeatures:

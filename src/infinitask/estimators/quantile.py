@@ -79,6 +79,7 @@ class InfiniteQuantileRegressor(QuantileRegression):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 

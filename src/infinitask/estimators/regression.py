@@ -70,6 +70,7 @@ class InfiniteExpectileRegressor(RegressorMixin, OrderedTask):
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        warm_start: bool = False,
     ) -> None:
         self._store(locals())
 

@@ -6,7 +6,8 @@ gradients and curvatures. What they share is in :mod:`~infinitask.solvers.base`:
 :class:`Solution`.
 """
 
-from .base import Solution
+from .base import Solution, Start
+from .basis import Eigenbasis
 from .continuation import SOLVERS, solve
 
-__all__ = ["SOLVERS", "Solution", "solve"]
+__all__ = ["SOLVERS", "Eigenbasis", "Solution", "Start", "solve"]

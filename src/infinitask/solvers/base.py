@@ -18,14 +18,14 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
 from infinitask._array import HostArray
 from infinitask.objective import Evaluation, Objective, Smoothing
 
-__all__ = ["Certificate", "DualPoint", "Ledger", "Solution"]
+__all__ = ["Certificate", "DualPoint", "Ledger", "Solution", "Start"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,10 @@ class Solution:
         Why the solver stopped, as a sentence.
     history : ndarray (k, 3)
         Evaluations, P and D of every evaluation: its own P, and the best D known then.
+    kappa : tuple of float
+        How the integrals were smoothed at the end of the way.
+    floor : float
+        Where |P| is below it, the gap is relative to it.
 
     Examples
     --------
@@ -66,6 +70,19 @@ class Solution:
     converged: bool
     message: str
     history: HostArray
+    kappa: tuple[float, ...] = ()
+    floor: float = 0.0
+
+
+class Start(NamedTuple):
+    """Where a solver may start: the end of another one's way."""
+
+    z: HostArray
+    """The unknowns, (size,)."""
+    kappa: tuple[float, ...]
+    """How the integrals were smoothed there."""
+    floor: float | None = None
+    """See :class:`Certificate`, if it is known."""
 
 
 @dataclass(frozen=True)
@@ -241,4 +258,5 @@ class Ledger:
             converged=self.converged,
             message=message,
             history=np.asarray(self.history, dtype=np.float64).reshape(-1, 3),
+            floor=c.floor,
         )

@@ -11,7 +11,7 @@ are many features only the leading eigenvectors are computed, and the others cou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,9 +24,12 @@ __all__ = ["Eigenbasis", "Metric"]
 DAMPING = 1e-2
 """See :attr:`Eigenbasis.damping`."""
 
+ALL = 400
+"""Up to so many features all eigenvectors are computed: 15 ms."""
+
 LEADING = 256
-"""The most eigenvectors of the rows that are computed. With 2000 features in eight dimensions all of them would take a
-second, these a tenth of it, and a fit needs as many evaluations either way."""
+"""The eigenvectors that are computed of more features. With 2000 features in eight dimensions all would take a second,
+these a tenth of it, and a fit needs as many evaluations either way."""
 
 
 def _gram(cols: HostArray, weights: HostArray) -> HostArray:
@@ -91,6 +94,8 @@ class Eigenbasis:
         The mean of the eigenvalues left out.
     objective : Objective
         Rotated.
+    source : Objective
+        Before the rotation.
     """
 
     U: HostArray
@@ -99,11 +104,16 @@ class Eigenbasis:
     e: HostArray
     rest: float
     objective: Objective
+    source: Objective
 
     @classmethod
-    def of(cls, objective: Objective) -> Eigenbasis:
-        """Diagonalise an objective."""
-        U, e, rest = _of_rows(objective.rows, objective.sample_weight)
+    def of(cls, objective: Objective, like: Eigenbasis | None = None) -> Eigenbasis:
+        """Diagonalise an objective, or nearly so with the eigenvectors of the rows of one that is ``like`` it."""
+        if like is not None and like.source.rows is objective.rows and like.source.integrals is objective.integrals:
+            rotated = replace(like.objective, alpha=objective.alpha, alpha_bias=objective.alpha_bias)
+            return replace(like, objective=rotated, source=objective)
+        near = None if like is None or like.U.shape[0] != objective.shape[0] else like.U
+        U, e, rest = _of_rows(objective.rows, objective.sample_weight, near)
         grams = [_gram(*cls._host(term)) for term in objective.integrals]
         # The relative curvature of the integrals is not known yet. A tenth of the first one's, trace for trace, is
         # where the measured ones lie for the non-crossing term; the exact ratio turns the basis little.
@@ -117,7 +127,7 @@ class Eigenbasis:
                 _gram(to_host(first.bias_cols).astype(np.float64), to_host(first.weights).astype(np.float64))
             )[1]
         whole = U.shape[0] == U.shape[1]
-        return cls(U, V, V_b, e, rest, objective.rotated(U if whole else None, V, V_b))
+        return cls(U, V, V_b, e, rest, objective.rotated(U if whole else None, V, V_b), objective)
 
     @staticmethod
     def _host(term: Integral) -> tuple[HostArray, HostArray]:
@@ -174,18 +184,24 @@ class Eigenbasis:
         return np.concatenate([(U @ C if self.whole else C).ravel(), c])
 
 
-def _of_rows(rows: Array, omega: Array) -> tuple[HostArray, HostArray, float]:
+def _of_rows(rows: Array, omega: Array, near: HostArray | None = None) -> tuple[HostArray, HostArray, float]:
     """Eigenvectors and eigenvalues of Φᵀ diag(ω) Φ, all or the leading ones, and the mean of the others.
 
-    The features are in the order in which they were found, the large ones first: their first coordinates are where to
-    look for the leading eigenvectors, and one multiplication by the matrix turns them there.
+    With ``near``, vectors that are nearly such, those are taken. Without: the features are in the order in which they
+    were found, the large ones first, so that the first coordinates are where to look for the leading eigenvectors, and
+    one multiplication by the matrix turns them there.
     """
     r = int(rows.shape[1])
+    if near is not None:
+        seen = rows @ as_like(near, rows)
+        e = to_host(omega @ (seen * seen)).astype(np.float64)
+        total = float(omega @ ((rows * rows) @ (0.0 * rows[0, :] + 1.0)))
+        return near, e, max(total - float(np.sum(e)), 0.0) / max(r - near.shape[1], 1)
     weighted = omega[:, None] * rows
-    if r <= LEADING:
+    if r <= ALL:
         e, U = np.linalg.eigh(to_host(rows.T @ weighted).astype(np.float64))
         return U, np.maximum(e, 0.0), 0.0
-    total = float(to_host((weighted * rows).sum()))
+    total = float(omega @ ((rows * rows) @ (0.0 * rows[0, :] + 1.0)))
     first = to_host(rows.T @ weighted[:, :LEADING]).astype(np.float64)
     Q = np.linalg.qr(first)[0]
     seen = rows @ as_like(Q, rows)

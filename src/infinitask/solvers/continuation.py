@@ -20,17 +20,23 @@ import numpy as np
 
 from infinitask._array import HostArray, to_host
 from infinitask.objective import Evaluation, Objective, Smoothing
-from infinitask.solvers.base import Ledger, Solution
+from infinitask.solvers.base import Ledger, Solution, Start
 from infinitask.solvers.basis import Eigenbasis
-from infinitask.solvers.lbfgs import ASK, lbfgs_stage
+from infinitask.solvers.lbfgs import lbfgs_stage
 from infinitask.solvers.newton import COST_LIMIT, NewtonSystem, newton_stage
 
 __all__ = ["SOLVERS", "solve"]
 
 SOLVERS = ("auto", "lbfgs", "newton")
 
-PATIENCE = 400
+PATIENCE = 2000
 """Evaluations without halving the optimisation error after which L-BFGS hands over to Newton at the latest."""
+
+FAR = 300.0
+"""A start is far off where the optimisation error is so many times the slack: the way begins with more smoothing."""
+
+STALLED = 6
+"""... and after as many as so many Newton steps cost."""
 
 FINISH = 12
 """Newton steps that are taken to finish: L-BFGS hands over when it has cost as much as they would."""
@@ -63,6 +69,8 @@ def solve(
     tol: float = 1e-4,
     max_iter: int = 10_000,
     verbose: int = 0,
+    start: Start | None = None,
+    basis: Eigenbasis | None = None,
 ) -> Solution:
     """Minimise P to a relative duality gap of ``tol``.
 
@@ -76,6 +84,10 @@ def solve(
     max_iter : int
         The most evaluations of the objective.
     verbose : int
+    start : Start or None
+        The end of the way of a problem that is close to this one; None: from 0.
+    basis : Eigenbasis or None
+        Of this objective; None: it is computed.
 
     Returns
     -------
@@ -83,7 +95,7 @@ def solve(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
-    basis = Eigenbasis.of(objective)
+    basis = Eigenbasis.of(objective) if basis is None else basis
     scale = objective.scale
     # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
     # risk: on the paper's largest problem with κ = 0 and λ = 1e-7 that takes 68 evaluations instead of 81. A risk that
@@ -92,19 +104,23 @@ def solve(
     parts = [0.1 if t == 0 else rest for t in range(len(objective.integrals))]
     widest = [part * scale * _relative_size(objective, t) for t, part in enumerate(parts)]
     kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
-    z = basis.objective.start()
     ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
-    at_zero = ledger.evaluate(z, Smoothing(kappa))
-    # the level sets' objective is 0 there; its size is that of h
-    ledger.certificate.floor = FLOOR * (abs(at_zero.primal) or scale)
+    if start is None or start.floor is None:
+        z = basis.objective.start()
+        here = ledger.evaluate(z, Smoothing(kappa))
+        # the level sets' objective is 0 there; its size is that of h
+        ledger.certificate.floor = FLOOR * (abs(here.primal) or scale)
+    if start is not None:
+        ledger.certificate.floor = ledger.certificate.floor if start.floor is None else start.floor
+        z, here, kappa = _near(ledger, basis.forth(start.z), start.kappa, kappa)
     path = _Path(ledger, basis, z, kappa)
     stalled: str | None = None
     if solver != "newton" and not ledger.done:
-        stalled = path.by_lbfgs(at_zero, finish=solver == "auto")
+        stalled = path.by_lbfgs(here, finish=solver == "auto")
     if solver != "lbfgs" and not ledger.done:
         stalled = path.by_newton()
     solution = ledger.solution(stalled)
-    return replace(solution, z=basis.back(solution.z))
+    return replace(solution, z=basis.back(solution.z), kappa=path.kappa)
 
 
 class _Path:
@@ -131,7 +147,7 @@ class _Path:
         evaluation = 5e5 + 4.0 * n * (r * s + nodes * s + 10 * nodes)
         system = NewtonSystem(objective, self.basis.damping)
         pairs = float(objective.curved_pairs(z, smoothing))
-        step = 3e6 + min(system.cost_by_unknowns(n), pairs**3 / 3.0 + 30.0 * pairs**2, COST_LIMIT)
+        step = 3e6 + min(system.cost_by_unknowns(n), pairs**3 / 3.0 + 100.0 * pairs**2, COST_LIMIT)
         return float(2.0 + step / evaluation)
 
     def by_lbfgs(self, here: Evaluation | None, finish: bool) -> str | None:
@@ -147,7 +163,7 @@ class _Path:
 
             def give_up(z: HostArray, stalled: int, smoothing: Smoothing = smoothing) -> bool:
                 step = self.newton_step(z, smoothing)
-                return stalled >= min(PATIENCE, max(ASK, step)) or ledger.n_evaluations >= FINISH * step
+                return stalled >= min(PATIENCE, STALLED * step) or ledger.n_evaluations >= FINISH * step
 
             stop = give_up if finish else lambda z, stalled: False
             self.z, here = lbfgs_stage(ledger, self.z, here, smoothing, self.basis.metric, self.enough, stop)
@@ -193,6 +209,19 @@ class _Path:
                     return "Newton's method made no further progress"
                 factor = min(0.7, factor**0.5)
                 smoothing = replace(smoothing, kappa=tuple(4.0 * k for k in smoothing.kappa))
+
+
+def _near(
+    ledger: Ledger, z: HostArray, narrow: tuple[float, ...], wide: tuple[float, ...]
+) -> tuple[HostArray, Evaluation, tuple[float, ...]]:
+    """How to smooth at a point that solves another problem: as little as it was there, or more where it is far off."""
+    kappa = narrow
+    while True:
+        kappa = tuple(min(k, widest) for k, widest in zip(kappa, wide, strict=True))
+        here = ledger.evaluate(z, Smoothing(kappa), "start")
+        if ledger.done or kappa == wide or here.error <= FAR * sum(here.slack):
+            return z, here, kappa
+        kappa = tuple(4.0 * k for k in kappa)
 
 
 def _aim(objective: Objective, tol: float) -> float:

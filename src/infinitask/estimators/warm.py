@@ -1,0 +1,148 @@
+"""What one fit leaves to the next: features, eigenvectors, and a place to start from.
+
+Three cases, each with more in common than the one before:
+
+* other rows of the same inputs (the folds of a cross-validation): features of all inputs serve for some of them, and
+  their eigenvectors nearly so;
+* the same inputs and the same kernel: the same features;
+* the same problem but for λ, λ_b and the tolerance: all but the solution, and the solution is close.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.estimators.problem import Data, Problem, Recipe, pose, tolerance
+from infinitask.features import Features
+from infinitask.kernels import input_kernel
+from infinitask.solvers import Eigenbasis, Solution, Start
+
+__all__ = ["Warm"]
+
+FREE = {"alpha", "alpha_bias", "tol"}
+"""What may differ between problems that are the same otherwise."""
+
+PHI = {"kernel", "gamma", "features", "rank", "device"}
+"""What φ depends on, beside the inputs."""
+
+
+@dataclass
+class Warm:
+    """The memory of an estimator between fits.
+
+    Parameters
+    ----------
+    finest : float or None
+        The smallest λ to come, if it is known: features that are exact enough for it are built at once.
+    shared : Features or None
+        Features of inputs among which those of all fits are.
+    """
+
+    finest: float | None = None
+    shared: Features | None = None
+    basis: Eigenbasis | None = None
+    _last: tuple[Recipe, Data, Problem, float] | None = field(default=None, repr=False)
+    _start: Start | None = field(default=None, repr=False)
+    _constant: float | None = field(default=None, repr=False)
+    _alpha: float = field(default=0.0, repr=False)
+    _before: tuple[float, HostArray] | None = field(default=None, repr=False)
+
+    def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
+        """The problem, made of what is there as far as it fits."""
+        alpha = recipe.alpha if self.finest is None else min(self.finest, recipe.alpha)
+        needed = tolerance(replace(recipe, alpha=alpha), data)
+        phi = self.shared
+        if self._last is not None:
+            before, known, problem, exact = self._last
+            same_inputs = known.X.shape == data.X.shape and np.array_equal(known.X, data.X)
+            if same_inputs and exact <= needed and _same(before, recipe, known, data):
+                if recipe.alpha_bias * before.alpha == recipe.alpha * before.alpha_bias:
+                    objective = replace(problem.objective, alpha=recipe.alpha, alpha_bias=recipe.alpha_bias)
+                    return self._keep(recipe, data, replace(problem, objective=objective), exact)
+                phi = problem.phi
+            elif same_inputs and exact <= needed and _equal(before, recipe, PHI):
+                phi = problem.phi
+            else:
+                self.basis = self.basis if self.shared is not None else None
+            if not (same_inputs and _same(before, recipe, known, data)):
+                self._forget(everything=not same_inputs)
+        return self._keep(recipe, data, pose(recipe, data, rng, phi=phi, tol=needed), needed)
+
+    def _forget(self, everything: bool) -> None:
+        """Another problem: the level of its objective and the way of its solutions are its own."""
+        self._before = None
+        self._start = None if everything or self._start is None else self._start._replace(floor=None)
+
+    def _keep(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> Problem:
+        self._last = recipe, data, problem, exact
+        return problem
+
+    def start(self, problem: Problem) -> Start | None:
+        """Where to start, if the last solution has the unknowns of this problem."""
+        start, (r, s) = self._start, problem.objective.shape
+        if start is not None and self._before is not None and self._before[1].shape == start.z.shape:
+            # solutions follow log λ smoothly: the line through the last two ones points at the next
+            (alpha, z), last, now = self._before, self._alpha, problem.objective.alpha
+            if min(alpha, last, now) > 0.0 and alpha != last:
+                ahead = float(np.clip(np.log(now / last) / np.log(last / alpha), 0.0, 1.5))
+                start = start._replace(z=start.z + ahead * (start.z - z))
+        if start is None or start.z.size != problem.objective.size:
+            return None
+        if len(start.kappa) != len(problem.objective.integrals) or (self._constant is None) != (
+            problem.constant is None
+        ):
+            return None
+        if problem.constant is None or problem.constant == self._constant:
+            return start
+        # the bias is the last feature, whose value is not what it was
+        z = start.z.copy()
+        z[(r - 1) * s : r * s] *= self._constant / problem.constant  # type: ignore[operator]
+        return start._replace(z=z)
+
+    def learn(self, problem: Problem, solution: Solution, basis: Eigenbasis) -> None:
+        """Remember how a fit ended."""
+        same = self._start is not None and self._constant == problem.constant
+        self._before = (self._alpha, self._start.z) if same and self._start is not None else None
+        self._start = Start(solution.z, solution.kappa, solution.floor)
+        self._constant, self._alpha, self.basis = problem.constant, problem.objective.alpha, basis
+
+    def for_some_rows(self) -> Warm:
+        """A memory for fits to some of the rows: the features, the eigenvectors and the start are there."""
+        if self._last is None:
+            return Warm(self.finest)
+        recipe, _, problem, _ = self._last
+        if input_kernel(recipe.kernel, recipe.gamma).precomputed:
+            return Warm(self.finest)
+        start = None if self._start is None else self._start._replace(floor=None)
+        return Warm(self.finest, problem.phi, self.basis, _start=start, _constant=self._constant)
+
+
+def _equal(a: Recipe, b: Recipe, names: set[str]) -> bool:
+    return all(_alike(getattr(a, name), getattr(b, name)) for name in names)
+
+
+def _same(a: Recipe, b: Recipe, known: Data, data: Data) -> bool:
+    """Whether two problems on the same inputs differ by no more than λ, λ_b and the tolerance."""
+    names = {f.name for f in fields(Recipe)} - FREE
+    return _equal(a, b, names) and _alike(known.y, data.y) and _alike(known.weight, data.weight)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Equality of parameters; objects of the library are equal if their parameters are."""
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.shape(a) == np.shape(b) and bool(np.array_equal(a, b))
+    if type(a) is not type(b):
+        return False
+    if hasattr(a, "get_params"):
+        mine, other = a.get_params(deep=False), b.get_params(deep=False)
+        return mine.keys() == other.keys() and all(_alike(mine[name], other[name]) for name in mine)
+    try:
+        return bool(a == b)
+    except (TypeError, ValueError):
+        return False
