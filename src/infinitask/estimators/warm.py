@@ -75,7 +75,7 @@ class Warm:
     def _forget(self, everything: bool) -> None:
         """Another problem: the level of its objective and the way of its solutions are its own."""
         self._before = None
-        self._start = None if everything or self._start is None else self._start._replace(floor=None)
+        self._start = None if everything or self._start is None else self._start.elsewhere()
 
     def _keep(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> Problem:
         self._last = recipe, data, problem, exact
@@ -92,7 +92,7 @@ class Warm:
                 start = start._replace(z=start.z + ahead * (start.z - z))
         if start is None or start.z.size != problem.objective.size:
             return None
-        if len(start.kappa) != len(problem.objective.integrals) or (self._constant is None) != (
+        if len(start.smoothing.kappa) != len(problem.objective.integrals) or (self._constant is None) != (
             problem.constant is None
         ):
             return None
@@ -107,7 +107,7 @@ class Warm:
         """Remember how a fit ended."""
         same = self._start is not None and self._constant == problem.constant
         self._before = (self._alpha, self._start.z) if same and self._start is not None else None
-        self._start = Start(solution.z, solution.kappa, solution.floor)
+        self._start = Start(solution.z, solution.smoothing, solution.floor)
         self._constant, self._alpha, self.basis = problem.constant, problem.objective.alpha, basis
 
     def for_some_rows(self) -> Warm:
@@ -117,7 +117,7 @@ class Warm:
         recipe, _, problem, _ = self._last
         if input_kernel(recipe.kernel, recipe.gamma).precomputed:
             return Warm(self.finest)
-        start = None if self._start is None else self._start._replace(floor=None)
+        start = None if self._start is None else self._start.elsewhere()
         return Warm(self.finest, problem.phi, self.basis, _start=start, _constant=self._constant)
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TextIO
 
 import numpy as np
@@ -47,7 +47,7 @@ class Solution:
         Why the solver stopped, as a sentence.
     history : ndarray (k, 3)
         Evaluations, P and D of every evaluation: its own P, and the best D known then.
-    kappa : tuple of float
+    smoothing : Smoothing
         How the integrals were smoothed at the end of the way.
     floor : float
         Where |P| is below it, the gap is relative to it.
@@ -70,7 +70,7 @@ class Solution:
     converged: bool
     message: str
     history: HostArray
-    kappa: tuple[float, ...] = ()
+    smoothing: Smoothing = field(default_factory=lambda: Smoothing(()))
     floor: float = 0.0
 
 
@@ -79,10 +79,14 @@ class Start(NamedTuple):
 
     z: HostArray
     """The unknowns, (size,)."""
-    kappa: tuple[float, ...]
+    smoothing: Smoothing
     """How the integrals were smoothed there."""
     floor: float | None = None
     """See :class:`Certificate`, if it is known."""
+
+    def elsewhere(self) -> Start:
+        """The start for other data: without what belongs to these."""
+        return Start(self.z, Smoothing(self.smoothing.kappa))
 
 
 @dataclass(frozen=True)
