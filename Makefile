@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench-paper bench-probabilities bench-random format clean
+.PHONY: help demo test bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-compare bench-random peers \
+	format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +27,27 @@ test: $(INSTALLED) ## style, types, import directions, tests: all that must hold
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest
+
+# Peers are optional: one that does not install here is left out, and the suite says so.
+peers: $(INSTALLED) ## install what the suite compares with, as far as it installs
+	@grep -v '^#' benchmarks/peers.txt | while read -r peer; do \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$peer" || echo "not installed: $$peer"; \
+	done
+
+bench: peers ## everything side by side with what one would use instead
+	cd benchmarks && ../$(BIN)/python -m suite
+
+bench-compare: $(INSTALLED) ## is anything slower than at the commit BASE?
+	$(BIN)/python benchmarks/compare.py $(or $(BASE),HEAD)
+
+bench-growth: $(INSTALLED) ## time and memory as n, m and r grow
+	$(BIN)/python benchmarks/growth.py
+
+bench-profile: $(INSTALLED) ## where the time of a fit goes
+	$(BIN)/python benchmarks/profile_fit.py
+
+bench-prediction: $(INSTALLED) ## rows per second, and one row at a time
+	$(BIN)/python benchmarks/prediction.py
 
 bench-paper: $(INSTALLED) ## the paper's largest experiment, timed
 	$(BIN)/python benchmarks/paper_kappa.py

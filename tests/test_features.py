@@ -420,3 +420,45 @@ def test_negative_weights_are_refused() -> None:
         integrated_basis(features, -WEIGHTS)
     with pytest.raises(ValueError, match=r"shape \(29,\)"):
         integrated_basis(features, WEIGHTS[1:])
+
+
+# --- what is multiplied from the right
+
+
+@pytest.mark.parametrize("recipe", [PivotedCholesky(), Nystroem(rank=9), RandomFourier(rank=6)], ids=repr)
+def test_a_map_takes_a_factor_on_its_right(recipe: FeatureRecipe, xp: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, new = xp.asarray(rng.normal(size=(20, 2))), xp.asarray(rng.normal(size=(7, 2)))
+    phi = recipe.build(RBF(gamma=0.5), X, 1e-12, rng).map
+    R, S = rng.normal(size=(phi.rank, 4)), rng.normal(size=(4, 3))
+    once, twice = phi.then(R), phi.then(R).then(S)
+    assert (once.rank, twice.rank) == (4, 3)
+    assert phi.width == once.width == twice.width >= phi.rank
+    assert type(twice(new)) is type(X)
+    expected = np.asarray(to_host(phi(new))) @ R
+    np.testing.assert_allclose(to_host(once(new)), expected, atol=1e-9)
+    np.testing.assert_allclose(to_host(twice(new)), expected @ S, atol=1e-9)
+
+
+def test_a_precomputed_map_takes_a_factor_on_its_right() -> None:
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(20, 2)), rng.normal(size=(7, 2))
+    kernel = RBF(gamma=0.5)
+    phi = PivotedCholesky(rank=6).build(Precomputed(), kernel(X, X), 1e-12, rng).map
+    assert isinstance(phi, PrecomputedMap)
+    R = rng.normal(size=(phi.rank, 2))
+    rows = kernel(new, X)
+    np.testing.assert_allclose(phi.then(R)(rows), phi(rows) @ R, atol=1e-10)
+    assert phi.then(R).width == phi.width == 6
+
+
+def test_a_folded_factor_is_made_in_double_precision(xp: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    phi = PivotedCholesky(rank=8).build(RBF(gamma=0.5), X, 1e-12, rng).map
+    assert isinstance(phi, KernelMap)
+    single = KernelMap(phi.kernel, phi.landmarks, xp.asarray(phi.transform, dtype=xp.float32))
+    folded = single.then(np.full((phi.rank, 1), 1e-3)).transform
+    assert folded.dtype == xp.float32
+    exact = np.float64(np.float32(phi.transform)) @ np.full((phi.rank, 1), 1e-3)
+    np.testing.assert_array_equal(to_host(folded), np.float32(exact))

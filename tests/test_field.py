@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy, deepcopy
 from dataclasses import FrozenInstanceError, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from infinitask import Field, field
-from infinitask.features import PivotedCholesky, TaskMap, task_features
-from infinitask.kernels import RBF, ConstantTask, Gaussian
+from infinitask import Field, InfiniteQuantileRegressor, field
+from infinitask.features import KernelMap, PivotedCholesky, TaskMap, task_features
+from infinitask.features._maps import CombinedMap
+from infinitask.kernels import RBF, CallableKernel, ConstantTask, Gaussian
 
 INPUT, TASK = RBF(gamma=0.8), Gaussian(gamma=2.0)
 X = np.random.default_rng(0).normal(size=(15, 2))
@@ -74,7 +79,7 @@ def test_paired_values_are_the_diagonal(order: int, bias: bool, monkeypatch: pyt
     theta = np.linspace(0.0, 1.0, 11)
     expected = np.diag(h(NEW, theta, order))
     for chunk in (1, 4, 11, 4096):
-        monkeypatch.setattr(field, "CHUNK", chunk)
+        monkeypatch.setattr(field, "ENTRIES", chunk * 15)
         np.testing.assert_allclose(h.paired(NEW, theta, order), expected, atol=1e-11)
     np.testing.assert_array_equal(h.paired(NEW, list(theta), order), h.paired(NEW, theta[:, None], order))
 
@@ -108,7 +113,7 @@ def test_size_of_the_chunks_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> 
     h = build()
     whole = h(NEW, THETA)
     for chunk in (1, 4, 11):
-        monkeypatch.setattr(field, "CHUNK", chunk)
+        monkeypatch.setattr(field, "ENTRIES", chunk * 15)
         np.testing.assert_allclose(h(NEW, THETA), whole, atol=1e-12)
 
 
@@ -144,3 +149,158 @@ def test_libraries_agree(xp: Any, dtype: str) -> None:
 def test_a_field_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         build().coef = np.zeros((1, 1))  # type: ignore[misc]
+
+
+# ------------------------------------------------------------------------------------------------ fast predictions
+@pytest.mark.parametrize("q", [1, 2, 200])
+@pytest.mark.parametrize("order", [0, 1])
+def test_both_orders_of_multiplication_give_the_formula(q: int, order: int) -> None:
+    h = build()
+    theta = np.linspace(0.0, 1.0, q)
+    expected = h.phi(NEW) @ (h.coef @ h.psi(theta, order).T) + h.bias(theta, order)
+    assert (h._section(theta[:, None], order).map.rank, h._left.rank) == (q, h.psi.rank)
+    direct = not isinstance(h._section(theta[:, None], order).map, CombinedMap)
+    assert direct == (q < 200)
+    np.testing.assert_allclose(h(NEW, theta, order), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("tolerance", [1e-12, 1e-14])
+@pytest.mark.parametrize("gamma", [1.0, 10.0, 100.0])
+def test_folding_an_ill_conditioned_transform_loses_nothing(gamma: float, tolerance: float) -> None:
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.uniform(0.0, 1.5, size=(300, 1)), axis=0)
+    features = PivotedCholesky().build(RBF(gamma=gamma), rows, tolerance, rng)
+    psi = task_features(TASK, NODES).map
+    h = Field(features.map, psi, rng.normal(size=(features.rank, psi.rank)))
+    T = features.map.transform
+    assert np.max(np.abs(T)) > 1e4  # numbers that cancel in φ
+    new = rng.uniform(-0.1, 1.6, size=(50, 1))
+    k, right = features.map.kernel(new, features.map.landmarks), h.coef @ psi(THETA).T
+    exact = (k.astype(np.longdouble) @ T.astype(np.longdouble)) @ right.astype(np.longdouble)
+    before, now = (float(np.max(np.abs(values - exact))) for values in ((k @ T) @ right, h(new, THETA)))
+    assert now <= 5.0 * before + 1e-14
+    np.testing.assert_allclose(h(rows, THETA), features.values @ right, atol=1e-7)
+
+
+def test_fitted_values_are_those_of_the_training_features() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0.0, 1.5, size=(200, 1))
+    y = np.sin(6.0 * rows[:, 0]) + 0.3 * rng.normal(size=200)
+    model = InfiniteQuantileRegressor(alpha=1e-6, gamma=10.0).fit(rows, y)
+    h = model.field_
+    assert np.max(np.abs(h.phi.transform)) > 1e4
+    trained = h.phi(rows) @ h.coef @ h.psi(THETA).T + h.bias(THETA)
+    np.testing.assert_allclose(model.predict(rows, THETA), trained, atol=1e-9)
+
+
+class Counted(Gaussian):
+    """A kernel that knows how often it was asked."""
+
+    asked: ClassVar[list[int]] = []
+
+    def _gram(self, S: Any, T: Any, orders: tuple[int, int]) -> Any:
+        self.asked.append(len(S))
+        return super()._gram(S, T, orders)
+
+
+@pytest.fixture
+def counted() -> Field:
+    psi = task_features(Counted(gamma=2.0), NODES).map
+    h = replace(build(False), psi=psi)
+    h = replace(h, coef=h.coef[:, : psi.rank])
+    Counted.asked.clear()
+    return h
+
+
+def test_the_same_tasks_are_not_computed_again(counted: Field) -> None:
+    first = counted(NEW, THETA)
+    assert Counted.asked == [4]
+    for again in (THETA, THETA.copy(), list(THETA), THETA[:, None]):  # the values count, not the object
+        np.testing.assert_array_equal(counted(NEW, again), first)
+    assert Counted.asked == [4]
+    counted(NEW, THETA, order=1)
+    assert Counted.asked == [4, 4]
+
+
+def test_tasks_that_changed_in_place_are_new_tasks(counted: Field) -> None:
+    theta = THETA.copy()
+    before = counted(NEW, theta)
+    theta[0] = 0.9
+    after = counted(NEW, theta)
+    assert np.all(before[:, 0] != after[:, 0])
+    np.testing.assert_array_equal(after[:, 1:], before[:, 1:])
+
+
+def test_what_is_kept_is_little(counted: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+    for shift in range(20):
+        counted(NEW, THETA + shift)
+    assert len(vars(counted)["_recent"]) == field.RECENT
+    counted(NEW, THETA + 19)
+    assert len(Counted.asked) == 20
+    counted(NEW, THETA)
+    assert len(Counted.asked) == 21
+    monkeypatch.setattr(field, "RECENT_TASKS", 3)
+    counted(NEW, THETA)
+    assert len(Counted.asked) == 22
+
+
+def test_a_pickle_and_a_copy_carry_nothing_that_was_kept() -> None:
+    h = build()
+    small = len(pickle.dumps(h))
+    expected = h(NEW, np.linspace(0.0, 1.0, 500))
+    assert {"_left", "_recent"} <= set(vars(h))
+    for twin in (pickle.loads(pickle.dumps(h)), copy(h), deepcopy(h), replace(h)):
+        assert not {"_left", "_recent"} & set(vars(twin))
+        np.testing.assert_array_equal(twin(NEW, np.linspace(0.0, 1.0, 500)), expected)
+    assert len(pickle.dumps(h)) == small
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_number_of_threads_does_not_matter(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    h = build()
+    many = np.random.default_rng(3).normal(size=(500, 2))
+    expected, pairs = h(many, THETA), h.paired(many, np.linspace(0.0, 1.0, 500))
+    with ThreadPoolExecutor(workers) as threads:
+        monkeypatch.setattr(field, "pool", lambda: threads)
+        monkeypatch.setattr(field, "ENTRIES", 7 * 15)
+        np.testing.assert_allclose(h(many, THETA), expected, rtol=0.0, atol=1e-12)
+        np.testing.assert_allclose(h.paired(many, np.linspace(0.0, 1.0, 500)), pairs, rtol=0.0, atol=1e-12)
+
+
+def test_several_threads_may_ask_at_once() -> None:
+    h = build()
+    tasks = [THETA + 0.01 * i for i in range(2 * field.RECENT)]
+    expected = [h(NEW, theta) for theta in tasks]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda i: h(NEW, tasks[i % len(tasks)]), range(400)))
+    for i, values in enumerate(found):
+        np.testing.assert_array_equal(values, expected[i % len(tasks)])
+
+
+def test_what_goes_wrong_in_a_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kernel(left: Floats, right: Floats) -> Floats:
+        if np.any(left > 100.0):
+            raise ValueError("too far away")
+        return left @ right.T
+
+    h = Field(KernelMap(CallableKernel(kernel), X, np.eye(15)), build().psi, np.ones((15, build().psi.rank)))
+    monkeypatch.setattr(field, "ENTRIES", 15)
+    far = np.concatenate([NEW, [[1e3, 1e3]]])
+    with pytest.raises(ValueError, match="too far away"):
+        h(far, THETA)
+
+
+def test_memory_is_that_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field, "ENTRIES", 2**14)
+    h, n, theta = build(), 20_000, np.linspace(0.0, 1.0, 50)
+    many = np.random.default_rng(3).normal(size=(n, 2))
+    h(many[:10], theta)
+    tracemalloc.start()
+    try:
+        values = h(many, theta)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # each of at most 4 threads holds a few arrays of 2**14 numbers
+    assert values.nbytes == 8 * n * 50
+    assert peak - values.nbytes < 2e6 < 0.3 * values.nbytes

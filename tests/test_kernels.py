@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Matern as ReferenceMatern
 from sklearn.metrics import pairwise
@@ -32,6 +33,7 @@ from infinitask.kernels import (
     Sum,
     TaskKernel,
     TaskMatrix,
+    _distances,
     input_kernel,
     task_kernel,
 )
@@ -92,6 +94,15 @@ def _points(n: int, d: int = 3, seed: int = 0) -> Any:
 # --- input kernels
 
 
+@pytest.fixture(params=["loops", "product"])
+def distances(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Few rows are subtracted; the laws hold for the matrix product of many rows as well."""
+    if request.param == "product":
+        monkeypatch.setattr(_distances, "FEW", 1)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("distances")
 @pytest.mark.parametrize("d", [1, 3, 9, 12])
 @pytest.mark.parametrize("kernel", INPUT, ids=repr)
 def test_input_gram_is_symmetric_psd_and_has_the_diagonal(kernel: InputKernel, d: int) -> None:
@@ -134,6 +145,7 @@ def test_single_precision_stays_single_and_integers_become_floats(kernel: InputK
     np.testing.assert_allclose(to_host(gram), resolved(whole.astype(float), whole.astype(float)))
 
 
+@pytest.mark.usefixtures("distances")
 @pytest.mark.parametrize("d", [2, 11])
 @pytest.mark.parametrize(
     ("kernel", "reference"),
@@ -171,6 +183,7 @@ def test_chi2_counts_zero_over_zero_as_zero() -> None:
         Chi2().resolve(-X)
 
 
+@pytest.mark.usefixtures("distances")
 @pytest.mark.parametrize("d", [1, 4, 5, 50])
 def test_equal_rows_are_equal_and_near_rows_are_near(d: int) -> None:
     X = np.random.default_rng(0).standard_normal((30, d)) + 1e3
@@ -180,6 +193,55 @@ def test_equal_rows_are_equal_and_near_rows_are_near(d: int) -> None:
     Z = X.copy()
     Z[:, 0] += step
     np.testing.assert_allclose(1 - np.diagonal(RBF(1.0)(X, Z)), (Z - X)[:, 0] ** 2, rtol=1e-4)
+
+
+@pytest.mark.parametrize("d", [4, 8, 10, 30])
+def test_the_matrix_product_is_exact_where_it_is_taken(d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, d))
+    X = np.concatenate([rng.normal(size=(100, d)), Z[:5], Z[5:10] + 1e-9 * rng.normal(size=(5, d))])
+    gamma = RBF().resolve(Z).gamma
+    loops: list[int] = []
+    monkeypatch.setattr(_distances, "cdist", lambda *args, **kwargs: loops.append(1) or cdist(*args, **kwargs))
+    found = _distances.squared_distances(X, Z, gamma)
+    assert not loops
+    exact = gamma * cdist(X, Z, "sqeuclidean")
+    np.testing.assert_allclose(found, exact, rtol=1e-11, atol=1e-24)
+    np.testing.assert_allclose(found, exact, rtol=0.0, atol=1e-14)
+    np.testing.assert_array_equal(np.diagonal(found[100:105]), 0.0)
+    # a root magnifies the error of what is nearly 0
+    np.testing.assert_allclose(Matern(0.5, gamma=gamma)(X, Z), np.exp(-np.sqrt(2.0 * exact)), rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", ["far", "narrow", "repeated", "single precision"])
+def test_the_matrix_product_is_not_taken_where_it_is_not_exact(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(100, 6)), rng.normal(size=(80, 6))
+    gamma = 0.05
+    if case == "far":
+        X[0], Z[0] = 100.0, 100.0 + 1e-3
+    elif case == "narrow":
+        gamma = 5.0
+    elif case == "repeated":
+        X, Z = np.sign(X), np.sign(Z)
+    else:
+        X, Z = X.astype(np.float32), Z.astype(np.float32)
+    taken: list[int] = []
+    monkeypatch.setattr(_distances, "cdist", lambda *args, **kwargs: taken.append(1) or cdist(*args, **kwargs))
+    found = _distances.squared_distances(X, Z, gamma)
+    assert taken
+    np.testing.assert_array_equal(found, (cdist(X, Z, "sqeuclidean").astype(X.dtype) * gamma).astype(X.dtype))
+
+
+def test_many_equal_rows_of_many_columns_are_equal() -> None:
+    # too many to be subtracted after the matrix product
+    X = np.sign(np.random.default_rng(0).normal(size=(100, 20)))
+    X[:, 3:] = 1.0
+    distances = _distances.squared_distances(X + 0.1, X.copy() + 0.1, 0.3)
+    exact = 0.3 * cdist(X, X, "sqeuclidean")
+    assert np.mean(exact == 0.0) > 0.05
+    np.testing.assert_array_equal(distances[exact == 0.0], 0.0)
+    np.testing.assert_allclose(distances, exact, rtol=1e-13)
 
 
 def _median_distance(X: Any, metric: str) -> float:
@@ -228,6 +290,7 @@ def test_gamma_median_of_repeated_rows(kernel: Any) -> None:
     assert alone != 1.0
 
 
+@pytest.mark.usefixtures("distances")
 @pytest.mark.parametrize("d", [1, 3, 8, 12])
 @pytest.mark.parametrize("magnitude", [1e-150, 1e-100, 1e100, 1e150])
 @pytest.mark.parametrize(
@@ -255,6 +318,7 @@ def test_extreme_tasks(kernel: TaskKernel, magnitude: float) -> None:
     )
 
 
+@pytest.mark.usefixtures("distances")
 @pytest.mark.parametrize("d", [2, 8, 12])
 @pytest.mark.parametrize("kernel", [RBF(0.5), Laplacian(0.5), Matern(gamma=0.5), Chi2(0.5)], ids=repr)
 def test_an_outlier_leaves_the_others_alone(kernel: InputKernel, d: int) -> None:
@@ -265,6 +329,7 @@ def test_an_outlier_leaves_the_others_alone(kernel: InputKernel, d: int) -> None
     np.testing.assert_array_equal(gram[10], 0.0)
 
 
+@pytest.mark.usefixtures("distances")
 @pytest.mark.parametrize("d", [3, 12])
 def test_nan_is_not_hidden(d: int, xp: Any) -> None:
     X = np.ones((3, d))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
-from infinitask._array import Array, HostArray, as_like, namespace
+import numpy as np
+
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
 from infinitask.kernels import InputKernel
 
-__all__ = ["FeatureMap", "Features", "FourierMap", "KernelMap", "PrecomputedMap", "take"]
+__all__ = ["CombinedMap", "FeatureMap", "Features", "FourierMap", "KernelMap", "PrecomputedMap", "take"]
 
 
 def take(values: Array, positions: HostArray | None, axis: int) -> Array:
@@ -20,6 +22,18 @@ def take(values: Array, positions: HostArray | None, axis: int) -> Array:
     # the index must live where the values live
     index = as_like(positions, xp.zeros_like(values[:0, ...], dtype=xp.int64))
     return xp.take(values, index, axis=axis)
+
+
+def _beside(values: Array, X: Array) -> Array:
+    """``values`` where X lives; without a question to the libraries where they live there already."""
+    if isinstance(values, np.ndarray) and isinstance(X, np.ndarray) and values.dtype == X.dtype:
+        return values
+    return as_like(values, X)
+
+
+def _folded(left: Array, right: HostArray) -> Array:
+    """left @ right, in double precision on the host: it happens once; the result lives where ``left`` does."""
+    return as_like(np.asarray(to_host(left), dtype=float) @ np.asarray(right, dtype=float), left)
 
 
 # Values hold arrays, for which == is elementwise: two maps are equal only when they are one object.
@@ -35,6 +49,54 @@ class FeatureMap(ABC):
     @abstractmethod
     def rank(self) -> int:
         """How many features, r."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers are held for an input while its features are computed."""
+        return self.rank
+
+    def then(self, R: HostArray) -> FeatureMap:
+        """x ↦ φ(x) R, for R of shape (r, q)."""
+        return CombinedMap(self, R)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CombinedMap(FeatureMap):
+    """x ↦ φ(x) R, computed in this order.
+
+    Parameters
+    ----------
+    map : FeatureMap
+        φ.
+    right : ndarray (r, q)
+        R.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> FourierMap(np.zeros((3, 1))).then(np.array([[2.0], [5.0]]))(np.ones((1, 3)))
+    array([[2.]])
+    """
+
+    map: FeatureMap
+    right: Array
+
+    def __call__(self, X: Array) -> Array:
+        features = self.map(X)
+        return features @ _beside(self.right, features)
+
+    @property
+    def rank(self) -> int:
+        return int(self.right.shape[1])
+
+    @property
+    def width(self) -> int:
+        return self.map.width
+
+    def then(self, R: HostArray) -> CombinedMap:
+        """x ↦ φ(x) R R', with one product only for each input."""
+        return replace(self, right=_folded(self.right, R))
 
 
 @final
@@ -64,11 +126,23 @@ class KernelMap(FeatureMap):
     transform: Array
 
     def __call__(self, X: Array) -> Array:
-        return self.kernel(X, as_like(self.landmarks, X)) @ as_like(self.transform, X)
+        return self.kernel(X, _beside(self.landmarks, X)) @ _beside(self.transform, X)
 
     @property
     def rank(self) -> int:
         return int(self.transform.shape[1])
+
+    @property
+    def width(self) -> int:
+        return int(self.transform.shape[0])
+
+    def then(self, R: HostArray) -> KernelMap:
+        """x ↦ k(x, Z) (T R): the p × r numbers of T are visited once, not for every input.
+
+        T holds numbers up to 1e7 that cancel in φ(x). Folding it into R loses nothing: for kernels of one feature, with
+        tolerances of 1e-12 and 1e-14, the errors of (k T) R and k (T R), against 40 digits, are within a factor of 3.
+        """
+        return replace(self, transform=_folded(self.transform, R))
 
 
 @final
@@ -94,11 +168,19 @@ class PrecomputedMap(FeatureMap):
     transform: Array
 
     def __call__(self, X: Array) -> Array:
-        return take(X, self.columns, axis=1) @ as_like(self.transform, X)
+        return take(X, self.columns, axis=1) @ _beside(self.transform, X)
 
     @property
     def rank(self) -> int:
         return int(self.transform.shape[1])
+
+    @property
+    def width(self) -> int:
+        return int(self.transform.shape[0])
+
+    def then(self, R: HostArray) -> PrecomputedMap:
+        """x ↦ k(x, X_train)[columns] (T R), as for :class:`KernelMap`."""
+        return replace(self, transform=_folded(self.transform, R))
 
 
 @final

@@ -15,7 +15,7 @@ from infinitask._array import Array, HostArray, to_host
 from infinitask.features._cholesky import factorise, tolerance_for
 from infinitask.kernels import TaskKernel
 
-__all__ = ["TaskFeatures", "TaskMap", "integrated_basis", "node_basis", "task_features"]
+__all__ = ["TaskFeatures", "TaskMap", "as_tasks", "integrated_basis", "node_basis", "task_features"]
 
 NEGLIGIBLE = 1e-13
 """Eigenvalues of M below this part of the largest are rounding; see :func:`integrated_basis`."""
@@ -50,7 +50,7 @@ class TaskMap:
 
     def __call__(self, theta: Array, order: int = 0) -> HostArray:
         """Features (q, s), or their derivative of that order in θ, at tasks (q, d) or (q,); on the host."""
-        tasks = _tasks(theta)
+        tasks = as_tasks(theta)
         columns = [self.kernel(tasks, nodes, orders=(order, inner)) for nodes, inner in self.landmarks]
         return np.asarray(np.concatenate(columns, axis=1) @ self.transform)
 
@@ -121,7 +121,7 @@ def task_features(
     >>> len(features.values), features.values[1].shape == (50, features.rank)
     (2, True)
     """
-    tasks = _tasks(nodes)
+    tasks = as_tasks(nodes)
     kernel = kernel.resolve(tasks)
     m = tasks.shape[0]
     blocks = [[np.asarray(kernel(tasks, tasks, orders=(a, b)), dtype=float) for b in orders] for a in orders]
@@ -169,7 +169,7 @@ def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | No
     >>> bool(np.allclose(psi.map(nodes), psi.values[0], atol=1e-6))
     True
     """
-    tasks = _tasks(nodes)
+    tasks = as_tasks(nodes)
     density = np.asarray(to_host(weights), dtype=float)
     if rho is not None:
         density = density * np.asarray(to_host(rho), dtype=float)
@@ -227,7 +227,7 @@ def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None =
     return TaskFeatures(features.map.whiten(W), tuple(values))
 
 
-def _tasks(theta: Array) -> HostArray:
+def as_tasks(theta: Array) -> HostArray:
     """Tasks as a host array (q, d)."""
     tasks = np.asarray(to_host(theta), dtype=float)
     return tasks.reshape(-1, 1) if tasks.ndim < 2 else tasks

@@ -1,0 +1,235 @@
+"""How fast are predictions at 99 levels: a million rows at once, and one row at a time.
+
+Run ``python benchmarks/prediction.py``; ``--quick`` is a small run that shows whether it works. Beside the one model
+for all levels stand gradient boosting and a support vector machine, with a model for each level, and a kernel ridge
+regression with an output for each level.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.svm import SVR
+
+from infinitask import InfiniteQuantileRegressor
+
+Array = NDArray[Any]
+
+RESULTS = Path(__file__).parent / "results" / "prediction.md"
+LEVELS = np.linspace(0.01, 0.99, 99)
+COLUMNS = 8
+BOOSTED = 5
+"""Levels for which gradient boosting is fitted; its times are scaled to all of them."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    training: int
+    rows: int
+    peer_rows: int
+    calls: int
+    repetitions: int
+    trees: int
+
+
+FULL = Size(training=1000, rows=1_000_000, peer_rows=20_000, calls=1000, repetitions=3, trees=100)
+QUICK = Size(training=60, rows=3_000, peer_rows=300, calls=5, repetitions=1, trees=3)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One way to answer all levels: ``predict(X)``, measured on so many rows, and how often it would be needed."""
+
+    predict: Callable[[Array], Any]
+    rows: int
+    times: float = 1.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Rows a second and the memory beyond the answer; microseconds for a row at a time, at one level and at all."""
+
+    rows: int
+    speed: float
+    memory: float
+    one_level: float
+    all_levels: float
+
+
+# ------------------------------------------------------------------------------------------------------------- methods
+def sample(n: int, seed: int) -> tuple[Array, Array]:
+    """Standard normal inputs, and a target whose spread depends on them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, COLUMNS))
+    return X, X[:, 0] + np.sin(2.0 * X[:, 1]) + 0.3 * (1.0 + np.abs(X[:, 2])) * rng.normal(size=n)
+
+
+def methods(size: Size) -> dict[str, tuple[Ask, Ask]]:
+    """By name: how all levels are answered, and how one is."""
+    X, y = sample(size.training, seed=0)
+    infinite = InfiniteQuantileRegressor(alpha=1e-4, random_state=0).fit(X, y)
+    gamma = infinite.field_.phi.kernel.gamma
+    asked = LEVELS[:: len(LEVELS) // BOOSTED][:BOOSTED]
+    boosted = [
+        HistGradientBoostingRegressor(loss="quantile", quantile=q, max_iter=size.trees, random_state=0).fit(X, y)
+        for q in asked
+    ]
+    machine = SVR(gamma=gamma, epsilon=0.05).fit(X, y)
+    single, several = (
+        KernelRidge(kernel="rbf", gamma=gamma, alpha=0.1).fit(X, target).predict for target in (y, y[:, None] + LEVELS)
+    )
+    return {
+        "InfiniteQuantileRegressor": (
+            Ask(lambda rows: infinite.predict(rows, quantiles=LEVELS), size.rows),
+            Ask(lambda rows: infinite.predict(rows, quantiles=0.5), size.rows),
+        ),
+        f"HistGradientBoostingRegressor × {len(LEVELS)}": (
+            Ask(lambda rows: [model.predict(rows) for model in boosted], size.peer_rows, len(LEVELS) / BOOSTED),
+            Ask(boosted[0].predict, size.peer_rows),
+        ),
+        f"SVR × {len(LEVELS)}": (
+            Ask(machine.predict, size.peer_rows, float(len(LEVELS))),
+            Ask(machine.predict, size.peer_rows),
+        ),
+        f"KernelRidge, {len(LEVELS)} outputs": (Ask(several, size.peer_rows), Ask(single, size.peer_rows)),
+    }
+
+
+# ----------------------------------------------------------------------------------------------------------- measuring
+def seconds(work: Callable[[], Any], repetitions: int) -> list[float]:
+    """The times of ``work``, after one that does not count."""
+    work()
+    found = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return found
+
+
+def beyond(ask: Ask, X: Array) -> float:
+    """Bytes held at the peak of a prediction beyond those of its answer."""
+    tracemalloc.start()
+    try:
+        answer = ask.predict(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    return float(peak - (sum(part.nbytes for part in answer) if isinstance(answer, list) else answer.nbytes))
+
+
+def measure(everything: Ask, one: Ask, size: Size) -> Figures:
+    """The figures of one method, in this process."""
+    X = sample(everything.rows, seed=1)[0]
+    row = X[:1]
+    bulk = min(seconds(lambda: everything.predict(X), size.repetitions)) * everything.times
+    single, every = (np.median(seconds(lambda a=ask: a.predict(row), size.calls)) for ask in (one, everything))
+    return Figures(
+        rows=everything.rows,
+        speed=everything.rows / bulk,
+        memory=beyond(everything, X),
+        one_level=1e6 * float(single),
+        all_levels=1e6 * float(every) * everything.times,
+    )
+
+
+def measured(threads: str, quick: bool) -> dict[str, Figures]:
+    """The figures of all methods, from a process of its own, with one thread or with all."""
+    environment = dict(os.environ)
+    if threads == "one":
+        environment |= {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, "--threads", threads] + (["--quick"] if quick else [])
+    output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return {name: Figures(**figures) for name, figures in json.loads(output).items()}
+
+
+def child(threads: str, size: Size) -> None:
+    """Measure, and write the figures to the standard output."""
+    if threads == "one" and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    found = {}
+    for name, (everything, one) in methods(size).items():
+        found[name] = asdict(measure(everything, one, size))
+        print(f"{threads}: {name}: {found[name]}", file=sys.stderr, flush=True)
+    print(json.dumps(found))
+
+
+# -------------------------------------------------------------------------------------------------------------- report
+def load() -> float:
+    """How many processes want a core, on average over the last minute."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+
+
+def report(one: dict[str, Figures], every: dict[str, Figures], size: Size, before: float) -> str:
+    """The table, in Markdown."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("infinitask", "numpy", "scipy", "scikit-learn"))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    lines = [
+        "# Predictions",
+        "",
+        "Made by `python benchmarks/prediction.py`. "
+        f"{platform.system()} {platform.machine()}, {cores} cores, Python {platform.python_version()}, {packages}. "
+        f"Other processes wanted {before:.1f} cores when it began.",
+        "",
+        f"All models are fitted to the same {size.training} rows with {COLUMNS} columns and answer {len(LEVELS)} "
+        f"levels; the kernel methods have these rows as centres, and one bandwidth. "
+        f"In bulk: the best of {size.repetitions} runs over so many rows, with one thread and with all. "
+        f"One row: the median of {size.calls} calls of `predict` with a single row, all threads. "
+        "Memory: the peak of what Python and NumPy hold beyond the answer, all threads. "
+        f"Gradient boosting has {BOOSTED} models of {size.trees} trees, whose times are scaled to {len(LEVELS)}; the "
+        "support vector machine "
+        f"has one, whose time is multiplied by {len(LEVELS)}, and its memory is that of one. The ridge regression and "
+        "the support vector machine estimate no quantiles: they stand for what a kernel method costs.",
+        "",
+        "| method | rows in bulk | rows/s, one thread | rows/s, all threads | memory beyond the answer | "
+        f"one row, one level | one row, {len(LEVELS)} levels |",
+        "|---|" + "---:|" * 6,
+    ]
+    for name, figures in every.items():
+        lines.append(
+            f"| {name} | {figures.rows:,} | {one[name].speed:,.0f} | {figures.speed:,.0f} | "
+            f"{figures.memory / 2**20:,.1f} MiB | {figures.one_level:,.0f} µs | {figures.all_levels:,.0f} µs |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small numbers of rows: does it run?")
+    parser.add_argument("--output", type=Path, help=f"where the table goes; default: {RESULTS.name}, --quick: nowhere")
+    parser.add_argument("--threads", choices=("one", "all"), help="measure in this process and print the figures")
+    options = parser.parse_args(arguments)
+    size = QUICK if options.quick else FULL
+    if options.threads is not None:
+        child(options.threads, size)
+        return
+    before = load()
+    one, every = (measured(threads, options.quick) for threads in ("one", "all"))
+    text = report(one, every, size, before)
+    print(f"\n{text}")
+    output = options.output or (None if options.quick else RESULTS)
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
