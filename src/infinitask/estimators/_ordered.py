@@ -15,7 +15,8 @@ from sklearn.utils.validation import (
 )
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.estimators._checks import check_number
+from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.kernels import task_kernel
 from infinitask.losses import Loss
 from infinitask.predictive import Rearrangement

@@ -13,8 +13,8 @@ from sklearn.utils.validation import (
 )
 
 from infinitask._array import HostArray
+from infinitask.estimators._checks import check_number
 from infinitask.estimators._ordered import OrderedTask, targets_of
-from infinitask.estimators.base import check_number
 from infinitask.losses import Pinball
 from infinitask.predictive import ConformalCalibration, QuantileDistribution, Rearrangement
 from infinitask.predictive._distribution import as_points

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import math
 import sys
 import warnings
 from abc import ABC, abstractmethod
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from infinitask._array import HostArray, namespace, one_blas_thread, place, to_host
+from infinitask.estimators._checks import LARGEST, check_magnitude, check_number, parse_tasks
 from infinitask.estimators._docs import completed
 from infinitask.estimators.order import solve_in_order
 from infinitask.estimators.problem import Data, Problem, Recipe, pose
@@ -31,14 +31,10 @@ from infinitask.objective import Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
 from infinitask.solvers import SOLVERS, Eigenbasis, solve
 
-__all__ = ["BaseInfiniteTask", "check_number", "parse_tasks"]
+__all__ = ["BaseInfiniteTask"]
 
 _PATH: ContextVar[Warm | None] = ContextVar("_PATH", default=None)
 """What the fits of a path share; see :func:`~infinitask.estimators.fit_path`."""
-
-LARGEST = 1e100
-"""Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
-
 
 STANDARD = 5.0
 """Targets whose root mean square is below this count as standardised."""
@@ -48,15 +44,6 @@ HEAVY = 0.1
 
 SOME_ROWS = 2_000
 """Rows that are looked at where a few are enough."""
-
-
-def check_number(name: str, value: Any, *, low: float, high: float = np.inf, open_low: bool = True) -> float:
-    """``value`` as a float in the interval, or an error that says what is expected."""
-    inside = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and value <= high
-    if not (inside and (value > low if open_low else value >= low)):
-        bound = f"{'above' if open_low else 'at least'} {low:g}" + ("" if high == np.inf else f" and at most {high:g}")
-        raise ValueError(f"{name}={value!r} was given; it must be a finite number {bound}.")
-    return float(value)
 
 
 class BaseInfiniteTask(BaseEstimator, ABC):
@@ -223,13 +210,13 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not np.any(weight > 0.0):
             raise ValueError("sample_weight is zero for every row; at least one row must count.")
-        _check_magnitude("X", X[weight > 0.0])
+        check_magnitude("X", X[weight > 0.0])
         return X, y, weight
 
     def _fit(self, recipe: Recipe, X: HostArray, y: HostArray | None, weight: HostArray, **learnt: Any) -> Self:
         """Pose, solve, and only then write what was ``learnt``: an interrupt leaves the estimator unfitted."""
         if y is not None:
-            _check_magnitude("y", y[weight > 0.0])
+            check_magnitude("y", y[weight > 0.0])
         recipe.loss.check_targets(y)
         gram = input_kernel(recipe.kernel, recipe.gamma).precomputed
         data = Data.canonical(X, y, weight, gram=gram)
@@ -335,7 +322,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         if not self._is_plain(X):
             X = validate_data(self, X, dtype=np.float64, reset=False)
             if X.size:
-                _check_magnitude("X", X, smallest=0.0)
+                check_magnitude("X", X, smallest=0.0)
         if hasattr(self, "training_rows_"):
             X = X[:, self.training_rows_]
         return place(X, self.device)
@@ -420,41 +407,3 @@ def _default(cls: type, name: str) -> Any:
 def _some(problem: Problem) -> slice:
     """A few thousand training rows at most."""
     return slice(None, None, -(-int(problem.objective.rows.shape[0]) // SOME_ROWS))
-
-
-def parse_tasks(theta: Any, name: str, measure: Measure) -> tuple[HostArray, bool]:
-    """θ as (q, d) inside the support of the measure, and whether it was a single task without a list around it."""
-    d = measure.dim
-    try:
-        tasks = np.asarray(theta, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={theta!r} was given; it must be a number or an array of numbers.") from None
-    single = tasks.ndim == (0 if d == 1 else 1)
-    if d == 1:
-        fits = tasks.ndim <= 1 or (tasks.ndim == 2 and tasks.shape[1] == 1)
-        expected = "a number or an array of shape (q,)"
-    else:
-        fits = tasks.ndim in (1, 2) and tasks.shape[-1] == d
-        expected = f"an array of shape ({d},) or (q, {d})"
-    if not fits or tasks.size == 0:
-        raise ValueError(f"{name} of shape {tasks.shape} was given; it must be {expected}, and not empty.")
-    tasks = tasks.reshape(-1, d)
-    inside = np.all(np.isfinite(tasks), axis=1) & measure.contains(tasks)
-    if not np.all(inside):
-        low, high = measure.support
-        where = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(np.ravel(low), np.ravel(high), strict=True))
-        wrong = tasks[~inside][0]
-        raise ValueError(
-            f"{name} contains {wrong[0] if d == 1 else tuple(wrong.tolist())}, outside Θ = {where} on which the model "
-            "is trained. Ask for a value inside, or fit with a measure that covers it."
-        )
-    return tasks, single
-
-
-def _check_magnitude(name: str, values: HostArray, smallest: float = 1.0 / LARGEST) -> None:
-    size = float(np.max(np.abs(values)))
-    if size > LARGEST or 0.0 < size < smallest:
-        raise ValueError(
-            f"{name} holds values of magnitude {size:.1e}; beyond 1e±100 sums of squares leave the range of "
-            f"floating point. Rescale {name}, for instance with StandardScaler."
-        )

@@ -26,10 +26,11 @@ from typing import Any
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask.estimators._checks import LARGEST, parse_tasks
 from infinitask.estimators._costs import CostSensitiveClassification
 from infinitask.estimators._level_sets import LevelSets
 from infinitask.estimators._quantiles import QuantileRegression
-from infinitask.estimators.base import LARGEST, BaseInfiniteTask, parse_tasks
+from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.estimators.problem import Recipe
 from infinitask.losses import Loss, Pinball
 from infinitask.measures import Discrete, Measure, Uniform

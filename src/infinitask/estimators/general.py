@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.estimators._checks import check_number
+from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, check_number
+from infinitask.estimators._checks import check_number
+from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.estimators.problem import Recipe
 from infinitask.losses import EpsilonInsensitive, Loss, Squared
 from infinitask.measures import Measure, Uniform

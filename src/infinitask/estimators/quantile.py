@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from infinitask.estimators._checks import check_number
 from infinitask.estimators._quantiles import QuantileRegression
-from infinitask.estimators.base import check_number
 from infinitask.losses import Loss, MQuantile, Pinball
 
 __all__ = ["InfiniteQuantileRegressor"]
