@@ -353,7 +353,7 @@ def line_search(
     slope = float(here.gradient @ direction)
     if not slope < 0.0:
         return 0.0, None
-    low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
+    low, low_slope, high, high_slope, last = 0.0, slope, np.inf, np.inf, 0.0
     step = 1.0
     rounding = 1e-13 * abs(here.smoothed)
     for _ in range(30):
@@ -366,10 +366,14 @@ def line_search(
             break
         if end < 0.0 and not np.isfinite(high):
             return (step, fresh) if fresh.smoothed <= here.smoothed + rounding else (0.0, None)
+        # an end that stays while the other moves twice counts half: regula falsi alone creeps up to a kink
         if end < 0.0:
+            high_slope = 0.5 * high_slope if last < 0.0 else high_slope
             low, low_slope = step, end
         else:
+            low_slope = 0.5 * low_slope if last > 0.0 else low_slope
             high, high_slope = step, end
+        last = end
         share = -low_slope / (high_slope - low_slope) if np.isfinite(high_slope) else 0.1
         step = low + min(0.9, max(0.1, share)) * (high - low)
     return 0.0, None
