@@ -20,6 +20,8 @@ from infinitask import (
     score_path,
 )
 from infinitask.datasets import make_sine
+from infinitask.features import Nystroem
+from infinitask.kernels import RBF, Gaussian
 
 ALPHAS = np.array([1e-3, 1e-1, 1e-2, 1e-4, 3e-4])
 
@@ -209,3 +211,68 @@ def test_what_a_fit_leaves_to_the_next_does_not_travel() -> None:
     again = pickle.loads(pickle.dumps(warm))
     np.testing.assert_array_equal(again.predict(X), warm.predict(X))
     assert again.fit(X, y).dual_gap_ <= 1e-4
+
+
+@pytest.mark.parametrize(
+    ("parameters", "change"),
+    [
+        ({"kernel": RBF(gamma=0.1)}, {"kernel__gamma": 200.0}),
+        ({"task_kernel": Gaussian(gamma=0.1)}, {"task_kernel__gamma": 30.0}),
+        ({"features": Nystroem(rank=4), "random_state": 0}, {"features__rank": 20}),
+        ({"features": "nystroem", "rank": 5, "random_state": 0}, {"random_state": 1}),
+        ({"quadrature": "monte-carlo", "random_state": 0}, {"random_state": 1}),
+    ],
+    ids=str,
+)
+def test_a_warm_start_sees_parameters_changed_in_place(parameters: dict[str, Any], change: dict[str, Any]) -> None:
+    X, y = data()
+    warm = InfiniteQuantileRegressor(warm_start=True, n_nodes=20, **clone_all(parameters)).fit(X, y)
+    before = warm.objective_
+    warm.set_params(**change).fit(X, y)
+    cold = InfiniteQuantileRegressor(n_nodes=20, **clone_all(parameters)).set_params(**change).fit(X, y)
+    assert abs(before - cold.objective_) > 1e-3 * cold.objective_, "the change must matter"
+    assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-4)
+
+
+def clone_all(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: clone(value, safe=False) for name, value in parameters.items()}
+
+
+def test_a_warm_start_sees_arrays_changed_in_place() -> None:
+    X, y = data()
+    y = y.copy()
+    gram = np.exp(-0.1 * (X - X.T) ** 2)
+    warm = InfiniteQuantileRegressor(warm_start=True, n_nodes=10, kernel="precomputed").fit(gram, y)
+    gram[:] = np.exp(-20.0 * (X - X.T) ** 2)
+    y *= 2.0
+    cold = InfiniteQuantileRegressor(n_nodes=10, kernel="precomputed")
+    assert warm.fit(gram, y).objective_ == pytest.approx(cold.fit(gram, y).objective_, rel=2e-4)
+
+
+def test_a_warm_start_where_the_loss_was_smooth_enough_and_is_not_any_more() -> None:
+    X, y = data()
+    warm = InfiniteQuantileRegressor(smoothing=0.3, noncrossing=0.0, warm_start=True, n_nodes=20)
+    warm.fit(X, 0.01 * y).fit(X, 30.0 * y)
+    assert warm.dual_gap_ <= 1e-4
+    assert warm.solution_.n_evaluations < 500
+
+
+def test_a_warm_start_measures_the_gap_against_its_own_problem() -> None:
+    """A constant target: with a ridge on the bias the objective is large, without it tiny, and so is the gap."""
+    X, y = data()
+    y = 1000.0 + 1e-5 * y
+    warm = InfiniteQuantileRegressor(warm_start=True, n_nodes=10, alpha_bias=1e-3, bias_kernel="constant")
+    with pytest.warns(UserWarning, match="ridge"):
+        warm.fit(X, y)
+    warm.set_params(alpha_bias=0.0).fit(X, y)
+    solution = warm.solution_
+    assert solution.objective - solution.dual <= 1.01e-4 * abs(solution.objective)
+
+
+def test_a_path_of_warm_estimators_is_a_path() -> None:
+    X, y = data(100)
+    counts = [
+        sum(m.solution_.n_evaluations for m in fit_path(estimator, X, y, alphas=ALPHAS))
+        for estimator in (InfiniteQuantileRegressor(), InfiniteQuantileRegressor(warm_start=True))
+    ]
+    assert counts[0] == counts[1]

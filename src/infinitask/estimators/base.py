@@ -162,6 +162,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             rank=self.rank,
             tol=check_number("tol", self.tol, low=0.0),
             device=self.device,
+            random_state=self.random_state,
         )
 
     def _check_default(self, name: str, recipe: Recipe) -> bool:
@@ -255,11 +256,13 @@ class BaseInfiniteTask(BaseEstimator, ABC):
 
     def _memory(self) -> Warm | None:
         """What the fit before this one left, with ``warm_start``, or what a path keeps between its fits."""
-        if not self.warm_start:
+        path = _PATH.get()
+        if path is not None or not self.warm_start:
             self.__dict__.pop("_warm", None)
-        elif "_warm" not in self.__dict__:
+            return path
+        if "_warm" not in self.__dict__:
             self._warm = Warm()
-        return self.__dict__.get("_warm") or _PATH.get()
+        return self._warm
 
     def __getstate__(self) -> Any:
         # what a later fit may start from does not travel

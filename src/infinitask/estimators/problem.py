@@ -118,6 +118,7 @@ class Recipe:
     rank: int | None = None
     tol: float = 1e-4
     device: str | None = None
+    random_state: Any = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ Three cases, each with more in common than the one before:
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -26,7 +27,7 @@ __all__ = ["Warm"]
 FREE = {"alpha", "alpha_bias", "tol"}
 """What may differ between problems that are the same otherwise."""
 
-PHI = {"kernel", "gamma", "features", "rank", "device"}
+PHI = {"kernel", "gamma", "features", "rank", "device", "random_state"}
 """What φ depends on, beside the inputs."""
 
 
@@ -59,17 +60,15 @@ class Warm:
         if self._last is not None:
             before, known, problem, exact = self._last
             same_inputs = known.X.shape == data.X.shape and np.array_equal(known.X, data.X)
-            if same_inputs and exact <= needed and _same(before, recipe, known, data):
-                if recipe.alpha_bias * before.alpha == recipe.alpha * before.alpha_bias:
-                    objective = replace(problem.objective, alpha=recipe.alpha, alpha_bias=recipe.alpha_bias)
-                    return self._keep(recipe, data, replace(problem, objective=objective), exact)
+            same = same_inputs and exact <= needed and _same(before, recipe, known, data)
+            if same and recipe.alpha_bias * before.alpha == recipe.alpha * before.alpha_bias:
+                objective = replace(problem.objective, alpha=recipe.alpha, alpha_bias=recipe.alpha_bias)
+                return self._keep(recipe, data, replace(problem, objective=objective), exact)
+            if same_inputs and exact <= needed and _equal(before, recipe, PHI):
                 phi = problem.phi
-            elif same_inputs and exact <= needed and _equal(before, recipe, PHI):
-                phi = problem.phi
-            else:
-                self.basis = self.basis if self.shared is not None else None
-            if not (same_inputs and _same(before, recipe, known, data)):
-                self._forget(everything=not same_inputs)
+            elif self.shared is None:
+                self.basis = None
+            self._forget(everything=not same_inputs)
         return self._keep(recipe, data, pose(recipe, data, rng, phi=phi, tol=needed), needed)
 
     def _forget(self, everything: bool) -> None:
@@ -78,7 +77,9 @@ class Warm:
         self._start = None if everything or self._start is None else self._start.elsewhere()
 
     def _keep(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> Problem:
-        self._last = recipe, data, problem, exact
+        # copies: parameters and arrays may be changed in place before the next fit
+        kept = Data(np.array(data.X), None if data.y is None else np.array(data.y), np.array(data.weight))
+        self._last = copy.deepcopy(recipe), kept, problem, exact
         return problem
 
     def start(self, problem: Problem) -> Start | None:

@@ -315,7 +315,7 @@ class BoxLoss(Loss):
         else:
             beyond = xp.abs(r) - row.dead_zone
             u = xp.sign(r) * xp.clip(beyond, 0.0) / soft
-            inside = inside & (beyond > 0)
+            inside = inside & ((beyond > 0) | (_array(row.dead_zone, r) == 0))
         if row.low is not None:
             inside = inside & (u > row.low)
         if row.high is not None:

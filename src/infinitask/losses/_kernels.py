@@ -17,7 +17,7 @@ from infinitask._array import HostArray
 
 __all__ = ["KINKED", "ROUNDED", "SHARP", "STEEPEST", "curvatures", "visit"]
 
-STEEPEST = 1e300
+STEEPEST = 1e30
 """1/(κ + q) where κ + q = 0: any residual but 0 then goes to an end of the interval."""
 
 LOW, HIGH, DEAD, SOFT_LOW, SOFT_HIGH = range(5)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -29,6 +29,9 @@ __all__ = ["Fused"]
 
 KINDS = 16
 """The most different targets for which a table is kept: a loss whose interval follows a continuous target has none."""
+
+DERIVED = ("residual", "pointwise", "sums", "curvature")
+"""What the compiled functions do in place of a loss: one that overrides it goes its own way."""
 
 ENTRIES = ("low", "high", "dead_zone", "soft_low", "soft_high")
 
@@ -78,13 +81,13 @@ class Fused:
         if functions is None or not all(isinstance(a, np.ndarray) for a in (objective.rows, terms[0].cols)):
             return None
         for t, term in enumerate(terms):
-            plain = type(term.loss).residual is BoxLoss.residual if isinstance(term.loss, BoxLoss) else False
-            plain = plain and type(term.loss).pointwise is BoxLoss.pointwise and type(term.loss).sums is BoxLoss.sums
+            plain = isinstance(term.loss, BoxLoss)
+            plain = plain and all(getattr(type(term.loss), name) is getattr(BoxLoss, name) for name in DERIVED)
             if not plain or (t > 0 and term.targets is not None):
                 return None
-        y = terms[0].targets
-        found = _lines(objective, None if y is None or y.shape[1] > 1 else y)
-        return None if found is None else cls(objective, functions, *found)
+        found = _lines(objective, terms[0].targets)
+        # a copy, because the objective keeps what is made here: in a circle they would outlive the fit
+        return None if found is None else cls(replace(objective), functions, *found)
 
     # ------------------------------------------------------------------------------------------- fixed
     @cached_property
@@ -137,7 +140,7 @@ class Fused:
             at_nodes = [k * term.width for k, term in zip(kappa, self.objective.integrals, strict=True)]
             rounding = np.concatenate(at_nodes).astype(self.weight.dtype, copy=False)
             low, high, _, *soft = self.lines
-            steepest = min(self.functions.STEEPEST, float(np.finfo(self.weight.dtype).max) ** 0.9)
+            steepest = self.functions.STEEPEST
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 inverse = [np.minimum(1.0 / (q + k), steepest) for k in (rounding, 0.0) for q in soft]
                 halves = [0.5 * self.weight * (high - low), 0.5 * self.weight * (high + low)]
@@ -244,7 +247,7 @@ def _lines(objective: Objective, y: HostArray | None) -> tuple[HostArray, HostAr
     few = None
     rows = [term.loss.row(term.theta, None if y is None else y[:1]) for term in terms]
     if any(np.ndim(getattr(row, name)) == 2 for row in rows for name in ENTRIES if getattr(row, name) is not None):
-        if y is None:
+        if y is None or y.shape[1] > 1:
             return None
         few, kind = np.unique(y[:, 0], return_inverse=True)
         if few.size > KINDS:

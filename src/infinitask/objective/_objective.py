@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -66,6 +66,10 @@ class Objective:
     alpha_bias: float = 1.0
     bias_linear: HostArray | None = None
     block_entries: int = BLOCK_ENTRIES
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what is computed from the fields is computed again
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     # ------------------------------------------------------------------------------------------ shapes
     @property

@@ -224,7 +224,8 @@ def _near(ledger: Ledger, z: HostArray, near: Smoothing, wide: Smoothing) -> tup
     """How to smooth at a point that solves another problem: as it was there, or more where it is far off."""
     kappa = near.kappa
     while True:
-        kappa = tuple(min(k, widest) for k, widest in zip(kappa, wide.kappa, strict=True))
+        # an integral that needed no smoothing there may need it here
+        kappa = tuple(min(k, widest) if k > 0.0 else widest for k, widest in zip(kappa, wide.kappa, strict=True))
         smoothing = Smoothing(kappa, near.centre)
         here = ledger.evaluate(z, smoothing, "start")
         if ledger.done or kappa == wide.kappa or here.error <= FAR * sum(here.slack):
