@@ -289,7 +289,7 @@ class BoxLoss(Loss):
         """See :meth:`Loss.corner`: the ends of the interval, where it has them."""
         row = self.row(theta, y)
         end = row.low if side > 0 else row.high
-        if end is None:
+        if end is None or not bool(namespace(zero).all(namespace(zero).isfinite(_array(end, zero)))):
             return super().corner(theta, y, zero, side, reach)
         u = _array(end, zero) + zero
         return u, self.dual(theta, y, u)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from functools import lru_cache
 from importlib.util import find_spec
 from types import ModuleType
@@ -18,6 +19,14 @@ def kernels() -> ModuleType | None:
     """The module of compiled functions; None without numba, which is in the extra "fast"."""
     if os.environ.get(SWITCH, "1") == "0" or find_spec("numba") is None:
         return None
-    from infinitask.losses import _kernels
-
+    try:
+        from infinitask.losses import _kernels
+    except ImportError as error:
+        warnings.warn(
+            f"numba is installed but cannot be loaded ({error}); fits are slower without it. Install a version that "
+            f"suits this NumPy, or set {SWITCH}=0 to do without.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
     return _kernels

@@ -25,6 +25,12 @@ __all__ = ["Balance", "NodeSums"]
 ROUNDING = 1e-14
 """Part of the range of S by which a node may miss its balance."""
 
+ROOM = 1e-12
+"""Part of the range of S below which a node is at its corner: sums in another order differ by that much."""
+
+BALANCED = 1e-9
+"""Part of the excess that may be left."""
+
 
 @dataclass
 class NodeSums:
@@ -77,13 +83,15 @@ class Balance:
             The gradient in c.
         """
         below, above = nodes.mass - self.low.mass, self.high.mass - nodes.mass
+        span = below + above
+        below, above = (np.where(way <= ROOM * span, 0.0, way) for way in (below, above))
         # a node at a corner can only leave it: first move the others, each by as much as it is free to
-        for room in (np.maximum(np.minimum(below, above), 0.0), below + above):
+        for room in (np.minimum(below, above), below + above):
             delta = self._change(room, excess)
             if delta is None:
                 continue
             # a node at a corner that would have to go beyond it by rounding stays there
-            delta = np.where(np.abs(delta) <= ROUNDING * (below + above), 0.0, delta)
+            delta = np.where(np.abs(delta) <= ROUNDING * span, 0.0, delta)
             up = delta > 0.0
             way = np.where(up, above, -below)
             s = np.divide(delta, way, out=np.where(delta == 0.0, 0.0, np.inf), where=way != 0.0)
@@ -99,4 +107,14 @@ class Balance:
         R = np.asarray(np.linalg.qr(np.sqrt(self.weights * room)[:, None] * self.bias_cols, mode="r"))
         if R.shape[0] < R.shape[1] or np.min(np.abs(np.diag(R))) <= 1e-12 * np.max(np.abs(R)):
             return None
-        return np.asarray(room * (self.bias_cols @ solve_triangular(R, solve_triangular(R, excess, trans="T"))))
+
+        def towards(missing: HostArray) -> HostArray:
+            return np.asarray(room * (self.bias_cols @ solve_triangular(R, solve_triangular(R, missing, trans="T"))))
+
+        def missing(delta: HostArray) -> HostArray:
+            return np.asarray(excess - self.bias_cols.T @ (self.weights * delta))
+
+        delta = towards(excess)
+        delta = delta + towards(missing(delta))  # R may be badly conditioned: once more with what is left
+        slack = BALANCED * np.max(np.abs(excess)) + ROUNDING * np.abs(self.bias_cols).T @ (self.weights * room)
+        return delta if np.all(np.abs(missing(delta)) <= slack) else None

@@ -11,7 +11,7 @@ import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
 from infinitask._threads import pool as _pool
-from infinitask.losses import Sums
+from infinitask.losses import BoxLoss, Sums
 from infinitask.objective._balance import Balance, NodeSums
 from infinitask.objective._fused import Fused
 from infinitask.objective._sums import RowSums, both
@@ -174,8 +174,10 @@ class Objective:
             if t == 0 and self.free:
                 seen = term.loss.pointwise(term.theta, y, H, kappa, centre)
                 point = Sums.of(seen, term.weights, kappa, centre)
-                # −ℓ*(−u) is the lower bound of the loss at h, and u h
-                sums.nodes = both(sums.nodes, self._node_sums(block, point.dual, seen.lower + point.dual * H))
+                # −ℓ*(−u) is the lower bound of the loss at h, and u h; a row of the table knows it without h
+                known = isinstance(term.loss, BoxLoss)
+                data = term.loss.dual(term.theta, y, point.dual) if known else seen.lower + point.dual * H
+                sums.nodes = both(sums.nodes, self._node_sums(block, point.dual, data))
             else:
                 point = term.loss.sums(term.theta, y, H, term.weights, kappa, centre)
             sums.value[t] = sums.value[t] + omega @ point.value
@@ -201,6 +203,9 @@ class Objective:
         primal, gradient = float(values.sum()) + penalty, data + self.linear + self.ridge * z
         dual_data, slack = float(lowers.sum()) - float(data @ z), values - lowers
         if self.free and sums.nodes is not None:
+            if self._rest_at_zero:
+                # the same number without h, which may be far from the data
+                dual_data = float(to_host(self.integrals[0].weights @ as_like(sums.nodes.data, self.rows)))
             dual_data, dual_z = self._balanced(dual_data, -data, gradient, sums.nodes)
             error = primal - (dual_data - 0.5 * float((self.ridge * dual_z) @ dual_z)) - float(slack.sum())
         else:
@@ -230,6 +235,13 @@ class Objective:
             dual_data += shift[0]
             C += shift[1].ravel()
         return dual_data, np.concatenate([C / self.alpha, np.zeros(self.bias_size)])
+
+    @cached_property
+    def _rest_at_zero(self) -> bool:
+        """Whether the dual term of all integrals but the first is 0: kinks at 0, without targets."""
+        rows = [t.loss.row(t.theta, None) for t in self.integrals[1:] if isinstance(t.loss, BoxLoss)]
+        bare = all(row.dead_zone is row.soft_low is row.soft_high is None for row in rows)
+        return bare and len(rows) == len(self.integrals) - 1 and all(t.targets is None for t in self.integrals[1:])
 
     @cached_property
     def balance(self) -> Balance:

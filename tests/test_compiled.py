@@ -1,0 +1,387 @@
+"""The compiled way through the pairs is the written one: the same numbers, from any thread, or none at all."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from infinitask.losses import (
+    BoxLoss,
+    CostSensitiveHinge,
+    EpsilonInsensitive,
+    Expectile,
+    LevelSet,
+    Loss,
+    MQuantile,
+    Pinball,
+    Row,
+    Squared,
+)
+from infinitask.losses._compiled import kernels
+from infinitask.objective import Evaluation, Integral, Objective, Smoothing
+from infinitask.objective import _fused as fused_module
+from infinitask.penalties import NonCrossing
+
+Floats = np.ndarray[Any, Any]
+
+
+compiled_only = pytest.mark.skipif(kernels() is None, reason="numba is not installed, or switched off")
+
+
+class Given(BoxLoss):
+    """A row as a function of θ and y."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def row(self, theta: Any, y: Any) -> Row:
+        return self.function(theta, y)
+
+
+def signed(theta: Any, y: Any) -> Row:
+    """Follows the sign of the target, with a dead zone for each sample."""
+    if y is None:
+        return Row(theta - 1.0, theta)
+    return Row(theta - 1.0, np.where(y > 0.0, theta, 0.2 * theta), dead_zone=0.05 * (y + 2.0))
+
+
+LOSSES: dict[str, Loss] = {
+    "pinball": Pinball(),
+    "M-quantile": MQuantile(0.3),
+    "expectile": Expectile(),
+    "hinge": CostSensitiveHinge(),
+    "level set": LevelSet(),
+    "epsilon-insensitive": EpsilonInsensitive(),
+    "squared": Squared(),
+    "non-crossing": NonCrossing(0.7),
+    # everything that a row may have, all of it different
+    "tube": Given(lambda theta, y: Row(-1.0 - theta, 2.0 - theta, 0.3 * theta, soft_low=0.2, soft_high=0.1 + theta)),
+    # no end on the side where the slope is soft, no softness on the side where it has an end
+    "one end": Given(lambda theta, y: Row(None, 0.5 + theta, soft_low=1.0 + theta)),
+    "numbers": Given(lambda theta, y: Row(-1, None, dead_zone=0, soft_high=2.0)),
+    "signed": Given(signed),
+}
+SIGNED, TARGETLESS = (LOSSES["hinge"], LOSSES["signed"]), LOSSES["level set"]
+every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+KAPPAS = (0.0, 1e-3, 1.0, 1e3)
+
+
+def posed(
+    loss: Loss,
+    *,
+    bias: str | None = None,
+    targets: str = "shared",
+    others: tuple[tuple[Loss, int], ...] = (),
+    n: int = 23,
+    at_ends: bool = False,
+) -> Objective:
+    """An objective of random features; ``others`` are further integrals, each with its number of nodes."""
+    rng = np.random.default_rng(0)
+    r, s, m = 4, 3, 6
+    y: Floats | None = rng.normal(size=(n, m if targets == "own" else 1))
+    if loss in SIGNED:
+        y = np.sign(y)
+    elif targets == "none" or loss is TARGETLESS:
+        y = None
+    low, high = loss.support or loss.domain
+
+    def integral(loss: Loss, m: int, y: Floats | None) -> Integral:
+        theta = np.sort(rng.uniform(low, high, size=m))
+        if at_ends:
+            theta[[0, -1]] = low, high  # of the support: the level sets' is shorter than their domain
+        bias_cols = None if bias is None else np.stack([np.ones(m), rng.normal(size=m)], axis=1)
+        weights = rng.uniform(0.5, 1.5, size=m)
+        return Integral(loss, theta, weights / weights.sum(), rng.normal(size=(m, s)), bias_cols, y)
+
+    terms = [integral(loss, m, y), *(integral(other, count, None) for other, count in others)]
+    omega = rng.uniform(0.2, 2.0, size=n)
+    alpha_bias = 0.0 if bias == "free" else 0.2
+    linear = rng.normal(size=2) if bias == "penalised" else None
+    if bias == "free" and isinstance(loss, (LevelSet, NonCrossing)):
+        # slopes of one sign balance only against something
+        linear = 0.3 * terms[0].bias_cols.T @ terms[0].weights
+    return Objective(rng.normal(size=(n, r)), omega / omega.sum(), tuple(terms), 0.05, alpha_bias, linear, 100)
+
+
+def written(objective: Objective) -> Objective:
+    """The same objective, whose pairs NumPy visits."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fused_module, "kernels", lambda: None)
+        other = replace(objective)
+        assert other.fused is None
+    return other
+
+
+def point(objective: Objective, seed: int = 0) -> Floats:
+    return np.random.default_rng(seed).normal(size=objective.size)
+
+
+def smoothings(objective: Objective, kappas: tuple[float, ...] = KAPPAS) -> list[Smoothing]:
+    """All levels around 0, and around the dual point of elsewhere."""
+    found = []
+    for kappa in kappas:
+        plain = Smoothing((kappa,) * len(objective.integrals))
+        found += [plain, replace(plain, centre=objective.duals(point(objective, 5), plain))]
+    return found
+
+
+def assert_close(a: Any, b: Any, tolerance: float, scale: float = 0.0, name: str = "") -> None:
+    """Equal up to a part of the largest entry, or of ``scale``."""
+    a, b = np.asarray(a), np.asarray(b)
+    finite = np.isfinite(b)
+    assert np.array_equal(np.isfinite(a), finite), name
+    largest = max(scale, float(np.max(np.abs(b[finite]), initial=0.0)))
+    assert float(np.max(np.abs(a[finite] - b[finite]), initial=0.0)) <= tolerance * largest, name
+
+
+def assert_same_evaluation(a: Evaluation, b: Evaluation, tolerance: float = 1e-12) -> None:
+    # what is a difference is as exact as its parts
+    parts = (b.primal, b.smoothed, b.dual_data, b.error, float(np.max(np.abs(b.gradient))))
+    scale = max([abs(v) for v in parts if np.isfinite(v)], default=0.0)
+    for name, one, other in zip(Evaluation._fields, a, b, strict=True):
+        assert_close(one, other, tolerance, scale, name)
+
+
+def assert_same_curvature(a: Objective, b: Objective, z: Floats, smoothing: Smoothing, tolerance: float) -> None:
+    for (_, ours), (_, theirs) in zip(a.curvatures(z, smoothing), b.curvatures(z, smoothing), strict=True):
+        for one, two in zip(ours, theirs, strict=True):
+            assert_close(one, two, tolerance)
+    for one, two in zip(a.node_curvature(z, smoothing), b.node_curvature(z, smoothing), strict=True):
+        assert_close(one, two, tolerance)
+    assert a.curved_pairs(z, smoothing) == b.curved_pairs(z, smoothing)
+    for ours, theirs in zip(a.pairs(z, smoothing), b.pairs(z, smoothing), strict=True):
+        np.testing.assert_array_equal(ours.row, theirs.row)
+        np.testing.assert_array_equal(ours.node, theirs.node)
+        assert_close(ours.weight, theirs.weight, tolerance)
+    v = point(a, 1)
+    assert_close(a.hessian_product(z, smoothing, v), b.hessian_product(z, smoothing, v), tolerance)
+
+
+def assert_same(a: Objective, b: Objective, z: Floats, smoothing: Smoothing, tolerance: float = 1e-12) -> None:
+    """Everything that is asked of an objective."""
+    assert_same_evaluation(a.evaluate(z, smoothing), b.evaluate(z, smoothing), tolerance)
+    assert_same_curvature(a, b, z, smoothing, tolerance)
+    for one, two in zip(a.duals(z, smoothing), b.duals(z, smoothing), strict=True):
+        assert (one is None) == (two is None)
+        if one is not None and two is not None:
+            assert_close(one, two, tolerance)
+
+
+# ------------------------------------------------------------------------------------------ the same numbers
+@compiled_only
+@every_loss
+@pytest.mark.parametrize("bias", [None, "penalised", "free"])
+def test_compiled_is_written(loss: Loss, bias: str | None) -> None:
+    others: dict[str | None, tuple[tuple[Loss, int], ...]] = {
+        None: (),
+        "penalised": ((NonCrossing(2.0), 9), (EpsilonInsensitive(), 2)),
+        "free": ((NonCrossing(0.7), 4),),
+    }
+    objective = posed(loss, bias=bias, others=others[bias])
+    other = written(objective)
+    assert objective.fused is not None
+    assert objective.curved_pairs(point(objective), Smoothing((1.0,) * len(objective.integrals))) > 0
+    for smoothing in smoothings(objective):
+        assert_same(objective, other, point(objective), smoothing)
+    # each integral at a level of its own, some of them not smoothed
+    for levels in ((0.0, 1.0, 0.1), (0.5, 0.0, 2.0)):
+        smoothing = Smoothing(levels[: len(objective.integrals)])
+        centred = replace(smoothing, centre=objective.duals(point(objective, 5), smoothing))
+        for one in (smoothing, centred):
+            assert_same(objective, other, point(objective), one)
+
+
+@compiled_only
+@every_loss
+@pytest.mark.parametrize("targets", ["own", "none"])
+def test_whatever_the_targets(loss: Loss, targets: str) -> None:
+    if loss in SIGNED and targets == "none":
+        return
+    for bias in (None, "free"):
+        objective = posed(loss, bias=bias, targets=targets)
+        other = written(objective)
+        for smoothing in smoothings(objective, (0.0, 0.3)):
+            assert_same(objective, other, point(objective), smoothing)
+
+
+@compiled_only
+@every_loss
+def test_at_the_ends_of_the_domain(loss: Loss) -> None:
+    objective = posed(loss, bias="penalised", at_ends=True)
+    for smoothing in smoothings(objective):
+        assert_same(objective, written(objective), point(objective), smoothing)
+
+
+def at_kinks(loss: Loss) -> Objective:
+    """Residuals of 0, at the end of a dead zone and of the interval at z = 0: all of them numbers without rounding."""
+    objective = posed(loss, n=18)
+    first = objective.integrals[0]
+    y = None if first.targets is None else np.repeat([-2.0, -1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0, 2.0], 2)[:, None]
+    if isinstance(loss, CostSensitiveHinge):
+        y = np.where(np.arange(18) % 2 == 0, 1.0, -1.0)[:, None]
+    theta = np.array([0.0 if loss.domain[0] == 0.0 else -1.0, 0.25, 0.5, 0.75, 0.5, 1.0])
+    theta = np.maximum(theta, 0.25) if isinstance(loss, LevelSet) else theta
+    return replace(objective, integrals=(replace(first, theta=theta, targets=y),))
+
+
+@compiled_only
+@every_loss
+def test_at_kinks_and_edges(loss: Loss) -> None:
+    objective = at_kinks(loss)
+    other, z = written(objective), np.zeros(objective.size)
+    for kappa in (0.0, 0.25, 0.5, 1.0):
+        assert_same_evaluation(*(o.evaluate(z, Smoothing((kappa,))) for o in (objective, other)))
+    for kappa in (0.25, 0.5, 1.0):
+        assert_same_curvature(objective, other, z, Smoothing((kappa,)), 1e-12)
+
+
+def single(objective: Objective) -> Objective:
+    """The same in single precision."""
+
+    def cut(a: Any) -> Any:
+        return None if a is None else a.astype(np.float32)
+
+    terms = tuple(
+        Integral(t.loss, cut(t.theta), cut(t.weights), cut(t.cols), cut(t.bias_cols), cut(t.targets))
+        for t in objective.integrals
+    )
+    return replace(objective, rows=cut(objective.rows), sample_weight=cut(objective.sample_weight), integrals=terms)
+
+
+@compiled_only
+@every_loss
+def test_in_single_precision(loss: Loss) -> None:
+    objective = single(posed(loss, bias="penalised", others=((NonCrossing(0.7), 4),)))
+    other = written(objective)
+    for smoothing in smoothings(objective, (0.0, 0.1, 10.0)):
+        found, expected = (o.evaluate(point(objective), smoothing) for o in (objective, other))
+        assert found.gradient.dtype == np.float64
+        assert_same_evaluation(found, expected, 1e-5)
+        curved = (o.node_curvature(point(objective), smoothing) for o in (objective, other))
+        for a, b in zip(*curved, strict=True):
+            assert_close(a, b, 1e-5)
+
+
+@compiled_only
+@pytest.mark.parametrize("precision", [replace, single])
+def test_a_kink_is_not_curved(precision: Any) -> None:
+    objective = precision(at_kinks(Pinball()))
+    assert objective.curved_pairs(np.zeros(objective.size), Smoothing((0.0,))) == 0
+
+
+@compiled_only
+@every_loss
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers overflow, as they should
+def test_far_away_and_nowhere(loss: Loss) -> None:
+    objective = posed(loss, bias="penalised", others=((NonCrossing(0.7), 4),))
+    other = written(objective)
+    z = point(objective)
+    for smoothing in smoothings(objective, (0.0, 1e-3, 1.0)):
+        for size in (1e8, 1e100):
+            a, b = (o.evaluate(size * z, smoothing) for o in (objective, other))
+            for one, two in zip((a.primal, a.smoothed, *a.slack), (b.primal, b.smoothed, *b.slack), strict=True):
+                assert_close(one, two, 1e-12, b.primal)
+            assert_close(a.gradient, b.gradient, 1e-12)
+        for place in (0, objective.size - 1):
+            for value in (np.nan, np.inf, -np.inf, 1e200):
+                spoilt = z.copy()
+                spoilt[place] = value
+                assert not np.isfinite(objective.evaluate(spoilt, smoothing).primal)
+                assert not np.isfinite(other.evaluate(spoilt, smoothing).primal)
+
+
+@compiled_only
+def test_rows_that_follow_the_target() -> None:
+    """Few different targets make a table, many do not."""
+    many = posed(Given(lambda theta, y: Row(theta - 1.0, theta, dead_zone=0.1 * np.abs(y))))
+    assert many.fused is None
+    y = np.random.default_rng(1).integers(-3, 4, size=(23, 1)).astype(float)
+    few = replace(many, integrals=(replace(many.integrals[0], targets=y),))
+    assert few.fused is not None
+    for smoothing in smoothings(few):
+        assert_same(few, written(few), point(few), smoothing)
+
+
+@compiled_only
+def test_a_loss_that_goes_its_own_way_is_followed() -> None:
+    class Steeper(Pinball):
+        def curvature(self, *arguments: Any, **options: Any) -> Any:
+            return 2.0 * super().curvature(*arguments, **options)
+
+    objective = posed(Steeper())
+    assert_same_curvature(objective, written(objective), point(objective), Smoothing((1.0,)), 1e-12)
+
+
+# --------------------------------------------------------------------------------------- one objective, many users
+def test_different_levels_at_the_same_time() -> None:
+    objective = replace(posed(LOSSES["tube"], bias="free", others=((NonCrossing(0.7), 4),), n=200), block_entries=60)
+    assert len(objective._groups) > 1
+    jobs = [(point(objective, k), s) for k, s in enumerate(smoothings(objective, (0.0, 0.1, 1.0, 10.0)) * 6)]
+    expected = [objective.evaluate(*job) for job in jobs]
+    fresh = replace(objective)  # nothing is computed yet: all start at once
+    with ThreadPoolExecutor(6) as callers:
+        found = list(callers.map(lambda job: fresh.evaluate(*job), jobs))
+        curved = list(callers.map(lambda job: fresh.node_curvature(*job), jobs))
+    for one, other in zip(found, expected, strict=True):
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+    for one, job in zip(curved, jobs, strict=True):
+        for a, b in zip(one, objective.node_curvature(*job), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@compiled_only
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError])
+def test_an_interruption_does_no_harm(failure: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = replace(posed(Pinball(), bias="penalised", n=200), block_entries=60)
+    smoothing, z = Smoothing((0.3,)), point(objective)
+    expected = objective.evaluate(z, smoothing)
+    loops, calls = kernels(), []
+
+    def visit(*arguments: Any) -> None:
+        calls.append(1)
+        if len(calls) == 5:
+            raise failure
+        real(*arguments)
+
+    assert loops is not None
+    real = loops.visit
+    with monkeypatch.context() as patch:
+        patch.setattr(loops, "visit", visit)
+        with pytest.raises(failure):
+            objective.evaluate(z, smoothing)
+    for _ in range(3):
+        for a, b in zip(objective.evaluate(z, smoothing), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@compiled_only
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=["copy", "pickle"])
+def test_an_objective_can_be_copied(copied: Any) -> None:
+    objective = posed(Pinball(), bias="free")
+    smoothing, z = Smoothing((0.3,)), point(objective)
+    expected = objective.evaluate(z, smoothing)
+    for a, b in zip(copied(objective).evaluate(z, smoothing), expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@compiled_only
+def test_an_objective_goes_with_its_last_user() -> None:
+    """Its rows may be gigabytes: they must not wait for the garbage collector."""
+    objective = posed(Pinball())
+    objective.evaluate(point(objective), Smoothing((0.3,)))
+    gone = weakref.ref(objective)
+    gc.disable()
+    try:
+        del objective
+        assert gone() is None
+    finally:
+        gc.enable()

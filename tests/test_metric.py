@@ -1,0 +1,257 @@
+"""The metric is a symmetric positive matrix whose powers multiply; some eigenvectors serve as well as all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from infinitask._array import as_like
+from infinitask.losses import CostSensitiveHinge, Loss, MQuantile, Pinball, Squared
+from infinitask.objective import Objective, Smoothing
+from infinitask.penalties import NonCrossing
+from infinitask.solvers import basis as basis_module
+from infinitask.solvers import solve
+from infinitask.solvers.basis import Eigenbasis, Metric
+from infinitask.solvers.newton import NewtonSystem
+from test_compiled import LOSSES, point, posed
+
+Floats = np.ndarray[Any, Any]
+BIASES = [None, "penalised", "free"]
+
+
+def orthonormal(r: int, k: int, seed: int = 0) -> Floats:
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(r, k)))[0]
+
+
+def metrics() -> dict[str, Metric]:
+    """All diagonal, or with leading directions, with and without unknowns of a bias after them."""
+    rng = np.random.default_rng(0)
+    r, s, k, bias = 7, 3, 4, 2
+    same = np.tile(10.0 ** rng.uniform(-3, 3, size=s), r)
+    leading, U = 10.0 ** rng.uniform(-3, 3, size=(k, s)), orthonormal(r, k)
+    return {
+        "diagonal": Metric(10.0 ** rng.uniform(-4, 4, size=r * s)),
+        "leading": Metric(same, leading, U),
+        "leading, with a bias": Metric(np.concatenate([same, rng.uniform(1.0, 2.0, size=bias)]), leading, U),
+        "every direction leads": Metric(same, 10.0 ** rng.uniform(-3, 3, size=(r, s)), orthonormal(r, r)),
+    }
+
+
+@pytest.fixture(params=metrics().items(), ids=lambda item: item[0])
+def metric(request: pytest.FixtureRequest) -> Any:
+    return request.param[1]
+
+
+def dense(metric: Metric) -> Floats:
+    """M as written: the diagonal, but for the directions u_a ⊗ e_b, where it is leading_ab."""
+    M = np.diag(metric.diagonal)
+    if metric.U is not None and metric.leading is not None:
+        (r, _), s = metric.U.shape, metric.leading.shape[1]
+        for u, entries in zip(metric.U.T, metric.leading, strict=True):
+            for b, entry in enumerate(entries):
+                direction = np.zeros(metric.diagonal.size)
+                direction[: r * s] = np.kron(u, np.eye(s)[b])
+                M += (entry - metric.diagonal[b]) * np.outer(direction, direction)
+    return M
+
+
+def matrix(metric: Metric, exponent: float) -> Floats:
+    return np.stack([metric.power(e, exponent) for e in np.eye(metric.diagonal.size)])
+
+
+# --------------------------------------------------------------------------------------------------- its powers
+def test_the_metric_is_the_matrix_it_is_written_as(metric: Metric) -> None:
+    expected = dense(metric)
+    np.testing.assert_allclose(matrix(metric, 1.0), expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
+    values, vectors = np.linalg.eigh(expected)
+    assert np.min(values) > 0.0
+    for exponent in (-1.0, -0.5, 0.5, 2.0):
+        power = (vectors * values**exponent) @ vectors.T
+        np.testing.assert_allclose(matrix(metric, exponent), power, rtol=0, atol=1e-9 * np.max(np.abs(power)))
+
+
+def test_powers_are_symmetric_and_positive(metric: Metric) -> None:
+    for exponent in (-1.0, -0.5, 0.3, 1.0):
+        M = matrix(metric, exponent)
+        np.testing.assert_allclose(M, M.T, rtol=0, atol=1e-13 * np.max(np.abs(M)))
+        assert np.min(np.linalg.eigvalsh(M)) > 0.0
+
+
+def test_powers_multiply(metric: Metric) -> None:
+    v = np.random.default_rng(1).normal(size=metric.diagonal.size)
+    for a, b in ((0.5, -0.5), (-0.5, -0.5), (0.5, 0.5), (1.0, -1.0), (0.3, 0.7), (-1.0, 0.5)):
+        found = metric.power(metric.power(v, a), b)
+        expected = metric.power(v, a + b)
+        # what is lost on the way is lost relative to what was there in between
+        scale = max(np.max(np.abs(part)) for part in (expected, metric.power(v, a), metric.power(v, b)))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(metric.power(v, 0.0), v, atol=1e-13)
+
+
+def test_the_vector_stays_as_it_is(metric: Metric) -> None:
+    v = np.random.default_rng(1).normal(size=metric.diagonal.size)
+    before = v.copy()
+    first = metric.power(v, -0.5)
+    np.testing.assert_array_equal(v, before)
+    np.testing.assert_array_equal(metric.power(v, -0.5), first)
+
+
+# ------------------------------------------------------------------------------------------- some eigenvectors
+def tall(loss: Loss, r: int = 30, n: int = 80, bias: str | None = "penalised", decay: float = 0.8) -> Objective:
+    """As :func:`posed`, with r features of which each is smaller than the one before."""
+    others = () if isinstance(loss, (Squared, CostSensitiveHinge)) else ((NonCrossing(0.7), 4),)
+    objective = posed(loss, bias=bias, others=others, n=n)
+    rows = np.random.default_rng(2).normal(size=(n, r)) * decay ** np.arange(r)
+    return replace(objective, rows=rows)
+
+
+def leading(patch: pytest.MonkeyPatch, count: int) -> None:
+    """Few features are many, and so many eigenvectors lead."""
+    patch.setattr(basis_module, "LEADING", count)
+    patch.setattr(basis_module, "ALL", count)
+
+
+@pytest.mark.parametrize("count", [1, 5, 29])
+@pytest.mark.parametrize("n", [3, 80])
+@pytest.mark.parametrize("decay", [0.5, 1.0])
+def test_leading_eigenvectors(count: int, n: int, decay: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = tall(Pinball(), n=n, decay=decay)
+    gram = (objective.rows.T * objective.sample_weight) @ objective.rows
+    values = np.sort(np.linalg.eigvalsh(gram))[::-1]
+    leading(monkeypatch, count)
+    basis = Eigenbasis.of(objective)
+    assert not basis.whole
+    assert basis.U.shape == (30, count)
+    np.testing.assert_allclose(basis.U.T @ basis.U, np.eye(count), atol=1e-12)
+    assert np.min(basis.e) >= 0.0
+    assert np.max(basis.e) <= values[0] * (1.0 + 1e-12)
+    # Ritz values: each lies below the eigenvalue of its rank, and together with the rest they are all there is
+    found = np.sort(basis.e)[::-1]
+    assert np.all(found <= values[:count] + 1e-12 * values[0])
+    assert found.sum() + (30 - count) * basis.rest == pytest.approx(np.trace(gram), rel=1e-12)
+    np.testing.assert_allclose(basis.U.T @ gram @ basis.U, np.diag(basis.e), atol=1e-12 * values[0])
+    if decay == 0.5:
+        assert found[0] > 0.95 * values[0]
+
+
+def test_up_to_a_size_all_eigenvectors_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(basis_module, "LEADING", 5)
+    monkeypatch.setattr(basis_module, "ALL", 30)
+    objective = tall(Pinball())
+    basis = Eigenbasis.of(objective)
+    assert basis.whole
+    assert basis.rest == 0.0
+    gram = (basis.objective.rows.T * objective.sample_weight) @ basis.objective.rows
+    np.testing.assert_allclose(gram, np.diag(basis.e), atol=1e-12 * np.max(basis.e))
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("count", [4, 30])
+def test_there_and_back(bias: str | None, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    leading(monkeypatch, count)
+    objective = tall(MQuantile(0.3), bias=bias)
+    basis = Eigenbasis.of(objective)
+    z = point(objective)
+    np.testing.assert_allclose(basis.forth(basis.back(z)), z, atol=1e-12)
+    np.testing.assert_allclose(basis.back(basis.forth(z)), z, atol=1e-12)
+    smoothing = Smoothing((0.3, 0.1))
+    here, there = basis.objective.evaluate(z, smoothing), objective.evaluate(basis.back(z), smoothing)
+    assert here.primal == pytest.approx(there.primal, rel=1e-12)
+    np.testing.assert_allclose(basis.back(here.gradient), there.gradient, atol=1e-12)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("count", [4, 30])
+def test_the_metric_is_the_hessian_of_an_even_curvature(
+    bias: str | None, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Least squares curve the same everywhere: in the known directions the metric is their Hessian."""
+    leading(monkeypatch, count)
+    objective = tall(Squared(), bias=bias)
+    basis = Eigenbasis.of(objective)
+    (r, s), nothing, z = objective.shape, Smoothing((0.0,)), point(objective)
+    metric = basis.metric(z, nothing)
+    damped = basis.objective.ridge + basis.damping
+    for a, b in ((0, 0), (count // 2, 1), (count - 1, s - 1)):
+        v = np.zeros(objective.size)
+        v[: r * s] = np.kron(np.eye(r)[a] if basis.whole else basis.U[:, a], np.eye(s)[b])
+        product = basis.objective.hessian_product(z, nothing, v) + basis.damping * v
+        assert v @ metric.power(v, 1.0) == pytest.approx(v @ product, rel=1e-10)
+    # no metric is below the ridge
+    M = matrix(metric, 1.0)
+    assert np.min(np.linalg.eigvalsh(M - np.diag(damped))) >= -1e-10 * np.max(M)
+
+
+@pytest.mark.parametrize("name", ["pinball", "expectile", "hinge"])
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("solver", ["auto", "lbfgs"])
+def test_some_eigenvectors_serve_as_well(
+    name: str, bias: str | None, solver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objective = tall(LOSSES[name], bias=bias, n=40)
+    tol = 1e-5
+    whole = solve(objective, solver=solver, tol=tol)
+    leading(monkeypatch, 6)
+    assert not Eigenbasis.of(objective).whole
+    part = solve(objective, solver=solver, tol=tol)
+    assert whole.converged
+    assert part.converged
+    assert max(whole.dual, part.dual) <= min(whole.objective, part.objective) * (1.0 + 1e-12)
+    assert part.objective == pytest.approx(whole.objective, rel=tol)
+
+
+def test_conjugate_gradients_in_a_metric_of_some_eigenvectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    leading(monkeypatch, 6)
+    objective = tall(MQuantile(0.3))
+    basis = Eigenbasis.of(objective)
+    smoothing, z = Smoothing((0.5, 0.5)), point(objective)
+    metric, system = basis.metric(z, smoothing), NewtonSystem(basis.objective)
+    g = basis.objective.evaluate(z, smoothing).gradient
+    direction = system.by_products(z, smoothing, g, metric)
+    left = g + basis.objective.hessian_product(z, smoothing, direction)
+    assert left @ metric.power(left, -1.0) <= 0.01 * (g @ metric.power(g, -1.0)) * (1.0 + 1e-9)
+    assert g @ direction < 0.0
+
+
+@pytest.mark.parametrize("count", [6, 30])
+def test_libraries_find_the_same_basis(xp: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    leading(monkeypatch, count)
+    rows, omega = np.random.default_rng(0).normal(size=(50, 30)), np.full(50, 1 / 50)
+    expected = basis_module._of_rows(rows, omega)
+    like = xp.zeros(1, dtype=xp.float64)
+    U, e, rest = basis_module._of_rows(as_like(rows, like), as_like(omega, like))
+    assert isinstance(U, np.ndarray)
+    np.testing.assert_allclose(np.abs(U.T @ expected[0]), np.eye(count), atol=1e-9)
+    np.testing.assert_allclose(e, expected[1], atol=1e-12)
+    assert rest == pytest.approx(expected[2], rel=1e-12)
+
+
+# ------------------------------------------------------------------------------------------- the basis of another
+@pytest.mark.parametrize("count", [6, 30])
+@pytest.mark.parametrize("bias", BIASES)
+def test_a_basis_of_another_problem_solves_this_one(
+    bias: str | None, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leading(monkeypatch, count)
+    objective = tall(Pinball(), bias=bias, n=40)
+    first = objective.integrals[0]
+    # another ridge; other rows and targets
+    near = replace(objective, alpha=0.5 * objective.alpha, alpha_bias=0.5 * objective.alpha_bias)
+    assert first.targets is not None
+    other = replace(
+        near, rows=near.rows + 0.1, integrals=(replace(first, targets=first.targets[::-1]), *objective.integrals[1:])
+    )
+    known = Eigenbasis.of(objective)
+    for problem in (near, other):
+        basis = Eigenbasis.of(problem, known)
+        z, smoothing = point(problem), Smoothing((0.3, 0.1))
+        here, there = basis.objective.evaluate(z, smoothing), problem.evaluate(basis.back(z), smoothing)
+        assert here.primal == pytest.approx(there.primal, rel=1e-12)
+        np.testing.assert_allclose(basis.U.T @ basis.U, np.eye(count), atol=1e-12)
+        expected, found = solve(problem, tol=1e-5), solve(problem, tol=1e-5, basis=basis)
+        assert found.converged
+        assert found.objective == pytest.approx(expected.objective, rel=1e-5)
+        assert max(found.dual, expected.dual) <= min(found.objective, expected.objective) * (1.0 + 1e-12)
