@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ GROUPS = 16
 
 
 _Seen: TypeAlias = tuple[Integral, Array | None, Array]
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,6 @@ class Objective:
         """Value, gradient and dual point at z, for losses smoothed as told."""
         C, c = self.split(z)
         bias = self._bias(c)
-        groups = self._groups
         fused = self.fused
         joint = None if fused is None or fused.bias_cols is None else fused.bias_cols @ c
 
@@ -145,11 +145,13 @@ class Objective:
                 self._visit(block, C, bias, smoothing, sums)
             return sums
 
-        if len(groups) > 1 and isinstance(self.rows, np.ndarray):
-            parts = list(_pool().map(visit, groups))
-        else:
-            parts = [visit(blocks) for blocks in groups]
-        return self._evaluation(z, RowSums.total(parts))
+        return self._evaluation(z, RowSums.total(self._shared_out(visit)))
+
+    def _shared_out(self, visit: Callable[[list[slice]], _Part]) -> list[_Part]:
+        """What groups of blocks yield, visited by threads where the rows are on the host."""
+        if len(self._groups) > 1 and isinstance(self.rows, np.ndarray):
+            return list(_pool().map(visit, self._groups))
+        return [visit(blocks) for blocks in self._groups]
 
     @cached_property
     def fused(self) -> Fused | None:
@@ -313,11 +315,11 @@ class Objective:
         return scale if scale > 0.0 else 1.0
 
     # ------------------------------------------------------------------------------------ second order
-    def fields(self, z: HostArray) -> Iterator[tuple[slice, list[_Seen]]]:
+    def fields(self, z: HostArray, blocks: list[slice] | None = None) -> Iterator[tuple[slice, list[_Seen]]]:
         """For each block of rows and every integral: the integral, its targets and H, (rows of the block, m)."""
         C, c = self.split(z)
         bias = self._bias(c)
-        for block in self.blocks():
+        for block in self.blocks() if blocks is None else blocks:
             yield block, self._block_fields(block, C, bias)
 
     def _block_fields(self, block: slice, C: Array, bias: list[Array | None]) -> list[_Seen]:
@@ -330,15 +332,17 @@ class Objective:
             seen.append((term, None if term.targets is None else term.targets[block, :], H))
         return seen
 
-    def curvatures(self, z: HostArray, smoothing: Smoothing) -> Iterator[tuple[slice, list[Array]]]:
+    def curvatures(
+        self, z: HostArray, smoothing: Smoothing, blocks: list[slice] | None = None
+    ) -> Iterator[tuple[slice, list[Array]]]:
         """For each block of rows, ω_i w_j ∂²ℓ^κ_ij of every integral, each (rows of the block, m)."""
         if self.fused is not None:
             C, c = self.split(z)
             joint = None if self.fused.bias_cols is None else self.fused.bias_cols @ c
-            for block in self.blocks():
+            for block in self.blocks() if blocks is None else blocks:
                 yield block, self.fused.curvatures(block, C, joint, smoothing)
             return
-        for block, seen in self.fields(z):
+        for block, seen in self.fields(z, blocks):
             omega = self.sample_weight[block][:, None]
             yield (
                 block,
@@ -351,11 +355,14 @@ class Objective:
     def node_curvature(self, z: HostArray, smoothing: Smoothing) -> list[HostArray]:
         """Σ_i ω_i w_j ∂²ℓ^κ_ij at every node, (m,) for each integral."""
         xp = namespace(self.rows)
-        total = [xp.zeros_like(t.weights) for t in self.integrals]
-        for _, weights in self.curvatures(z, smoothing):
-            for t, weight in enumerate(weights):
-                total[t] = total[t] + xp.sum(weight, axis=0)
-        return [to_host(v).astype(np.float64) for v in total]
+
+        def visit(blocks: list[slice]) -> list[Array]:
+            total = [xp.zeros_like(t.weights) for t in self.integrals]
+            for _, weights in self.curvatures(z, smoothing, blocks):
+                total = [v + xp.sum(weight, axis=0) for v, weight in zip(total, weights, strict=True)]
+            return total
+
+        return [to_host(sum(parts)).astype(np.float64) for parts in zip(*self._shared_out(visit), strict=True)]
 
     def curved_pairs(self, z: HostArray, smoothing: Smoothing) -> int:
         """At how many pairs the smoothed losses are curved."""

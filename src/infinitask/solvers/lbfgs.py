@@ -35,7 +35,7 @@ MEMORY = 20
 ASK = 25
 """Evaluations after which it is asked whether to give up: the answer costs about one."""
 
-SHORT, OLD = 0.25, 4
+SHORT, OLD = 0.5, 4
 """A step shorter than this says that the metric no longer fits: it is measured again if it has served for so many
 steps. On 120 small fits that saves a twentieth of the time; at the first short step in any case it would cost more."""
 
