@@ -1,0 +1,310 @@
+"""Where the time of a fit goes: quantiles in 1, 8 and 50 inputs, from a hundred rows to a hundred thousand.
+
+Run ``python benchmarks/profile_fit.py``; ``--quick`` is a small run that shows whether it works. The library carries no
+clocks: functions of it are replaced here, in this process, by ones that look at the time before and after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from functools import reduce
+from importlib import import_module
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+from unittest import mock
+
+from infinitask import InfiniteQuantileRegressor, _threads
+from infinitask.losses._compiled import kernels
+from paper_kappa import machine
+from suite.problems import Array, heteroscedastic
+
+RESULTS = Path(__file__).parent / "results" / "profile.md"
+
+REST = "Python and the rest"
+
+SPANS = {
+    "checks and order": (
+        "infinitask.estimators.base:BaseInfiniteTask._validated",
+        "infinitask.estimators.problem:Data.canonical",
+    ),
+    "nodes and ψ": (
+        "infinitask.estimators.problem:quadrature_rule",
+        "infinitask.measures._rules:Rule.__call__",
+        "infinitask.estimators.problem:task_features",
+    ),
+    "kernel": (
+        "infinitask.kernels._input:RBF.__call__",
+        "infinitask.kernels._input:_Stationary.diag",
+        "infinitask.kernels._input:_GammaKernel.resolve",
+    ),
+    "factorisation": ("infinitask.features._recipes:_cholesky",),
+    "eigenbasis": ("infinitask.solvers.basis:Eigenbasis.of",),
+    "products": (
+        "infinitask.objective._fused:Fused.visit",
+        "infinitask.objective._fused:Fused.curvatures",
+        "infinitask.objective._objective:Objective._visit",
+        "infinitask.objective._objective:Objective._block_fields",
+    ),
+    "loss": (
+        "infinitask.losses._kernels:visit",
+        "infinitask.losses._kernels:curvatures",
+        "infinitask.losses._base:BoxLoss.pointwise",
+        "infinitask.losses._base:BoxLoss.sums",
+        "infinitask.losses._base:BoxLoss.curvature",
+    ),
+    "L-BFGS": ("infinitask.solvers.continuation:_Path.by_lbfgs",),
+    "Newton": ("infinitask.solvers.continuation:_Path.by_newton",),
+    REST: ("infinitask.objective._objective:Objective.evaluate",),
+}
+"""The functions whose time belongs to a part, less that of the functions they call which are named here as well."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large a run is."""
+
+    n: tuple[int, ...]
+    d: tuple[int, ...]
+    m: tuple[int, ...]
+    fits: int
+    """The most fits of a case; the median counts."""
+    seconds: float
+    """No further fit of a case begins after these."""
+
+
+FULL = Scale(n=(100, 1_000, 10_000, 100_000), d=(1, 8, 50), m=(5, 100), fits=5, seconds=2.0)
+QUICK = Scale(n=(60, 400), d=(1, 4), m=(5,), fits=1, seconds=0.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured for one size."""
+
+    n: int
+    d: int
+    m: int
+    rank: tuple[int, int]
+    """r and s."""
+    evaluations: int
+    gap: float
+    fits: int
+    seconds: float
+    """Of the processor, with one thread: the median."""
+    elapsed: float
+    """On the wall, of the same fit."""
+    all_threads: float
+    """On the wall, with as many threads as the library takes by itself and without clocks: the median."""
+    parts: dict[str, float]
+    """Seconds of each part of the fit whose time is the median."""
+
+
+# -------------------------------------------------------------------------------------------------------------- clocks
+class Clock:
+    """Seconds by part; a moment belongs to the innermost part that is under way.
+
+    They are those of the processor: what else runs on the machine takes no part in them.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(SPANS, 0.0)
+        self._open = [REST]
+        self._since = time.process_time()
+
+    def _charge(self) -> None:
+        now = time.process_time()
+        self.seconds[self._open[-1]] += now - self._since
+        self._since = now
+
+    def timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, with its time on the account of a part."""
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            self._charge()
+            self._open.append(part)
+            try:
+                return function(*arguments, **options)
+            finally:
+                self._charge()
+                self._open.pop()
+
+        return call
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """A context in which all that :data:`SPANS` names is timed."""
+        with ExitStack() as stack:
+            for part, places in SPANS.items():
+                for place in places:
+                    self._patch(part, place, stack)
+            self._since = time.process_time()
+            yield
+            self._charge()
+
+    def _patch(self, part: str, place: str, stack: ExitStack) -> None:
+        module, path = place.split(":")
+        if module.endswith("._kernels") and kernels() is None:
+            return  # nothing is compiled
+        *names, last = path.split(".")
+        owner = reduce(getattr, names, import_module(module))
+        found = vars(owner).get(last)
+        if found is None:
+            raise AttributeError(f"SPANS names {place}, which does not exist; name what took its place.")
+        timed = self.timed(part, getattr(found, "__func__", found))
+        stack.enter_context(
+            mock.patch.object(owner, last, classmethod(timed) if isinstance(found, classmethod) else timed)
+        )
+
+
+class InLine:
+    """Does at once what a pool of threads would do."""
+
+    def __init__(self, threads: int) -> None:
+        pass
+
+    map = staticmethod(map)
+
+    @staticmethod
+    def submit(function: Callable[..., Any], *arguments: Any, **options: Any) -> Future[Any]:
+        """A future that is done."""
+        future: Future[Any] = Future()
+        future.set_result(function(*arguments, **options))
+        return future
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which the library computes in the calling thread only."""
+    with mock.patch.object(_threads, "ThreadPoolExecutor", InLine):
+        _threads.pool.cache_clear()
+        yield
+    _threads.pool.cache_clear()
+
+
+# ----------------------------------------------------------------------------------------------------------- measuring
+def data(n: int, d: int) -> tuple[Array, Array]:
+    """Seeded rows, standardised."""
+    X, y = heteroscedastic(n, d, seed=0)
+    return (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
+
+
+def fit(X: Array, y: Array, m: int) -> InfiniteQuantileRegressor:
+    return InfiniteQuantileRegressor(n_nodes=m, random_state=0).fit(X, y)
+
+
+def repeated(work: Callable[[], tuple[float, Any]], scale: Scale) -> list[tuple[float, Any]]:
+    """Seconds and what else there is to say of a piece of work, the fastest first; the middle one counts."""
+    started, runs = time.perf_counter(), [work()]
+    while len(runs) < scale.fits and time.perf_counter() - started < scale.seconds:
+        runs.append(work())
+    return sorted(runs, key=lambda run: run[0])
+
+
+def measure(n: int, d: int, m: int, scale: Scale) -> Case:
+    """One size."""
+    X, y = data(n, d)
+
+    def watched() -> tuple[float, Any]:
+        clock = Clock()
+        with clock.watching():
+            started = time.perf_counter()
+            model = fit(X, y, m)
+            elapsed = time.perf_counter() - started
+        return sum(clock.seconds.values()), (elapsed, clock.seconds, model)
+
+    def unwatched() -> tuple[float, Any]:
+        started = time.perf_counter()
+        fit(X, y, m)
+        return time.perf_counter() - started, None
+
+    with one_thread():
+        runs = repeated(watched, scale)
+    seconds, (elapsed, parts, model) = runs[len(runs) // 2]
+    others = repeated(unwatched, scale)
+    return Case(
+        n=n,
+        d=d,
+        m=m,
+        rank=model.field_.coef.shape,
+        evaluations=model.solution_.n_evaluations,
+        gap=model.dual_gap_,
+        fits=len(runs),
+        seconds=seconds,
+        elapsed=elapsed,
+        all_threads=others[len(others) // 2][0],
+        parts=parts,
+    )
+
+
+def warm_up() -> None:
+    """The first calls compile, load and look for libraries."""
+    for n in (50, 3_100):  # the factorisations of few and of many rows
+        fit(*data(n, 1), 5)
+
+
+# -------------------------------------------------------------------------------------------------------------- report
+def report(cases: Sequence[Case], scale: Scale, load: float) -> str:
+    """The table, in Markdown."""
+    columns = ["n", "d", "m", "r × s", "evaluations", "s, one thread", "s, all threads", *SPANS]
+    lines = [
+        "# Where the time of a fit goes",
+        "",
+        f"Made by `python benchmarks/profile_fit.py`. {machine()}",
+        "",
+        "`InfiniteQuantileRegressor(n_nodes=m)`, all else by default, on y = sin(2x₁) + ½x₂ + (0.2 + ½ s(2x₃))ε with "
+        f"standard normal inputs, standardised. The median of up to {scale.fits} fits, of which none begins after "
+        f"{scale.seconds:g} s. With one thread the seconds are those of the processor, and the shares are of them, in "
+        "percent. With all threads they are on the wall, and what else runs on the machine counts: its load was "
+        f"{load:.1f} on average. Matrix products have one thread in any fit.",
+        "",
+        "*kernel*: its values and its bandwidth; *factorisation*: the pivoted Cholesky without them; *products* and "
+        "*loss*: of evaluations and of curvatures, with the NumPy calls around them; *L-BFGS* and *Newton*: the steps "
+        "between evaluations, with the metric, the certificate and the Newton systems.",
+        "",
+        "| " + " | ".join(columns) + " |",
+        "|" + "---:|" * len(columns),
+    ]
+    for case in cases:
+        total = sum(case.parts.values())
+        shares = [f"{100.0 * part / total:.0f}" for part in case.parts.values()]
+        size = [f"{case.n}", f"{case.d}", f"{case.m}", f"{case.rank[0]} × {case.rank[1]}", f"{case.evaluations}"]
+        times = [f"{seconds:.3g}" for seconds in (case.seconds, case.all_threads)]
+        lines.append("| " + " | ".join(size + times + shares) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small numbers of rows: does it run?")
+    parser.add_argument(
+        "--output", type=Path, help=f"where the table goes, and a .json beside it; default: {RESULTS.name}, --quick: no"
+    )
+    options = parser.parse_args(arguments)
+    scale = QUICK if options.quick else FULL
+    started = time.perf_counter()
+    warm_up()
+    cases, load = [], []
+    for n, d, m in [(n, d, m) for n in scale.n for d in scale.d for m in scale.m]:
+        cases.append(measure(n, d, m, scale))
+        load.append(os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan"))
+        largest = max(cases[-1].parts, key=lambda part: cases[-1].parts[part])
+        print(f"n {n}, d {d}, m {m}: {cases[-1].seconds:.3g} s, most of it: {largest}", flush=True)
+    text = report(cases, scale, fmean(load))
+    print(f"\n{text}\n({time.perf_counter() - started:.0f} s in all)")
+    output = options.output or (None if options.quick else RESULTS)
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+        found = {"machine": machine(), "load": fmean(load), "cases": [asdict(case) for case in cases]}
+        output.with_suffix(".json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The peers, one module for each kind."""
