@@ -29,16 +29,17 @@ __all__ = ["SOLVERS", "solve"]
 
 SOLVERS = ("auto", "lbfgs", "newton")
 
-PATIENCE = 2000
-"""Evaluations without halving the optimisation error after which L-BFGS hands over to Newton at the latest."""
+PATIENCE = 400
+"""Evaluations without halving the optimisation error after which L-BFGS hands over to Newton, or half a Newton step's
+worth of them if that is more."""
 
 FAR = 300.0
 """A start is far off where the optimisation error is so many times the slack: the way begins with more smoothing."""
 
-STALLED = 6
-"""... and after as many as so many Newton steps cost."""
+STALLED = 3
+"""... or so many Newton steps' worth if that is less."""
 
-FINISH = 12
+FINISH = 4
 """Newton steps that are taken to finish: L-BFGS hands over when it has cost as much as they would."""
 
 NEWTON_STEPS = 15
@@ -167,7 +168,8 @@ class _Path:
 
             def give_up(z: HostArray, stalled: int) -> bool:
                 step = self.newton_step(z, self.smoothing)
-                return stalled >= min(PATIENCE, STALLED * step) or ledger.n_evaluations >= FINISH * step
+                patience = max(PATIENCE, 0.5 * step)
+                return stalled >= min(patience, STALLED * step) or ledger.n_evaluations >= FINISH * step
 
             stop = give_up if finish else lambda z, stalled: False
             self.z, here = lbfgs_stage(ledger, self.z, here, self.smoothing, self.basis.metric, self.enough, stop)
