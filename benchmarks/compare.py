@@ -229,6 +229,14 @@ def weigh(folders: tuple[Path, Path], rows: dict[str, Row]) -> None:
         row.first, row.memory = (found[0][0], found[1][0]), (found[0][2], found[1][2])
 
 
+def resolved(commit: str) -> str:
+    """The commit by its own name: what HEAD or a branch stands for may change while the two sides run."""
+    if commit == HERE:
+        return HERE
+    command = ["git", "rev-parse", "--short", f"{commit}^{{commit}}"]
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
 def copied(commit: str, into: Path) -> Path:
     """The library as it is in a commit or in the working tree, in a folder of its own: the latter may change."""
     if commit == HERE:
@@ -270,10 +278,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def named(commit: str) -> str:
-    if commit == HERE:
-        return "the working tree"
-    command = ["git", "rev-parse", "--short", commit]
-    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return "the working tree" if commit == HERE else commit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -296,12 +301,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not cases:
         parser.error(f"no case has {options.only!r} in its name; there are: {'; '.join(CASES)}")
     processes, runs = (1, 1) if options.quick else (options.processes, options.runs)
+    base, head = resolved(options.base), resolved(options.head)
     with tempfile.TemporaryDirectory() as scratch:
-        base, head = (copied(commit, Path(scratch) / k) for k, commit in (("0", options.base), ("1", options.head)))
-        rows = compare((base, head), cases, processes, runs)
+        folders = copied(base, Path(scratch) / "base"), copied(head, Path(scratch) / "head")
+        rows = compare(folders, cases, processes, runs)
         if not options.quick:
-            weigh((base, head), rows)
-    text = report(options.base, options.head, rows)
+            weigh(folders, rows)
+    text = report(base, head, rows)
     print(f"\n{text}")
     if options.output is not None:
         options.output.write_text(text, encoding="utf-8")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,6 +131,35 @@ def test_the_working_tree_is_compared_with_itself(
     before, after = row[5].split(" → ")
     assert before == after
     assert slower == (row[-1] == "slower")
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_the_table_names_what_was_run_although_head_moves_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare = importlib.import_module("compare")
+    monkeypatch.setattr(compare, "ROOT", tmp_path)
+    identity = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.org", "-c", "commit.gpgsign=false"]
+    file, seen = tmp_path / "src" / "state.txt", []
+
+    def commit(state: str) -> str:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(state, encoding="utf-8")
+        for command in (["add", "src"], [*identity, "commit", "--quiet", "-m", state]):
+            subprocess.run(["git", *command], cwd=tmp_path, check=True)
+        return str(compare.resolved("HEAD"))
+
+    def run(folders: tuple[Path, Path], cases: list[str], *_: int) -> dict[str, object]:
+        seen.extend((folder / "state.txt").read_text(encoding="utf-8") for folder in folders)
+        commit("third")
+        return {name: compare.Row(([1.0], [1.0])) for name in cases}
+
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    first, second = commit("first"), commit("second")
+    monkeypatch.setattr(compare, "compare", run)
+    output = tmp_path / "table.md"
+    compare.main([first, "HEAD", "--quick", "--output", str(output)])
+    assert seen == ["first", "second"]
+    assert output.read_text(encoding="utf-8").splitlines()[0] == f"# {first} and {second}"
+    assert compare.resolved("HEAD") != second, "it did move on"
 
 
 def test_slower_is_what_both_ratios_say() -> None:

@@ -288,7 +288,7 @@ def test_sizes_replace_the_usual_ones() -> None:
     problems = module("problems")
     found = problems.cases(False, [64])
     assert [one.label for one in found["level-sets"]] == [{"d": 2, "n": 64}, {"d": 8, "n": 64}]
-    assert len(found["quantiles"]) == 1
+    assert [one.n for one in found["joint"]] == [64]
 
 
 def test_every_requirement_of_a_peer_is_listed() -> None:

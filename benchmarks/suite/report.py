@@ -55,7 +55,7 @@ COLUMNS: dict[str, Columns] = {
 ABOUT = {
     "quantiles": "Eight inputs, three of which matter; 99 levels on {n_test} test rows, fit and prediction. Ours: one "
     "fit with m = {m}, a gap of {tol:g}. The others answer level by level: min (1/n) Σ ρ_θ(y − q_θ − "
-    "f(x)) + (λ/2)‖f‖² with the same Gaussian kernel and the same λ = {alpha:g}, q_θ the sample quantile "
+    "f(x)) + (λ/2)‖f‖² with the same Gaussian kernel and the same λ, q_θ the sample quantile "
     "(fixed bias) or free; or another problem. Gap: certified from their own coefficients, the largest of"
     " 5 levels. Loose: tolerances of 1e-4; tight: a threshold of 1e-6 instead of 1e-3. Rotated: Gaussian "
     "kernels do not see a rotation of the inputs, trees do. Crossing: neighbours among the levels that "
@@ -120,7 +120,7 @@ def command(settings: dict[str, Any]) -> str:
     words = ["python -m suite", *["--quick"] * settings["quick"]]
     if set(settings["only"]) != set(ABOUT):
         words += ["--only", *settings["only"]]
-    for option in ("sizes", "threads"):
+    for option in ("who", "sizes", "threads"):
         if settings[option]:
             words += [f"--{option}", *map(str, settings[option])]
     return " ".join([*words, f"--budget {settings['budget']:g}"])
@@ -146,9 +146,15 @@ def table(problem: str, rows: list[Row]) -> list[str]:
             metrics = next(iter(one.values()))["metrics"]
             cells += [form(metrics[key]) if key in metrics else "" for _, key, form in columns]
             lines.append(f"| {' | '.join(cells)} |")
-        if problem == "joint" and case == {"n": QREG[0]}:
+        if problem == "joint" and case["n"] == QREG[0]:
             base = reference(here, threads[0])
-            cells = ["400", "qreg, measured elsewhere", here[0]["solves"], f"{QREG[1]:g}", ratio(QREG[1], base)]
+            cells = [
+                *map(str, case.values()),
+                "qreg, measured elsewhere",
+                here[0]["solves"],
+                f"{QREG[1]:g}",
+                ratio(QREG[1], base),
+            ]
             lines.append(f"| {' | '.join(cells + [''] * (len(heads) - len(cells)))} |")
     return lines
 

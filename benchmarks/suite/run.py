@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -40,11 +40,19 @@ def measure(problem: str, name: str, case: Any, budget: float, cores: int) -> di
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run: sizes, and the seconds after which a contender begins nothing more in a case."""
+    """What is run: the sizes, the seconds after which a contender begins nothing more in a case, and who takes part."""
 
     quick: bool = False
     sizes: tuple[int, ...] = ()
     budget: float = BUDGET
+    who: tuple[str, ...] = ()
+
+    def contenders(self, problem: str) -> list[Any]:
+        """Those of a problem: all, or ours that is compared with and those whose name contains one of ``who``."""
+        from suite.contenders import CONTENDERS
+
+        first, *others = CONTENDERS[problem]
+        return [first, *(c for c in others if not self.who or any(part in c.name for part in self.who))]
 
     def cases(self, problem: str) -> list[Any]:
         """Those of a problem, smallest first."""
@@ -110,9 +118,11 @@ def employ(problem: str, name: str, plan: Plan, threads: int) -> tuple[list[dict
     return rows, why
 
 
-def run(problems: Sequence[str], threads: Sequence[int], plan: Plan) -> dict[str, Any]:
-    """Everything, as it will be written."""
-    from suite.contenders import CONTENDERS, SINGLE_THREAD
+def run(
+    problems: Sequence[str], threads: Sequence[int], plan: Plan, save: Callable[[dict[str, Any]], None] | None = None
+) -> dict[str, Any]:
+    """Everything, as it will be written; ``save`` gets what is there after each contender, so that nothing is lost."""
+    from suite.contenders import SINGLE_THREAD
 
     found: dict[str, Any] = {
         "machine": machine.description(),
@@ -132,7 +142,7 @@ def run(problems: Sequence[str], threads: Sequence[int], plan: Plan) -> dict[str
         for problem in problems:
             started = time.monotonic()
             counts = [min(threads)] if problem in SINGLE_THREAD else threads
-            jobs = [(contender, count) for contender in CONTENDERS[problem] for count in counts]
+            jobs = [(contender, count) for contender in plan.contenders(problem) for count in counts]
             answers = pool.map(partial(_job, problem, plan), *zip(*jobs, strict=True))
             for (contender, count), (rows, why) in zip(jobs, answers, strict=True):
                 about = {"problem": problem, "contender": contender.name, "threads": count}
@@ -142,6 +152,8 @@ def run(problems: Sequence[str], threads: Sequence[int], plan: Plan) -> dict[str
                 if why:
                     found["skipped"].append(about | {"why": why})
                     print(f"skipped: {contender.name} ({why})", flush=True)
+                if save is not None:
+                    save(found)
             found["seconds"][problem] = round(time.monotonic() - started, 1)
     return found
 
@@ -181,23 +193,28 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run, write suite.json and suite.md, print the report."""
     options = parser().parse_args(arguments)
-    plan = Plan(options.quick, tuple(options.sizes), options.budget or (QUICK_BUDGET if options.quick else BUDGET))
+    budget = options.budget or (QUICK_BUDGET if options.quick else BUDGET)
+    plan = Plan(options.quick, tuple(options.sizes), budget, tuple(options.who))
     if options.worker:
         problem, name, count, file = options.worker
         work(problem, name, plan, int(count), Path(file))
         return
     from suite.report import report
 
+    output = options.output or (None if options.quick else RESULTS)
     if options.report:
         results = json.loads(options.report.read_text(encoding="utf-8"))
     else:
         wanted = options.threads or (["1"] if options.quick else ["1", "all"])
         threads = sorted({machine.cores() if count == "all" else int(count) for count in wanted})
-        results = run(options.only, threads, plan)
+        results = run(options.only, threads, plan, None if output is None else partial(_save, output))
     text = report(results)
     print(f"\n{text}")
-    output = options.output or (None if options.quick else RESULTS)
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        (output / "suite.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        _save(output, results)
         (output / "suite.md").write_text(text, encoding="utf-8")
+
+
+def _save(output: Path, results: dict[str, Any]) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "suite.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
