@@ -173,6 +173,9 @@ def parser() -> argparse.ArgumentParser:
         "--threads", nargs="+", help='numbers of threads, or "all"; default: 1 all, with --quick 1', metavar="COUNT"
     )
     found.add_argument(
+        "--who", nargs="+", default=(), metavar="NAME", help="ours, and those whose name contains one of these"
+    )
+    found.add_argument(
         "--sizes", nargs="+", type=int, default=(), metavar="N", help="these n instead of the usual ones"
     )
     found.add_argument("--quick", action="store_true", help="tiny sizes: does it run?")
