@@ -25,7 +25,7 @@ non-crossing: an evaluation takes 6.8 ms here, 11 ms at half of it (the threads 
 14 ms at twice (the temporaries leave the cache)."""
 
 SMALL_PRODUCT, FEWEST_ROWS = 1_000_000, 24
-"""Rows × r × s up to which OpenBLAS multiplies at 36 to 45 GFlop/s, above it at 11 to 18; the fewest rows of a block."""
+"""Rows × r × s up to which OpenBLAS multiplies at 36 to 45 GFlop/s, not 11 to 18; and the fewest rows of a block."""
 
 NEGLIGIBLE = 1e-100
 """Curvature below this is none: its inverse must not overflow."""
