@@ -11,7 +11,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import reduce
@@ -163,29 +162,11 @@ class Clock:
         )
 
 
-class InLine:
-    """Does at once what a pool of threads would do."""
-
-    def __init__(self, threads: int) -> None:
-        pass
-
-    map = staticmethod(map)
-
-    @staticmethod
-    def submit(function: Callable[..., Any], *arguments: Any, **options: Any) -> Future[Any]:
-        """A future that is done."""
-        future: Future[Any] = Future()
-        future.set_result(function(*arguments, **options))
-        return future
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """A context in which the library computes in the calling thread only."""
-    with mock.patch.object(_threads, "ThreadPoolExecutor", InLine):
-        _threads.pool.cache_clear()
+    with mock.patch.object(_threads, "_pool", return_value=None):
         yield
-    _threads.pool.cache_clear()
 
 
 # ----------------------------------------------------------------------------------------------------------- measuring

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import array_api_strict
@@ -25,6 +26,7 @@ from infinitask.features import (
     integrated_basis,
     task_features,
 )
+from infinitask.features._maps import Inverse
 from infinitask.kernels import (
     RBF,
     CallableKernel,
@@ -457,8 +459,34 @@ def test_a_folded_factor_is_made_in_double_precision(xp: Any) -> None:
     X = rng.normal(size=(20, 2))
     phi = PivotedCholesky(rank=8).build(RBF(gamma=0.5), X, 1e-12, rng).map
     assert isinstance(phi, KernelMap)
-    single = KernelMap(phi.kernel, phi.landmarks, xp.asarray(phi.transform, dtype=xp.float32))
+    single = KernelMap(phi.kernel, phi.landmarks, xp.asarray(np.asarray(phi.transform), dtype=xp.float32))
     folded = single.then(np.full((phi.rank, 1), 1e-3)).transform
     assert folded.dtype == xp.float32
-    exact = np.float64(np.float32(phi.transform)) @ np.full((phi.rank, 1), 1e-3)
+    exact = np.float64(np.asarray(phi.transform, np.float32)) @ np.full((phi.rank, 1), 1e-3)
     np.testing.assert_array_equal(to_host(folded), np.float32(exact))
+
+
+# ------------------------------------------------------------------------------------------------ an inverse at need
+@pytest.mark.parametrize("r", [1, 7, 60])
+def test_inverse_and_what_it_makes_without_its_numbers(r: int) -> None:
+    rng = np.random.default_rng(r)
+    lower = np.tril(rng.normal(size=(r, r))) + 3.0 * np.eye(r)
+    T, R = Inverse(lower), rng.normal(size=(r, 4))
+    assert T.shape == (r, r)
+    np.testing.assert_allclose(T.times(R), np.linalg.solve(lower.T, R), atol=1e-12)
+    assert "matrix" not in vars(T), "the inverse was computed"
+    np.testing.assert_allclose(T.matrix @ lower.T, np.eye(r), atol=1e-12)
+    np.testing.assert_array_equal(np.asarray(T), T.matrix)
+    assert np.asarray(T, dtype=np.float32).dtype == np.float32
+
+
+def test_a_prediction_needs_no_inverse() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    phi = PivotedCholesky().build(RBF(gamma=1.0), X, 1e-10, np.random.default_rng(0)).map
+    assert isinstance(phi, KernelMap)
+    R = np.random.default_rng(1).normal(size=(phi.rank, 3))
+    folded = phi.then(R)(X)
+    assert isinstance(phi.transform, Inverse)
+    assert "matrix" not in vars(phi.transform)
+    np.testing.assert_allclose(folded, phi(X) @ R, atol=1e-6)
+    assert np.asarray(pickle.loads(pickle.dumps(phi)).transform).shape == (phi.rank, phi.rank)

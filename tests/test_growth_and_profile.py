@@ -71,13 +71,12 @@ def test_a_moment_belongs_to_the_innermost_part(monkeypatch: pytest.MonkeyPatch)
 
 def test_nothing_stays_replaced() -> None:
     profile, objective = importlib.import_module("profile_fit"), importlib.import_module("infinitask.objective")
-    before, pool = objective.Objective._visit, profile._threads.pool
+    before, pool = objective.Objective._visit, profile._threads._pool
     with profile.one_thread(), profile.Clock().watching():
         assert objective.Objective._visit is not before
-        assert isinstance(pool(), profile.InLine)
-        assert pool().submit(max, 1, 2).result() == 2
+        assert profile._threads._pool() is None
     assert objective.Objective._visit is before
-    assert not isinstance(pool(), profile.InLine)
+    assert profile._threads._pool is pool
 
 
 # ----------------------------------------------------------------------------------------------------------- the growth

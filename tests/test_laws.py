@@ -49,8 +49,9 @@ def test_theta_property(seed: int) -> None:
     # h = t to the accuracy of the solver: such points may count on either side
     boundary = model.tol * np.mean(np.abs(margin))
     surely, at_most = np.mean(margin < -boundary, axis=0), np.mean(margin <= boundary, axis=0)
-    assert np.max(surely - levels) <= 0.01
-    assert np.max(levels - at_most) <= 0.01
+    hundredth = 0.01 + 1e-12  # a count of points less a level is a multiple of a thousandth only up to rounding
+    assert np.max(surely - levels) <= hundredth
+    assert np.max(levels - at_most) <= hundredth
 
 
 def _recipe() -> Recipe:

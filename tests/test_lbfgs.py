@@ -50,21 +50,21 @@ def random_steps(A: Floats, count: int, seed: int) -> Steps:
     return [(s, A @ s) for s in steps]
 
 
-def dense_inverse(steps: Steps) -> Floats:
+def dense_inverse(steps: Steps, metric: Floats) -> Floats:
     """The inverse Hessian of BFGS: for each step, H ← (I − ρ s yᵀ) H (I − ρ y sᵀ) + ρ s sᵀ with ρ = 1/(sᵀy)."""
     s, y = steps[-1]
     eye = np.eye(s.size)
-    H = (s @ y) / (y @ y) * eye
+    H = (s @ y) / (y @ (y / metric)) * np.diag(1.0 / metric)
     for s, y in steps:
         turn = eye - np.outer(s, y) / (s @ y)
         H = turn @ H @ turn.T + np.outer(s, s) / (s @ y)
     return H
 
 
-def remembered(steps: Steps, size: int, length: int) -> Memory:
+def remembered(steps: Steps, size: int, length: int, metric: Floats | float = 1.0) -> Memory:
     memory = Memory(size, length)
     for s, y in steps:
-        memory.add(s, y)
+        memory.add(s, y, y / metric)
     return memory
 
 
@@ -75,22 +75,23 @@ def test_direction_is_the_dense_inverse(length: int, count: int) -> None:
     size = 30
     for seed in range(5):
         steps = random_steps(convex_matrix(size, seed), count, seed)
-        memory = remembered(steps, size, length)
-        H = dense_inverse(steps[-length:])
+        metric = 10.0 ** np.random.default_rng(seed + 50).uniform(-1, 1, size=size)
+        memory = remembered(steps, size, length, metric)
+        H = dense_inverse(steps[-length:], metric)
         np.testing.assert_allclose(H, H.T, atol=1e-12)
         for g in (*np.random.default_rng(seed + 100).normal(size=(3, size)), steps[0][1]):
             expected = -H @ g
-            found = memory.direction(g)
+            found = memory.direction(g, g / metric)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.linalg.norm(expected))
             assert found @ g < 0.0
         # the last step is known for sure
         s, y = steps[-1]
-        np.testing.assert_allclose(memory.direction(y), -s, rtol=0, atol=1e-9 * np.linalg.norm(s))
+        np.testing.assert_allclose(memory.direction(y, y / metric), -s, rtol=0, atol=1e-9 * np.linalg.norm(s))
 
 
-def test_without_a_step_the_direction_is_the_gradient() -> None:
+def test_without_a_step_the_direction_is_the_gradient_in_the_metric() -> None:
     g = np.arange(4.0)
-    np.testing.assert_array_equal(Memory(4).direction(g), -g)
+    np.testing.assert_array_equal(Memory(4).direction(g, 2.0 * g), -2.0 * g)
 
 
 def test_with_exact_steps_a_quadratic_is_solved_in_its_dimension() -> None:
@@ -99,24 +100,24 @@ def test_with_exact_steps_a_quadratic_is_solved_in_its_dimension() -> None:
     memory, g = Memory(size), A @ z
     start = np.linalg.norm(g)
     for _ in range(size):
-        d = memory.direction(g)
+        d = memory.direction(g, g)
         s = -(g @ d) / (d @ A @ d) * d
-        memory.add(s, A @ s)
+        memory.add(s, A @ s, A @ s)
         z, g = z + s, g + A @ s
     assert np.linalg.norm(g) < 1e-9 * start
-    np.testing.assert_allclose(memory.direction(A @ np.ones(size)), -1.0, atol=1e-6)
+    np.testing.assert_allclose(memory.direction(A @ np.ones(size), A @ np.ones(size)), -1.0, atol=1e-6)
 
 
 def test_steps_that_tell_nothing_are_forgotten() -> None:
     steps = random_steps(convex_matrix(6, 0), 4, 0)
     memory, g = remembered(steps, 6, 5), np.ones(6)
-    before = memory.direction(g)
+    before = memory.direction(g, g)
     s = steps[0][0]
     for nothing in (np.zeros(6), -s, np.full(6, np.nan), np.full(6, np.inf)):
         with np.errstate(invalid="ignore"):
-            memory.add(s, nothing)
-    memory.add(np.zeros(6), s)
-    np.testing.assert_array_equal(memory.direction(g), before)
+            memory.add(s, nothing, nothing)
+    memory.add(np.zeros(6), s, s)
+    np.testing.assert_array_equal(memory.direction(g, g), before)
 
 
 def test_steps_of_any_size_are_remembered() -> None:
@@ -124,10 +125,10 @@ def test_steps_of_any_size_are_remembered() -> None:
     A = convex_matrix(8, 1)
     steps = random_steps(A, 5, 1)
     g = np.ones(8)
-    expected = remembered(steps, 8, 5).direction(g)
+    expected = remembered(steps, 8, 5).direction(g, g)
     for scale in (1e-100, 1e-30, 1e30, 1e100):
         scaled = [(scale * s, scale * y) for s, y in steps]
-        np.testing.assert_allclose(remembered(scaled, 8, 5).direction(g), expected, rtol=1e-9)
+        np.testing.assert_allclose(remembered(scaled, 8, 5).direction(g, g), expected, rtol=1e-9)
 
 
 # ---------------------------------------------------------------------------------------------------- the stage

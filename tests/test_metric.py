@@ -14,6 +14,7 @@ from infinitask.objective import Objective, Smoothing
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import basis as basis_module
 from infinitask.solvers import solve
+from infinitask.solvers.base import Start
 from infinitask.solvers.basis import Eigenbasis, Metric
 from infinitask.solvers.newton import NewtonSystem
 from test_compiled import LOSSES, point, posed
@@ -219,10 +220,10 @@ def test_conjugate_gradients_in_a_metric_of_some_eigenvectors(monkeypatch: pytes
 @pytest.mark.parametrize("count", [6, 30])
 def test_libraries_find_the_same_basis(xp: Any, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     leading(monkeypatch, count)
-    rows, omega = np.random.default_rng(0).normal(size=(50, 30)), np.full(50, 1 / 50)
-    expected = basis_module._of_rows(rows, omega)
-    like = xp.zeros(1, dtype=xp.float64)
-    U, e, rest = basis_module._of_rows(as_like(rows, like), as_like(omega, like))
+    objective, like = tall(Squared()), xp.zeros(1, dtype=xp.float64)
+    expected = basis_module._of_rows(objective)
+    there = replace(objective, rows=as_like(objective.rows, like), sample_weight=as_like(objective.sample_weight, like))
+    U, e, rest = basis_module._of_rows(there)
     assert isinstance(U, np.ndarray)
     np.testing.assert_allclose(np.abs(U.T @ expected[0]), np.eye(count), atol=1e-9)
     np.testing.assert_allclose(e, expected[1], atol=1e-12)
@@ -255,3 +256,72 @@ def test_a_basis_of_another_problem_solves_this_one(
         assert found.converged
         assert found.objective == pytest.approx(expected.objective, rel=1e-5)
         assert max(found.dual, expected.dual) <= min(found.objective, expected.objective) * (1.0 + 1e-12)
+
+
+# ------------------------------------------------------------------------------------------------- rows in a staircase
+def triangular(bias: str | None, n: int = 80, r: int = 60) -> Objective:
+    """Rows as a Cholesky factor has them, in an order of their own."""
+    objective = tall(Pinball(), r, n, bias, decay=0.97)
+    rows = np.vstack([np.tril(objective.rows[:r]), objective.rows[r:]])
+    order = np.random.default_rng(5).permutation(n)
+    return replace(objective, rows=rows[order], block_entries=40)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("centred", [False, True])
+def test_zeros_of_the_rows_are_left_out_and_nothing_changes(
+    bias: str | None, centred: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leading(monkeypatch, 6)
+    objective = triangular(bias)
+    basis = Eigenbasis.of(objective)
+    turned = basis.objective
+    assert basis.order is not None
+    assert turned.reach is not None
+    assert np.all(np.diff(turned.reach) >= 0)
+    for row, reach in zip(turned.rows, turned.reach, strict=True):
+        assert row[reach - 1] != 0.0
+        assert not np.any(row[reach:])
+    z = point(objective)
+    smoothing = Smoothing((0.1, 0.2))
+    if centred:
+        smoothing = Smoothing((0.05, 0.1), objective.duals(z, smoothing))
+    there, smoothed = basis.forth(z), basis.smoothing_forth(smoothing)
+    np.testing.assert_allclose(basis.back(there), z, atol=1e-12)
+    expected, found = objective.evaluate(z, smoothing), turned.evaluate(there, smoothed)
+    assert found.primal == pytest.approx(expected.primal, rel=1e-12)
+    assert found.smoothed == pytest.approx(expected.smoothed, rel=1e-12)
+    assert found.dual_data == pytest.approx(expected.dual_data, rel=1e-10)
+    np.testing.assert_allclose(basis.back(found.gradient), expected.gradient, atol=1e-12)
+    for a, b in zip(turned.node_curvature(there, smoothed), objective.node_curvature(z, smoothing), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    for a, b in zip(turned.duals(there, smoothed), objective.duals(z, smoothing), strict=True):
+        assert a is not None
+        assert b is not None
+        np.testing.assert_allclose(a, b[basis.order], atol=1e-9)
+    again = basis.smoothing_back(smoothed)
+    assert again.kappa == smoothing.kappa
+    for a, b in zip(again.centre or (), smoothing.centre or (), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_rows_in_a_staircase_are_solved_as_any(bias: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = triangular(bias)
+    expected = solve(objective, tol=1e-8)
+    leading(monkeypatch, 6)
+    found = solve(objective, tol=1e-8)
+    assert found.converged
+    assert found.objective == pytest.approx(expected.objective, rel=2e-8)
+    # and a start there is a start here: its first evaluation is that of the solution
+    start = Start(found.z, found.smoothing, found.floor)
+    again = solve(objective, tol=1e-8, start=start)
+    assert again.history[0, 1] == pytest.approx(found.objective, rel=1e-12)
+    assert again.converged
+
+
+def test_full_rows_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    leading(monkeypatch, 6)
+    basis = Eigenbasis.of(tall(Pinball()))
+    assert basis.order is None
+    assert basis.objective.reach is None

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
+from infinitask import _threads
 from infinitask._array import as_like, to_host
 from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.objective import Evaluation, Integral, Objective, Smoothing
-from infinitask.objective import _objective as objective_module
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import newton, solve
 from infinitask.solvers.base import DualPoint
@@ -477,14 +477,14 @@ def test_number_of_threads_does_not_matter(case: Case, monkeypatch: pytest.Monke
     objective = replace(case.objective(n=200), block_entries=21)
     smoothing, z = around_duals(objective), point(objective)
     expected = objective.evaluate(z, smoothing)
-    for pool in (ThreadPoolExecutor(1), ThreadPoolExecutor(3), ThreadPoolExecutor(20), Backwards()):
+    for pool in (None, ThreadPoolExecutor(1), ThreadPoolExecutor(3), ThreadPoolExecutor(20), Backwards()):
         asked: list[int] = []
 
         def this(pool: Any = pool, asked: list[int] = asked) -> Any:
             asked.append(1)
             return pool
 
-        monkeypatch.setattr(objective_module, "_pool", this)
+        monkeypatch.setattr(_threads, "_pool", this)
         found = objective.evaluate(z, smoothing)
         assert asked, "no thread was wanted"
         if isinstance(pool, ThreadPoolExecutor):

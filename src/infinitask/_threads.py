@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import TypeVar
 
-__all__ = ["pool"]
+__all__ = ["shared_out"]
+
+_Item = TypeVar("_Item")
+_Part = TypeVar("_Part")
 
 MOST_THREADS = 4
-"""See :func:`pool`."""
+"""See :func:`shared_out`."""
 
 
-@lru_cache(maxsize=1)
-def pool() -> ThreadPoolExecutor:
-    """Threads that visit groups of blocks side by side; NumPy lets go of the interpreter while it computes.
+def shared_out(visit: Callable[[_Item], _Part], items: Sequence[_Item]) -> list[_Part]:
+    """What a function makes of the items, by threads side by side; NumPy lets go of the interpreter while it computes.
 
     Between two operations a thread waits for the interpreter, so that many threads hinder each other.
     """
+    threads = _pool() if len(items) > 1 else None
+    return [visit(item) for item in items] if threads is None else list(threads.map(visit, items))
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor | None:
+    """The threads; None where there is one core, on which waiting for another thread would cost a tenth."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return ThreadPoolExecutor(min(MOST_THREADS, cores))
+    return ThreadPoolExecutor(min(MOST_THREADS, cores)) if cores > 1 else None
 
 
 if hasattr(os, "register_at_fork"):
     # threads do not survive a fork: a child process makes its own
-    os.register_at_fork(after_in_child=pool.cache_clear)
+    os.register_at_fork(after_in_child=_pool.cache_clear)

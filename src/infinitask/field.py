@@ -10,7 +10,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from infinitask._array import Array, HostArray, one_blas_thread, to_host
-from infinitask._threads import pool
+from infinitask._threads import shared_out
 from infinitask.features import FeatureMap, TaskMap
 from infinitask.features._maps import CombinedMap
 from infinitask.features._task import as_tasks
@@ -176,5 +176,4 @@ def _by_rows(visit: Callable[[slice], None], X: Array, entries: int) -> None:
             visit(rows)
         return
     with one_blas_thread():  # the threads of the pool are enough
-        for _ in pool().map(visit, chunks):  # asking for the results raises what went wrong
-            pass
+        shared_out(visit, chunks)

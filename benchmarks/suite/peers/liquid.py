@@ -50,11 +50,16 @@ and λ = 1e-4. Middle: about 1e-3 on the many small problems, where our fits end
 def library() -> Any:
     """The module, with the names it needs."""
     sysconfig.get_config_vars().setdefault("SO", sysconfig.get_config_var("EXT_SUFFIX"))
-    if importlib.util.find_spec("pkg_resources") is None:  # wanted for its example data only
-        sys.modules.setdefault("pkg_resources", types.ModuleType("pkg_resources"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import liquidSVM
+    missing = "pkg_resources" not in sys.modules and importlib.util.find_spec("pkg_resources") is None
+    if missing:  # wanted for its example data only
+        sys.modules["pkg_resources"] = types.ModuleType("pkg_resources")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import liquidSVM
+    finally:
+        if missing:  # others would take it for the real one
+            del sys.modules["pkg_resources"]
     return liquidSVM
 
 

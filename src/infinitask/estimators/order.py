@@ -200,7 +200,7 @@ class Order:
             )
         z = np.zeros(objective.size)
         if self.problem.constant is not None:
-            z[: np.prod(objective.shape)].reshape(objective.shape)[-1] = c / (rate * self.problem.constant)
+            z[: np.prod(objective.shape)].reshape(objective.shape)[0] = c / (rate * self.problem.constant)
         else:
             z[objective.size - objective.bias_size :] = c / rate
         return z

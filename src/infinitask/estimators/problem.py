@@ -139,7 +139,7 @@ class Problem:
         r, s = self.objective.shape
         C, c = z[: r * s].reshape(r, s), z[r * s :]
         if self.constant is not None:
-            return Field(self.phi.map, self.psi.map, C[:-1], self.psi.map, self.constant * C[-1])
+            return Field(self.phi.map, self.psi.map, C[1:], self.psi.map, self.constant * C[0])
         bias_map = None if self.psi_bias is None else self.psi_bias.map
         return Field(self.phi.map, self.psi.map, C, bias_map, None if bias_map is None else c)
 
@@ -278,4 +278,4 @@ def _node_gamma(nodes: HostArray, gaps: float | None) -> float:
 
 def _with_constant(rows: Array, value: float) -> Array:
     xp = namespace(rows)
-    return xp.concat([rows, as_like(np.full((rows.shape[0], 1), value), rows)], axis=1)
+    return xp.concat([as_like(np.full((rows.shape[0], 1), value), rows), rows], axis=1)

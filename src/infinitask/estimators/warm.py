@@ -84,7 +84,7 @@ class Warm:
 
     def start(self, problem: Problem) -> Start | None:
         """Where to start, if the last solution has the unknowns of this problem."""
-        start, (r, s) = self._start, problem.objective.shape
+        start, s = self._start, problem.objective.shape[1]
         if start is not None and self._before is not None and self._before[1].shape == start.z.shape:
             # solutions follow log λ smoothly: the line through the last two ones points at the next
             (alpha, z), last, now = self._before, self._alpha, problem.objective.alpha
@@ -99,9 +99,9 @@ class Warm:
             return None
         if problem.constant is None or problem.constant == self._constant:
             return start
-        # the bias is the last feature, whose value is not what it was
+        # the bias is the first feature, whose value is not what it was
         z = start.z.copy()
-        z[(r - 1) * s : r * s] *= self._constant / problem.constant  # type: ignore[operator]
+        z[:s] *= self._constant / problem.constant  # type: ignore[operator]
         return start._replace(z=z)
 
     def learn(self, problem: Problem, solution: Solution, basis: Eigenbasis) -> None:

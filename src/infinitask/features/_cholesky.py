@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask.features._maps import FeatureMap, KernelMap, PrecomputedMap, take
+from infinitask.features._maps import FeatureMap, Inverse, KernelMap, PrecomputedMap, take
 from infinitask.kernels import InputKernel
 
 __all__ = [
@@ -66,7 +66,7 @@ class Factor:
         L, in the order of the rows of K.
     pivots : ndarray (p,) of int
         The rows eliminated, in this order; p = r, or p = r = 1 with zero values for K = 0.
-    transform : ndarray (p, r)
+    transform : Inverse (p, r)
         L_P⁻ᵀ: K[:, P] times it gives L.
     residual : float
         The largest diagonal entry of K − L Lᵀ relative to the largest of K.
@@ -74,7 +74,7 @@ class Factor:
 
     values: Array
     pivots: HostArray
-    transform: HostArray
+    transform: Inverse
     residual: float
 
 
@@ -94,7 +94,7 @@ class Rows(ABC):
         """k(x_i, x_j) for i in ``rows`` and j in ``columns``; None is all of them."""
 
     @abstractmethod
-    def map(self, columns: HostArray, transform: HostArray) -> FeatureMap:
+    def map(self, columns: HostArray, transform: Inverse) -> FeatureMap:
         """φ(x) = k(x, X[columns]) T."""
 
 
@@ -112,8 +112,8 @@ class ComputedRows(Rows):
     def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
         return self.kernel(take(self.like, rows, 0), take(self.like, columns, 0))
 
-    def map(self, columns: HostArray, transform: HostArray) -> FeatureMap:
-        return KernelMap(self.kernel, take(self.like, columns, 0), as_like(transform, self.like))
+    def map(self, columns: HostArray, transform: Inverse) -> FeatureMap:
+        return KernelMap(self.kernel, take(self.like, columns, 0), transform)
 
 
 @final
@@ -143,8 +143,8 @@ class PrecomputedRows(Rows):
     def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
         return take(take(self.like, rows, 0), columns, 1)
 
-    def map(self, columns: HostArray, transform: HostArray) -> FeatureMap:
-        return PrecomputedMap(columns, as_like(transform, self.like))
+    def map(self, columns: HostArray, transform: Inverse) -> FeatureMap:
+        return PrecomputedMap(columns, transform)
 
 
 def rows_of(kernel: InputKernel, X: Array) -> Rows:
@@ -204,18 +204,9 @@ def eliminate(gram: HostArray, stop: float, limit: int) -> tuple[HostArray, Host
     return np.tril(factor[:, :rank]), order - 1
 
 
-def inverse_transpose(lower: HostArray) -> HostArray:
-    """L⁻ᵀ of a lower triangular matrix."""
-    # three times faster than a solve with the identity: 0.07 s instead of 0.2 s for 2000 rows
-    inverse, singular = lapack.dtrtri(lower, lower=1)
-    if singular:
-        raise ZeroDivisionError(f"pivot {singular} of a Cholesky factor is zero.")
-    return np.ascontiguousarray(np.tril(inverse).T)
-
-
 def nothing(values: Array) -> Factor:
     """The factor of K = 0: one feature that is zero, so that no array downstream is empty."""
-    return Factor(values, np.zeros(1, dtype=int), np.zeros((1, 1)), 0.0)
+    return Factor(values, np.zeros(1, dtype=int), Inverse(np.full((1, 1), np.inf)), 0.0)
 
 
 def factorise(gram: Array, tolerance: float, rank: int | None = None, name: str = "given") -> Factor:
@@ -248,7 +239,7 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: str 
     if not r:
         return nothing(values)
     pivots = np.asarray(order[:r], dtype=int)
-    return Factor(values, pivots, inverse_transpose(lower[:r]), residual / largest)
+    return Factor(values, pivots, Inverse(lower[:r]), residual / largest)
 
 
 def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator) -> Factor:
@@ -303,7 +294,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
         columns = rows.block(None, chosen)
         for block in blocks:
             columns = columns - block @ xp.matrix_transpose(take(block, chosen, 0))
-        new = columns @ as_like(inverse_transpose(lower[:r]), columns)
+        new = columns @ as_like(Inverse(lower[:r]).matrix, columns)
         left = left - np.asarray(to_host(xp.sum(new * new, axis=1)), dtype=float)
         require_finite(left, rows.name)
         require_semidefinite(left, largest, rows.name, eps)
@@ -315,5 +306,5 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
         return nothing(as_like(np.zeros((n, 1)), rows.like))
     values = xp.concat(blocks, axis=1)
     order = np.concatenate(pivots)
-    transform = inverse_transpose(np.tril(np.asarray(to_host(take(values, order, 0)), dtype=float)))
-    return Factor(values, order, transform, max(float(np.max(left)), 0.0) / largest)
+    lower = np.tril(np.asarray(to_host(take(values, order, 0)), dtype=float))
+    return Factor(values, order, Inverse(lower), max(float(np.max(left)), 0.0) / largest)

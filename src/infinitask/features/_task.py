@@ -138,7 +138,7 @@ def task_features(
         TaskMap(
             kernel,
             tuple((tasks[place[kind == k]], int(orders[k])) for k in present),
-            (factor.transform / spread[factor.pivots][:, None])[by_kind],
+            (factor.transform.matrix / spread[factor.pivots][:, None])[by_kind],
         ),
         tuple(factor.values[k * m : (k + 1) * m] * scales[k] for k in range(len(orders))),
     )

@@ -23,7 +23,8 @@ A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`B
 """
 
 from ._balance import Balance
-from ._objective import BLOCK_ENTRIES, Objective
+from ._blocks import BLOCK_ENTRIES, staircase
+from ._objective import Objective
 from ._terms import Evaluation, Integral, Pairs, Smoothing
 
-__all__ = ["BLOCK_ENTRIES", "Balance", "Evaluation", "Integral", "Objective", "Pairs", "Smoothing"]
+__all__ = ["BLOCK_ENTRIES", "Balance", "Evaluation", "Integral", "Objective", "Pairs", "Smoothing", "staircase"]

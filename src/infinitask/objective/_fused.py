@@ -185,18 +185,19 @@ class Fused:
         pull = np.zeros((C.shape[0], m), dtype) if objective.free else None
         buffers = self._borrow(blocks, C.shape)
         for block in blocks:
-            phi, omega = objective.rows[block], objective.sample_weight[block]
+            phi, omega = objective.features(block), objective.sample_weight[block]
+            width = phi.shape[1]
             A, U, pulled = buffers.cut(phi.shape[0])
             self._field(phi, C, bias, A, U)
             samples = self.targets[block], omega, self.kind[block], self.ends
             self.functions.visit(U, *samples, shapes, table, self._centre(smoothing, block), totals, nodes)
             np.matmul(U, self.weighted_cols, out=pulled)
             pulled *= omega[:, None]
-            gradient -= np.matmul(phi.T, pulled, out=buffers.C)
+            gradient[:width] -= np.matmul(phi.T, pulled, out=buffers.C[:width])
             if bias is not None:
                 mass += omega @ U
             if pull is not None:
-                pull += (phi.T * omega) @ U[:, :m]
+                pull[:width] += (phi.T * omega) @ U[:, :m]
         self._spare.append(buffers)
         c = None if self.bias_cols is None else -(self.bias_cols.T @ (self.weight * mass))
         sums = RowSums(list(totals[:, 0]), list(totals[:, 1]), list(totals[:, 2]), gradient, c)
@@ -207,7 +208,7 @@ class Fused:
     def curvatures(self, block: slice, C: HostArray, bias: HostArray | None, smoothing: Smoothing) -> list[HostArray]:
         """ω w ∂²ℓ^κ of every integral on a block of rows."""
         objective, (table, _) = self.objective, self.table(smoothing.kappa)
-        phi = objective.rows[block]
+        phi = objective.features(block)
         H = np.empty((phi.shape[0], self.weight.size), self.weight.dtype)
         self._field(phi, C, bias, np.empty((phi.shape[0], C.shape[1]), C.dtype), H)
         centre = self._centre(smoothing, block)
@@ -218,7 +219,7 @@ class Fused:
 
     def _field(self, phi: HostArray, C: HostArray, bias: HostArray | None, A: HostArray, H: HostArray) -> None:
         """H = Φ C Ψᵀ + 1 bᵀ."""
-        np.matmul(phi, C, out=A)
+        np.matmul(phi, C[: phi.shape[1]], out=A)
         np.matmul(A, self.cols, out=H)
         if bias is not None:
             H += bias

@@ -10,22 +10,15 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask._threads import pool as _pool
+from infinitask._threads import shared_out
 from infinitask.losses import BoxLoss, Sums
 from infinitask.objective._balance import Balance, NodeSums
+from infinitask.objective._blocks import BLOCK_ENTRIES, blocks_of, groups_of
 from infinitask.objective._fused import Fused
 from infinitask.objective._sums import RowSums, both
 from infinitask.objective._terms import Evaluation, Integral, Pairs, Smoothing
 
-__all__ = ["BLOCK_ENTRIES", "Objective"]
-
-BLOCK_ENTRIES = 65_536
-"""Entries (rows × nodes) of a block: 512 KiB per float64 temporary. Measured on two cores with n = 10 000, m = 100 and
-non-crossing: an evaluation takes 6.8 ms here, 11 ms at half of it (the threads wait for the interpreter more often) and
-14 ms at twice (the temporaries leave the cache)."""
-
-SMALL_PRODUCT, FEWEST_ROWS = 1_000_000, 24
-"""Rows × r × s up to which OpenBLAS multiplies at 36 to 45 GFlop/s, not 11 to 18; and the fewest rows of a block."""
+__all__ = ["Objective"]
 
 NEGLIGIBLE = 1e-100
 """Curvature below this is none: its inverse must not overflow."""
@@ -33,10 +26,6 @@ NEGLIGIBLE = 1e-100
 REACH = 4.0
 """How far from every target the corners of a free bias look, in units of :attr:`Objective.scale`, where the slopes of
 the loss have no end: a longer reach would only cost more of the dual."""
-
-GROUPS = 16
-"""Groups of blocks that threads share out among themselves."""
-
 
 _Seen: TypeAlias = tuple[Integral, Array | None, Array]
 _Part = TypeVar("_Part")
@@ -61,6 +50,8 @@ class Objective:
         v.
     block_entries : int
         Rows × nodes of a block.
+    reach : ndarray (n,) of int, ascending, or None
+        How many entries a row of Φ has before zeros begin; None: all r.
     """
 
     rows: Array
@@ -70,6 +61,7 @@ class Objective:
     alpha_bias: float = 1.0
     bias_linear: HostArray | None = None
     block_entries: int = BLOCK_ENTRIES
+    reach: HostArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
@@ -123,14 +115,13 @@ class Objective:
     # ---------------------------------------------------------------------------------------- one pass
     def blocks(self) -> Iterator[slice]:
         """Slices of rows."""
-        n = self.rows.shape[0]
         nodes = max(int(term.theta.shape[0]) for term in self.integrals)
-        step = max(1, self.block_entries // nodes)
-        if isinstance(self.rows, np.ndarray):
-            r, s = self.shape
-            step = min(step, max(FEWEST_ROWS, SMALL_PRODUCT // (r * s)))
-        for start in range(0, n, step):
-            yield slice(start, min(start + step, n))
+        product = self.shape if isinstance(self.rows, np.ndarray) else None
+        return blocks_of(int(self.rows.shape[0]), nodes, product, self.block_entries)
+
+    def features(self, block: slice) -> Array:
+        """Φ on a block of rows, without columns that are zero there."""
+        return self.rows[block, :] if self.reach is None else self.rows[block, : self.reach[block.stop - 1]]
 
     def _bias(self, c: Array | None) -> list[Array | None]:
         """Ψ_b c for each integral, (m,)."""
@@ -156,7 +147,7 @@ class Objective:
     def _shared_out(self, visit: Callable[[list[slice]], _Part]) -> list[_Part]:
         """What groups of blocks yield, visited by threads where the rows are on the host."""
         if len(self._groups) > 1 and isinstance(self.rows, np.ndarray):
-            return list(_pool().map(visit, self._groups))
+            return shared_out(visit, self._groups)
         return [visit(blocks) for blocks in self._groups]
 
     @cached_property
@@ -169,9 +160,7 @@ class Objective:
         """Blocks in groups that may be visited side by side. Neither depends on the number of threads, so nor does a
         sum.
         """
-        blocks = list(self.blocks())
-        count = min(GROUPS, len(blocks) // 2) or 1
-        return [blocks[k * len(blocks) // count : (k + 1) * len(blocks) // count] for k in range(count)]
+        return groups_of(list(self.blocks()))
 
     def _visit(self, block: slice, C: Array, bias: list[Array | None], smoothing: Smoothing, sums: RowSums) -> None:
         """Add what a block of rows contributes."""
@@ -329,7 +318,8 @@ class Objective:
             yield block, self._block_fields(block, C, bias)
 
     def _block_fields(self, block: slice, C: Array, bias: list[Array | None]) -> list[_Seen]:
-        A = self.rows[block, :] @ C
+        phi = self.features(block)
+        A = phi @ C[: phi.shape[1], :]
         seen = []
         for term, shift in zip(self.integrals, bias, strict=True):
             H = A @ term.cols.T
@@ -437,5 +427,12 @@ class Objective:
             for term in self.integrals
         )
         linear = None if self.bias_linear is None or V_b is None else V_b.T @ self.bias_linear
-        rows = self.rows if U is None else self.rows @ as_like(U, self.rows)
-        return replace(self, rows=rows, integrals=terms, bias_linear=linear)
+        rows, reach = (self.rows, self.reach) if U is None else (self.rows @ as_like(U, self.rows), None)
+        return replace(self, rows=rows, reach=reach, integrals=terms, bias_linear=linear)
+
+    def reordered(self, order: HostArray, reach: HostArray) -> Objective:
+        """The same objective with its rows in another order, in which they have this reach."""
+        terms = tuple(replace(t, targets=None if t.targets is None else t.targets[order]) for t in self.integrals)
+        return replace(
+            self, rows=self.rows[order], sample_weight=self.sample_weight[order], integrals=terms, reach=reach
+        )

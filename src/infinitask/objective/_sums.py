@@ -37,7 +37,7 @@ class RowSums:
         for part in parts[1:]:
             for mine, other in ((first.value, part.value), (first.lower, part.lower), (first.square, part.square)):
                 mine[:] = [a + b for a, b in zip(mine, other, strict=True)]
-            first.C = first.C + part.C
+            first.C += part.C
             first.c = None if first.c is None else first.c + part.c
             first.nodes = both(first.nodes, part.nodes)
         return first

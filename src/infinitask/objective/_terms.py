@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -90,6 +90,12 @@ class Smoothing:
 
     kappa: tuple[float, ...]
     centre: tuple[Array | None, ...] | None = None
+
+    def reordered(self, order: HostArray) -> Smoothing:
+        """The same for rows in another order."""
+        if self.centre is None:
+            return self
+        return replace(self, centre=tuple(None if part is None else part[order] for part in self.centre))
 
     def of(self, t: int, term: Integral, block: slice) -> tuple[Any, Array | None]:
         """What the loss of integral t receives on a block of rows: κ·width and the centre."""

@@ -11,13 +11,14 @@ are many features only the leading eigenvectors are computed, and the others cou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, to_host
-from infinitask.objective import Integral, Objective, Smoothing
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask.objective import Integral, Objective, Smoothing, staircase
 
 __all__ = ["Eigenbasis", "Metric"]
 
@@ -27,9 +28,12 @@ DAMPING = 1e-2
 ALL = 400
 """Up to so many features all eigenvectors are computed: 15 ms."""
 
-LEADING = 256
+LEADING = 160
 """The eigenvectors that are computed of more features. With 2000 features in eight dimensions all would take a second,
-these a tenth of it, and a fit needs as many evaluations either way."""
+these a twentieth of it, and a fit needs a few evaluations more."""
+
+ROWS = 512
+"""Rows that are visited together on the host."""
 
 
 def _gram(cols: HostArray, weights: HostArray) -> HostArray:
@@ -96,6 +100,8 @@ class Eigenbasis:
         Rotated.
     source : Objective
         Before the rotation.
+    order : ndarray (n,) of int or None
+        The rows of the source in the order of the rows of ``objective``; None: the same.
     """
 
     U: HostArray
@@ -105,6 +111,7 @@ class Eigenbasis:
     rest: float
     objective: Objective
     source: Objective
+    order: HostArray | None = None
 
     @classmethod
     def of(cls, objective: Objective, like: Eigenbasis | None = None) -> Eigenbasis:
@@ -113,7 +120,12 @@ class Eigenbasis:
             rotated = replace(like.objective, alpha=objective.alpha, alpha_bias=objective.alpha_bias)
             return replace(like, objective=rotated, source=objective)
         near = None if like is None or like.U.shape[0] != objective.shape[0] else like.U
-        U, e, rest = _of_rows(objective.rows, objective.sample_weight, near)
+        turned, order = objective, None
+        if isinstance(objective.rows, np.ndarray) and objective.shape[0] > ALL:
+            found = staircase(objective.rows)
+            if found is not None:
+                turned, order = objective.reordered(*found), found[0]
+        U, e, rest = _of_rows(turned, near)
         grams = [_gram(*cls._host(term)) for term in objective.integrals]
         # The relative curvature of the integrals is not known yet. A tenth of the first one's, trace for trace, is
         # where the measured ones lie for the non-crossing term; the exact ratio turns the basis little.
@@ -127,7 +139,7 @@ class Eigenbasis:
                 _gram(to_host(first.bias_cols).astype(np.float64), to_host(first.weights).astype(np.float64))
             )[1]
         whole = U.shape[0] == U.shape[1]
-        return cls(U, V, V_b, e, rest, objective.rotated(U if whole else None, V, V_b), objective)
+        return cls(U, V, V_b, e, rest, turned.rotated(U if whole else None, V, V_b), objective, order)
 
     @staticmethod
     def _host(term: Integral) -> tuple[HostArray, HostArray]:
@@ -177,6 +189,14 @@ class Eigenbasis:
         """The original unknowns → rotated ones."""
         return self._turned(z, self.U.T, self.V.T, None if self.V_b is None else self.V_b.T)
 
+    def smoothing_back(self, smoothing: Smoothing) -> Smoothing:
+        """What is smoothed with, for rows in the original order."""
+        return smoothing if self.order is None else smoothing.reordered(np.argsort(self.order))
+
+    def smoothing_forth(self, smoothing: Smoothing) -> Smoothing:
+        """What is smoothed with in the original order, for the rows of ``objective``."""
+        return smoothing if self.order is None else smoothing.reordered(self.order)
+
     def _turned(self, z: HostArray, U: HostArray, V: HostArray, V_b: HostArray | None) -> HostArray:
         r, s = self.objective.shape
         C = z[: r * s].reshape(r, s) @ V.T
@@ -184,27 +204,50 @@ class Eigenbasis:
         return np.concatenate([(U @ C if self.whole else C).ravel(), c])
 
 
-def _of_rows(rows: Array, omega: Array, near: HostArray | None = None) -> tuple[HostArray, HostArray, float]:
+def _of_rows(objective: Objective, near: HostArray | None = None) -> tuple[HostArray, HostArray, float]:
     """Eigenvectors and eigenvalues of Φᵀ diag(ω) Φ, all or the leading ones, and the mean of the others.
 
     With ``near``, vectors that are nearly such, those are taken. Without: the features are in the order in which they
     were found, the large ones first, so that the first coordinates are where to look for the leading eigenvectors, and
     one multiplication by the matrix turns them there.
     """
-    r = int(rows.shape[1])
+    r = objective.shape[0]
     if near is not None:
-        seen = rows @ as_like(near, rows)
-        e = to_host(omega @ (seen * seen)).astype(np.float64)
-        total = float(omega @ ((rows * rows) @ (0.0 * rows[0, :] + 1.0)))
-        return near, e, max(total - float(np.sum(e)), 0.0) / max(r - near.shape[1], 1)
-    weighted = omega[:, None] * rows
+        e = np.diagonal(_moments(objective, near))
+        return near, e, max(_total(objective) - float(np.sum(e)), 0.0) / max(r - near.shape[1], 1)
     if r <= ALL:
-        e, U = np.linalg.eigh(to_host(rows.T @ weighted).astype(np.float64))
+        e, U = np.linalg.eigh(_moments(objective))
         return U, np.maximum(e, 0.0), 0.0
-    total = float(omega @ ((rows * rows) @ (0.0 * rows[0, :] + 1.0)))
-    first = to_host(rows.T @ weighted[:, :LEADING]).astype(np.float64)
+    first = np.zeros((r, LEADING))
+    for phi, omega in _parts(objective):
+        width = phi.shape[1]
+        first[:width, : min(width, LEADING)] += to_host(phi.T @ (omega[:, None] * phi[:, :LEADING]))
     Q = np.linalg.qr(first)[0]
-    seen = rows @ as_like(Q, rows)
-    e, W = np.linalg.eigh(to_host(seen.T @ (omega[:, None] * seen)).astype(np.float64))
+    e, W = np.linalg.eigh(_moments(objective, Q))
     e = np.maximum(e, 0.0)
-    return Q @ W, e, max(total - float(np.sum(e)), 0.0) / (r - LEADING)
+    return Q @ W, e, max(_total(objective) - float(np.sum(e)), 0.0) / (r - LEADING)
+
+
+def _parts(objective: Objective) -> Iterator[tuple[Array, Array]]:
+    """Φ and ω of some rows at a time: of all, nothing more of the size of Φ is made."""
+    n = int(objective.rows.shape[0])
+    for start in range(0, n, ROWS if isinstance(objective.rows, np.ndarray) else n):
+        block = slice(start, min(start + ROWS, n) if isinstance(objective.rows, np.ndarray) else n)
+        yield objective.features(block), objective.sample_weight[block]
+
+
+def _moments(objective: Objective, Q: HostArray | None = None) -> HostArray:
+    """(Φ Q)ᵀ diag(ω) Φ Q, for Q (r, k) or the identity."""
+    total = None
+    for phi, omega in _parts(objective):
+        seen = phi if Q is None else phi @ as_like(Q[: phi.shape[1]], phi)
+        part = to_host(seen.T @ (omega[:, None] * seen)).astype(np.float64)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _total(objective: Objective) -> float:
+    """The trace of Φᵀ diag(ω) Φ."""
+    vecdot = namespace(objective.rows).vecdot
+    return sum(float(omega @ vecdot(phi, phi)) for phi, omega in _parts(objective))

@@ -118,7 +118,8 @@ def solve(
         ledger.certificate.floor = FLOOR * (abs(here.primal) or scale)
     if start is not None:
         ledger.certificate.floor = ledger.certificate.floor if start.floor is None else start.floor
-        z, here, smoothing = _near(ledger, basis.forth(start.z), start.smoothing, smoothing)
+        near = basis.smoothing_forth(start.smoothing)
+        z, here, smoothing = _near(ledger, basis.forth(start.z), near, smoothing)
     path = _Path(ledger, basis, z, smoothing)
     stalled: str | None = None
     if solver != "newton" and not ledger.done:
@@ -126,7 +127,7 @@ def solve(
     if solver != "lbfgs" and not ledger.done:
         stalled = path.by_newton()
     solution = ledger.solution(stalled)
-    return replace(solution, z=basis.back(solution.z), smoothing=path.smoothing)
+    return replace(solution, z=basis.back(solution.z), smoothing=basis.smoothing_back(path.smoothing))
 
 
 class _Path:
@@ -149,12 +150,14 @@ class _Path:
         """What a Newton step costs at a point, in evaluations."""
         objective = self.basis.objective
         n, (r, s) = objective.rows.shape[0], objective.shape
+        length = r if objective.reach is None else float(np.mean(objective.reach))
         nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
         # in operations of a matrix product: a pointwise loss is some forty, the calls themselves cost 5e5 and 3e6
-        evaluation = 5e5 + 4.0 * n * (r * s + nodes * s + 10 * nodes)
+        evaluation = 5e5 + 4.0 * n * (length * s + nodes * s + 10 * nodes)
         system = NewtonSystem(objective, self.basis.damping)
         pairs = float(objective.curved_pairs(z, smoothing))
-        step = 3e6 + min(system.cost_by_unknowns(n), pairs**3 / 3.0 + 100.0 * pairs**2, COST_LIMIT)
+        by_pairs = pairs**3 / 3.0 + 100.0 * pairs**2 + 0.8 * min(pairs, n) ** 2 * r
+        step = 3e6 + min(system.cost_by_unknowns(n), by_pairs, COST_LIMIT)
         return float(2.0 + step / evaluation)
 
     def by_lbfgs(self, here: Evaluation, finish: bool) -> str | None:

@@ -1,17 +1,19 @@
 r"""L-BFGS at one level of smoothing, in the metric of :mod:`~infinitask.solvers.basis`.
 
-Needs of the objective: value and gradient. In the variables x = M^{1/2} z the Hessian is close to the identity, and the
-first step is the gradient itself, of length one; SciPy's L-BFGS-B, made for unknown scales, tries a shorter one at
-every level of smoothing. The last steps s and changes of the gradient y, the rows of S and Y, enter in the compact form
+Needs of the objective: value and gradient. The metric M is close to the Hessian, and the first step is −M⁻¹ g, of
+length one; SciPy's L-BFGS-B, made for unknown scales, tries a shorter one at every level of smoothing. The last steps s
+and changes of the gradient y, the rows of S and Y, enter in the compact form
 
 .. math::
 
-    H = \gamma I + \begin{pmatrix} S \\ Y \end{pmatrix}^\top
-        \begin{pmatrix} R^{-\top} (D + \gamma Y Y^\top) R^{-1} & -\gamma R^{-\top} \\ -\gamma R^{-1} & 0 \end{pmatrix}
-        \begin{pmatrix} S \\ Y \end{pmatrix},
+    H = \gamma M^{-1} + \begin{pmatrix} S \\ Y M^{-1} \end{pmatrix}^\top
+        \begin{pmatrix} R^{-\top} (D + \gamma Y M^{-1} Y^\top) R^{-1} & -\gamma R^{-\top} \\
+                        -\gamma R^{-1} & 0 \end{pmatrix}
+        \begin{pmatrix} S \\ Y M^{-1} \end{pmatrix},
     \qquad R = \mathrm{triu}(S Y^\top), \; D = \mathrm{diag}(S Y^\top),
 
-a handful of products with matrices instead of eighty operations on vectors.
+a handful of products with matrices instead of eighty operations on vectors. A step asks M once, for M⁻¹ g: M⁻¹ y is the
+difference of two of these.
 """
 
 from __future__ import annotations
@@ -54,38 +56,36 @@ class Memory:
     def __init__(self, size: int, length: int = MEMORY) -> None:
         self.length = length
         self.count = 0
-        self._S, self._Y = np.empty((length, size)), np.empty((length, size))
-        self._SY, self._YY = np.zeros((length, length)), np.zeros((length, length))
+        self._S, self._MY = np.empty((length, size)), np.empty((length, size))
+        self._SY, self._YMY = np.zeros((length, length)), np.zeros((length, length))
 
-    def add(self, s: HostArray, y: HostArray) -> None:
-        """Remember a step and what it did to the gradient, unless it tells nothing of the curvature."""
-        if not float(s @ y) > 1e-14 * float(y @ y):
+    def add(self, s: HostArray, y: HostArray, My: HostArray) -> None:
+        """Remember a step, what it did to the gradient and M⁻¹ of that, unless it tells nothing of the curvature."""
+        if not float(s @ y) > 1e-14 * float(y @ My):
             return
-        if self.count == self.length:
-            for stored in (self._S, self._Y):
-                stored[:-1] = stored[1:]
-            for product in (self._SY, self._YY):
-                product[:-1, :-1] = product[1:, 1:]
-            self.count -= 1
-        k = self.count
-        self._S[k], self._Y[k] = s, y
+        k = self.count % self.length  # in place of the oldest
+        self._S[k], self._MY[k] = s, My
         self.count += 1
-        self._SY[: k + 1, k] = self._S[: k + 1] @ y
-        self._YY[: k + 1, k] = self._YY[k, : k + 1] = self._Y[: k + 1] @ y
+        known = slice(min(self.count, self.length))
+        self._SY[known, k] = self._S[known] @ y
+        self._YMY[known, k] = self._YMY[k, known] = self._MY[known] @ y
 
-    def direction(self, g: HostArray) -> HostArray:
-        """−H g."""
-        k = self.count
-        if k == 0:
-            return -g
-        S, Y, YY = self._S[:k], self._Y[:k], self._YY[:k, :k]
-        R = np.triu(self._SY[:k, :k])
+    def direction(self, g: HostArray, Mg: HostArray) -> HostArray:
+        """−H g, from g and M⁻¹ g."""
+        if self.count == 0:
+            return -Mg
+        known = min(self.count, self.length)
+        oldest_first = np.arange(self.count - known, self.count) % self.length
+        square = np.ix_(oldest_first, oldest_first)
+        R, YMY = np.triu(self._SY[square]), self._YMY[square]
         curve = np.diag(R)
-        gamma = curve[-1] / YY[-1, -1]
-        along, across = S @ g, Y @ g
+        gamma = curve[-1] / YMY[-1, -1]
+        along, across = (self._S[:known] @ g)[oldest_first], (self._MY[:known] @ g)[oldest_first]
         a = dtrsm(1.0, R, along[:, None])[:, 0]
-        b = dtrsm(1.0, R, (curve * a + gamma * (YY @ a - across))[:, None], trans_a=1)[:, 0]
-        return np.asarray(gamma * (a @ Y - g) - b @ S)
+        b = dtrsm(1.0, R, (curve * a + gamma * (YMY @ a - across))[:, None], trans_a=1)[:, 0]
+        in_place = np.empty((2, known))
+        in_place[:, oldest_first] = gamma * a, b
+        return np.asarray(in_place[0] @ self._MY[:known] - in_place[1] @ self._S[:known] - gamma * Mg)
 
 
 def lbfgs_stage(
@@ -116,7 +116,7 @@ def lbfgs_stage(
     label = f"L-BFGS, smoothing {smoothing.kappa[0]:.1e}"
     memory, metric, age = Memory(z.size), measure(z, smoothing), 0
     best, since, asked = np.inf, ledger.n_evaluations, ledger.n_evaluations
-    slope = metric.power(here.gradient, -0.5)
+    downhill = metric.power(here.gradient, -1.0)
     while not (ledger.done or enough(here)):
         if here.error < 0.5 * best:
             best, since = here.error, ledger.n_evaluations
@@ -124,22 +124,21 @@ def lbfgs_stage(
             if give_up(z, ledger.n_evaluations - since):
                 break
             asked = ledger.n_evaluations
-        direction = memory.direction(slope)
-        along = metric.power(direction, -0.5)
+        along = memory.direction(here.gradient, downhill)
         step, fresh = line_search(ledger, z, smoothing, here, along, label, curvature=0.9)
         if fresh is None:
             if memory.count == 0:
                 break
             memory = Memory(z.size)  # rounding spoilt what is remembered
             continue
+        change, before = fresh.gradient - here.gradient, downhill
         z, here = z + step * along, fresh
         age += 1
+        ledger.n_iter += 1
         if step < SHORT and age >= OLD:
             memory, metric, age = Memory(z.size), measure(z, smoothing), 0
-            slope = metric.power(here.gradient, -0.5)
+            downhill = metric.power(here.gradient, -1.0)
             continue
-        turned = metric.power(fresh.gradient, -0.5)
-        memory.add(step * direction, turned - slope)
-        slope = turned
-        ledger.n_iter += 1
+        downhill = metric.power(here.gradient, -1.0)
+        memory.add(step * along, change, downhill - before)
     return z, here
