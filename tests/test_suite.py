@@ -200,6 +200,7 @@ def test_scores_by_hand() -> None:
 
 
 @pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.filterwarnings("ignore:os.fork")  # jax, where it was imported, warns of every fork
 def test_single_tasks_are_extrapolated_within_the_budget(cores: int) -> None:
     clock = module("clock")
     with warnings.catch_warnings():

@@ -15,7 +15,7 @@ import numba
 
 from infinitask._array import HostArray
 
-__all__ = ["KINKED", "ROUNDED", "SHARP", "STEEPEST", "curvatures", "visit"]
+__all__ = ["KINKED", "ROUNDED", "SHARP", "STEEPEST", "compiled", "curvatures", "visit"]
 
 STEEPEST = 1e30
 """1/(κ + q) where κ + q = 0: any residual but 0 then goes to an end of the interval."""
@@ -33,7 +33,8 @@ KINKED, SHARP, ROUNDED = range(3)
 """A kink at 0 and nothing else; any row with κ = 0, which is its own lower bound; any row with κ > 0."""
 
 
-def _compiled(function: Any) -> Any:
+def compiled(function: Any) -> Any:
+    """A function of arrays, compiled when it is first called."""
     # a sum over the nodes may be taken in any order
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
     try:
@@ -42,7 +43,7 @@ def _compiled(function: Any) -> Any:
         return numba.njit(**options)(function)
 
 
-@_compiled
+@compiled
 def _residuals(h: HostArray, y: HostArray) -> None:
     """h becomes y − h; y is empty, one number or one for each node."""
     if y.shape[0] == h.shape[0]:
@@ -54,7 +55,7 @@ def _residuals(h: HostArray, y: HostArray) -> None:
             h[j] = goal - h[j]
 
 
-@_compiled
+@compiled
 def _kinked_row(
     r: HostArray,
     low: HostArray,
@@ -76,7 +77,7 @@ def _kinked_row(
     return value, bound, square
 
 
-@_compiled
+@compiled
 def _kinked_row_around(
     r: HostArray,
     centre: HostArray,
@@ -100,7 +101,7 @@ def _kinked_row_around(
     return value, bound, square
 
 
-@_compiled
+@compiled
 def _balance(
     u: HostArray,
     y: HostArray,
@@ -119,7 +120,7 @@ def _balance(
         nodes[1, j] += omega * ((y[j] if own else goal) * u[j] - dead[j] * abs(u[j]) - 0.5 * q * u[j] * u[j])
 
 
-@_compiled
+@compiled
 def _losses(
     r: HostArray,
     low: HostArray,
@@ -141,7 +142,7 @@ def _losses(
     return value
 
 
-@_compiled
+@compiled
 def _general_row(
     r: HostArray,
     low: HostArray,
@@ -166,7 +167,7 @@ def _general_row(
     return bound, square
 
 
-@_compiled
+@compiled
 def _general_row_around(
     r: HostArray,
     centre: HostArray,
@@ -194,7 +195,7 @@ def _general_row_around(
     return bound, square
 
 
-@_compiled
+@compiled
 def visit(
     h: HostArray,
     y: HostArray,
@@ -258,7 +259,7 @@ def visit(
             _balance(h[i, : ends[1]], y[i], omega[i], table[DEAD, k], table[SOFT_LOW, k], table[SOFT_HIGH, k], nodes)
 
 
-@_compiled
+@compiled
 def _curvature_row(
     r: HostArray,
     low: HostArray,
@@ -276,7 +277,7 @@ def _curvature_row(
         r[j] = steep if inside & (steep < STEEPEST) else 0.0
 
 
-@_compiled
+@compiled
 def curvatures(
     h: HostArray,
     y: HostArray,

@@ -44,10 +44,8 @@ class _Buffers:
     H: HostArray
     pulled: HostArray
     C: HostArray
-
-    def cut(self, n: int) -> tuple[HostArray, HostArray, HostArray]:
-        """A, H and pulled for n rows."""
-        return self.A[:n], self.H[:n], self.pulled[:n]
+    weighted: HostArray
+    pull: HostArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +56,8 @@ class Fused:
     ----------
     objective : Objective
         On the host, with rows of the table as losses.
-    functions : module
-        :mod:`infinitask.losses._kernels`.
+    functions, passes : module
+        :mod:`infinitask.losses._kernels` and :mod:`infinitask.objective._passes`.
     kind : ndarray (n,)
         The line of the table of every sample.
     lines : ndarray (5, kinds, nodes)
@@ -68,10 +66,12 @@ class Fused:
 
     objective: Objective
     functions: ModuleType
+    passes: ModuleType
     kind: HostArray
     lines: HostArray
     _spare: deque[_Buffers] = field(default_factory=deque, repr=False)
     _tables: dict[tuple[float, ...], tuple[HostArray, HostArray]] = field(default_factory=dict, repr=False)
+    _centres: list[tuple[Smoothing, HostArray]] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, objective: Objective) -> Fused | None:
@@ -87,7 +87,11 @@ class Fused:
                 return None
         found = _lines(objective, terms[0].targets)
         # a copy, because the objective keeps what is made here: in a circle they would outlive the fit
-        return None if found is None else cls(replace(objective), functions, *found)
+        if found is None:
+            return None
+        from infinitask.objective import _passes
+
+        return cls(replace(objective), functions, _passes, *found)
 
     # ------------------------------------------------------------------------------------------- fixed
     @cached_property
@@ -163,15 +167,21 @@ class Fused:
             ]
         )
 
-    def _centre(self, smoothing: Smoothing, block: slice) -> HostArray:
+    def _centre(self, smoothing: Smoothing) -> HostArray:
+        """The centres of all integrals side by side, (n, nodes); (0, nodes) without."""
         if smoothing.centre is None or all(centre is None for centre in smoothing.centre):
             return np.empty((0, self.weight.size), self.weight.dtype)
-        rows = block.stop - block.start
+        for known, centre in self._centres:
+            if known is smoothing:
+                return centre
+        n = self.kind.size
         parts = [
-            np.zeros((rows, b - a), self.weight.dtype) if centre is None or kappa == 0.0 else centre[block]
+            np.zeros((n, b - a), self.weight.dtype) if centre is None or kappa == 0.0 else centre
             for kappa, centre, a, b in zip(smoothing.kappa, smoothing.centre, self.ends, self.ends[1:], strict=False)
         ]
-        return np.concatenate(parts, axis=1)
+        found = np.concatenate(parts, axis=1).astype(self.weight.dtype, copy=False)
+        self._centres[:] = [(smoothing, found)]
+        return found
 
     # ----------------------------------------------------------------------------------------- one pass
     def visit(self, blocks: Sequence[slice], C: HostArray, bias: HostArray | None, smoothing: Smoothing) -> RowSums:
@@ -180,28 +190,35 @@ class Fused:
         dtype, m = self.weight.dtype, int(self.ends[1])
         totals = np.zeros((len(objective.integrals), 3))
         nodes = np.zeros((2, m if objective.free else 0))
-        mass = np.zeros(self.weight.size, dtype)
+        mass = np.zeros(0 if bias is None else self.weight.size, dtype)
         gradient = np.zeros(C.shape, dtype)
-        pull = np.zeros((C.shape[0], m), dtype) if objective.free else None
-        buffers = self._borrow(blocks, C.shape)
-        for block in blocks:
-            phi, omega = objective.features(block), objective.sample_weight[block]
-            width = phi.shape[1]
-            A, U, pulled = buffers.cut(phi.shape[0])
-            self._field(phi, C, bias, A, U)
-            samples = self.targets[block], omega, self.kind[block], self.ends
-            self.functions.visit(U, *samples, shapes, table, self._centre(smoothing, block), totals, nodes)
-            np.matmul(U, self.weighted_cols, out=pulled)
-            pulled *= omega[:, None]
-            gradient[:width] -= np.matmul(phi.T, pulled, out=buffers.C[:width])
-            if bias is not None:
-                mass += omega @ U
-            if pull is not None:
-                pull[:width] += (phi.T * omega) @ U[:, :m]
+        pull = np.zeros((C.shape[0] if objective.free else 0, m), dtype)
+        buffers = self._borrow(C.shape)
+        self.passes.visit_blocks(
+            self._plan(blocks),
+            self.packed[0],
+            C,
+            self.cols,
+            self.weighted_cols,
+            np.empty(0, dtype) if bias is None else bias,
+            self.targets,
+            objective.sample_weight,
+            self.kind,
+            self.ends,
+            shapes,
+            table,
+            self._centre(smoothing),
+            totals,
+            nodes,
+            mass,
+            gradient,
+            pull,
+            *vars(buffers).values(),
+        )
         self._spare.append(buffers)
         c = None if self.bias_cols is None else -(self.bias_cols.T @ (self.weight * mass))
         sums = RowSums(list(totals[:, 0]), list(totals[:, 1]), list(totals[:, 2]), gradient, c)
-        if pull is not None:
+        if objective.free:
             sums.nodes = NodeSums(nodes[0], nodes[1], pull)
         return sums
 
@@ -211,7 +228,8 @@ class Fused:
         phi = objective.features(block)
         H = np.empty((phi.shape[0], self.weight.size), self.weight.dtype)
         self._field(phi, C, bias, np.empty((phi.shape[0], C.shape[1]), C.dtype), H)
-        centre = self._centre(smoothing, block)
+        centre = self._centre(smoothing)
+        centre = centre[block] if centre.shape[0] else centre
         self.functions.curvatures(H, self.targets[block], self.kind[block], self.ends, table, centre)
         H *= self.weight
         H *= objective.sample_weight[block][:, None]
@@ -224,14 +242,46 @@ class Fused:
         if bias is not None:
             H += bias
 
-    def _borrow(self, blocks: Sequence[slice], shape: tuple[int, ...]) -> _Buffers:
+    def _borrow(self, shape: tuple[int, ...]) -> _Buffers:
         """Buffers that no other thread uses."""
         try:
             return self._spare.pop()
         except IndexError:
             rows, (r, s), dtype = self._longest, shape, self.weight.dtype
-            sizes = ((rows, s), (rows, self.weight.size), (rows, s), (r, s))
+            m = int(self.ends[1]) if self.objective.free else 0
+            sizes = ((rows, s), (rows, self.weight.size), (rows, s), (r, s), (rows, m), (r, m))
             return _Buffers(*(np.empty(size, dtype) for size in sizes))
+
+    @cached_property
+    def packed(self) -> tuple[HostArray, dict[int, int]]:
+        """Φ without the zeros at the ends of its rows, block by block, and where the block of a row begins in it."""
+        rows, reach = np.ascontiguousarray(self.objective.rows), self.objective.reach
+        if reach is None:
+            return rows.ravel(), {block.start: block.start * rows.shape[1] for block in self.objective.blocks()}
+        parts = {block.start: self.objective.features(block) for block in self.objective.blocks()}
+        begins = np.cumsum([0, *(part.size for part in parts.values())])
+        flat = np.empty(begins[-1], rows.dtype)
+        for part, begin in zip(parts.values(), begins, strict=False):
+            flat[begin : begin + part.size] = part.ravel()
+        return flat, dict(zip(parts, begins.tolist(), strict=False))
+
+    def _plan(self, blocks: Sequence[slice]) -> HostArray:
+        """The blocks as compiled functions take them, (blocks, 4)."""
+        key = blocks[0].start, len(blocks)
+        if key not in self._plans:
+            begins, reach, r = self.packed[1], self.objective.reach, self.objective.shape[0]
+            self._plans[key] = np.array(
+                [
+                    (block.start, block.stop, r if reach is None else reach[block.stop - 1], begins[block.start])
+                    for block in blocks
+                ],
+                dtype=np.int64,
+            )
+        return self._plans[key]
+
+    @cached_property
+    def _plans(self) -> dict[tuple[int, int], HostArray]:
+        return {}
 
     @cached_property
     def _longest(self) -> int:
