@@ -1,0 +1,377 @@
+"""A search over parameters on top of Optuna, with scikit-learn's face."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import Tags, check_random_state, get_tags, indexable
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from infinitask._array import HostArray
+
+__all__ = ["OptunaSearch"]
+
+SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
+"""What is searched by default, for inputs and targets of size one."""
+
+
+class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
+    """Parameters by cross-validation, chosen one trial after the other by Optuna.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of this library, or any of scikit-learn's kind.
+    space : dict or None
+        For each parameter a pair (low, high) of positive numbers, searched on a logarithmic scale; a list of choices;
+        or a distribution of Optuna. Names as for ``set_params``. None: λ from 1e-7 to 10 and γ from 1e-3 to 100, which
+        suits standardised data.
+    n_trials : int
+        Parameters that are tried in all; trials found in ``storage`` count.
+    sampler : {"tpe", "gp", "random"} or optuna sampler
+        Tree-structured Parzen estimators; a Gaussian process with expected improvement that starts from 27 Sobol
+        points, as in the paper; at random. With one of these and a ``random_state``, an interrupted search that goes on
+        finds the same as one that was not interrupted.
+    cv : int, splitter or iterable of (train, test)
+        As in scikit-learn.
+    scoring : str, callable or None
+        As in scikit-learn, greater is better; None: the estimator's ``score``. ``infinitask.metrics`` has scorers for
+        the integrated and for the finite-level losses.
+    search_tol : float or None
+        The duality gap of the fits during the search, where the estimator has a ``tol``; the last fit has its own.
+        None: its own always.
+    n_jobs : int
+        Folds that are fitted side by side, in processes.
+    storage : path, optuna storage or None
+        A file, made if it is not there, that holds the trials as they are done. A search with the same data and
+        settings goes on from there; anything else is refused.
+    refit : bool
+        Whether to fit the estimator with the best parameters to all rows.
+    progress : bool
+        Show a bar with the best score so far.
+    random_state : None, int or numpy.random.RandomState
+
+    Attributes
+    ----------
+    best_params_ : dict
+    best_score_ : float
+        The mean over the folds.
+    best_estimator_ : estimator
+        Only with ``refit``; ``predict`` and all its other methods and attributes are there as well.
+    cv_results_ : dict of lists
+        ``params``, ``mean_test_score``, ``std_test_score`` and ``splits_test_score`` of every finished trial, in order.
+    study_ : optuna.study.Study
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.metrics import integrated_pinball_scorer
+    >>> from infinitask.tuning import OptunaSearch
+    >>> X, y = make_sine(100, random_state=0)
+    >>> model, scorer = InfiniteQuantileRegressor(), integrated_pinball_scorer
+    >>> search = OptunaSearch(model, n_trials=8, scoring=scorer, random_state=0)
+    >>> search.fit(X, y).predict(X[:2], quantiles=[0.1, 0.9]).shape
+    (2, 2)
+    >>> sorted(search.best_params_)
+    ['alpha', 'gamma']
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        space: Mapping[str, Any] | None = None,
+        *,
+        n_trials: int = 50,
+        sampler: Any = "tpe",
+        cv: Any = 5,
+        scoring: Any = None,
+        search_tol: float | None = 1e-2,
+        n_jobs: int = 1,
+        storage: Any = None,
+        refit: bool = True,
+        progress: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.space = space
+        self.n_trials = n_trials
+        self.sampler = sampler
+        self.cv = cv
+        self.scoring = scoring
+        self.search_tol = search_tol
+        self.n_jobs = n_jobs
+        self.storage = storage
+        self.refit = refit
+        self.progress = progress
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------------------------------------------ the search
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+        """Search, and fit with what was found.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,) or None
+        sample_weight : array (n,) or None
+            Weights of the fits; scores are not weighted.
+        """
+        optuna = _optuna()
+        X, y = indexable(X, y)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        space = {name: _distribution(optuna, name, given) for name, given in (self.space or SPACE).items()}
+        self._check(space)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        folds = list(check_cv(self.cv, y, classifier=is_classifier(self.estimator)).split(X, y))
+        scorer = check_scoring(self.estimator, self.scoring)
+        base = clone(self.estimator)
+        if self.search_tol is not None and "tol" in base.get_params() and "tol" not in space:
+            base.set_params(tol=max(float(self.search_tol), float(base.get_params()["tol"])))
+        with _quiet(optuna):
+            kept = self._kept(optuna, space, X, y, weight, folds)
+            study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, self.sampler, space, seed))
+            study.add_trials([] if kept is None else kept.get_trials())
+            done = len(study.get_trials(deepcopy=False))
+            with Parallel(n_jobs=self.n_jobs) as parallel, _bar(self.progress, done, self.n_trials) as step:
+                for number in range(done, self.n_trials):
+                    _seed(optuna, study, self.sampler, seed, number)
+                    trial = study.ask(space)
+                    try:
+                        scores = self._scores(parallel, base, trial.params, X, y, weight, folds, scorer)
+                    except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
+                        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                        warnings.warn(f"A fit with {trial.params} failed: {error}", FitFailedWarning, stacklevel=2)
+                    else:
+                        trial.set_user_attr("splits", [float(v) for v in scores])
+                        study.tell(trial, float(np.mean(scores)))
+                    if kept is not None:  # a finished trial in one piece: what a kill interrupts leaves no trace
+                        kept.add_trial(study.get_trials(deepcopy=False)[number])
+                    step(study)
+        self._write(optuna, study)
+        if self.refit:
+            arguments = {} if weight is None else {"sample_weight": weight}
+            arguments_y = () if y is None else (y,)
+            self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
+            self.best_estimator_.fit(X, *arguments_y, **arguments)
+        return self
+
+    def _check(self, space: Mapping[str, Any]) -> None:
+        known = self.estimator.get_params()
+        unknown = [name for name in space if name not in known]
+        if unknown:
+            raise ValueError(
+                f"space names {', '.join(map(repr, unknown))}, which {type(self.estimator).__name__} does not have; "
+                f"its parameters are {', '.join(sorted(known))}."
+            )
+        if not isinstance(self.n_trials, (int, np.integer)) or self.n_trials < 1:
+            raise ValueError(f"n_trials={self.n_trials!r} was given; it must be an integer ≥ 1.")
+
+    def _kept(self, optuna: Any, space: Mapping[str, Any], X: Any, y: Any, weight: Any, folds: Any) -> Any:
+        """The study that holds the finished trials, new or as far as it came; None without a storage."""
+        storage = self.storage
+        if storage is None:
+            return None
+        if isinstance(storage, (str, Path)):
+            _mend(Path(storage))
+            storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(storage)))
+        study = optuna.create_study(study_name="infinitask", storage=storage, direction="maximize", load_if_exists=True)
+        settings = (self.estimator, space, self.sampler, self.search_tol, self.scoring, self.random_state)
+        asked = _fingerprint(
+            re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(settings)), X, y, weight, *(part for fold in folds for part in fold)
+        )
+        found = study.user_attrs.get("problem")
+        if found is None:
+            study.set_user_attr("problem", asked)
+        elif found != asked:
+            raise ValueError(
+                f"storage={str(self.storage)!r} holds the trials of a search with other data or settings. Use another "
+                "file, or delete this one to start again."
+            )
+        return study
+
+    @staticmethod
+    def _scores(
+        parallel: Parallel,
+        base: Any,
+        params: Mapping[str, Any],
+        X: Any,
+        y: Any,
+        weight: Any,
+        folds: Any,
+        scorer: Any,
+    ) -> HostArray:
+        jobs = (delayed(_score)(clone(base).set_params(**params), X, y, weight, *fold, scorer) for fold in folds)
+        scores = np.array(list(parallel(jobs)), dtype=float)
+        if not np.all(np.isfinite(scores)):
+            raise ArithmeticError(f"the scores of its folds are {scores}.")
+        return scores
+
+    def _write(self, optuna: Any, study: Any) -> None:
+        trials = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
+        if not trials:
+            raise ValueError("Every trial failed; see the warnings above for the reasons, and choose another space.")
+        splits = [trial.user_attrs["splits"] for trial in trials]
+        means = [float(np.mean(part)) for part in splits]
+        self.cv_results_ = {
+            "params": [dict(trial.params) for trial in trials],
+            "mean_test_score": means,
+            "std_test_score": [float(np.std(part)) for part in splits],
+            "splits_test_score": splits,
+        }
+        best = int(np.argmax(means))
+        self.best_params_, self.best_score_ = dict(trials[best].params), means[best]
+        self.study_ = study
+
+    # -------------------------------------------------------------------------------------------------- the estimator
+    def predict(self, X: Any, *arguments: Any, **options: Any) -> HostArray:
+        """What the best estimator predicts."""
+        check_is_fitted(self, "best_estimator_")
+        return np.asarray(self.best_estimator_.predict(X, *arguments, **options))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """By ``scoring``, of the best estimator."""
+        check_is_fitted(self, "best_estimator_")
+        scorer = check_scoring(self.best_estimator_, self.scoring)
+        return float(scorer(self.best_estimator_, X) if y is None else scorer(self.best_estimator_, X, y))
+
+    def __getattr__(self, name: str) -> Any:
+        # all else that the best estimator has; called only where this object has no such attribute
+        if name.startswith("__") or "best_estimator_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.best_estimator_, name)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type, tags.classifier_tags, tags.regressor_tags = (
+            inner.estimator_type,
+            inner.classifier_tags,
+            inner.regressor_tags,
+        )
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        return tags
+
+
+def _score(model: Any, X: Any, y: Any, weight: Any, train: Any, test: Any, scorer: Any) -> float:
+    """The score on one fold."""
+    X_train, y_train = _safe_split(model, X, y, train)
+    X_test, y_test = _safe_split(model, X, y, test, train)
+    arguments = {} if weight is None else {"sample_weight": weight[train]}
+    with warnings.catch_warnings():
+        # a gap that was not reached at parameters that will not be chosen is no news
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X_train, *(() if y is None else (y_train,)), **arguments)
+        return float(scorer(model, X_test) if y is None else scorer(model, X_test, y_test))
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise ImportError(
+            'OptunaSearch needs Optuna, which is not installed; install the extra: pip install "infinitask[tune]".'
+        ) from error
+    return optuna
+
+
+def _distribution(optuna: Any, name: str, given: Any) -> Any:
+    """What a user wrote, as Optuna's distribution."""
+    if isinstance(given, optuna.distributions.BaseDistribution):
+        return given
+    if isinstance(given, list) and given:
+        return optuna.distributions.CategoricalDistribution(given)
+    if isinstance(given, tuple) and len(given) == 2 and 0.0 < given[0] < given[1] < np.inf:
+        return optuna.distributions.FloatDistribution(float(given[0]), float(given[1]), log=True)
+    raise ValueError(
+        f"space[{name!r}]={given!r} was given; expected a pair (low, high) with 0 < low < high, a list of choices, or "
+        "a distribution of Optuna."
+    )
+
+
+def _sampler(optuna: Any, given: Any, space: Mapping[str, Any], seed: int) -> Any:
+    if given == "gp":
+        from infinitask.tuning._sampler import ExpectedImprovement
+
+        return ExpectedImprovement(space, seed=seed % 2**20)
+    if given == "tpe":
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True)
+    if given == "random":
+        return optuna.samplers.RandomSampler(seed=seed)
+    if isinstance(given, optuna.samplers.BaseSampler):
+        return given
+    raise ValueError(f"sampler={given!r} was given; it must be 'tpe', 'gp', 'random' or a sampler of Optuna.")
+
+
+def _seed(optuna: Any, study: Any, given: Any, seed: int, number: int) -> None:
+    """Let what is drawn depend on the number of the trial, not on what this process has drawn before."""
+    if given in ("tpe", "random"):
+        study.sampler = _sampler(optuna, given, {}, (seed + 7919 * number) % 2**31)
+
+
+def _mend(file: Path) -> None:
+    """Drop a last line that was cut off: what is written next would join it."""
+    if file.exists():
+        text = file.read_bytes()
+        whole = text.rfind(b"\n") + 1
+        if whole < len(text):
+            os.truncate(file, whole)
+
+
+def _fingerprint(*parts: Any) -> str:
+    """A short text that is the same for the same data and settings."""
+    digest = hashlib.sha256()
+    for part in parts:
+        if part is None or isinstance(part, str):
+            digest.update(repr(part).encode())
+        else:
+            values = np.asarray(part)
+            digest.update(repr((values.shape, values.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(values).tobytes() if values.dtype != object else repr(part).encode())
+    return digest.hexdigest()
+
+
+@contextmanager
+def _quiet(optuna: Any) -> Iterator[None]:
+    """Without a line for every trial, and without warnings that a part of Optuna is young."""
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(level)
+
+
+@contextmanager
+def _bar(shown: bool, done: int, total: int) -> Iterator[Any]:
+    """A function to be called after every trial."""
+    if not shown:
+        yield lambda study: None
+        return
+    from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
+
+    with tqdm(total=max(total, done), initial=done, desc="search", file=sys.stderr) as bar:
+
+        def step(study: Any) -> None:
+            bar.update()
+            values = [t.value for t in study.get_trials(deepcopy=False) if t.value is not None]
+            bar.set_postfix(best=f"{max(values):.5g}" if values else "-")
+
+        yield step
