@@ -148,6 +148,14 @@ def test_scores_with_a_precomputed_kernel() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- warm_start
+def test_what_cannot_be_scored_is_not_fitted() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(TypeError, match="score"):
+        score_path(InfiniteOneClassSVM(n_nodes=5), X, alphas=[1.0])
+    with pytest.raises(ValueError, match="which has none"):
+        score_path(InfiniteQuantileRegressor(kernel="precomputed"), X @ X.T, X[:, 0], alphas=[1.0], gammas=[1.0])
+
+
 def test_a_warm_start_gives_the_same_answer_sooner() -> None:
     X, y = data(150)
     warm = InfiniteQuantileRegressor(warm_start=True, alpha=1e-3).fit(X, y)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples
 from infinitask._array import HostArray
 from infinitask.estimators.base import _PATH, BaseInfiniteTask
 from infinitask.estimators.warm import Warm
+from infinitask.kernels import input_kernel
 
 __all__ = ["fit_path", "score_path"]
 
@@ -111,6 +112,9 @@ def score_path(
     """
     _check_estimator(estimator)
     alphas = _checked(alphas, "alphas")
+    if gammas is not None and input_kernel(estimator.kernel, estimator.gamma).precomputed:
+        raise ValueError("gammas was given with kernel='precomputed', which has none. Leave it out.")
+    check_scoring(estimator, scoring)  # what cannot be scored should not be fitted
     X, y = indexable(X, y)
     weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
     folds = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y))
