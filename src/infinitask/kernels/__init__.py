@@ -6,6 +6,7 @@ rows of X; a task kernel compares tasks θ and knows its derivatives, which the 
 """
 
 from ._base import CallableKernel, InputKernel, Precomputed, Product, Sum
+from ._features import Additive, Scaled
 from ._finite import TaskMatrix
 from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, input_kernel
 from ._task import (
@@ -21,6 +22,7 @@ from ._task import (
 
 __all__ = [
     "RBF",
+    "Additive",
     "CallableKernel",
     "Chi2",
     "ConstantTask",
@@ -36,6 +38,7 @@ __all__ = [
     "PolynomialTask",
     "Precomputed",
     "Product",
+    "Scaled",
     "Sum",
     "TaskKernel",
     "TaskMatrix",
