@@ -53,7 +53,7 @@ SPANS = {
         "infinitask.objective._objective:Objective._block_fields",
     ),
     "loss": (
-        "infinitask.objective._passes:visit",
+        "infinitask.losses._kernels:visit",
         "infinitask.losses._kernels:curvatures",
         "infinitask.losses._base:BoxLoss.pointwise",
         "infinitask.losses._base:BoxLoss.sums",
@@ -142,8 +142,8 @@ class Clock:
         with ExitStack() as stack:
             if kernels() is not None:
                 # the pass as Python reads it, so that its loops can be told from its products
-                passes = import_module("infinitask.objective._passes")
-                stack.enter_context(mock.patch.object(passes, "visit_blocks", passes.visit_blocks.py_func))
+                loops = import_module("infinitask.losses._kernels")
+                stack.enter_context(mock.patch.object(loops, "visit_blocks", loops.visit_blocks.py_func))
             for part, places in SPANS.items():
                 for place in places:
                     self._patch(part, place, stack)
@@ -153,7 +153,7 @@ class Clock:
 
     def _patch(self, part: str, place: str, stack: ExitStack) -> None:
         module, path = place.split(":")
-        if module.endswith(("._kernels", "._passes")) and kernels() is None:
+        if module.endswith("._kernels") and kernels() is None:
             return  # nothing is compiled
         *names, last = path.split(".")
         owner = reduce(getattr, names, import_module(module))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import array_api_compat.numpy
@@ -165,6 +166,29 @@ def test_contexts_that_overlap_give_the_threads_back() -> None:
     finally:
         second.__exit__(None, None, None)
     assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_other_threads_keep_to_one_thread_as_well() -> None:
+    def inside() -> set[int]:
+        with one_blas_thread():
+            return blas_threads()
+
+    inside()  # the main thread is the first to set the limit
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(inside).result() == {1}
+        assert blas_threads() == {2}
+        # entered here and left there, and the other way round
+        for enter, leave in ((lambda f: f(), lambda f: other.submit(f).result()), (other_calls(other), lambda f: f())):
+            context = one_blas_thread()
+            enter(context.__enter__)
+            assert blas_threads() == {1}
+            leave(lambda context=context: context.__exit__(None, None, None))
+            assert blas_threads() == {2}
+
+
+def other_calls(pool: ThreadPoolExecutor) -> Any:
+    return lambda f: pool.submit(f).result()
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from infinitask import InfiniteQuantileRegressor
 from infinitask._array import to_host
 from infinitask.features import (
     Auto,
@@ -26,6 +27,7 @@ from infinitask.features import (
     integrated_basis,
     task_features,
 )
+from infinitask.features import _cholesky as cholesky_module
 from infinitask.features._maps import Inverse
 from infinitask.kernels import (
     RBF,
@@ -490,3 +492,69 @@ def test_a_prediction_needs_no_inverse() -> None:
     assert "matrix" not in vars(phi.transform)
     np.testing.assert_allclose(folded, phi(X) @ R, atol=1e-6)
     assert np.asarray(pickle.loads(pickle.dumps(phi)).transform).shape == (phi.rank, phi.rank)
+
+
+def test_a_model_does_not_keep_the_whole_factor() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    phi = PivotedCholesky(rank=5).build(RBF(gamma=1.0), X, 1e-12, np.random.default_rng(0)).map
+    assert phi.transform.lower.base is None
+    copied = np.array(phi.transform)
+    copied[:] = 0.0
+    assert np.any(phi.transform.matrix), "a copy is a copy"
+    assert len(pickle.dumps(phi.transform)) < 5 * 5 * 8 + 500, "the inverse does not travel"
+
+
+# ------------------------------------------------------------------------------------------------- few pivots of many
+def columns_asked_for(kernel: Any, n: int, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[Any, int]:
+    """The features of n rows on a line, and the largest block of the Gram that was computed for them."""
+    sizes: list[int] = []
+    block = cholesky_module.ComputedRows.block
+
+    def watched(self: Any, rows: Any, columns: Any) -> Any:
+        found = block(self, rows, columns)
+        sizes.append(int(np.prod(found.shape)))
+        return found
+
+    monkeypatch.setattr(cholesky_module.ComputedRows, "block", watched)
+    X = np.linspace(0.0, 1.0, n)[:, None] ** 2
+    found = PivotedCholesky(**options).build(kernel, X, 1e-10, np.random.default_rng(0))
+    np.testing.assert_allclose(found.values @ found.values.T, kernel(X, X), atol=1e-9 if not options else 2.0)
+    return found, max(sizes)
+
+
+@pytest.mark.parametrize("n", [600, 601, 1200])
+def test_the_gram_of_many_rows_with_few_pivots_is_not_formed(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    features, largest = columns_asked_for(RBF(gamma=3.0), n, monkeypatch)
+    assert features.exact
+    assert features.rank < 20
+    assert largest == n * n if n <= 600 else largest < n * n
+    again, _ = columns_asked_for(RBF(gamma=3.0), n, monkeypatch)
+    np.testing.assert_array_equal(again.values, features.values)
+
+
+def test_a_cap_is_reached_by_greed(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, largest = columns_asked_for(RBF(gamma=500.0), 700, monkeypatch, rank=20)
+    assert largest == 700**2
+    assert features.rank == 20
+
+
+def test_fits_of_many_rows_are_the_same_each_time() -> None:
+    X = np.random.default_rng(0).uniform(size=(700, 1))
+    models = [InfiniteQuantileRegressor(n_nodes=8).fit(X, X[:, 0]) for _ in range(2)]
+    assert models[0].objective_ == models[1].objective_
+
+
+@pytest.mark.parametrize("n", [300, 700])
+def test_a_kernel_that_is_none_is_refused_whatever_the_number_of_rows(n: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 2))
+
+    def negative(A: Any, B: Any) -> Any:
+        return -((A[:, None] - B[None]) ** 2).sum(2)
+
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        InfiniteQuantileRegressor(kernel=negative, n_nodes=5).fit(X, X[:, 0])
+    gram = np.zeros((n, n))
+    gram[:5, :5] = 1.0
+    gram[100, 101] = gram[101, 100] = 5.0
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        InfiniteQuantileRegressor(kernel="precomputed", n_nodes=5).fit(gram, X[:, 0])

@@ -264,6 +264,7 @@ def triangular(bias: str | None, n: int = 80, r: int = 60) -> Objective:
     objective = tall(Pinball(), r, n, bias, decay=0.97)
     rows = np.vstack([np.tril(objective.rows[:r]), objective.rows[r:]])
     order = np.random.default_rng(5).permutation(n)
+    rows[3] = 0.0  # an input that no feature sees
     return replace(objective, rows=rows[order], block_entries=40)
 
 
@@ -280,7 +281,7 @@ def test_zeros_of_the_rows_are_left_out_and_nothing_changes(
     assert turned.reach is not None
     assert np.all(np.diff(turned.reach) >= 0)
     for row, reach in zip(turned.rows, turned.reach, strict=True):
-        assert row[reach - 1] != 0.0
+        assert row[reach - 1] != 0.0 or not np.any(row)
         assert not np.any(row[reach:])
     z = point(objective)
     smoothing = Smoothing((0.1, 0.2))
@@ -325,3 +326,15 @@ def test_full_rows_stay_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     basis = Eigenbasis.of(tall(Pinball()))
     assert basis.order is None
     assert basis.objective.reach is None
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_another_ridge_is_another_objective(bias: str | None) -> None:
+    objective = tall(Pinball(), bias=bias)
+    smoothing, z = Smoothing((0.1, 0.2)), point(objective)
+    objective.evaluate(z, smoothing)
+    for alpha_bias in (objective.alpha_bias, 0.0, 3.0):
+        found = objective.with_ridge(0.3, alpha_bias)
+        expected = replace(objective, alpha=0.3, alpha_bias=alpha_bias)
+        for a, b in zip(found.evaluate(z, smoothing), expected.evaluate(z, smoothing), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import array_api_compat as compat
 import numpy as np
+import threadpoolctl
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -183,6 +184,7 @@ def one_blas_thread() -> Iterator[None]:
     # fits may overlap in time: the first one in sets the limit, the last one out lifts it
     with _lock:
         if _inside == 0:
+            _take_control()
             _limiter = _threadpools().limit(limits=1, user_api="blas")
         _inside += 1
     try:
@@ -191,7 +193,16 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
+                _take_control()
                 _limiter.restore_original_limits()
+                _take_control()
+
+
+def _take_control() -> None:
+    """Let this thread set the limit of OpenBLAS, which threadpoolctl keeps to the first one that did so from 3.8 on."""
+    clear = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 _lock = Lock()

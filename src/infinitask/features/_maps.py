@@ -80,7 +80,10 @@ class Inverse:
         return np.asarray(solve_triangular(self.lower, R, lower=True, trans="T", check_finite=False))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> HostArray:
-        return self.matrix if dtype is None else self.matrix.astype(dtype)
+        return np.array(self.matrix, dtype=dtype, copy=copy)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"lower": self.lower}  # the rest is computed again
 
 
 def _columns_times(columns: Array, transform: Array | Inverse) -> Array:

@@ -21,7 +21,7 @@ def kernels() -> ModuleType | None:
         return None
     try:
         from infinitask.losses import _kernels
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:  # the latter where an import was interrupted before
         warnings.warn(
             f"numba is installed but cannot be loaded ({error}); fits are slower without it. Install a version that "
             f"suits this NumPy, or set {SWITCH}=0 to do without.",

@@ -3,8 +3,9 @@ r"""The rows of the table, compiled: one pass over the pairs, where NumPy makes 
 A *table* has one column per node, of all integrals side by side, and one line per kind of sample. On the way through, a
 row of h becomes the residuals r and then the dual points u.
 
-numba compiles a function when it is first called and keeps the result on disk. A loop is a function of its own, on
-slices of its own: then the compiler takes eight nodes at a time (1.0 ns a pair, 2.7 without).
+numba compiles a function when it is first called and keeps the result on disk, until the file of that function changes:
+all that is compiled is therefore in this one. A loop is a function of its own, on slices of its own: then the compiler
+takes eight nodes at a time (1.0 ns a pair, 2.7 without).
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 
 from infinitask._array import HostArray
 
-__all__ = ["KINKED", "ROUNDED", "SHARP", "STEEPEST", "compiled", "curvatures", "visit"]
+__all__ = ["KINKED", "ROUNDED", "SHARP", "STEEPEST", "curvatures", "visit", "visit_blocks"]
 
 STEEPEST = 1e30
 """1/(κ + q) where κ + q = 0: any residual but 0 then goes to an end of the interval."""
@@ -33,8 +35,7 @@ KINKED, SHARP, ROUNDED = range(3)
 """A kink at 0 and nothing else; any row with κ = 0, which is its own lower bound; any row with κ > 0."""
 
 
-def compiled(function: Any) -> Any:
-    """A function of arrays, compiled when it is first called."""
+def _compiled(function: Any) -> Any:
     # a sum over the nodes may be taken in any order
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
     try:
@@ -43,7 +44,7 @@ def compiled(function: Any) -> Any:
         return numba.njit(**options)(function)
 
 
-@compiled
+@_compiled
 def _residuals(h: HostArray, y: HostArray) -> None:
     """h becomes y − h; y is empty, one number or one for each node."""
     if y.shape[0] == h.shape[0]:
@@ -55,7 +56,7 @@ def _residuals(h: HostArray, y: HostArray) -> None:
             h[j] = goal - h[j]
 
 
-@compiled
+@_compiled
 def _kinked_row(
     r: HostArray,
     low: HostArray,
@@ -77,7 +78,7 @@ def _kinked_row(
     return value, bound, square
 
 
-@compiled
+@_compiled
 def _kinked_row_around(
     r: HostArray,
     centre: HostArray,
@@ -101,7 +102,7 @@ def _kinked_row_around(
     return value, bound, square
 
 
-@compiled
+@_compiled
 def _balance(
     u: HostArray,
     y: HostArray,
@@ -120,7 +121,7 @@ def _balance(
         nodes[1, j] += omega * ((y[j] if own else goal) * u[j] - dead[j] * abs(u[j]) - 0.5 * q * u[j] * u[j])
 
 
-@compiled
+@_compiled
 def _losses(
     r: HostArray,
     low: HostArray,
@@ -142,7 +143,7 @@ def _losses(
     return value
 
 
-@compiled
+@_compiled
 def _general_row(
     r: HostArray,
     low: HostArray,
@@ -167,7 +168,7 @@ def _general_row(
     return bound, square
 
 
-@compiled
+@_compiled
 def _general_row_around(
     r: HostArray,
     centre: HostArray,
@@ -195,7 +196,7 @@ def _general_row_around(
     return bound, square
 
 
-@compiled
+@_compiled
 def visit(
     h: HostArray,
     y: HostArray,
@@ -259,7 +260,7 @@ def visit(
             _balance(h[i, : ends[1]], y[i], omega[i], table[DEAD, k], table[SOFT_LOW, k], table[SOFT_HIGH, k], nodes)
 
 
-@compiled
+@_compiled
 def _curvature_row(
     r: HostArray,
     low: HostArray,
@@ -277,7 +278,7 @@ def _curvature_row(
         r[j] = steep if inside & (steep < STEEPEST) else 0.0
 
 
-@compiled
+@_compiled
 def curvatures(
     h: HostArray,
     y: HostArray,
@@ -298,3 +299,88 @@ def curvatures(
                     row[j] += table[KAPPA, k, a + j] * centre[i, a + j]
             steep = table[STEEP_LOW, k, a:b], table[STEEP_HIGH, k, a:b]
             _curvature_row(row, table[LOW, k, a:b], table[HIGH, k, a:b], table[DEAD, k, a:b], *steep)
+
+
+@_compiled
+def _add(total: HostArray, part: HostArray, sign: float) -> None:
+    # as an array expression this takes longer than the product that makes the part
+    for i in range(part.shape[0]):
+        for j in range(part.shape[1]):
+            total[i, j] += sign * part[i, j]
+
+
+@_compiled
+def _weigh(rows: HostArray, weight: HostArray, out: HostArray) -> None:
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = weight[i] * rows[i, j]
+
+
+@_compiled
+def visit_blocks(
+    blocks: HostArray,
+    flat: HostArray,
+    C: HostArray,
+    cols: HostArray,
+    weighted_cols: HostArray,
+    bias: HostArray,
+    y: HostArray,
+    omega: HostArray,
+    kind: HostArray,
+    ends: HostArray,
+    shapes: HostArray,
+    table: HostArray,
+    centre: HostArray,
+    totals: HostArray,
+    nodes: HostArray,
+    mass: HostArray,
+    gradient: HostArray,
+    pull: HostArray,
+    A: HostArray,
+    H: HostArray,
+    pulled: HostArray,
+    part: HostArray,
+    weighted: HostArray,
+    pull_part: HostArray,
+) -> None:
+    """Add up what some blocks of rows contribute to an evaluation.
+
+    Parameters
+    ----------
+    blocks : ndarray (blocks, 4) of int
+        Where a block begins and ends, how many features it has, and where these begin in ``flat``.
+    flat : ndarray
+        Φ, block by block and row by row.
+    C, cols, weighted_cols : ndarray (r, s), (s, nodes), (nodes, s)
+    bias : ndarray (nodes,) or (0,)
+        b at the nodes.
+    y, omega, kind, ends, shapes, table, centre
+        As for :func:`visit`, of all rows.
+    totals, nodes, mass, gradient, pull : ndarray
+        What is added to: see there, and Σ ω u at the nodes, (nodes,) or (0,); −Φᵀ diag(ω) u diag(w) Ψ, (r, s); and Φᵀ
+        diag(ω) u at the nodes of the first integral where the bias is free, (r, m), else (0, m).
+    A, H, pulled, part, weighted, pull_part : ndarray
+        Room for a block: (rows, s), (rows, nodes), (rows, s), (r, s), and where the bias is free (rows, m), (r, m).
+    """
+    for k in range(blocks.shape[0]):
+        start, stop, width, offset = blocks[k]
+        n = stop - start
+        phi = flat[offset : offset + n * width].reshape((n, width))
+        h, p = H[:n], pulled[:n]
+        np.dot(phi, C[:width], A[:n])
+        np.dot(A[:n], cols, h)
+        if bias.shape[0] > 0:
+            _add(h, np.broadcast_to(bias, h.shape), 1.0)
+        around = centre[start:stop] if centre.shape[0] > 0 else centre
+        visit(h, y[start:stop], omega[start:stop], kind[start:stop], ends, shapes, table, around, totals, nodes)
+        np.dot(h, weighted_cols, p)
+        weight = omega[start:stop]
+        _weigh(p, weight, p)
+        np.dot(phi.T, p, part[:width])
+        _add(gradient, part[:width], -1.0)
+        if mass.shape[0] > 0:
+            mass += np.dot(weight, h)
+        if pull.shape[0] > 0:
+            _weigh(h, weight, weighted[:n])
+            np.dot(phi.T, weighted[:n], pull_part[:width])
+            _add(pull, pull_part[:width], 1.0)

@@ -53,7 +53,8 @@ def staircase(rows: HostArray) -> tuple[HostArray, HostArray] | None:
     (array([1, 2, 0]), array([1, 2, 3]))
     """
     r = rows.shape[1]
-    reach = r - np.argmax(rows[:, ::-1] != 0.0, axis=1)
+    filled = rows[:, ::-1] != 0.0
+    reach = np.where(np.any(filled, axis=1), r - np.argmax(filled, axis=1), 1)
     if float(np.mean(reach)) > STEEP * r:
         return None
     order = np.argsort(reach, kind="stable")

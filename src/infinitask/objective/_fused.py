@@ -56,8 +56,8 @@ class Fused:
     ----------
     objective : Objective
         On the host, with rows of the table as losses.
-    functions, passes : module
-        :mod:`infinitask.losses._kernels` and :mod:`infinitask.objective._passes`.
+    functions : module
+        :mod:`infinitask.losses._kernels`.
     kind : ndarray (n,)
         The line of the table of every sample.
     lines : ndarray (5, kinds, nodes)
@@ -66,7 +66,6 @@ class Fused:
 
     objective: Objective
     functions: ModuleType
-    passes: ModuleType
     kind: HostArray
     lines: HostArray
     _spare: deque[_Buffers] = field(default_factory=deque, repr=False)
@@ -87,11 +86,7 @@ class Fused:
                 return None
         found = _lines(objective, terms[0].targets)
         # a copy, because the objective keeps what is made here: in a circle they would outlive the fit
-        if found is None:
-            return None
-        from infinitask.objective import _passes
-
-        return cls(replace(objective), functions, _passes, *found)
+        return None if found is None else cls(replace(objective), functions, *found)
 
     # ------------------------------------------------------------------------------------------- fixed
     @cached_property
@@ -194,7 +189,7 @@ class Fused:
         gradient = np.zeros(C.shape, dtype)
         pull = np.zeros((C.shape[0] if objective.free else 0, m), dtype)
         buffers = self._borrow(C.shape)
-        self.passes.visit_blocks(
+        self.functions.visit_blocks(
             self._plan(blocks),
             self.packed[0],
             C,

@@ -430,6 +430,15 @@ class Objective:
         rows, reach = (self.rows, self.reach) if U is None else (self.rows @ as_like(U, self.rows), None)
         return replace(self, rows=rows, reach=reach, integrals=terms, bias_linear=linear)
 
+    def with_ridge(self, alpha: float, alpha_bias: float) -> Objective:
+        """The same data terms with another λ and λ_b; what is known of the data stays known."""
+        other = replace(self, alpha=alpha, alpha_bias=alpha_bias)
+        if other.free == self.free:
+            for name in ("fused", "_groups"):
+                if name in vars(self):
+                    vars(other)[name] = vars(self)[name]
+        return other
+
     def reordered(self, order: HostArray, reach: HostArray) -> Objective:
         """The same objective with its rows in another order, in which they have this reach."""
         terms = tuple(replace(t, targets=None if t.targets is None else t.targets[order]) for t in self.integrals)

@@ -28,9 +28,10 @@ DAMPING = 1e-2
 ALL = 400
 """Up to so many features all eigenvectors are computed: 15 ms."""
 
-LEADING = 160
-"""The eigenvectors that are computed of more features. With 2000 features in eight dimensions all would take a second,
-these a twentieth of it, and a fit needs a few evaluations more."""
+LEADING, FEWER, MANY = 256, 160, 1000
+"""The eigenvectors that are computed of more features, and of more than MANY. With 2000 features in eight dimensions
+all would take a second, 160 a twentieth of it and 256 a tenth; a fit saves no more evaluations by the others than they
+cost. With 500 features they cost little, and 160 would take a quarter more evaluations."""
 
 ROWS = 512
 """Rows that are visited together on the host."""
@@ -117,7 +118,7 @@ class Eigenbasis:
     def of(cls, objective: Objective, like: Eigenbasis | None = None) -> Eigenbasis:
         """Diagonalise an objective, or nearly so with the eigenvectors of the rows of one that is ``like`` it."""
         if like is not None and like.source.rows is objective.rows and like.source.integrals is objective.integrals:
-            rotated = replace(like.objective, alpha=objective.alpha, alpha_bias=objective.alpha_bias)
+            rotated = like.objective.with_ridge(objective.alpha, objective.alpha_bias)
             return replace(like, objective=rotated, source=objective)
         near = None if like is None or like.U.shape[0] != objective.shape[0] else like.U
         turned, order = objective, None
@@ -218,14 +219,15 @@ def _of_rows(objective: Objective, near: HostArray | None = None) -> tuple[HostA
     if r <= ALL:
         e, U = np.linalg.eigh(_moments(objective))
         return U, np.maximum(e, 0.0), 0.0
-    first = np.zeros((r, LEADING))
+    count = LEADING if r <= MANY else FEWER
+    first = np.zeros((r, count))
     for phi, omega in _parts(objective):
         width = phi.shape[1]
-        first[:width, : min(width, LEADING)] += to_host(phi.T @ (omega[:, None] * phi[:, :LEADING]))
+        first[:width, : min(width, count)] += to_host(phi.T @ (omega[:, None] * phi[:, :count]))
     Q = np.linalg.qr(first)[0]
     e, W = np.linalg.eigh(_moments(objective, Q))
     e = np.maximum(e, 0.0)
-    return Q @ W, e, max(_total(objective) - float(np.sum(e)), 0.0) / (r - LEADING)
+    return Q @ W, e, max(_total(objective) - float(np.sum(e)), 0.0) / (r - count)
 
 
 def _parts(objective: Objective) -> Iterator[tuple[Array, Array]]:
