@@ -215,7 +215,8 @@ def test_what_a_fit_leaves_to_the_next_does_not_travel() -> None:
     X, y = data()
     warm = InfiniteQuantileRegressor(warm_start=True, n_nodes=10).fit(X, y)
     cold = InfiniteQuantileRegressor(n_nodes=10).fit(X, y)
-    assert len(pickle.dumps(warm)) < 1.1 * len(pickle.dumps(cold))
+    assert b"Warm" not in pickle.dumps(warm)
+    assert len(pickle.dumps(warm)) < 1.5 * len(pickle.dumps(cold)), "a few more features"
     again = pickle.loads(pickle.dumps(warm))
     np.testing.assert_array_equal(again.predict(X), warm.predict(X))
     assert again.fit(X, y).dual_gap_ <= 1e-4

@@ -20,7 +20,8 @@ MOST_THREADS = 4
 def shared_out(visit: Callable[[_Item], _Part], items: Sequence[_Item]) -> list[_Part]:
     """What a function makes of the items, by threads side by side; NumPy lets go of the interpreter while it computes.
 
-    Between two operations a thread waits for the interpreter, so that many threads hinder each other.
+    Between two operations of NumPy a thread waits for the interpreter, so that many threads hinder each other; a
+    compiled pass has no such moments.
     """
     threads = _pool() if len(items) > 1 else None
     return [visit(item) for item in items] if threads is None else list(threads.map(visit, items))

@@ -171,7 +171,7 @@ def pose(
     data : Data
     rng : numpy.random.Generator
     phi : Features or None
-        Features of these inputs, or of more inputs, that are exact enough; None: they are built.
+        Features of these inputs that are exact enough; None: they are built.
     tol : float or None
         How exact they shall be; None: :func:`tolerance`.
 
@@ -199,8 +199,6 @@ def pose(
     omega = as_like(data.weight, X)
     if phi is None:
         phi = _features(recipe, X, tolerance(recipe, data) if tol is None else tol, rng)
-    elif phi.values.shape[0] != X.shape[0]:
-        phi = replace(phi, values=phi.map(X))
 
     rows: Array = phi.values
     constant: float | None = None

@@ -12,7 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.utils.validation import _check_sample_weight
 
 from infinitask._array import HostArray
 from infinitask.estimators.base import _PATH, BaseInfiniteTask
@@ -20,9 +20,6 @@ from infinitask.estimators.warm import Warm
 from infinitask.kernels import input_kernel
 
 __all__ = ["fit_path", "score_path"]
-
-FEW = 1000
-"""Up to so many rows each fold makes its own features: that is quick, and those of all rows are more of them."""
 
 
 def fit_path(estimator: Any, X: Any, y: Any = None, *, alphas: Any, sample_weight: Any = None) -> list[Any]:
@@ -75,9 +72,8 @@ def score_path(
 ) -> HostArray:
     """Cross-validated scores for every ``gamma``, ``alpha`` and fold.
 
-    Within a fold λ falls, and each fit starts from the one before it. With more than 1000 rows the features are made
-    once for each γ, of all inputs, and serve for every fold; a bandwidth that follows the data ("median") is then that
-    of all inputs.
+    Within a fold λ falls, and each fit starts from the one before it. Every fold makes features of its own: those of
+    all rows would be more of them, and every step with them dearer.
 
     Parameters
     ----------
@@ -122,17 +118,12 @@ def score_path(
     for gamma in [None] if gammas is None else _checked(gammas, "gammas"):
         model = clone(estimator) if gamma is None else clone(estimator).set_params(gamma=float(gamma))
         finest = float(np.min(alphas))
-        whole = None
-        if len(folds) > 1 and _num_samples(X) > FEW:
-            whole = Warm(finest)
-            _fitted(model, X, y, np.max(alphas, keepdims=True), weight, whole)
         table = np.empty((alphas.size, len(folds)))
         for k, (train, test) in enumerate(folds):
             X_train, y_train = _safe_split(model, X, y, train)
             X_test, y_test = _safe_split(model, X, y, test, train)
             part = None if weight is None else weight[train]
-            warm = Warm(finest) if whole is None else whole.for_some_rows()
-            for i, fitted in enumerate(_fitted(model, X_train, y_train, alphas, part, warm)):
+            for i, fitted in enumerate(_fitted(model, X_train, y_train, alphas, part, Warm(finest))):
                 scorer = check_scoring(fitted, scoring)
                 table[i, k] = scorer(fitted, X_test) if y is None else scorer(fitted, X_test, y_test)
         scores.append(table)

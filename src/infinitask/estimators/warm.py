@@ -1,11 +1,7 @@
 """What one fit leaves to the next: features, eigenvectors, and a place to start from.
 
-Three cases, each with more in common than the one before:
-
-* other rows of the same inputs (the folds of a cross-validation): features of all inputs serve for some of them, and
-  their eigenvectors nearly so;
-* the same inputs and the same kernel: the same features;
-* the same problem but for λ, λ_b and the tolerance: all but the solution, and the solution is close.
+Two cases: with the same inputs and the same kernel, the same features; with the same problem but for λ, λ_b and the
+tolerance all but the solution, and the solution is close.
 """
 
 from __future__ import annotations
@@ -19,13 +15,16 @@ import numpy as np
 from infinitask._array import HostArray
 from infinitask.estimators.problem import Data, Problem, Recipe, pose, tolerance
 from infinitask.features import Features
-from infinitask.kernels import input_kernel
 from infinitask.solvers import Eigenbasis, Solution, Start
 
 __all__ = ["Warm"]
 
 FREE = {"alpha", "alpha_bias", "tol"}
 """What may differ between problems that are the same otherwise."""
+
+FINER = 1e-3
+"""Features are built for a λ that is so many times smaller than the present one, if none is known to come: where λ
+falls from fit to fit they serve again, and a few more of them cost little."""
 
 PHI = {"kernel", "gamma", "features", "rank", "device", "random_state"}
 """What φ depends on, beside the inputs."""
@@ -39,12 +38,9 @@ class Warm:
     ----------
     finest : float or None
         The smallest λ to come, if it is known: features that are exact enough for it are built at once.
-    shared : Features or None
-        Features of inputs among which those of all fits are.
     """
 
     finest: float | None = None
-    shared: Features | None = None
     basis: Eigenbasis | None = None
     _last: tuple[Recipe, Data, Problem, float] | None = field(default=None, repr=False)
     _start: Start | None = field(default=None, repr=False)
@@ -54,9 +50,10 @@ class Warm:
 
     def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
         """The problem, made of what is there as far as it fits."""
-        alpha = recipe.alpha if self.finest is None else min(self.finest, recipe.alpha)
-        needed = tolerance(replace(recipe, alpha=alpha), data)
-        phi = self.shared
+        needed = tolerance(recipe, data)
+        finest = FINER * recipe.alpha if self.finest is None else min(self.finest, recipe.alpha)
+        phi: Features | None = None
+        exact = 0.0
         if self._last is not None:
             before, known, problem, exact = self._last
             same_inputs = known.X.shape == data.X.shape and np.array_equal(known.X, data.X)
@@ -66,10 +63,11 @@ class Warm:
                 return self._keep(recipe, data, replace(problem, objective=objective), exact)
             if same_inputs and exact <= needed and _equal(before, recipe, PHI):
                 phi = problem.phi
-            elif self.shared is None:
+            else:
                 self.basis = None
             self._forget(everything=not same_inputs)
-        return self._keep(recipe, data, pose(recipe, data, rng, phi=phi, tol=needed), needed)
+        built = exact if phi is not None else tolerance(replace(recipe, alpha=finest), data)
+        return self._keep(recipe, data, pose(recipe, data, rng, phi=phi, tol=built), built)
 
     def _forget(self, everything: bool) -> None:
         """Another problem: the level of its objective and the way of its solutions are its own."""
@@ -110,16 +108,6 @@ class Warm:
         self._before = (self._alpha, self._start.z) if same and self._start is not None else None
         self._start = Start(solution.z, solution.smoothing, solution.floor)
         self._constant, self._alpha, self.basis = problem.constant, problem.objective.alpha, basis
-
-    def for_some_rows(self) -> Warm:
-        """A memory for fits to some of the rows: the features, the eigenvectors and the start are there."""
-        if self._last is None:
-            return Warm(self.finest)
-        recipe, _, problem, _ = self._last
-        if input_kernel(recipe.kernel, recipe.gamma).precomputed:
-            return Warm(self.finest)
-        start = None if self._start is None else self._start.elsewhere()
-        return Warm(self.finest, problem.phi, self.basis, _start=start, _constant=self._constant)
 
 
 def _equal(a: Recipe, b: Recipe, names: set[str]) -> bool:

@@ -14,7 +14,9 @@ shrink the κ of every integral whose slack is above its share of the tolerance,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -39,8 +41,14 @@ FAR = 300.0
 STALLED = 3
 """... or so many Newton steps' worth if that is less."""
 
-FINISH = 4
-"""Newton steps that are taken to finish: L-BFGS hands over when it has cost as much as they would."""
+FINISH, CLOSE = 4, 1e-2
+"""Newton steps that are taken to finish: L-BFGS hands over when it has cost as much as they would, and the gap is below
+the second number. Farther off, few pairs may be curved here and thousands on the way: with one positive in twenty and
+n = 5000 a fit took 18 s instead of 1.5."""
+
+CHEAP, DEAR = 1e10, 50.0
+"""A dense solve is taken if it costs no more operations than the first number, or no more evaluations than the second;
+else conjugate gradients."""
 
 NEWTON_STEPS = 15
 """Newton steps at one level of smoothing after which a level closer to the last one is tried."""
@@ -51,8 +59,8 @@ FLOOR = 1e-6
 CENTRE_LIMIT = 20_000_000
 """The most numbers a centre may have: 160 MB. Beyond, Newton follows κ → 0 without one."""
 
-MAX_FAILURES = 30
-"""Newton stages that may fail before the solver gives up."""
+FEW_FAILURES, MAX_FAILURES = 3, 30
+"""Newton stages that may fail before L-BFGS has another go, and before the solver gives up."""
 
 SHRINK_MOST, SHRINK_LEAST = 0.1, 0.5
 """The range of the factor by which κ shrinks. Smaller steps cost stages, larger ones leave Newton's region."""
@@ -126,10 +134,18 @@ def solve(
         z, here, smoothing = _near(ledger, basis.forth(start.z), near, smoothing)
     path = _Path(ledger, basis, z, smoothing)
     stalled: str | None = None
-    if solver != "newton" and not ledger.done:
-        stalled = path.by_lbfgs(here, finish=solver == "auto")
-    if solver != "lbfgs" and not ledger.done:
-        stalled = path.by_newton()
+    if solver == "lbfgs":
+        stalled = None if ledger.done else path.by_lbfgs(here, lambda z, stalled: False)
+    elif solver == "newton":
+        stalled = None if ledger.done else path.by_newton(MAX_FAILURES, COST_LIMIT)
+    else:
+        # each gets stuck where the other may not
+        for gives_up, failures in ((path.dear, FEW_FAILURES), (path.stuck, MAX_FAILURES)):
+            if not ledger.done:
+                stalled = path.by_lbfgs(here, gives_up)
+            if not ledger.done:
+                stalled = path.by_newton(failures, path.dense_limit)
+                here = ledger.evaluate(path.z, path.smoothing) if not ledger.done else here
     solution = ledger.solution(stalled)
     return replace(solution, z=basis.back(solution.z), smoothing=basis.smoothing_back(path.smoothing))
 
@@ -150,36 +166,51 @@ class _Path:
             0.3 * sum(evaluation.slack), 0.2 * self.ledger.aim * self.ledger.certificate.scale
         )
 
-    def newton_step(self, z: HostArray, smoothing: Smoothing) -> float:
-        """What a Newton step costs at a point, in evaluations."""
+    @cached_property
+    def evaluation(self) -> float:
+        """What an evaluation costs, in operations of a matrix product."""
         objective = self.basis.objective
         n, (r, s) = objective.rows.shape[0], objective.shape
         length = r if objective.reach is None else float(np.mean(objective.reach))
         nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
-        # in operations of a matrix product: a pointwise loss is some forty, the calls themselves cost 5e5 and 3e6
-        evaluation = 5e5 + 4.0 * n * (length * s + nodes * s + 10 * nodes)
+        # a pointwise loss is some forty, the calls themselves cost 5e5
+        return 5e5 + 4.0 * float(n) * (length * s + nodes * s + 10 * nodes)
+
+    def newton_step(self, z: HostArray, smoothing: Smoothing) -> float:
+        """What a Newton step costs at a point, in evaluations."""
+        objective = self.basis.objective
+        n, r = objective.rows.shape[0], objective.shape[0]
         system = NewtonSystem(objective, self.basis.damping)
         pairs = float(objective.curved_pairs(z, smoothing))
         by_pairs = pairs**3 / 3.0 + 100.0 * pairs**2 + 0.8 * min(pairs, n) ** 2 * r
         step = 3e6 + min(system.cost_by_unknowns(n), by_pairs, COST_LIMIT)
-        return float(2.0 + step / evaluation)
+        return float(2.0 + step / self.evaluation)
 
-    def by_lbfgs(self, here: Evaluation, finish: bool) -> str | None:
+    @property
+    def dense_limit(self) -> float:
+        """The most operations of a dense solve, where there is an alternative."""
+        return min(COST_LIMIT, max(CHEAP, DEAR * self.evaluation))
+
+    def dear(self, z: HostArray, stalled: int) -> bool:
+        """Whether L-BFGS got stuck, or has cost as much as it would to finish with Newton's method from here."""
+        step = self.newton_step(z, self.smoothing)
+        close = self.ledger.certificate.gap <= CLOSE
+        slow = stalled >= min(max(PATIENCE, 0.5 * step), STALLED * step)
+        return slow or (close and self.ledger.n_evaluations >= FINISH * step)
+
+    @staticmethod
+    def stuck(z: HostArray, stalled: int) -> bool:
+        """Whether L-BFGS got stuck, where Newton's method did so before."""
+        return stalled >= PATIENCE
+
+    def by_lbfgs(self, here: Evaluation, give_up: Callable[[HostArray, int], bool]) -> str | None:
         """Stages of L-BFGS with ever less smoothing, the first from ``here``; why they ended, if not by success.
 
-        With ``finish`` Newton takes over where that is cheaper. Small problems smooth around the dual point of the last
-        stage, so that the slack falls faster than κ.
+        Small problems smooth around the dual point of the last stage, so that the slack falls faster than κ.
         """
         ledger, centred = self.ledger, self.entries <= FEW
         while True:
-
-            def give_up(z: HostArray, stalled: int) -> bool:
-                step = self.newton_step(z, self.smoothing)
-                patience = max(PATIENCE, 0.5 * step)
-                return stalled >= min(patience, STALLED * step) or ledger.n_evaluations >= FINISH * step
-
-            stop = give_up if finish else lambda z, stalled: False
-            self.z, here = lbfgs_stage(ledger, self.z, here, self.smoothing, self.basis.metric, self.enough, stop)
+            self.z, here = lbfgs_stage(ledger, self.z, here, self.smoothing, self.basis.metric, self.enough, give_up)
             if ledger.done:
                 return None
             kappa = self.smoothing.kappa
@@ -199,14 +230,15 @@ class _Path:
                 self.smoothing = Smoothing(smaller)
             here = ledger.evaluate(self.z, self.smoothing)
 
-    def by_newton(self) -> str | None:
+    def by_newton(self, max_failures: int, limit: float) -> str | None:
         """Proximal steps of the dual, each one solved by Newton; why they ended, if not by success.
 
         Each step takes the envelope around the dual point of the last one, so that the slack vanishes at any κ. A
         smaller κ makes a longer proximal step and a harder problem: ``factor``, by which κ shrinks from step to step,
-        follows how hard the last one was. Without a centre, only κ makes the slack vanish.
+        follows how hard the last one was. Without a centre, only κ makes the slack vanish. ``limit`` is that of a
+        dense solve.
         """
-        ledger, system = self.ledger, NewtonSystem(self.basis.objective, self.basis.damping)
+        ledger, system = self.ledger, NewtonSystem(self.basis.objective, self.basis.damping, limit)
         smoothing = self.smoothing
         centred = self.entries <= CENTRE_LIMIT
         least = NEWTON_SHRINK if centred else SHRINK_MOST
@@ -224,7 +256,7 @@ class _Path:
                 smoothing = Smoothing(tuple(factor * k for k in smoothing.kappa), centre)
             else:
                 failures += 1
-                if failures > MAX_FAILURES:
+                if failures > max_failures:
                     return "Newton's method made no further progress"
                 factor = min(0.8, factor**0.5)
                 smoothing = replace(smoothing, kappa=tuple(4.0 * k for k in smoothing.kappa))

@@ -35,6 +35,9 @@ COST_LIMIT = 3e11
 SIZE_LIMIT = 8_000
 """The most equations of one dense solve: 512 MB."""
 
+IDLE = 4
+"""Full steps that may leave more than half of the error."""
+
 MANY_PAIRS, MANY_COST = 200_000, 1e10
 """Above so many pairs and below so many operations a step is taken by blocks, whatever the number of curved pairs."""
 
@@ -63,10 +66,13 @@ class NewtonSystem:
     objective : Objective
     damping : ndarray (size,) or None
         Added to the ridge, for a free bias that has none.
+    limit : float
+        The most operations of one dense solve.
     """
 
-    def __init__(self, objective: Objective, damping: HostArray | None = None) -> None:
+    def __init__(self, objective: Objective, damping: HostArray | None = None, limit: float = COST_LIMIT) -> None:
         self.objective = objective
+        self.limit = limit
         self.ridge = objective.ridge if damping is None else objective.ridge + damping
 
     # -- what does not depend on the point
@@ -136,7 +142,7 @@ class NewtonSystem:
         by_unknowns = self.cost_by_unknowns(np.unique(active.row).size)
         if np.max(sizes) > SIZE_LIMIT:
             by_pairs = np.inf
-        if min(by_pairs, by_unknowns) > COST_LIMIT:
+        if min(by_pairs, by_unknowns) > self.limit:
             return None
         # Many more pairs than unknowns make the pairs' system nearly singular: rounding is then worth some operations.
         redundant = active.row.size > 4 * p and by_unknowns < 20.0 * by_pairs
@@ -316,7 +322,7 @@ def newton_stage(
         return found or (system.by_products(point, smoothing, at.gradient, metric), "conjugate gradients")
 
     here = ledger.evaluate(z, smoothing, label)
-    short = 0
+    short, idle, goal = 0, 0, 0.5 * here.error
     for _ in range(max_steps):
         if ledger.done or enough(here):
             return z, True
@@ -331,7 +337,10 @@ def newton_stage(
         ledger.n_iter += 1
         # kinks on the way cut steps short; many in a row mean that the problem should be smoother
         short = short + 1 if step < SHORT_STEP else 0
-        if short >= PATIENCE:
+        # and full steps that do not lessen the error go nowhere: a free bias that hardly any pair holds
+        idle = 0 if step < 1.0 or here.error <= goal else idle + 1
+        goal = min(goal, 0.5 * here.error) if idle == 0 else goal
+        if short >= PATIENCE or idle >= IDLE:
             break
     return z, ledger.done or enough(here)
 
