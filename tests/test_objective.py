@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -634,3 +635,13 @@ def test_nothing_as_large_as_rows_times_nodes_is_stored() -> None:
         finally:
             tracemalloc.stop()
         assert peak < n * m * 8 / 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "threads"), [("1", None), ("2", 2), ("2,1", 2), ("", 3), ("many", 3), ("0", 3), ("9", 3)]
+)
+def test_the_environment_limits_the_threads(asked: str, threads: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2}, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    pool = _threads._pool.__wrapped__()
+    assert (None if pool is None else pool._max_workers) == threads

@@ -120,6 +120,13 @@ def mixture_of_classes(n: int, seed: int) -> tuple[Array, Array]:
     return X + np.where(y == 1, 1.5 * side, 0.0)[:, None] * direction, y
 
 
+def rare_class(n: int, seed: int) -> tuple[Array, Array]:
+    """Four inputs; one row in twenty is positive, and shifted in two of them."""
+    rng = np.random.default_rng(seed)
+    y = (rng.uniform(size=n) < 0.05).astype(np.int64)
+    return rng.standard_normal((n, 4)) + 1.2 * y[:, None] * np.array([1.0, 1.0, 0.0, 0.0]), y
+
+
 @dataclass(frozen=True)
 class Costs:
     """Two classes, and the costs θ at the nodes of Gauss and Legendre."""
@@ -139,7 +146,8 @@ class Costs:
         if self.data_set == "two moons":
             (X, y), (Z, z) = (make_moons(k, noise=0.3, random_state=s) for k, s in ((self.n, 0), (self.n_test, 1)))
         else:
-            (X, y), (Z, z) = mixture_of_classes(self.n, 0), mixture_of_classes(self.n_test, 1)
+            make = rare_class if self.data_set == RARE else mixture_of_classes
+            (X, y), (Z, z) = make(self.n, 0), make(self.n_test, 1)
         mean, std = X.mean(axis=0), X.std(axis=0)
         return (X - mean) / std, y, (Z - mean) / std, z
 
@@ -235,7 +243,8 @@ class Path:
     @property
     def label(self) -> dict[str, Any]:
         """What tells this case from the others of its problem."""
-        return {"n": self.n, "d": self.d, "alphas": len(self.alphas)}
+        ends = f"{max(self.alphas):g} to {min(self.alphas):g}"
+        return {"n": self.n, "d": self.d, "alphas": f"{len(self.alphas)} from {ends}"}
 
     @property
     def regression(self) -> Regression:
@@ -243,15 +252,16 @@ class Path:
         return Regression(self.n, d=self.d, n_test=50, m=self.m, tol=self.tol)
 
 
-MOONS, MIXTURE = "two moons", "8-D mixture"
+MOONS, MIXTURE, RARE = "two moons", "8-D mixture", "one in twenty"
+USUAL = tuple(np.logspace(0.0, -4.0, 20).tolist())
 
 FULL: dict[str, list[Any]] = {
     "quantiles": [Regression(500), Regression(2000, alpha=1e-5)],
     "joint": [Joint(400)],
-    "cost-sensitive": [Costs(data, n) for data in (MOONS, MIXTURE) for n in (500, 2000, 5000)],
+    "cost-sensitive": [Costs(data, n) for data in (MOONS, MIXTURE, RARE) for n in (500, 2000, 5000)],
     "level-sets": [LevelSets(d, n) for d in (2, 8) for n in (500, 2000, 5000)],
     "small": [Small(n) for n in (50, 100, 200, 300)],
-    "path": [Path(200)],
+    "path": [Path(200), *(Path(n, alphas=USUAL) for n in (100, 200, 300))],
 }
 QUICK: dict[str, list[Any]] = {
     "quantiles": [Regression(60, n_test=100, m=10, alpha=1e-3)],

@@ -29,8 +29,14 @@ def shared_out(visit: Callable[[_Item], _Part], items: Sequence[_Item]) -> list[
 
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor | None:
-    """The threads; None where there is one core, on which waiting for another thread would cost a tenth."""
+    """The threads; None where there is one core, on which waiting for another thread would cost a tenth.
+
+    OMP_NUM_THREADS sets their number as well, which joblib does in the processes it starts.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if asked.isdigit() and int(asked) > 0:
+        cores = min(cores, int(asked))
     return ThreadPoolExecutor(min(MOST_THREADS, cores)) if cores > 1 else None
 
 

@@ -289,7 +289,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             self._remark(
                 f"y has a root mean square of {size:.3g}, and the ridge holds the bias b(θ) towards 0 with "
                 f"alpha_bias={recipe.alpha_bias:g}: too heavily for targets of that size. Standardise y, for instance "
-                "with TransformedTargetRegressor, or set alpha_bias=0, which leaves the bias free."
+                "with TransformedTargetRegressor, or set alpha_bias=0, which leaves the bias free, and an alpha "
+                "that is as many times smaller."
             )
 
     def _remark(self, sentence: str) -> None:
