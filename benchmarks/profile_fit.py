@@ -26,6 +26,8 @@ from paper_kappa import machine
 from suite.problems import Array, heteroscedastic
 
 RESULTS = Path(__file__).parent / "results" / "profile.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
+BEGIN, END = "<!-- made by make bench-profile -->", "<!-- until here -->"
 
 REST = "Python and the rest"
 
@@ -265,6 +267,13 @@ def report(cases: Sequence[Case], scale: Scale, load: float) -> str:
     return "\n".join(lines) + "\n"
 
 
+def into_document(text: str, document: Path) -> None:
+    """Put the table, and what its columns mean, in place of the one that a document holds."""
+    body = text.split("\n", 1)[1].strip()  # without the headline
+    before, rest = document.read_text(encoding="utf-8").split(BEGIN)
+    document.write_text(f"{before}{BEGIN}\n\n{body}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small numbers of rows: does it run?")
@@ -289,6 +298,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         output.write_text(text, encoding="utf-8")
         found = {"machine": machine(), "load": fmean(load), "cases": [asdict(case) for case in cases]}
         output.with_suffix(".json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+    if options.output is None and output is not None:
+        into_document(text, DOCUMENT)
 
 
 if __name__ == "__main__":

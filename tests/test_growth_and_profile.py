@@ -183,3 +183,16 @@ def test_a_side_that_ends_is_not_waited_for(tmp_path: Path) -> None:
     script.write_text("", encoding="utf-8")
     with compare.Side(tmp_path, str(script)) as side, pytest.raises(RuntimeError, match="ended"):
         side.ask(compare.QUICK[0], 1)
+
+
+def test_the_document_holds_the_last_profile(tmp_path: Path) -> None:
+    profile = importlib.import_module("profile_fit")
+    document = tmp_path / "page.md"
+    document.write_text(f"before\n{profile.BEGIN}\nold\n{profile.END}\nafter\n", encoding="utf-8")
+    for _ in range(2):
+        profile.into_document("# Headline\n\n| n |\n|---|\n| 1 |\n", document)
+    text = document.read_text(encoding="utf-8")
+    assert text == f"before\n{profile.BEGIN}\n\n| n |\n|---|\n| 1 |\n\n{profile.END}\nafter\n"
+    kept = profile.DOCUMENT.read_text(encoding="utf-8")
+    table = profile.RESULTS.read_text(encoding="utf-8").split("\n", 1)[1].strip()
+    assert table in kept, "run make bench-profile"
