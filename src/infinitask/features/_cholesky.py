@@ -42,8 +42,9 @@ DIRECT = 3000
 
 FEW_ROWS, SAMPLE, LOW_RANK = 1200, 256, 64
 """... unless there are more than so many rows, and of such a sample of them so few pivots span the others: at rank 12
-a fit with blocks of pivots takes 45 instead of 80 ms and none of the memory (n = 3000); below, the sample costs more. Only for kernels that are known to be
-positive semi-definite, because an entry that was never computed cannot be found wrong."""
+a fit with blocks of pivots takes 45 instead of 80 ms and none of the memory (n = 3000); below, the sample costs more.
+Only for kernels that are known to be positive semi-definite, because an entry that was never computed cannot be found
+wrong."""
 
 BLOCK = 256
 """Pivots eliminated together when the Gram is too large to form."""
