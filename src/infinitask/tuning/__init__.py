@@ -1,5 +1,6 @@
-"""Good parameters from data: a search on top of Optuna (extra "tune")."""
+"""Good parameters from data: models that choose their own, and a search on top of Optuna (extra "tune")."""
 
+from ._cv import InfiniteQuantileRegressorCV
 from ._search import OptunaSearch
 
-__all__ = ["OptunaSearch"]
+__all__ = ["InfiniteQuantileRegressorCV", "OptunaSearch"]

@@ -1,0 +1,183 @@
+"""Models that choose their kernel and λ themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, LeaveOneOut, cross_val_predict
+
+from infinitask import InfiniteQuantileRegressor
+from infinitask.datasets import make_sine
+from infinitask.kernels import RBF, Linear, Scaled
+from infinitask.tuning import InfiniteQuantileRegressorCV
+from infinitask.tuning._candidates import candidates, leave_one_out, normal_scores, ranked, relevance
+
+LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+
+
+def pinball(y: Any, predicted: Any) -> float:
+    r = y[:, None] - predicted
+    return float(np.mean(np.maximum(LEVELS * r, (LEVELS - 1.0) * r)))
+
+
+def without_inputs(y: Any, new: Any) -> float:
+    return pinball(new, np.broadcast_to(np.quantile(y, LEVELS), (new.size, LEVELS.size)))
+
+
+# ------------------------------------------------------------------------------------------------------- the ranking
+def test_leave_one_out_is_what_leaving_one_out_gives() -> None:
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(25, 3)), rng.normal(size=25)
+    K = RBF(gamma=0.3)(X, X) + 1.0
+    for ridge, found in zip((0.01, 1.0), leave_one_out(K - 1.0, t, np.array([0.01, 1.0])), strict=True):
+        errors = []
+        for i in range(25):
+            kept = np.delete(np.arange(25), i)
+            coef = np.linalg.solve(K[np.ix_(kept, kept)] + 25 * ridge * np.eye(24), t[kept])
+            errors.append(t[i] - K[i, kept] @ coef)
+        assert found == pytest.approx(np.mean(np.square(errors)), rel=1e-9)
+
+
+def test_without_a_ridge_it_is_that_of_least_squares() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(40, 1))
+    t = 2.0 * x[:, 0] + rng.normal(size=40)
+    expected = np.mean((t - cross_val_predict(LinearRegression(), x, t, cv=LeaveOneOut())) ** 2)
+    assert leave_one_out(Linear()(x, x), t, np.array([1e-9]))[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_inputs_that_do_not_matter_get_small_scales() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(120, 4))
+    scales = relevance(X, normal_scores(np.sin(2.0 * X[:, 1]) + 0.1 * rng.normal(size=120)))
+    assert np.argmax(scales) == 1
+    assert np.max(np.delete(scales, 1)) < 0.2 * scales[1]
+
+
+def test_units_do_not_matter_and_constants_are_ignored() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(50, 3))
+    t = normal_scores(X[:, 0] + rng.normal(size=50))
+    X[:, 2] = 7.0
+    wide = X * [1000.0, 0.001, 1.0]
+    for one, other in zip(candidates(X, t).values(), candidates(wide, t).values(), strict=True):
+        np.testing.assert_allclose(one(X, X), other(wide, wide), atol=1e-3)
+        assert isinstance(one, Scaled)
+        assert one.scales[2] == 0.0
+
+
+def test_the_ranking_sees_what_the_data_are_made_of() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-2.0, 2.0, size=(150, 6))
+    noise = 0.05 * rng.normal(size=150)
+    one = np.sin(3.0 * X[:, 0]) + noise
+    assert "each input" in ranked(X, one)[0][0]
+    summed = np.sum(np.sin(2.0 * X), axis=1) + noise
+    names = [name for name, _ in ranked(X, summed)]
+    assert any("additive" in name for name in names[:3])
+    smooth = X[:, 0] + noise
+    chosen = ranked(X[:, :1], smooth, {"rough": RBF(gamma=1e4), "smooth": RBF(gamma=0.1)})
+    assert [name for name, _ in chosen] == ["smooth", "rough"]
+
+
+# --------------------------------------------------------------------------------------------------------- the model
+@pytest.mark.parametrize("units", [(1.0, 0.0), (1e-3, 0.0), (50.0, 1e4)])
+def test_it_is_good_whatever_the_units(units: tuple[float, float]) -> None:
+    X, y = make_sine(150, random_state=0)
+    new, target = make_sine(1000, random_state=1)
+    size, shift = units
+    model = InfiniteQuantileRegressorCV(random_state=0).fit(300.0 * X, size * y + shift)
+    found = (model.predict(300.0 * new, LEVELS) - shift) / size
+    assert pinball(target, found) < 0.75 * without_inputs(y, target)
+    best = min(
+        pinball(target, InfiniteQuantileRegressor(alpha=a, gamma=g).fit(X, y).predict(new, LEVELS))
+        for a in (1e-2, 1e-3, 1e-4)
+        for g in (1.0, 10.0)
+    )
+    assert pinball(target, found) < 1.1 * best
+    assert model.dual_gap_ <= 1e-4
+
+
+def test_noise_is_not_learnt() -> None:
+    rng = np.random.default_rng(0)
+    worse = []
+    for seed in range(5):
+        X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+        target = rng.normal(size=2000)
+        model = InfiniteQuantileRegressorCV(random_state=seed).fit(X, y)
+        found = pinball(target, model.predict(rng.normal(size=(2000, 3)), LEVELS))
+        worse.append(found / without_inputs(y, target))
+    assert np.mean(worse) < 1.05
+
+
+def test_the_choice_follows_the_table() -> None:
+    X, y = make_sine(80, random_state=0)
+    alphas = [1.0, 1e-2, 1e-4]
+    options: dict[str, Any] = {"kernels": ["rbf", "matern32"], "alphas": alphas, "cv": KFold(3), "random_state": 0}
+    best = InfiniteQuantileRegressorCV(rule="best", **options).fit(X, y)
+    losses = best.cv_results_["losses"]
+    assert losses.shape == (2, 3, 3)
+    k, i = best.cv_results_["best"]
+    assert losses.mean(axis=2)[k, i] == losses.mean(axis=2).min()
+    assert np.all(np.isfinite(losses[k, : i + 1]))
+    np.testing.assert_allclose(best.cv_results_["alphas"], alphas)
+    assert best.alpha_ == pytest.approx(alphas[i])
+    careful = InfiniteQuantileRegressorCV(rule="one-se", **options).fit(X, y)
+    np.testing.assert_array_equal(careful.cv_results_["losses"], losses)
+    assert careful.alpha_ >= best.alpha_
+    # the losses are those of fits
+    train, test = next(KFold(3).split(X))
+    alone = InfiniteQuantileRegressor(kernel=best.kernel_, alpha=best.alpha_, alpha_bias=1e-6, noncrossing=0.0)
+    h = alone.fit(X[train], y[train]).predict(X[test], np.arange(1, 10) / 10)
+    r = y[test][:, None] - h
+    expected = np.mean(np.maximum(np.arange(1, 10) / 10 * r, (np.arange(1, 10) / 10 - 1.0) * r))
+    assert losses[k, i, 0] == pytest.approx(expected, rel=0.05)
+
+
+def test_it_is_the_model_it_chose() -> None:
+    X, y = make_sine(60, random_state=0)
+    model = InfiniteQuantileRegressorCV(random_state=0, n_nodes=20).fit(X, y)
+    again = clone(model).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X, LEVELS), again.predict(X, LEVELS))
+    same = InfiniteQuantileRegressor(
+        kernel=model.kernel_, alpha=model.alpha_, alpha_bias=model.alpha_bias_, n_nodes=20, random_state=0
+    ).fit(X, y)
+    np.testing.assert_allclose(model.predict(X, LEVELS), same.predict(X, LEVELS), atol=1e-9)
+    assert set(model.get_params()).isdisjoint({"kernel", "gamma", "alpha", "alpha_bias"})
+
+
+def test_weights_count() -> None:
+    X, y = make_sine(60, random_state=0)
+    far = np.vstack([X, X]), np.concatenate([y, y + 100.0])
+    weight = np.repeat([1.0, 0.0], 60)
+    model = InfiniteQuantileRegressorCV(random_state=0, cv=KFold(3, shuffle=True, random_state=0))
+    assert np.max(model.fit(*far, sample_weight=weight).predict(X, LEVELS)) < 10.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rule": "last"}, "'one-se' or 'best'"),
+        ({"kernels": "rbf"}, "'auto' or a list"),
+        ({"alphas": [1.0, -1.0]}, "positive finite numbers"),
+        ({"alphas": []}, "positive finite numbers"),
+    ],
+)
+def test_wrong_arguments(options: dict[str, Any], words: str) -> None:
+    X, y = make_sine(20, random_state=0)
+    with pytest.raises(ValueError, match=words):
+        InfiniteQuantileRegressorCV(**options).fit(X, y)
+
+
+def test_odd_data() -> None:
+    X, y = make_sine(40, random_state=0)
+    constant = InfiniteQuantileRegressorCV(random_state=0).fit(X, np.full(40, 3.0))
+    np.testing.assert_allclose(constant.predict(X, LEVELS), 3.0, atol=0.05)
+    flat = InfiniteQuantileRegressorCV(random_state=0).fit(np.ones((40, 2)), y)
+    assert np.all(np.isfinite(flat.predict(np.ones((3, 2)), LEVELS)))
+    few = InfiniteQuantileRegressorCV(random_state=0).fit(X[:5], y[:5])
+    assert np.all(np.isfinite(few.predict(X, LEVELS)))
