@@ -264,6 +264,7 @@ def test_scores_that_are_no_numbers_fail() -> None:
         ({"space": {"a": (0.0, 2.0)}}, "0 < low < high"),
         ({"space": {"a": (2.0, 1.0)}}, "0 < low < high"),
         ({"space": {"a": []}}, "a list of choices"),
+        ({"space": {}}, "nothing to search"),
         ({"space": {"a": 3.0}}, "expected a pair"),
         ({"n_trials": 0}, "an integer ≥ 1"),
         ({"n_trials": 2.5}, "an integer ≥ 1"),

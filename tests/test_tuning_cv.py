@@ -163,6 +163,7 @@ def test_weights_count() -> None:
     [
         ({"rule": "last"}, "'one-se' or 'best'"),
         ({"kernels": "rbf"}, "'auto' or a list"),
+        ({"kernels": []}, "at least one kernel"),
         ({"alphas": [1.0, -1.0]}, "positive finite numbers"),
         ({"alphas": []}, "positive finite numbers"),
     ],
@@ -171,6 +172,23 @@ def test_wrong_arguments(options: dict[str, Any], words: str) -> None:
     X, y = make_sine(20, random_state=0)
     with pytest.raises(ValueError, match=words):
         InfiniteQuantileRegressorCV(**options).fit(X, y)
+
+
+def test_a_fold_without_weight_is_refused() -> None:
+    X, y = make_sine(20, random_state=0)
+    weight = np.zeros(20)
+    weight[0] = 1.0
+    with pytest.raises(ValueError, match="1 rows have a positive sample_weight"):
+        InfiniteQuantileRegressorCV(random_state=0).fit(X, y, sample_weight=weight)
+
+
+def test_one_far_target_does_not_decide() -> None:
+    X, y = make_sine(100, random_state=0)
+    far = y.copy()
+    far[7] = 100.0
+    new, target = make_sine(500, random_state=1)
+    found = InfiniteQuantileRegressorCV(random_state=0).fit(X, far).predict(new, LEVELS)
+    assert pinball(target, found) < 0.8 * without_inputs(y, target)
 
 
 def test_odd_data() -> None:

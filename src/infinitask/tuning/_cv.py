@@ -19,7 +19,7 @@ from infinitask.tuning._candidates import ranked
 __all__ = ["InfiniteQuantileRegressorCV"]
 
 LAMBDAS: HostArray = np.logspace(1.0, -5.0, 13)
-"""λ for targets whose mean distance from their median is 1; the first one all but ignores the inputs."""
+"""λ for targets whose typical distance from their median is 1; the first one all but ignores the inputs."""
 
 BIAS_RIDGE = 1e-4
 """λ_b during the choice: hardly any, so that large λ ignores the inputs and not the data."""
@@ -157,10 +157,17 @@ class InfiniteQuantileRegressorCV(InfiniteQuantileRegressor):
 
     def _choose(self, recipe: Recipe, X: HostArray, y: HostArray, weight: HostArray) -> _Choice:
         centre = float(np.median(y))
-        spread = float(np.mean(np.abs(y - centre))) or 1.0
+        away = np.abs(y - centre)
+        # a single far target must not decide; where most are equal, the others do
+        spread = float(np.median(away)) or float(np.mean(away)) or 1.0
         t = (y - centre) / spread
         lambdas = LAMBDAS if self.alphas is None else _alphas(self.alphas) * spread
-        folds = self._folds(X, y)
+        folds = [(train[weight[train] > 0.0], test) for train, test in self._folds(X, y)]
+        if any(not train.size for train, _ in folds):
+            raise ValueError(
+                f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
+                "train on. Give weight to more rows, or other folds as cv."
+            )
         kernels = ranked(X, y, self._named_kernels())[: TOP if self.kernels == "auto" else None]
         losses = np.empty((len(kernels), lambdas.size, len(folds)))
         with one_blas_thread():
@@ -198,7 +205,10 @@ class InfiniteQuantileRegressorCV(InfiniteQuantileRegressor):
             if self.kernels != "auto":
                 raise ValueError(f"kernels={self.kernels!r} was given; it must be 'auto' or a list of kernels.")
             return None
-        return {repr(kernel): input_kernel(kernel) for kernel in self.kernels}
+        found = {repr(kernel): input_kernel(kernel) for kernel in self.kernels}
+        if not found:
+            raise ValueError("kernels=[] was given; give at least one kernel, or 'auto'.")
+        return found
 
     def _folds(self, X: HostArray, y: HostArray) -> list[tuple[HostArray, HostArray]]:
         n = y.size
@@ -276,8 +286,7 @@ def _surely_worse(losses: HostArray, best: HostArray) -> bool:
 
 
 def _loss_without_inputs(t: HostArray, weight: HostArray, train: HostArray, test: HostArray) -> float:
-    kept = train[weight[train] > 0.0]
-    order = kept[np.argsort(t[kept])]
+    order = train[np.argsort(t[train])]
     mass = np.cumsum(weight[order])
     at = np.minimum(np.searchsorted(mass, LEVELS * mass[-1]), order.size - 1)
     return _pinball(t[test], np.broadcast_to(t[order][at], (test.size, LEVELS.size)), weight[test])

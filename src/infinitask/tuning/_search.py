@@ -135,7 +135,10 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         optuna = _optuna()
         X, y = indexable(X, y)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
-        space = {name: _distribution(optuna, name, given) for name, given in (self.space or SPACE).items()}
+        space = {
+            name: _distribution(optuna, name, given)
+            for name, given in (SPACE if self.space is None else self.space).items()
+        }
         self._check(space)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         folds = list(check_cv(self.cv, y, classifier=is_classifier(self.estimator)).split(X, y))
@@ -172,6 +175,10 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _check(self, space: Mapping[str, Any]) -> None:
+        if not space:
+            raise ValueError(
+                "space={} was given, which leaves nothing to search; name parameters, or None for λ and γ."
+            )
         known = self.estimator.get_params()
         unknown = [name for name in space if name not in known]
         if unknown:
