@@ -1,0 +1,115 @@
+r"""The next point to look at, by expected improvement under a Gaussian process.
+
+With f the score in the unit cube of (logarithmic) parameters, and f* the best one so far, the next point maximises
+
+.. math:: E[(f - f^*)_+] = (\mu - f^*) \, \Phi(u) + \sigma \, \varphi(u), \qquad u = (\mu - f^*) / \sigma .
+
+Every choice depends on the seed and the points before it, and on nothing else: a search that was interrupted goes on as
+if it had not been.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import norm, qmc, rankdata
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+from infinitask._array import HostArray
+
+__all__ = ["Proposals"]
+
+CANDIDATES = 1024
+"""Points of the cube among which the next one is chosen, and as many near the best ones."""
+
+NEAR, RADIUS = 5, 0.05
+"""How many of the best points candidates surround, and how closely."""
+
+GROWTH = 1.1
+"""Length scales are estimated anew when there are so many times as many points: most of the time is spent there."""
+
+
+class Proposals:
+    """Sobol points, then the largest expected improvement.
+
+    Parameters
+    ----------
+    dimension : int
+        Of the unit cube.
+    n_startup : int
+        Sobol points.
+    seed : int
+
+    Examples
+    --------
+    >>> proposals, points, scores = Proposals(2, n_startup=8), np.empty((0, 2)), np.empty(0)
+    >>> for number in range(30):
+    ...     point = proposals(number, points, scores)
+    ...     points = np.vstack([points, point])
+    ...     scores = np.append(scores, -np.sum((point - 0.3) ** 2))
+    >>> bool(np.all(np.abs(points[np.argmax(scores)] - 0.3) < 0.05))
+    True
+    """
+
+    def __init__(self, dimension: int, n_startup: int = 27, seed: int = 0) -> None:
+        self.dimension, self.n_startup, self.seed = dimension, n_startup, seed
+        self._scales: tuple[int, HostArray] | None = None
+
+    def __call__(self, number: int, points: HostArray, scores: HostArray) -> HostArray:
+        """The point of this number, (dimension,), after others (k, dimension) and what they are worth (k,)."""
+        if number < self.n_startup:
+            return np.asarray(_sobol(self.dimension, self.n_startup, self.seed)[number])
+        rng = np.random.default_rng([self.seed, number])
+        if len(points) < 2:
+            return rng.random(self.dimension)
+        goal = _normal(scores)
+        process = self._process(points, scores)
+        near = points[np.argsort(-goal)[:NEAR]]
+        around = near[rng.integers(len(near), size=CANDIDATES)] + RADIUS * rng.standard_normal(
+            (CANDIDATES, self.dimension)
+        )
+        candidates = np.vstack([rng.random((CANDIDATES, self.dimension)), np.clip(around, 0.0, 1.0)])
+        mean, deviation = process.predict(candidates, return_std=True)
+        deviation = np.maximum(deviation, 1e-9)
+        u = (mean - goal.max()) / deviation
+        return np.asarray(candidates[np.argmax(deviation * (u * norm.cdf(u) + norm.pdf(u)))])
+
+    def _process(self, points: HostArray, scores: HostArray) -> GaussianProcessRegressor:
+        """The process, with length scales from now or from not long ago."""
+        kernel = ConstantKernel(1.0, (0.05, 20.0)) * Matern(
+            np.full(self.dimension, 0.3), (0.03, 10.0), nu=2.5
+        ) + WhiteKernel(0.05, (1e-4, 1.0))
+        # the points they were estimated from follow from the count alone: an interruption changes nothing
+        last = _last_estimate(points.shape[0])
+        if self._scales is None or self._scales[0] != last:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # a length scale at its end is an answer
+                estimated = GaussianProcessRegressor(kernel).fit(points[:last], _normal(scores[:last]))
+            self._scales = last, estimated.kernel_.theta
+        return GaussianProcessRegressor(kernel.clone_with_theta(self._scales[1]), optimizer=None).fit(
+            points, _normal(scores)
+        )
+
+
+def _normal(scores: HostArray) -> HostArray:
+    """Scores by their ranks: far from the optimum they may be a thousand times worse, which tells nothing of it."""
+    return np.asarray(ndtri((rankdata(scores) - 0.5) / scores.size))
+
+
+def _last_estimate(count: int) -> int:
+    """At how many trials length scales were last estimated."""
+    last = 2
+    while max(last + 1, int(last * GROWTH)) <= count:
+        last = max(last + 1, int(last * GROWTH))
+    return last
+
+
+@lru_cache(maxsize=8)
+def _sobol(dimension: int, count: int, seed: int) -> HostArray:
+    power = max(0, int(np.ceil(np.log2(max(count, 1)))))
+    return np.asarray(qmc.Sobol(dimension, seed=seed).random_base2(power)[:count])
