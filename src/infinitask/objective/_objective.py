@@ -445,3 +445,10 @@ class Objective:
         return replace(
             self, rows=self.rows[order], sample_weight=self.sample_weight[order], integrals=terms, reach=reach
         )
+
+    def only(self, index: HostArray) -> Objective:
+        """The same objective with some of its rows."""
+        terms = tuple(replace(t, targets=None if t.targets is None else t.targets[index]) for t in self.integrals)
+        weight = self.sample_weight[index]
+        xp = namespace(weight)
+        return replace(self, rows=self.rows[index], sample_weight=weight / xp.sum(weight), integrals=terms, reach=None)

@@ -1,0 +1,50 @@
+"""The command line: ``python -m experiments table1 --quick``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import time
+from pathlib import Path
+
+from .runner import Experiment, run
+
+NAMES = ("table1", "table2", "level-sets", "crossing", "nodes", "smoothing", "pinball", "csc-sets", "peers")
+HERE = Path(__file__).resolve().parent.parent
+
+
+def experiment(name: str) -> Experiment:
+    """The experiment of this name."""
+    found = importlib.import_module(f"experiments.{name.replace('-', '_')}").EXPERIMENT
+    assert isinstance(found, Experiment)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments",
+        description="Reproduce the paper's tables and figures. Every unit of work is kept as soon as it is done: a run "
+        "that is stopped, or killed, is continued by the same command.",
+    )
+    parser.add_argument("name", nargs="+", choices=[*NAMES, "all"], metavar="NAME", help=", ".join([*NAMES, "all"]))
+    parser.add_argument("--quick", action="store_true", help="a first look: few data sets, splits and evaluations")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the results (default: docs/results; build/quick if --quick)"
+    )
+    parser.add_argument("--only", default="", metavar="WORDS", help="only units with these words, such as crabs,itl")
+    given = parser.parse_args(arguments)
+    if given.jobs < 1:
+        parser.error(f"--jobs {given.jobs} was given; it must be at least 1.")
+    folder = given.out or HERE / ("build/quick" if given.quick else "docs/results")
+    for name in NAMES if "all" in given.name else given.name:
+        start = time.monotonic()
+        files = run(experiment(name), folder, quick=given.quick, jobs=given.jobs, only=given.only)
+        print(f"{name}: {time.monotonic() - start:.0f} s", *(f"  {path}" for path in files), sep="\n", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

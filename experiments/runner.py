@@ -1,0 +1,182 @@
+"""Units of work, done by several processes, each kept as soon as it is done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from .store import Store, key
+
+__all__ = ["Experiment", "Record", "run"]
+
+Unit = dict[str, Any]
+Record = dict[str, Any]
+
+EVERY = 30.0
+"""Seconds between two lines of progress where the output is no terminal."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure.
+
+    Parameters
+    ----------
+    name, title : str
+    units : callable
+        quick → the units, in the order in which they are done.
+    work : callable
+        unit, settings → what is to be kept, made of numbers, strings, lists and dictionaries.
+    report : callable
+        records, folder, settings → the files that were written.
+    settings : callable
+        quick → what all units have in common.
+    needs : tuple of str
+        Packages besides the library's own.
+    """
+
+    name: str
+    title: str
+    units: Callable[[bool], list[Unit]]
+    work: Callable[[Unit, dict[str, Any]], dict[str, Any]]
+    report: Callable[[list[Record], Path, dict[str, Any]], list[Path]]
+    settings: Callable[[bool], dict[str, Any]] = field(default=lambda quick: {"quick": quick})
+
+
+def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: str = "") -> list[Path]:
+    """Do what is not done yet, then write the table or figure.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    folder : Path
+        For the results; the units go to ``units`` in it.
+    quick : bool
+    jobs : int
+        Processes, with one thread each.
+    only : str
+        Units that contain all of these words, separated by commas; "": all of them.
+    """
+    settings, units = experiment.settings(quick), experiment.units(quick)
+    chosen = [u for u in units if all(word in map(str, u.values()) for word in filter(None, only.split(",")))]
+    if not chosen:
+        raise SystemExit(f"No unit of {experiment.name} matches --only {only}; the first one is {units[0]}.")
+    with Store(folder / "units" / f"{experiment.name}.jsonl", settings).open() as store:
+        left = [unit for unit in chosen if key(unit) not in store.records]
+        failures = _finish(experiment, left, settings, store, jobs, Progress(experiment.name, chosen, store))
+        known = {key(unit) for unit in units}
+        records = [store.records[key(u)] for u in units if key(u) in store.records]
+        strangers = len(store.records.keys() - known)
+    if strangers:
+        print(f"{strangers} records of units that no longer exist are ignored.", file=sys.stderr)
+    if failures:
+        raise SystemExit("\n".join([f"{len(failures)} units failed; all others are kept:", *failures]))
+    return experiment.report(records, folder, settings)
+
+
+def _finish(
+    experiment: Experiment, units: Sequence[Unit], settings: dict[str, Any], store: Store, jobs: int, progress: Progress
+) -> list[str]:
+    """Do the units; what went wrong, as lines."""
+    failures: list[str] = []
+    if not units:
+        return failures
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"  # read by the processes when they load their libraries
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=_watch) as pool:
+        try:
+            asked: dict[Future[Record], Unit] = {
+                pool.submit(_timed, experiment.work, unit, settings): unit for unit in units
+            }
+            for future in as_completed(asked):
+                try:
+                    store.add(future.result())
+                except Exception as error:
+                    failures.append(f"  {asked[future]}: {type(error).__name__}: {error}")
+                progress.show()
+        except KeyboardInterrupt:
+            for process in list(pool._processes.values()):
+                process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise SystemExit(f"\nStopped. What is done is kept in {store.path}: the same command goes on.") from None
+    progress.end()
+    return failures
+
+
+def _timed(work: Callable[[Unit, dict[str, Any]], dict[str, Any]], unit: Unit, settings: dict[str, Any]) -> Record:
+    start = time.perf_counter()
+    result = work(unit, settings)
+    return {"unit": unit, "result": result, "seconds": round(time.perf_counter() - start, 3)}
+
+
+def _watch() -> None:
+    """End with the process that began this one: it may be killed without a word, and nobody would then collect us."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+class Progress:
+    """How far, how long, how long still: units of a kind take as long as those that were done."""
+
+    def __init__(self, name: str, units: Sequence[Unit], store: Store, out: TextIO = sys.stderr) -> None:
+        self.name, self.units, self.store, self.out = name, units, store, out
+        self.start = self.last = time.monotonic()
+        self.before = sum(key(u) in store.records for u in units)
+
+    def show(self) -> None:
+        """One line: on a terminal over the last one, else now and then."""
+        now = time.monotonic()
+        if not self.out.isatty() and now - self.last < EVERY:
+            return
+        self.last = now
+        done = sum(key(u) in self.store.records for u in self.units)
+        line = f"{self.name}: {done} of {len(self.units)} units, {_span(now - self.start)}, {self._left(done, now)}"
+        print(f"\r{line:<79}" if self.out.isatty() else line, end="" if self.out.isatty() else "\n", file=self.out)
+        self.out.flush()
+
+    def _left(self, done: int, now: float) -> str:
+        records = self.store.records
+        kinds: dict[str, list[float]] = {}
+        for unit in self.units:
+            if key(unit) in records:
+                kinds.setdefault(_kind(unit), []).append(records[key(unit)]["seconds"])
+        if done == self.before:
+            return "time left unknown"
+        every = [s for seconds in kinds.values() for s in seconds]
+        mean = sum(every) / len(every)
+        work_left = sum(
+            sum(kinds.get(_kind(u), [mean])) / len(kinds.get(_kind(u), [mean]))
+            for u in self.units
+            if key(u) not in records
+        )
+        work_done = mean * (done - self.before)
+        return f"about {_span(work_left * (now - self.start) / work_done)} left" if work_done else "nearly done"
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self.out.isatty():
+            print(file=self.out)
+
+
+def _kind(unit: Unit) -> str:
+    return key({name: value for name, value in unit.items() if name != "split"})
+
+
+def _span(seconds: float) -> str:
+    minutes, hours = seconds / 60.0, seconds / 3600.0
+    return f"{seconds:.0f} s" if minutes < 2.0 else f"{minutes:.0f} min" if hours < 2.0 else f"{hours:.1f} h"

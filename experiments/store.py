@@ -1,0 +1,87 @@
+"""Results of units of work, one line each, on disk as soon as they are known."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Store", "key"]
+
+
+def key(unit: Mapping[str, Any]) -> str:
+    """A unit as a string that is the same for equal units."""
+    return json.dumps(unit, sort_keys=True)
+
+
+class Store:
+    """A file of JSON lines: the settings, then one record for each unit that is done.
+
+    A line is written, flushed and synchronised before the next unit is begun to be reported as done; a process that is
+    killed leaves at most one broken line at the end, which is cut off at the next start.
+
+    Parameters
+    ----------
+    path : Path
+    settings : dict
+        What the units depend on besides their names. A file with others is refused: results of two settings must not
+        be mixed.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        self.path, self.settings = path, json.loads(json.dumps(settings))
+        self.records: dict[str, dict[str, Any]] = {}
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Store]:
+        """Read what is there, and hold the file so that nobody else writes to it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+b") as file:
+            _lock(file, self.path)
+            self._file = file
+            self._read()
+            yield self
+
+    def _read(self) -> None:
+        self._file.seek(0)
+        lines = self._file.read().split(b"\n")
+        broken = lines.pop()  # what follows the last end of a line: nothing, or half a record
+        if broken:
+            self._file.truncate(self._file.tell() - len(broken))
+        if not lines:
+            self._write({"settings": self.settings})
+            return
+        found = json.loads(lines[0])["settings"]
+        if found != self.settings:
+            differ = sorted(k for k in found.keys() | self.settings.keys() if found.get(k) != self.settings.get(k))
+            raise SystemExit(
+                f"{self.path} holds results for other settings ({', '.join(differ)}). Remove it to begin anew, or give "
+                "another folder with --out."
+            )
+        for line in lines[1:]:
+            record = json.loads(line)
+            self.records[key(record["unit"])] = record
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Keep a record: {"unit": ..., "result": ..., "seconds": ...}."""
+        self._write(record)
+        self.records[key(record["unit"])] = json.loads(json.dumps(record))
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(line).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def _lock(file: Any, path: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # no such locks there; two runs at a time are then the user's own risk
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SystemExit(f"Another run is writing to {path}. Wait for it, or give another folder with --out.") from None
