@@ -1,0 +1,51 @@
+"""Tables as CSV and as Markdown."""
+
+from __future__ import annotations
+
+import csv
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import infinitask
+
+__all__ = ["made_by", "markdown", "read_csv", "write_csv"]
+
+TARGETS = Path(__file__).resolve().parent / "targets"
+"""Numbers printed in the paper."""
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """The rows under the names of the first one; numbers with six digits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: f"{v:.6g}" if isinstance(v, float) else v for name, v in row.items()})
+    return path
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a table."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table; all columns but the first are numbers."""
+    lines = [list(header), ["---", *["---:"] * (len(header) - 1)], *map(list, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def made_by(command: str, settings: Mapping[str, Any]) -> str:
+    """How a page was made, as a sentence."""
+    versions = f"infinitask {infinitask.__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+    versions += f", SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
+    common = ", ".join(f"{name} = {value}" for name, value in settings.items())
+    return f"Made by `{command}` with {versions}; settings: {common}."
