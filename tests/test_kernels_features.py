@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.base import clone
 
 from infinitask import InfiniteQuantileRegressor
 from infinitask._array import as_like, to_host
-from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Precomputed, Scaled
+from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Precomputed, Scaled, Warped
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.normal(size=(20, 3)), RNG.normal(size=(7, 3))
@@ -50,7 +51,11 @@ def test_bandwidths_follow_what_the_inner_kernel_sees() -> None:
     np.testing.assert_allclose(Additive(RBF()).resolve(wide)(wide, wide), Additive(RBF()).resolve(X)(X, X), rtol=1e-10)
 
 
-@pytest.mark.parametrize("kernel", [Scaled(RBF(gamma=0.7), SCALES), Additive(Laplacian(gamma=0.4))], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    [Scaled(RBF(gamma=0.7), SCALES), Additive(Laplacian(gamma=0.4)), Warped(RBF(gamma=0.5)).resolve(X[:5])],
+    ids=lambda kernel: type(kernel).__name__,
+)
 def test_libraries_agree(kernel: InputKernel, xp: Any) -> None:
     like = xp.zeros(1, dtype=xp.float64)
     found = kernel(as_like(X, like), as_like(Z, like))
@@ -74,7 +79,7 @@ def test_wrong_scales(scales: Any) -> None:
 
 @pytest.mark.parametrize("inner", [Precomputed(), "rbf", None])
 def test_wrong_inner_kernels(inner: Any) -> None:
-    for kernel in (Additive(inner), Scaled(inner, SCALES)):
+    for kernel in (Additive(inner), Scaled(inner, SCALES), Warped(inner)):
         with pytest.raises(TypeError, match="an input kernel that is computed"):
             kernel.resolve(X)
 
@@ -82,9 +87,33 @@ def test_wrong_inner_kernels(inner: Any) -> None:
 def test_another_number_of_columns() -> None:
     with pytest.raises(ValueError, match="resolved on 3 columns and is given 2"):
         Additive(RBF()).resolve(X)(X[:, :2], Z[:, :2])
+    with pytest.raises(ValueError, match="resolved on 3 columns and is given 2"):
+        Warped(RBF()).resolve(X)(X[:, :2], Z[:, :2])
+    with pytest.raises(ValueError, match=r"call resolve\(X\) first"):
+        Warped(RBF())(X, Z)
 
 
-@pytest.mark.parametrize("kernel", [Scaled(RBF(), SCALES), Additive(Matern(nu=2.5))], ids=repr)
+def test_a_warped_kernel_sees_ranks_only() -> None:
+    kernel = Warped(RBF()).resolve(X)
+    bent = X.copy()
+    bent[:, 0], bent[:, 1] = np.exp(3.0 * X[:, 0]), X[:, 1] ** 3 * 1e6
+    np.testing.assert_allclose(Warped(RBF()).resolve(bent)(bent, bent), kernel(X, X), rtol=1e-12)
+    far = np.vstack([np.full(3, 1e9), X.max(axis=0)])
+    np.testing.assert_allclose(kernel(far[:1], Z), kernel(far[1:], Z), rtol=1e-12)
+    assert np.min(np.linalg.eigvalsh(kernel(X, X))) > -1e-12
+    np.testing.assert_allclose(kernel.diag(X), np.diagonal(kernel(X, X)), rtol=1e-13)
+
+
+def test_scores_of_a_warped_kernel() -> None:
+    column = np.array([[3.0], [1.0], [1.0], [2.0]])
+    scores = Warped(RBF()).resolve(column).warp(np.array([[1.0], [1.5], [2.0], [3.0], [7.0], [-7.0]]))[:, 0]
+    at = norm.ppf([0.25, 0.625, 0.875])  # two of four rows are 1: their middle rank is 1 of 4
+    np.testing.assert_allclose(scores, [at[0], (at[0] + at[1]) / 2.0, at[1], at[2], at[2], at[0]], atol=1e-12)
+    constant = Warped(RBF()).resolve(np.ones((5, 1)))
+    np.testing.assert_array_equal(constant.warp(np.array([[0.0], [9.0]])), np.zeros((2, 1)))
+
+
+@pytest.mark.parametrize("kernel", [Scaled(RBF(), SCALES), Additive(Matern(nu=2.5)), Warped(RBF())], ids=repr)
 def test_models_take_them(kernel: InputKernel) -> None:
     y = np.sin(X[:, 0]) + 0.1 * X[:, 2]
     model = InfiniteQuantileRegressor(kernel=kernel, n_nodes=10).fit(X, y)

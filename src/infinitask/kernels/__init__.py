@@ -19,6 +19,7 @@ from ._task import (
     TaskKernel,
     task_kernel,
 )
+from ._warped import Warped
 
 __all__ = [
     "RBF",
@@ -42,6 +43,7 @@ __all__ = [
     "Sum",
     "TaskKernel",
     "TaskMatrix",
+    "Warped",
     "input_kernel",
     "task_kernel",
 ]
