@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import make_moons
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, LeaveOneOut, cross_val_predict
 
-from infinitask import InfiniteQuantileRegressor
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.kernels import RBF, Linear, Scaled
-from infinitask.tuning import InfiniteQuantileRegressorCV
+from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
 from infinitask.tuning._candidates import candidates, leave_one_out, normal_scores, ranked, relevance
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -66,8 +67,8 @@ def test_units_do_not_matter_and_constants_are_ignored() -> None:
     wide = X * [1000.0, 0.001, 1.0]
     for one, other in zip(candidates(X, t).values(), candidates(wide, t).values(), strict=True):
         np.testing.assert_allclose(one(X, X), other(wide, wide), atol=1e-3)
-        assert isinstance(one, Scaled)
-        assert one.scales[2] == 0.0
+        if isinstance(one, Scaled):
+            assert one.scales[2] == 0.0
 
 
 def test_the_ranking_sees_what_the_data_are_made_of() -> None:
@@ -75,13 +76,16 @@ def test_the_ranking_sees_what_the_data_are_made_of() -> None:
     X = rng.uniform(-2.0, 2.0, size=(150, 6))
     noise = 0.05 * rng.normal(size=150)
     one = np.sin(3.0 * X[:, 0]) + noise
-    assert "each input" in ranked(X, one)[0][0]
+    assert "each input" in ranked(X, one)[0].name
     summed = np.sum(np.sin(2.0 * X), axis=1) + noise
-    names = [name for name, _ in ranked(X, summed)]
+    names = [candidate.name for candidate in ranked(X, summed)]
     assert any("additive" in name for name in names[:3])
     smooth = X[:, 0] + noise
     chosen = ranked(X[:, :1], smooth, {"rough": RBF(gamma=1e4), "smooth": RBF(gamma=0.1)})
-    assert [name for name, _ in chosen] == ["smooth", "rough"]
+    assert [candidate.name for candidate in chosen] == ["smooth", "rough"]
+    assert chosen[0].error < chosen[1].error
+    tailed = np.exp(3.0 * X[:, :1])
+    assert "ranks" in ranked(tailed, np.sin(2.0 * X[:, 0]) + noise)[0].name
 
 
 # --------------------------------------------------------------------------------------------------------- the model
@@ -117,7 +121,8 @@ def test_noise_is_not_learnt() -> None:
 def test_the_choice_follows_the_table() -> None:
     X, y = make_sine(80, random_state=0)
     alphas = [1.0, 1e-2, 1e-4]
-    options: dict[str, Any] = {"kernels": ["rbf", "matern32"], "alphas": alphas, "cv": KFold(3), "random_state": 0}
+    folds = KFold(3, shuffle=True, random_state=0)
+    options: dict[str, Any] = {"kernels": ["rbf", "matern32"], "alphas": alphas, "cv": folds, "random_state": 0}
     best = InfiniteQuantileRegressorCV(rule="best", **options).fit(X, y)
     losses = best.cv_results_["losses"]
     assert losses.shape == (2, 3, 3)
@@ -130,7 +135,7 @@ def test_the_choice_follows_the_table() -> None:
     np.testing.assert_array_equal(careful.cv_results_["losses"], losses)
     assert careful.alpha_ >= best.alpha_
     # the losses are those of fits
-    train, test = next(KFold(3).split(X))
+    train, test = next(folds.split(X))
     alone = InfiniteQuantileRegressor(kernel=best.kernel_, alpha=best.alpha_, alpha_bias=1e-6, noncrossing=0.0)
     h = alone.fit(X[train], y[train]).predict(X[test], np.arange(1, 10) / 10)
     r = y[test][:, None] - h
@@ -199,3 +204,57 @@ def test_odd_data() -> None:
     assert np.all(np.isfinite(flat.predict(np.ones((3, 2)), LEVELS)))
     few = InfiniteQuantileRegressorCV(random_state=0).fit(X[:5], y[:5])
     assert np.all(np.isfinite(few.predict(X, LEVELS)))
+
+
+# ---------------------------------------------------------------------------------------------------- the classifier
+THETAS = np.array([-0.6, 0.0, 0.6])
+
+
+def cost(y: Any, decisions: Any) -> float:
+    """The mean over THETAS of what wrong decisions (n, 3) cost."""
+    wrong = (decisions > 0) != (y[:, None] > 0)
+    return float(np.mean(np.where(y[:, None] > 0, 1.0 + THETAS, 1.0 - THETAS) / 2.0 * wrong))
+
+
+def test_the_classifier_is_as_good_as_the_best_of_a_grid() -> None:
+    X, y = make_moons(150, noise=0.3, random_state=0)
+    new, target = make_moons(2000, noise=0.3, random_state=1)
+    model = InfiniteCostSensitiveClassifierCV(random_state=0).fit(X, y)
+    grid = [
+        cost(target, InfiniteCostSensitiveClassifier(alpha=a, gamma=g).fit(X, y).decision_function(new, THETAS))
+        for a in (1e-2, 1e-3, 1e-4)
+        for g in (0.5, 5.0)
+    ]
+    assert cost(target, model.decision_function(new, THETAS)) < 1.15 * min(grid)
+    assert model.dual_gap_ <= 1e-4
+    assert set(model.classes_) == {0, 1}
+    k, i = model.cv_results_["best"]
+    assert model.alpha_ == model.cv_results_["alphas"][i]
+    assert np.all(np.isfinite(model.cv_results_["losses"][k, i]))
+
+
+def test_the_classifier_finds_a_rare_class() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat(["often", "rare"], [380, 20])
+    X = rng.normal(size=(400, 2)) + 3.0 * (y == "rare")[:, None]
+    model = InfiniteCostSensitiveClassifierCV(random_state=0).fit(X, y)
+    found = model.predict(X, theta=0.9) == "rare"
+    assert np.mean(found[y == "rare"]) > 0.9
+    assert np.mean(found[y == "often"]) < 0.1
+
+
+def test_labels_without_inputs() -> None:
+    rng = np.random.default_rng(0)
+    X, y, new = rng.normal(size=(60, 3)), np.arange(60) % 3 == 0, rng.normal(size=(500, 3))
+    model = InfiniteCostSensitiveClassifierCV(random_state=0).fit(X, y)
+    assert np.mean(model.predict(new, theta=-0.8)) < 0.1  # one in three is positive, whatever the inputs say
+    assert np.mean(model.predict(new, theta=0.8)) > 0.9
+
+
+def test_constants_of_the_classifier_are_the_best_ones() -> None:
+    y = np.repeat([1.0, -1.0], [10, 30])
+    model = InfiniteCostSensitiveClassifierCV()
+    contest, rows, weight = model._contest(y), np.arange(40), np.ones(40)
+    best = np.mean(model._losses(contest, rows, np.tile(model._constant(contest, rows, weight), (40, 1))))
+    for other in (np.ones(9), -np.ones(9), np.zeros(9), np.linspace(-1.0, 1.0, 9)):
+        assert best <= np.mean(model._losses(contest, rows, np.tile(other, (40, 1)))) + 1e-12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -13,10 +14,32 @@ from ._base import InputKernel
 from ._checks import matrix
 from ._features import _Around
 
-__all__ = ["Warped"]
+__all__ = ["Ranks", "Warped"]
 
 KNOTS = 257
 """Of more distinct values so many quantiles are kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """The normal scores of the values of each input.
+
+    Parameters
+    ----------
+    columns : tuple of (values, scores)
+        Two ascending arrays for each input.
+    """
+
+    columns: tuple[tuple[HostArray, HostArray], ...]
+
+    def __repr__(self) -> str:
+        # short: kernels name themselves in every fit, and scikit-learn takes seconds to write out hundreds of numbers
+        return f"<ranks of {len(self.columns)} inputs>"
+
+    @classmethod
+    def of(cls, X: Array) -> Ranks:
+        """Of the rows of X."""
+        return cls(tuple(_scores(column) for column in to_host(X).astype(float).T))
 
 
 class Warped(_Around):
@@ -30,8 +53,8 @@ class Warped(_Around):
     ----------
     kernel : InputKernel
         k₀. A ``gamma`` that follows the data follows w(x).
-    knots : None or tuple of (values, scores)
-        w_j of each input, as two ascending arrays; None: ``resolve`` finds them.
+    ranks : Ranks or None
+        w; None: ``resolve`` finds it.
 
     Examples
     --------
@@ -44,29 +67,27 @@ class Warped(_Around):
     True
     """
 
-    def __init__(self, kernel: InputKernel, knots: tuple[tuple[HostArray, HostArray], ...] | None = None) -> None:
+    def __init__(self, kernel: InputKernel, ranks: Ranks | None = None) -> None:
         self.kernel = kernel
-        self.knots = knots
+        self.ranks = ranks
 
     def resolve(self, X: Array) -> Self:
         """A copy that knows the ranks of the rows of X."""
         X = matrix(X)
-        columns = to_host(X).astype(float).T
-        warped = type(self)(self._inner(), tuple(_scores(column) for column in columns))
-        return type(self)(self._inner().resolve(warped.warp(X)), warped.knots)
+        ranks = Ranks.of(X)
+        return type(self)(self._inner().resolve(type(self)(self._inner(), ranks).warp(X)), ranks)
 
     def warp(self, X: Array) -> Array:
         """w(x) for each row, (n, d)."""
         X = matrix(X)
-        if self.knots is None:
+        if self.ranks is None:
             raise ValueError("Warped must know some rows before it can rank others; call resolve(X) first.")
-        if len(self.knots) != X.shape[1]:
-            raise ValueError(
-                f"Warped was resolved on {len(self.knots)} columns and is given {X.shape[1]}; give it as many."
-            )
+        known = self.ranks.columns
+        if len(known) != X.shape[1]:
+            raise ValueError(f"Warped was resolved on {len(known)} columns and is given {X.shape[1]}; give it as many.")
         xp = namespace(X)
         # a copy of each column: torch searches in contiguous numbers only without a warning
-        columns = [_piecewise_linear(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(self.knots)]
+        columns = [_piecewise_linear(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
         return xp.stack(columns, axis=1)
 
     def __call__(self, X: Array, Z: Array) -> Array:

@@ -11,6 +11,10 @@ Normal scores, so that neither outliers nor the units of y decide.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
@@ -18,9 +22,9 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from infinitask._array import HostArray
-from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Scaled
+from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Scaled, Warped
 
-__all__ = ["candidates", "leave_one_out", "normal_scores", "ranked", "relevance"]
+__all__ = ["Candidate", "candidates", "contenders", "leave_one_out", "normal_scores", "ranked", "relevance"]
 
 ROWS = 400
 """Of more rows so many, evenly spaced, decide the ranking."""
@@ -97,10 +101,42 @@ def relevance(X: HostArray, t: HostArray) -> HostArray:
     return np.asarray(np.exp(found.x[:d]))
 
 
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A kernel, and how well it did in the ranking.
+
+    Parameters
+    ----------
+    name : str
+    kernel : InputKernel
+    error : float
+        The smallest mean squared leave-one-out error.
+    ridge : float
+        λ/n there.
+    """
+
+    name: str
+    kernel: InputKernel
+    error: float
+    ridge: float
+
+    @classmethod
+    def of(cls, name: str, kernel: InputKernel, X: HostArray, t: HostArray) -> Candidate:
+        """Judge a kernel."""
+        errors = leave_one_out(kernel(X, X), t)
+        best = int(np.argmin(errors))
+        return cls(name, kernel, float(errors[best]), float(RIDGES[best]))
+
+    @property
+    def family(self) -> str:
+        """The name without the scale."""
+        return self.name.rpartition(", ")[0]
+
+
 def candidates(X: HostArray, t: HostArray) -> dict[str, InputKernel]:
     """Kernels for inputs X and targets t, by name: one scale, one for each input, sums over the inputs.
 
-    Inputs are measured in their standard deviations; one that does not vary is ignored.
+    Inputs are measured in their standard deviations, and by their ranks as well; one that does not vary is ignored.
 
     Examples
     --------
@@ -109,6 +145,15 @@ def candidates(X: HostArray, t: HostArray) -> dict[str, InputKernel]:
     >>> list(candidates(X, X[:, 0]))[:3]
     ['Gaussian, 0.06', 'Gaussian, 0.2', 'Gaussian, 1']
     """
+    found = _by_values(X, t)
+    if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are these values
+        warped = Warped(RBF()).resolve(X)
+        Z = np.asarray(warped.warp(X))
+        found |= {f"ranks: {name}": Warped(kernel, warped.ranks) for name, kernel in _by_values(Z, t).items()}
+    return found
+
+
+def _by_values(X: HostArray, t: HostArray) -> dict[str, InputKernel]:
     spread = np.std(X, axis=0)
     unit = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12 * np.max(np.abs(X), axis=0))
     Z = X * unit
@@ -126,15 +171,40 @@ def candidates(X: HostArray, t: HostArray) -> dict[str, InputKernel]:
             found[f"additive Gaussian, {factor:.1g}"] = Scaled(Additive(RBF(gamma=0.5 * factor)), scales)
     if 1 < np.count_nonzero(unit) <= MANY_INPUTS:
         each = tuple((relevance(Z, t) * unit).tolist())
-        found["Gaussian, a scale for each input"] = Scaled(RBF(gamma=0.5), each)
-        found["Matérn 3/2, a scale for each input"] = Scaled(Matern(gamma=0.5, nu=1.5), each)
+        found["each input its own, Gaussian"] = Scaled(RBF(gamma=0.5), each)
+        found["each input its own, Matérn 3/2"] = Scaled(Matern(gamma=0.5, nu=1.5), each)
     return found
 
 
-def ranked(X: HostArray, y: HostArray, kernels: dict[str, InputKernel] | None = None) -> list[tuple[str, InputKernel]]:
+def ranked(X: HostArray, y: HostArray, kernels: dict[str, InputKernel] | None = None) -> list[Candidate]:
     """The candidates, or given kernels, the one with the smallest leave-one-out error first."""
     rows = np.unique(np.linspace(0, y.size - 1, min(y.size, ROWS)).astype(int))
     X, t = X[rows], normal_scores(y[rows])
     kernels = candidates(X, t) if kernels is None else {name: k.resolve(X) for name, k in kernels.items()}
-    error = {name: float(np.min(leave_one_out(kernel(X, X), t))) for name, kernel in kernels.items()}
-    return [(name, kernels[name]) for name in sorted(kernels, key=lambda name: error[name])]
+    found = [Candidate.of(name, kernel, X, t) for name, kernel in kernels.items()]
+    return sorted(found, key=lambda candidate: candidate.error)
+
+
+def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Candidate]:
+    """Whom to compare by what they are chosen for: the first ones, and sums of kernels.
+
+    A function in the space of a sum is a sum of functions: with few rows, where chance decides the ranking, it is the
+    safer choice.
+
+    Parameters
+    ----------
+    ranking : list of Candidate
+    singles : int
+        Kernels by themselves.
+    joined : int
+        Kernels of a sum: of the first ones, and of the first of each family.
+    """
+    found = ranking[:singles]
+    families: dict[str, Candidate] = {}
+    for candidate in ranking:
+        families.setdefault(candidate.family, candidate)
+    for name, parts in (("sum of the first", ranking[:joined]), ("sum of families", list(families.values())[:joined])):
+        if len(parts) > 1:
+            ridge = len(parts) * float(np.median([part.ridge for part in parts]))
+            found.append(Candidate(name, reduce(add, (part.kernel for part in parts)), float("nan"), ridge))
+    return found

@@ -1,0 +1,147 @@
+"""Which kernel and which λ, by what they are worth on rows left out.
+
+The losses form a table: kernels × λ × folds. Not all of it is worth computing. A path begins near the λ that was best
+in the ranking, goes on towards smaller λ until two in a row are surely worse, and towards larger λ while that helps;
+where folds are repeated, only kernels and λ that may still win go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.tuning._candidates import Candidate
+from infinitask.tuning._folds import Folds
+
+__all__ = ["Choice", "Splits", "checked_alphas", "choose", "contest", "surely_worse"]
+
+Splits = list[tuple[HostArray, HostArray]]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What was chosen, by its position among kernels and λ, and the table it was chosen from.
+
+    Parameters
+    ----------
+    kernel, ridge : int
+    losses : ndarray (kernels, k, folds)
+        inf where nobody looked.
+    """
+
+    kernel: int
+    ridge: int
+    losses: HostArray
+
+
+def contest(
+    entrants: list[Candidate],
+    lambdas: HostArray,
+    repeats: list[Splits],
+    begin: Callable[[Candidate], int],
+    folds: Callable[[Candidate, Splits], Folds],
+    loss: Callable[[HostArray, HostArray], float],
+    alpha_bias: float,
+) -> HostArray:
+    """The losses, (kernels, k, folds), as far as they are worth computing; inf beyond.
+
+    Parameters
+    ----------
+    entrants : list of Candidate
+    lambdas : ndarray (k,), falling
+    repeats : list of lists of (train, test)
+        The folds, once and again.
+    begin : callable
+        The position of the first λ of a kernel.
+    folds : callable
+        The problem of a kernel with these folds.
+    loss : callable
+        rows, h → what h is worth there.
+    alpha_bias : float
+    """
+    sizes = [len(splits) for splits in repeats]
+    first = np.cumsum([0, *sizes])
+    table = np.full((len(entrants), lambdas.size, int(first[-1])), np.inf)
+    for turn, splits in enumerate(repeats):
+        seen = table[:, :, : first[turn]]
+        for k, entrant in enumerate(entrants):
+            column = table[k, :, first[turn] : first[turn + 1]]
+            open_to: Iterable[int] = range(lambdas.size)
+            if turn:
+                leader = _best(seen)
+                open_to = [i for i in range(lambdas.size) if not surely_worse(seen[k, i], seen[leader])]
+                if not open_to:
+                    continue
+            posed = folds(entrant, splits)
+
+            def look(i: int, column: HostArray = column, posed: Folds = posed) -> None:
+                found = posed.left_out(float(lambdas[i]), alpha_bias)
+                column[i] = [loss(test, h) for (_, test), h in zip(posed.splits, found, strict=True)]
+
+            if turn:
+                for i in open_to:
+                    look(i)
+            else:
+                _walk(column, begin(entrant), look)
+    return table
+
+
+def _walk(column: HostArray, begin: int, look: Callable[[int], None]) -> None:
+    """From λ number ``begin`` to smaller ones until two in a row are surely worse, then to larger ones."""
+    worse = 0
+    for i in range(begin, len(column)):
+        look(i)
+        best = int(np.argmin(column.mean(axis=1)))
+        worse = worse + 1 if surely_worse(column[i], column[best]) else 0
+        if worse == 2 and i > best:
+            break
+    for i in range(begin - 1, -1, -1):
+        if np.argmin(column.mean(axis=1)) > i + 1:
+            break
+        look(i)
+
+
+def choose(table: HostArray, ignoring: HostArray, rule: str) -> Choice:
+    """The kernel and λ to take; the first λ where nothing beats ignoring the inputs.
+
+    Parameters
+    ----------
+    table : ndarray (kernels, k, folds)
+    ignoring : ndarray (folds,)
+        The losses of what ignores the inputs.
+    rule : {"one-se", "best"}
+    """
+    k, i = _best(table)
+    if rule == "one-se":
+        if not surely_worse(ignoring, table[k, i]):
+            i = 0
+        else:
+            i = next(j for j in range(i + 1) if j == i or not surely_worse(table[k, j], table[k, i]))
+    return Choice(k, i, table)
+
+
+def _best(table: HostArray) -> tuple[int, int]:
+    mean = table.mean(axis=2)
+    k, i = np.unravel_index(np.argmin(mean), mean.shape)
+    return int(k), int(i)
+
+
+def surely_worse(losses: HostArray, best: HostArray) -> bool:
+    """Whether the mean difference over the folds is above its standard error."""
+    if not np.all(np.isfinite(losses)):
+        return True
+    difference = losses - best
+    error = np.std(difference, ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
+    return bool(np.mean(difference) > error)
+
+
+def checked_alphas(given: Any) -> HostArray:
+    """Values of λ, falling."""
+    alphas = np.asarray(given, dtype=float)
+    if alphas.ndim != 1 or not alphas.size or not np.all(np.isfinite(alphas)) or np.any(alphas <= 0.0):
+        raise ValueError(f"alphas={given!r} was given; it must be a list of positive finite numbers.")
+    return np.sort(alphas)[::-1]

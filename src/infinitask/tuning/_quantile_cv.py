@@ -1,0 +1,107 @@
+"""The conditional quantile function from data in one call, in the manner of ``RidgeCV``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.estimators import InfiniteQuantileRegressor
+from infinitask.tuning._cv import Contest, SelfTuned
+
+__all__ = ["InfiniteQuantileRegressorCV"]
+
+LEVELS: HostArray = np.arange(1, 10) / 10.0
+"""Where models are compared."""
+
+
+class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
+    """An :class:`~infinitask.InfiniteQuantileRegressor` whose kernel and λ are chosen by cross-validation.
+
+    Candidate kernels (Gaussian, Matérn and Laplacian with one scale, Gaussian and Matérn with a scale for each input,
+    sums over the inputs, and all of these on the ranks of the inputs) are ranked by the leave-one-out error of a kernel
+    ridge regression of the ranks of y, which is closed form. The first three, the sum of the first five and the sum of
+    the first of each family compete by the cross-validated pinball loss along a path of λ; of the winner's λ, the
+    largest that is worse than the best by no more than one standard error of their difference is taken, one that all
+    but ignores the inputs if that is no surer. The model is then fitted to all rows.
+
+    Parameters
+    ----------
+    kernels : "auto", or sequence of kernels
+        Names or objects of input kernels that compete instead of the candidates; all of them do.
+    alphas : array (k,) or None
+        The λ that compete, for y in its own units; None: as many as needed of eighteen that follow the spread of y.
+    cv : int, splitter, iterable of (train, test) or None
+        As in scikit-learn. None: five shuffled folds, repeated up to four times where there are few rows.
+    rule : {{"one-se", "best"}}
+        Which λ: see above, or the one with the smallest loss.
+    noncrossing, smoothing, quantiles
+        As for :class:`~infinitask.InfiniteQuantileRegressor`.
+    task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, solver, tol, max_iter, device, verbose
+        As there, for the last fit.
+    random_state : None, int or numpy.random.RandomState
+        For the folds, and as there.
+
+    Attributes
+    ----------
+    kernel_ : InputKernel
+    alpha_, alpha_bias_ : float
+    cv_results_ : dict
+        ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
+        (folds,): the mean pinball losses, those of quantiles without inputs among them, inf where nobody looked because
+        nothing was to be won; and ``best``, the position of the choice in ``losses``.
+
+    Examples
+    --------
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.tuning import InfiniteQuantileRegressorCV
+    >>> X, y = make_sine(100, random_state=0)
+    >>> model = InfiniteQuantileRegressorCV(random_state=0).fit(X, y)
+    >>> model.predict(X, quantiles=[0.1, 0.9]).shape
+    (100, 2)
+    >>> model.cv_results_["losses"].shape
+    (5, 18, 10)
+    """
+
+    def __init__(
+        self,
+        *,
+        kernels: Any = "auto",
+        alphas: Any = None,
+        cv: Any = None,
+        rule: str = "one-se",
+        noncrossing: float | str = 1.0,
+        smoothing: float = 0.0,
+        quantiles: Any = 0.5,
+        task_kernel: Any = "rbf",
+        task_gamma: Any = None,
+        measure: Any = None,
+        quadrature: Any = "gauss-legendre",
+        n_nodes: int | None = None,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _contest(self, y: HostArray) -> Contest:
+        centre = float(np.median(y))
+        away = np.abs(y - centre)
+        # a single far target must not decide; where most are equal, the others do
+        unit = float(np.median(away)) or float(np.mean(away)) or 1.0
+        return Contest((y - centre) / unit, unit, centre / unit, LEVELS, bias_gamma=2.0)
+
+    def _losses(self, contest: Contest, rows: HostArray, h: HostArray) -> HostArray:
+        r = contest.targets[rows][:, None] - h
+        return np.asarray(np.mean(np.maximum(LEVELS * r, (LEVELS - 1.0) * r), axis=1))
+
+    def _constant(self, contest: Contest, rows: HostArray, weight: HostArray) -> HostArray:
+        order = rows[np.argsort(contest.targets[rows])]
+        mass = np.cumsum(weight[order])
+        return np.asarray(contest.targets[order][np.searchsorted(mass, LEVELS * mass[-1]).clip(max=order.size - 1)])
