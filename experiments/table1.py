@@ -16,12 +16,12 @@ from infinitask.datasets import load_quantile_set, quantile_sets
 
 from .runner import Experiment, Record
 from .tables import TARGETS, made_by, markdown, read_csv, write_csv
-from .tuned import FINE, LEVELS, NODES, PROMISING, ROUGH, crossing, model, pinball, tune
+from .tuned import FINE, LEVELS, NODES, PROMISING, ROUGH, Trial, best, crossing, model, one_se, pinball, tune
 
 __all__ = ["EXPERIMENT", "split"]
 
 METHODS = ("itl", "jqr", "ind")
-SHOWN = ("itl", "itl_rearranged", "jqr", "ind")
+SHOWN = ("itl", "itl_rearranged", "jqr", "ind", "itl_smallest")
 QUICK = ("cobar_ore", "crabs", "mcycle")
 
 SIGNIFICANT = 0.0025
@@ -51,6 +51,7 @@ def settings(quick: bool) -> dict[str, Any]:
         "fine": list(FINE),
         "promising": PROMISING,
         "tol": 1e-4,
+        "rule": "one standard error",
     }
 
 
@@ -64,18 +65,41 @@ def split(name: str, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nda
 def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Tune, fit, and measure on the rows left out."""
     X, X_test, y, y_test = split(unit["dataset"], unit["split"])
-    start = time.perf_counter()
-    parameters, loss = tune(
-        unit["method"], X, y, startup=settings["startup"], iterations=settings["iterations"], seed=unit["split"]
-    )
+    method, start = unit["method"], time.perf_counter()
+    trials = tune(method, X, y, startup=settings["startup"], iterations=settings["iterations"], seed=unit["split"])
     tuned = time.perf_counter() - start
-    results: dict[str, Any] = {"parameters": parameters, "cv": loss, "tuning_seconds": round(tuned, 2)}
-    for method in ("itl", "itl_rearranged") if unit["method"] == "itl" else (unit["method"],):
+    return {"tuning_seconds": round(tuned, 2)} | measured(method, trials, X, y, X_test, y_test, settings["tol"])
+
+
+def measured(
+    method: str,
+    trials: list[Trial],
+    X: np.ndarray,
+    y: np.ndarray,
+    X_test: np.ndarray,
+    y_test: np.ndarray,
+    tol: float,
+) -> dict[str, Any]:
+    """What the chosen parameters are worth: by one standard error and, for ∞-QR, by the smallest loss as well."""
+    chosen, smallest = one_se(trials, method, X, y), best(trials)
+    wanted = {method: (method, chosen.parameters)}
+    if method == "itl":
+        wanted |= {
+            "itl_rearranged": ("itl_rearranged", chosen.parameters),
+            "itl_smallest": ("itl", smallest.parameters),
+        }
+    results: dict[str, Any] = {}
+    for name, (kind, parameters) in wanted.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the record says so
-            fitted = model(method, parameters, y.size, tol=settings["tol"], max_iter=MAX_ITER).fit(X, y)
+            fitted = model(kind, parameters, y.size, tol=tol, max_iter=MAX_ITER).fit(X, y)
         h = fitted.predict(X_test, LEVELS)
-        results[method] = {"pinball": pinball(y_test, h), "crossing": crossing(h), "gap": fitted.dual_gap_}
+        results[name] = {
+            "pinball": pinball(y_test, h),
+            "crossing": crossing(h),
+            "gap": fitted.dual_gap_,
+            "parameters": {key: round(value, 4) for key, value in parameters.items()},
+        }
     return results
 
 

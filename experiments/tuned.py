@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from infinitask import IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
+from infinitask.estimators.problem import Data, pose
 from infinitask.tuning._folds import Folds
 from infinitask.tuning._proposals import Proposals
 
-__all__ = ["LEVELS", "crossing", "model", "pinball", "tune"]
+__all__ = ["LEVELS", "Trial", "best", "crossing", "model", "one_se", "pinball", "tune"]
 
 Values = NDArray[np.float64]
 
@@ -31,6 +32,9 @@ ROUGH, FINE = (3e-2, 60), (1e-2, 200)
 
 PROMISING = 1.15
 """A fit may be the best if its loss is at most so many times the smallest so far."""
+
+CLOSEST = 12
+"""Trials as good as the best whose effective dimension is looked at."""
 
 BIAS_RIDGE = 1e-4
 """λ_b of JQR and IND while they are tuned. Their bias is free; a ridge as light as that is out of sight next to a gap
@@ -68,41 +72,81 @@ def model(method: str, parameters: dict[str, float], n: int, **others: Any) -> A
     )
 
 
-def tune(
-    method: str, X: Values, y: Values, *, startup: int, iterations: int, seed: int
-) -> tuple[dict[str, float], float]:
-    """The parameters (log₁₀) with the smallest five-fold loss, and that loss.
+@dataclass(frozen=True)
+class Trial:
+    """Parameters (log₁₀), and the loss of each fold."""
 
-    Sobol points first, then expected improvement under a Gaussian process.
-    """
+    parameters: dict[str, float]
+    losses: Values
+
+    @property
+    def loss(self) -> float:
+        """Their mean."""
+        return float(np.mean(self.losses))
+
+
+def tune(method: str, X: Values, y: Values, *, startup: int, iterations: int, seed: int) -> list[Trial]:
+    """Sobol points first, then expected improvement under a Gaussian process, all by five-fold cross-validation."""
     names = ("gamma", "lambda") if method == "ind" else ("gamma", "task_gamma", "lambda")
-    loss = _cross_validation(method, X, y)
+    evaluate = _cross_validation(method, X, y)
     proposals = Proposals(len(names), startup, seed)
-    points, losses = np.empty((0, len(names))), np.empty(0)
+    points, trials = np.empty((0, len(names))), list[Trial]()
     for number in range(startup + iterations):
+        losses = np.array([trial.loss for trial in trials])
         point = proposals(number, points, -losses)
-        here = loss(dict(zip(names, LOW + (HIGH - LOW) * point, strict=True)), np.min(losses, initial=np.inf))
-        points, losses = np.vstack([points, point]), np.append(losses, here)
-    best = int(np.argmin(losses))
-    values = (LOW + (HIGH - LOW) * points[best]).tolist()
-    return dict(zip(names, values, strict=True)), float(losses[best])
+        parameters = dict(zip(names, (LOW + (HIGH - LOW) * point).tolist(), strict=True))
+        trials.append(Trial(parameters, evaluate(parameters, np.min(losses, initial=np.inf))))
+        points = np.vstack([points, point])
+    return trials
 
 
-def _cross_validation(method: str, X: Values, y: Values) -> Callable[[dict[str, float], float], float]:
+def best(trials: list[Trial]) -> Trial:
+    """The one with the smallest loss."""
+    return min(trials, key=lambda trial: trial.loss)
+
+
+def one_se(trials: list[Trial], method: str, X: Values, y: Values) -> Trial:
+    """The simplest of those that are worse than the best by no more than one standard error of the difference.
+
+    The simplest has the smallest effective dimension Σ_ij e_i f_j / (e_i f_j + λ), with e and f the eigenvalues of the
+    two Gram matrices. Of all that are as good as the best, the first CLOSEST are looked at.
+    """
+    leader = best(trials)
+
+    def good(trial: Trial) -> bool:
+        difference = trial.losses - leader.losses
+        return bool(np.mean(difference) <= np.std(difference, ddof=1) / np.sqrt(difference.size))
+
+    chosen = sorted((trial for trial in trials if good(trial)), key=lambda trial: trial.loss)[:CLOSEST]
+    return min(chosen, key=lambda trial: effective_dimension(method, trial.parameters, X, y))
+
+
+def effective_dimension(method: str, parameters: dict[str, float], X: Values, y: Values) -> float:
+    """Σ_ij e_i f_j / (e_i f_j + λ)."""
+    recipe = model(method, parameters, y.size)._recipe()
+    problem = pose(recipe, Data(X, y, np.full(y.size, 1.0 / y.size)), np.random.default_rng(0))
+    rows, term = problem.objective.rows, problem.objective.integrals[0]
+    e = np.linalg.eigvalsh(rows.T @ rows / y.size)
+    f = np.linalg.eigvalsh((term.cols.T * term.weights) @ term.cols)
+    products = np.outer(np.maximum(e, 0.0), np.maximum(f, 0.0))
+    return float(np.sum(products / (products + recipe.alpha)))
+
+
+def _cross_validation(method: str, X: Values, y: Values) -> Callable[[dict[str, float], float], Values]:
     splits = list(KFold(5).split(X))
     weight = np.ones(y.size)
 
-    def loss(parameters: dict[str, float], best: float) -> float:
+    def losses(parameters: dict[str, float], smallest: float) -> Values:
         recipe = model(method, parameters, splits[0][0].size, tol=ROUGH[0])._recipe()
         if method != "itl":
             recipe = replace(recipe, alpha_bias=BIAS_RIDGE)
         folds = Folds(recipe, X, y, weight, splits, LEVELS)
 
-        def mean(tol: float, max_iter: int) -> float:
+        def measured(tol: float, max_iter: int) -> Values:
             found = folds.left_out(tol=tol, max_iter=max_iter)
-            return float(np.mean([pinball(y[test], h) for (_, test), h in zip(splits, found, strict=True)]))
+            return np.array([pinball(y[test], h) for (_, test), h in zip(splits, found, strict=True)])
 
-        rough = mean(*ROUGH)
-        return mean(*FINE) if rough <= PROMISING * best else rough
+        rough = measured(*ROUGH)
+        return measured(*FINE) if np.mean(rough) <= PROMISING * smallest else rough
 
-    return loss
+    return losses
