@@ -11,7 +11,18 @@ from pathlib import Path
 
 from .runner import Experiment, run
 
-NAMES = ("table1", "table2", "level-sets", "crossing", "nodes", "smoothing", "pinball", "csc-sets", "peers")
+NAMES = (
+    "table1",
+    "table2",
+    "level-sets",
+    "crossing",
+    "nodes",
+    "smoothing",
+    "pinball",
+    "csc-sets",
+    "convergence",
+    "peers",
+)
 HERE = Path(__file__).resolve().parent.parent
 
 
