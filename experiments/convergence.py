@@ -77,10 +77,9 @@ def stopped(
     found = []
     for stop in evaluations:
         # each stop begins anew: L-BFGS-B has no memory that could be kept
-        z = np.zeros_like(z)
         spent = minimize(
             evaluate,
-            z,
+            np.zeros(2 * m * (n + 1)),
             jac=True,
             method="L-BFGS-B",
             options={"maxfun": stop, "maxiter": stop, "ftol": 0.0, "gtol": 0.0},
@@ -144,9 +143,9 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         made_by("python -m experiments convergence", settings),
         markdown(["data set", "algorithm", "evaluations", "pinball", "distance"], lines),
         "Where the best λ is tiny and the kernel wide, the coefficients of the representer theorem are so ill "
-        "conditioned that L-BFGS-B stalls far from the optimum, and whoever tunes with such fits is driven to a larger λ. "
-        "Where there is noise that costs little: the paper's ∞-QR is as good as ours on mcycle. crabs and cpus are nearly "
-        "free of noise, and there it costs what the paper's Table 1 shows.",
+        "conditioned that L-BFGS-B stalls far from the optimum, and whoever tunes with such fits is driven to a larger "
+        "λ. Where there is noise that costs little: the paper's ∞-QR is as good as ours on mcycle. crabs and cpus are "
+        "nearly free of noise, and there it costs what the paper's Table 1 shows.",
         "",
     ]
     files[1].write_text("\n\n".join(page), encoding="utf-8")
