@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-compare bench-random peers \
-	format clean
+	reproduce format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ bench-probabilities: $(INSTALLED) ## probabilities beside calibrated SVMs and lo
 
 bench-random: $(INSTALLED) ## the gap and the time on 300 random problems, the slowest ones by name
 	$(BIN)/python tests/random_problems.py
+
+reproduce: $(INSTALLED) ## the paper's tables and figures: make reproduce NAME="table1 --quick"
+	$(BIN)/python -m experiments $(or $(NAME),--help)
 
 format: $(INSTALLED) ## put the code into the house style
 	$(BIN)/ruff check --fix

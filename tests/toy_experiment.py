@@ -1,0 +1,34 @@
+"""A small experiment for the tests of the runner: ``python toy_experiment.py FOLDER SECONDS``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from experiments.runner import Experiment, Record, run
+from experiments.tables import write_csv
+
+
+def units(quick: bool) -> list[dict[str, Any]]:
+    return [{"name": name, "split": i} for i in range(6) for name in ("a", "b")]
+
+
+def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    time.sleep(settings["seconds"])
+    if unit["split"] == settings.get("fails"):
+        raise ValueError("no such split")
+    return {"value": 1.0 / 3.0 * (unit["split"] + 10 * (unit["name"] == "b"))}
+
+
+def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
+    return [write_csv(folder / "toy.csv", [record["unit"] | record["result"] for record in records])]
+
+
+def experiment(**settings: Any) -> Experiment:
+    return Experiment("toy", "Toy", units, work, report, lambda quick: settings)
+
+
+if __name__ == "__main__":
+    run(experiment(seconds=float(sys.argv[2])), Path(sys.argv[1]), quick=False, jobs=2)
