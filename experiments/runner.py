@@ -39,8 +39,6 @@ class Experiment:
         records, folder, settings → the files that were written.
     settings : callable
         quick → what all units have in common.
-    needs : tuple of str
-        Packages besides the library's own.
     """
 
     name: str
