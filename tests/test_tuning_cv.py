@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, LeaveOneOut, cross_val_predict
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
@@ -86,6 +88,15 @@ def test_the_ranking_sees_what_the_data_are_made_of() -> None:
     assert chosen[0].error < chosen[1].error
     tailed = np.exp(3.0 * X[:, :1])
     assert "ranks" in ranked(tailed, np.sin(2.0 * X[:, 0]) + noise)[0].name
+
+
+# ------------------------------------------------------------------------------------------------------ scikit-learn
+QUICK: dict[str, Any] = {"kernels": ["rbf"], "alphas": [1e-1, 1e-3], "cv": 2, "n_nodes": 10}
+
+
+@parametrize_with_checks([InfiniteQuantileRegressorCV(**QUICK), InfiniteCostSensitiveClassifierCV(**QUICK)])
+def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
 
 
 # --------------------------------------------------------------------------------------------------------- the model
@@ -254,7 +265,7 @@ def test_labels_without_inputs() -> None:
 def test_constants_of_the_classifier_are_the_best_ones() -> None:
     y = np.repeat([1.0, -1.0], [10, 30])
     model = InfiniteCostSensitiveClassifierCV()
-    contest, rows, weight = model._contest(y), np.arange(40), np.ones(40)
+    contest, rows, weight = model._contest(y, np.ones(40)), np.arange(40), np.ones(40)
     best = np.mean(model._losses(contest, rows, np.tile(model._constant(contest, rows, weight), (40, 1))))
     for other in (np.ones(9), -np.ones(9), np.zeros(9), np.linspace(-1.0, 1.0, 9)):
         assert best <= np.mean(model._losses(contest, rows, np.tile(other, (40, 1)))) + 1e-12

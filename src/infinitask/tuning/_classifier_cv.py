@@ -83,7 +83,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
     ) -> None:
         self._store(locals())
 
-    def _contest(self, y: HostArray) -> Contest:
+    def _contest(self, y: HostArray, weight: HostArray) -> Contest:
         return Contest(y, 1.0, 0.0, TRADE_OFFS, bias_gamma=0.5)
 
     def _losses(self, contest: Contest, rows: HostArray, h: HostArray) -> HostArray:

@@ -83,7 +83,7 @@ class SelfTuned(BaseInfiniteTask):
     rule: str
 
     @abstractmethod
-    def _contest(self, y: HostArray) -> Contest:
+    def _contest(self, y: HostArray, weight: HostArray) -> Contest:
         """The targets as they are compared."""
 
     @abstractmethod
@@ -107,10 +107,10 @@ class SelfTuned(BaseInfiniteTask):
         """The kernel, λ, λ_b and the table."""
         if self.rule not in ("one-se", "best"):
             raise ValueError(f"rule={self.rule!r} was given; it must be 'one-se' or 'best'.")
-        setting = self._contest(y)
+        setting = self._contest(y, weight)
         lambdas = LAMBDAS if self.alphas is None else checked_alphas(self.alphas) * setting.unit
         repeats = self._repeats(X, y, weight)
-        ranking = ranked(X, y, self._named_kernels())
+        ranking = ranked(X[weight > 0.0], y[weight > 0.0], self._named_kernels())
         entrants = contenders(ranking, SINGLES, JOINED) if self.kernels == "auto" else ranking
         quick = replace(
             recipe,

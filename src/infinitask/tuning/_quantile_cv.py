@@ -90,11 +90,11 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
     ) -> None:
         self._store(locals())
 
-    def _contest(self, y: HostArray) -> Contest:
-        centre = float(np.median(y))
+    def _contest(self, y: HostArray, weight: HostArray) -> Contest:
+        centre = float(_quantiles(y, weight, np.array([0.5]))[0])
         away = np.abs(y - centre)
         # a single far target must not decide; where most are equal, the others do
-        unit = float(np.median(away)) or float(np.mean(away)) or 1.0
+        unit = float(_quantiles(away, weight, np.array([0.5]))[0]) or float(np.average(away, weights=weight)) or 1.0
         return Contest((y - centre) / unit, unit, centre / unit, LEVELS, bias_gamma=2.0)
 
     def _losses(self, contest: Contest, rows: HostArray, h: HostArray) -> HostArray:
@@ -102,6 +102,11 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
         return np.asarray(np.mean(np.maximum(LEVELS * r, (LEVELS - 1.0) * r), axis=1))
 
     def _constant(self, contest: Contest, rows: HostArray, weight: HostArray) -> HostArray:
-        order = rows[np.argsort(contest.targets[rows])]
-        mass = np.cumsum(weight[order])
-        return np.asarray(contest.targets[order][np.searchsorted(mass, LEVELS * mass[-1]).clip(max=order.size - 1)])
+        return _quantiles(contest.targets[rows], weight[rows], LEVELS)
+
+
+def _quantiles(values: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
+    """Quantiles of weighted values."""
+    order = np.argsort(values)
+    mass = np.cumsum(weight[order])
+    return np.asarray(values[order][np.searchsorted(mass, levels * mass[-1]).clip(max=order.size - 1)])
