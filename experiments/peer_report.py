@@ -1,0 +1,365 @@
+"""The peers side by side: ranks over the sets, tests, and where ours is worse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from infinitask.datasets import quantile_sets
+
+from .peer_models import PEERS
+from .runner import Record
+from .tables import made_by, markdown, write_csv
+
+__all__ = ["Results", "corrected_t_test", "finished", "holm", "ranking", "report", "table"]
+
+Values = NDArray[np.float64]
+
+OURS, LEAST = "itl_cv", "ignoring_x"
+LABELS = {
+    LEAST: "ignoring x",
+    OURS: "∞-QR CV",
+    "lightgbm": "LightGBM",
+    "hist_gradient_boosting": "scikit-learn HGB",
+    "catboost": "CatBoost",
+    "quantile_forest": "quantile forest",
+    "ngboost": "NGBoost",
+    "chimeraboost": "ChimeraBoost",
+}
+SCORES = {"pinball": "pinball loss", "crps": "CRPS"}
+SIGNIFICANT = 0.05
+HELD_OUT = 0.3 / 0.7
+"""Test rows for each training row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What methods that did the same sets and splits have measured.
+
+    Parameters
+    ----------
+    methods, sets : list of str
+    splits : dict
+        Score → method → set → (splits,), in the order of the splits.
+    unfinished : list of str
+        Methods that lack some of the splits and are left out.
+    """
+
+    methods: list[str]
+    sets: list[str]
+    splits: dict[str, dict[str, dict[str, Values]]]
+    unfinished: list[str]
+
+    def means(self, score: str) -> Values:
+        """Means over the splits, (methods, sets)."""
+        found = self.splits[score]
+        return np.array([[found[method][name].mean() for name in self.sets] for method in self.methods])
+
+    def relative(self, score: str) -> Values:
+        """The means divided by the smallest of their set, (methods, sets)."""
+        means = self.means(score)
+        return means / means.min(axis=0)
+
+
+def table(records: list[Record]) -> list[dict[str, Any]]:
+    """A row for each set and method: means and standard deviations over its splits."""
+    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for record in records:
+        found.setdefault((record["unit"]["dataset"], record["unit"]["method"]), []).append(record["result"])
+    rows = []
+    for name, method in ((n, m) for n in quantile_sets() for m in PEERS if (n, m) in found):
+        row: dict[str, Any] = {"dataset": name, "method": method}
+        for what in ("pinball", "crossing", "crps"):
+            values = [result[what] for result in found[name, method]]
+            row |= {what: float(np.mean(values)), f"{what}_sd": float(np.std(values))}
+        row["seconds"] = float(np.mean([r["tuning_seconds"] + r["fit_seconds"] for r in found[name, method]]))
+        rows.append(row)
+    return rows
+
+
+def finished(records: list[Record]) -> Results:
+    """The methods that have done all sets and splits that any of them has."""
+    by = {(r["unit"]["method"], r["unit"]["dataset"], r["unit"]["split"]): r["result"] for r in records}
+    asked = sorted({(dataset, split) for _, dataset, split in by})
+    begun = [method for method in PEERS if any(m == method for m, _, _ in by)]
+    methods = [method for method in begun if all((method, *pair) in by for pair in asked)]
+    sets = [name for name in quantile_sets() if any(dataset == name for dataset, _ in asked)]
+    splits = {
+        score: {
+            method: {name: np.array([by[method, *pair][score] for pair in asked if pair[0] == name]) for name in sets}
+            for method in methods
+        }
+        for score in SCORES
+    }
+    return Results(methods, sets, splits, [method for method in begun if method not in methods])
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's correction: the k-th smallest of m p-values times m − k + 1, never below the one before it, at most 1."""
+    order = np.argsort(p, kind="stable")
+    corrected = np.asarray(p, dtype=float)[order] * np.arange(len(p), 0, -1)
+    out = np.empty(len(p))
+    out[order] = np.minimum(np.maximum.accumulate(corrected), 1.0)
+    return [float(value) for value in out]
+
+
+def corrected_t_test(a: Values, b: Values) -> float:
+    """Two-sided p-value of a paired t-test over J overlapping splits (Nadeau and Bengio, 2003).
+
+    t = mean(d) / √((1/J + n_test/n_train) var(d)), d = a − b, with J − 1 degrees of freedom.
+    """
+    d = a - b
+    if d.size < 2 or not d.any():
+        return 1.0
+    t = d.mean() / np.sqrt((1.0 / d.size + HELD_OUT) * d.var(ddof=1)) if d.var() > 0.0 else np.inf
+    return float(2.0 * stats.t.sf(abs(t), d.size - 1))
+
+
+def ranking(results: Results) -> list[dict[str, Any]]:
+    """A row for each method, best first: mean ranks, wins, and Wilcoxon's signed-rank test of ours over the sets."""
+    rows: list[dict[str, Any]] = [{"method": method} for method in results.methods]
+    for score in SCORES:
+        means = results.means(score)
+        ranks = stats.rankdata(means, axis=0)
+        for row, rank, mean in zip(rows, ranks, means, strict=True):
+            row[f"mean_rank_{score}"] = float(rank.mean())
+            row[f"wins_{score}"] = int(np.sum(mean == means.min(axis=0)))
+    for score in SCORES:
+        means = dict(zip(results.methods, results.means(score), strict=True))
+        others = [method for method in results.methods if method != OURS] if OURS in results.methods else []
+        p = [_wilcoxon(means[OURS], means[method]) for method in others]
+        tests = dict(zip(others, zip(p, holm(p), strict=True), strict=True))
+        for row in rows:
+            row[f"p_{score}"], row[f"holm_{score}"] = tests.get(row["method"], ("", ""))
+    return sorted(rows, key=lambda row: row["mean_rank_pinball"])
+
+
+def _wilcoxon(a: Values, b: Values) -> float:
+    return float(stats.wilcoxon(a, b).pvalue) if np.any(a != b) else 1.0
+
+
+def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
+    """peers.csv, peers_ranks.csv, peers_relative.csv, peers.png and peers.md."""
+    rows, results = table(records), finished(records)
+    files = [write_csv(folder / "peers.csv", rows)]
+    if not results.methods:
+        return files
+    ranks = ranking(results)
+    relative = [
+        {"dataset": name, "method": method}
+        | {f"{score}_over_best": float(results.relative(score)[i, j]) for score in SCORES}
+        for j, name in enumerate(results.sets)
+        for i, method in enumerate(results.methods)
+    ]
+    files += [write_csv(folder / "peers_ranks.csv", ranks), write_csv(folder / "peers_relative.csv", relative)]
+    files += [_figure(results, [row["method"] for row in ranks], folder / "peers.png"), folder / "peers.md"]
+    files[-1].write_text(_page(rows, results, ranks, settings), encoding="utf-8")
+    return files
+
+
+# ---------------------------------------------------------------------------------------------------- the page
+def _page(rows: list[dict[str, Any]], results: Results, ranks: list[dict[str, Any]], settings: dict[str, Any]) -> str:
+    splits = max(values.size for values in results.splits["pinball"][results.methods[0]].values())
+    parts = [
+        "# One modern peer of each kind",
+        f"{len(results.methods)} methods predict conditional quantiles on {len(results.sets)} of Table 1's data sets, "
+        f"{splits} splits each: pinball loss (sum over the levels 0.1, 0.3, 0.5, 0.7, 0.9, × 100), crossing (sum of "
+        "the mean decreases between neighbouring levels, × 100) and CRPS (twice the mean pinball loss over 0.05, …, "
+        "0.95) on the test rows; targets have standard deviation 1.",
+        made_by("python -m experiments peers", settings) + f" Peers: {_versions(results.methods)}.",
+        "∞-QR CV is `InfiniteQuantileRegressorCV(random_state=0)`, which chooses for itself. Each peer has its best of "
+        f"{settings['evaluations']} settings, its own defaults and random ones, by {settings['folds']}-fold "
+        "cross-validation of the pinball loss on the training rows. “Ignoring x” predicts the quantiles of the "
+        "training targets. Predictions that cross are measured as they are. Seconds are those of one core, for search "
+        "and last fit.",
+        *([f"Unfinished, and not compared: {_names(results.unfinished)}."] if results.unfinished else []),
+        "## Ranks over the sets",
+        _ranks(rows, results, ranks),
+        f"Friedman's test that all methods are alike: {_friedman(results)}. p in the table: Wilcoxon's signed-rank "
+        "test of ∞-QR CV against the method over the sets, after Holm's correction.",
+        "![Loss relative to the best method of each set](peers.png)",
+        *(part for score in SCORES for part in (f"## Set by set: {SCORES[score]}", _losses(results, ranks, score))),
+    ]  # fmt: skip
+    if OURS in results.methods:
+        parts += _weaknesses(results)
+    return "\n\n".join([*parts, "## What is to be seen", _findings(results, ranks), ""])
+
+
+def _names(methods: Sequence[str]) -> str:
+    return ", ".join(LABELS[method] for method in methods)
+
+
+def _versions(methods: Sequence[str]) -> str:
+    packages = sorted({PEERS[method].package for method in methods if PEERS[method].draw})
+    return ", ".join(f"{package} {metadata.version(package)}" for package in packages if _installed(package))
+
+
+def _installed(package: str) -> bool:
+    try:
+        return bool(metadata.version(package))
+    except metadata.PackageNotFoundError:  # the records may come from another machine
+        return False
+
+
+def _ranks(rows: list[dict[str, Any]], results: Results, ranks: list[dict[str, Any]]) -> str:
+    lines = []
+    for row in ranks:
+        mine = [r for r in rows if r["method"] == row["method"]]
+        medians = [np.median(results.relative(score)[results.methods.index(row["method"])]) for score in SCORES]
+        p = [row[f"holm_{score}"] for score in SCORES]
+        lines.append(
+            [
+                LABELS[row["method"]],
+                *(f"{row[f'mean_rank_{score}']:.2f}" for score in SCORES),
+                *(str(row[f"wins_{score}"]) for score in SCORES),
+                *(f"{median:.3f}" for median in medians),
+                " / ".join(f"{value:.2g}" for value in p) if p[0] != "" else "",
+                f"{np.mean([r['crossing'] for r in mine]):.2f}",
+                f"{np.mean([r['seconds'] for r in mine]):.2g}",
+            ]
+        )
+    header = ["method", "rank, pinball", "rank, CRPS", "best, pinball", "best, CRPS", "pinball / best, median"]
+    return markdown([*header, "CRPS / best, median", "p, pinball / CRPS", "crossing, mean", "seconds, mean"], lines)
+
+
+def _friedman(results: Results) -> str:
+    if len(results.methods) < 3 or len(results.sets) < 2:
+        return "too few methods or sets"
+    p = [float(stats.friedmanchisquare(*results.means(score)).pvalue) for score in SCORES]
+    return f"p = {p[0]:.2g} by pinball loss, {p[1]:.2g} by CRPS"
+
+
+def _losses(results: Results, ranks: list[dict[str, Any]], score: str) -> str:
+    means, digits = results.means(score), 1 if score == "pinball" else 3
+    order = [results.methods.index(row["method"]) for row in ranks]
+    lines = []
+    for j, name in enumerate(results.sets):
+        cells = []
+        for i in order:
+            cell = f"{means[i, j]:.{digits}f}"
+            cells.append(f"**{cell}**" if means[i, j] == means[:, j].min() else cell)
+        lines.append([name, *cells])
+    return markdown(["data set", *(LABELS[results.methods[i]] for i in order)], lines)
+
+
+def _weaknesses(results: Results) -> list[str]:
+    """Where ours is worse than no inputs at all, and than the best peer."""
+    means = dict(zip(results.methods, results.means("pinball"), strict=True))
+    peers = [method for method in results.methods if method not in (OURS, LEAST)]
+    lines: dict[str, list[list[str]]] = {"nothing": [], "peers": []}
+    for j, name in enumerate(results.sets):
+        if LEAST in means and means[OURS][j] > means[LEAST][j]:
+            lines["nothing"].append(_comparison(results, name, LEAST))
+        best = min(peers, key=lambda method: means[method][j], default=OURS)
+        if means[best][j] < means[OURS][j]:
+            lines["peers"].append(_comparison(results, name, best))
+    header = ["data set", "other", "∞-QR CV", "the other", "ratio", "splits worse", "p, t-test", "p, corrected"]
+    splits = max(values.size for values in results.splits["pinball"][OURS].values())
+    return [
+        "## Where ∞-QR CV is worse than ignoring x",
+        _worst_first(header, lines["nothing"]),
+        f"p: paired t-tests over the {splits} splits. A sign or signed-rank test of {splits} splits cannot go below "
+        f"p = {min(1.0, 2.0 ** (1 - splits)):.2g}. The splits share training rows, which the plain t-test ignores and "
+        "Nadeau and Bengio's correction allows for; with a table of many sets, some small p arise by chance.",
+        "## Where ∞-QR CV loses to the best peer",
+        _worst_first(header, lines["peers"]),
+        "The best peer of a set is known only after the test: this compares with the luckiest of them.",
+    ]  # fmt: skip
+
+
+def _worst_first(header: list[str], lines: list[list[str]]) -> str:
+    return markdown(header, sorted(lines, key=lambda line: -float(line[4]))) if lines else "Nowhere."
+
+
+def _comparison(results: Results, name: str, other: str) -> list[str]:
+    ours, theirs = results.splits["pinball"][OURS][name], results.splits["pinball"][other][name]
+    plain = float(stats.ttest_rel(ours, theirs).pvalue) if ours.size > 1 and np.ptp(ours - theirs) > 0.0 else np.nan
+    return [
+        name,
+        LABELS[other],
+        f"{ours.mean():.1f}",
+        f"{theirs.mean():.1f}",
+        f"{ours.mean() / theirs.mean():.3f}",
+        f"{np.sum(ours > theirs)} of {ours.size}",
+        f"{plain:.2g}",
+        f"{corrected_t_test(ours, theirs):.2g}",
+    ]
+
+
+def _findings(results: Results, ranks: list[dict[str, Any]]) -> str:
+    """Sentences about the tables, from their numbers."""
+    best = {score: min(ranks, key=lambda row, s=score: row[f"mean_rank_{s}"]) for score in SCORES}
+    lines = [
+        f"- Lowest mean rank: {LABELS[best['pinball']['method']]} by pinball loss "
+        f"({best['pinball']['mean_rank_pinball']:.2f}), {LABELS[best['crps']['method']]} by CRPS "
+        f"({best['crps']['mean_rank_crps']:.2f})."
+    ]
+    means = dict(zip(results.methods, results.means("pinball"), strict=True))
+    if LEAST in means:
+        worse = {
+            method: [name for name, a, b in zip(results.sets, means[method], means[LEAST], strict=True) if a > b]
+            for method in results.methods
+        }
+        named = "; ".join(f"{LABELS[method]} on {', '.join(sets)}" for method, sets in worse.items() if sets)
+        lines.append(f"- Worse than ignoring x, by mean pinball loss: {named or 'no method on any set'}.")
+    if OURS in means:
+        pinball = results.splits["pinball"]
+        sure = [
+            name
+            for name in (worse[OURS] if LEAST in means else [])
+            if corrected_t_test(pinball[OURS][name], pinball[LEAST][name]) < SIGNIFICANT
+        ]
+        lines.append(
+            f"- ∞-QR CV worse than ignoring x with corrected p < {SIGNIFICANT:g}: {', '.join(sure) or 'none'}."
+        )
+        tested = [row["method"] for row in ranks if row["method"] != OURS and row["holm_pinball"] < SIGNIFICANT]
+        for word, sign in (("better", 1.0), ("worse", -1.0)):
+            named = _names([m for m in tested if sign * np.median(means[m] - means[OURS]) > 0.0])
+            lines.append(f"- Over the sets, by pinball loss with Holm's p < {SIGNIFICANT:g}, ∞-QR CV is {word} than: "
+                         f"{named or 'none'}.")  # fmt: skip
+    return "\n".join(lines)
+
+
+# -------------------------------------------------------------------------------------------------- the figure
+def _figure(results: Results, order: list[str], path: Path) -> Path:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    figure = Figure(figsize=(11, 0.62 * len(order) + 1.7), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, 2, sharey=True)
+    for axis, score in zip(axes, SCORES, strict=True):
+        relative = results.relative(score)
+        top = relative.max() * 1.6
+        for y, method in enumerate(order):
+            values = relative[results.methods.index(method)]
+            colour = {OURS: "#D55E00", LEAST: "#777777"}.get(method, "#0072B2")
+            spread = 0.52 * (np.arange(values.size) * 0.618 % 1.0 - 0.5)  # so that equal values do not hide each other
+            axis.scatter(values, y + spread, s=22, color=colour, alpha=0.65, linewidths=0, zorder=3)
+            axis.plot([np.median(values)] * 2, [y - 0.36, y + 0.36], color="black", linewidth=2.2, zorder=4)
+            last = int(np.argmax(values))
+            axis.annotate(f" {results.sets[last]}", (values[last], y + spread[last]), fontsize=8, va="center",
+                          xytext=(3, 0), textcoords="offset points", color="#444444")  # fmt: skip
+        ticks = [t for t in (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0) if t <= top]
+        axis.set_xscale("log")
+        axis.set_xlim(0.985, top)
+        axis.xaxis.set_major_locator(FixedLocator(ticks))
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.set_xticklabels([f"{t:g}" for t in ticks])
+        axis.set_xlabel(f"{SCORES[score]} / smallest of the set")
+        axis.grid(axis="x", color="#dddddd", zorder=0)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+        axis.tick_params(left=False)
+    axes[0].set_yticks(range(len(order)), [LABELS[method] for method in order], fontsize=11)
+    axes[0].invert_yaxis()
+    figure.suptitle("How far from the best of each data set: a dot for each set, the median as a bar, by mean rank")
+    figure.savefig(path, dpi=100)
+    return path
