@@ -32,7 +32,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
         As in scikit-learn. None: five shuffled folds with the same share of the classes, repeated up to four times
         where there are few rows.
     rule : {{"one-se", "best"}}
-        The largest λ that is worse than the best by no more than one standard error of their difference, or the best.
+        A λ that all but ignores the inputs unless they surely help, and of others the largest that is about as good as
+        the best; or the best in any case.
     theta
         As for :class:`~infinitask.InfiniteCostSensitiveClassifier`.
     task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, solver, tol, max_iter, device, verbose

@@ -27,7 +27,7 @@ LAMBDAS: HostArray = np.logspace(1.5, -7.0, 18)
 BIAS_RIDGE = 1e-4
 """λ_b: hardly any, so that large λ ignores the inputs and not the data."""
 
-SINGLES, JOINED = 3, 5
+SINGLES, JOINED = 5, 5
 """Kernels of the ranking that compete by themselves, and in sums."""
 
 AHEAD = 3.0

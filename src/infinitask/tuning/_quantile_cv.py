@@ -21,10 +21,10 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
 
     Candidate kernels (Gaussian, Matérn and Laplacian with one scale, Gaussian and Matérn with a scale for each input,
     sums over the inputs, and all of these on the ranks of the inputs) are ranked by the leave-one-out error of a kernel
-    ridge regression of the ranks of y, which is closed form. The first three, the sum of the first five and the sum of
-    the first of each family compete by the cross-validated pinball loss along a path of λ; of the winner's λ, the
-    largest that is worse than the best by no more than one standard error of their difference is taken, one that all
-    but ignores the inputs if that is no surer. The model is then fitted to all rows.
+    ridge regression of the ranks of y, which is closed form. The first five, their sum and the sum of the first of each
+    family compete by the cross-validated pinball loss along a path of λ. Unless the winner is better than ignoring the
+    inputs by more than one standard error of the difference, a λ is taken that all but ignores them; else the largest
+    of the winner's that is worse than its best by no more than half of one. The model is then fitted to all rows.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
     >>> model.predict(X, quantiles=[0.1, 0.9]).shape
     (100, 2)
     >>> model.cv_results_["losses"].shape
-    (5, 18, 10)
+    (7, 18, 10)
     """
 
     def __init__(
