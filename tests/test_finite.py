@@ -148,3 +148,9 @@ def test_without_a_task_one_that_was_learnt_is_answered() -> None:
     assert np.array_equal(detector.predict(X), detector.predict(X, 0.2))
     assert detector.offset_ == 0.2
     assert detector.score_samples(X).shape == (len(X),)
+
+
+def test_levels_may_be_an_array() -> None:
+    X, y = make_sine(30, random_state=0)
+    model = JointQuantileRegressor(quantiles=np.array([0.1, 0.5, 0.9])).fit(X, y)
+    assert model.predict(X).shape == (30, 3)

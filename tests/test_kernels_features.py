@@ -109,6 +109,8 @@ def test_scores_of_a_warped_kernel() -> None:
     scores = Warped(RBF()).resolve(column).warp(np.array([[1.0], [1.5], [2.0], [3.0], [7.0], [-7.0]]))[:, 0]
     at = norm.ppf([0.25, 0.625, 0.875])  # two of four rows are 1: their middle rank is 1 of 4
     np.testing.assert_allclose(scores, [at[0], (at[0] + at[1]) / 2.0, at[1], at[2], at[2], at[0]], atol=1e-12)
+    known = Warped(RBF(gamma=1.0)).resolve(column)
+    np.testing.assert_array_equal(known.resolve(10.0 * column).warp(column), known.warp(column))
     constant = Warped(RBF()).resolve(np.ones((5, 1)))
     np.testing.assert_array_equal(constant.warp(np.array([[0.0], [9.0]])), np.zeros((2, 1)))
 

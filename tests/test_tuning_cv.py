@@ -16,8 +16,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.kernels import RBF, Linear, Scaled
+from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
 from infinitask.tuning._candidates import candidates, leave_one_out, normal_scores, ranked, relevance
+from infinitask.tuning._folds import Folds
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 
@@ -68,9 +70,32 @@ def test_units_do_not_matter_and_constants_are_ignored() -> None:
     X[:, 2] = 7.0
     wide = X * [1000.0, 0.001, 1.0]
     for one, other in zip(candidates(X, t).values(), candidates(wide, t).values(), strict=True):
-        np.testing.assert_allclose(one(X, X), other(wide, wide), atol=1e-3)
-        if isinstance(one, Scaled):
-            assert one.scales[2] == 0.0
+        np.testing.assert_allclose(one.kernel(X, X), other.kernel(wide, wide), atol=1e-3)
+        if isinstance(one.kernel, Scaled):
+            assert one.kernel.scales[2] == 0.0
+
+
+def test_scales_are_made_without_the_rows_that_judge_them() -> None:
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(30, 10)), rng.normal(size=30)
+    for name, kind in candidates(X, t).items():
+        if kind.adapt is None:
+            assert "each input" not in name
+            continue
+        rows = np.arange(20)
+        other = t.copy()
+        other[20:] = rng.normal(size=10)
+        again = candidates(X, other)[name]
+        np.testing.assert_array_equal(kind.on(rows)(X, X), again.on(rows)(X, X))
+        assert np.max(np.abs(kind.kernel(X, X) - again.kernel(X, X))) > 1e-3
+
+
+def test_a_rare_target_takes_part_in_the_ranking() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4000, 2)), np.full(4000, -1.0)
+    y[1:9] = 1.0
+    X[1:9] += 5.0
+    assert ranked(X, y)[0].error > 0.0
 
 
 def test_the_ranking_sees_what_the_data_are_made_of() -> None:
@@ -117,16 +142,55 @@ def test_it_is_good_whatever_the_units(units: tuple[float, float]) -> None:
     assert model.dual_gap_ <= 1e-4
 
 
-def test_noise_is_not_learnt() -> None:
+@pytest.mark.parametrize("d", [3, 10])
+def test_noise_is_not_learnt(d: int) -> None:
     rng = np.random.default_rng(0)
     worse = []
-    for seed in range(5):
-        X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    for seed in range(4):
+        X, y = rng.normal(size=(30, d)), rng.normal(size=30)
         target = rng.normal(size=2000)
-        model = InfiniteQuantileRegressorCV(random_state=seed).fit(X, y)
-        found = pinball(target, model.predict(rng.normal(size=(2000, 3)), LEVELS))
+        model = InfiniteQuantileRegressorCV(random_state=seed, n_nodes=10, tol=1e-2).fit(X, y)
+        found = pinball(target, model.predict(rng.normal(size=(2000, d)), LEVELS))
         worse.append(found / without_inputs(y, target))
     assert np.mean(worse) < 1.05
+    assert np.max(worse) < 1.2
+
+
+def test_folds_give_what_fits_to_their_rows_give() -> None:
+    X, y = make_sine(60, random_state=0)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 60)
+    splits = list(KFold(3, shuffle=True, random_state=0).split(X))
+    for options in ({"alpha_bias": 1e-3}, {"alpha_bias": 0.0}, {"bias_kernel": None}):
+        model = InfiniteQuantileRegressor(alpha=1e-3, n_nodes=10, gamma=3.0, tol=1e-6, **options)
+        folds = Folds(model._recipe(), X, y, weight, splits, LEVELS, max_iter=20_000)
+        for (train, test), h in zip(splits, folds.left_out(), strict=True):
+            alone = clone(model).fit(X[train], y[train], sample_weight=weight[train])
+            np.testing.assert_allclose(h, alone.predict(X[test], LEVELS), atol=2e-3)
+
+
+def test_most_targets_nearly_equal() -> None:
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(size=(100, 1)), axis=0)
+    y = np.where(x[:, 0] < 0.55, 1e-6 * rng.normal(size=100), 10.0 * x[:, 0])
+    model = InfiniteQuantileRegressorCV(random_state=0).fit(x, y)
+    assert np.mean(np.abs(model.predict(x, 0.5) - y)) < 0.3
+
+
+def test_smoothing_is_measured_in_units_of_y() -> None:
+    X, y = make_sine(80, random_state=0)
+    options: dict[str, Any] = {"kernels": ["rbf"], "random_state": 0, "n_nodes": 10}
+    one = InfiniteQuantileRegressorCV(smoothing=0.1, **options).fit(X, y)
+    other = InfiniteQuantileRegressorCV(smoothing=100.0, **options).fit(X, 1000.0 * y)
+    assert other.alpha_ * 1000.0 == pytest.approx(one.alpha_)
+
+
+def test_the_comparison_is_made_where_the_measure_is() -> None:
+    X, y = make_sine(80, random_state=0)
+    model = InfiniteQuantileRegressorCV(measure=(0.85, 0.99), quantiles=0.9, kernels=["rbf"], random_state=0).fit(X, y)
+    tail = np.mean(np.quantile(y, 0.92) - np.quantile(y, 0.5))
+    assert np.mean(model.cv_results_["ignoring_x"]) < 0.25 * tail  # at 0.9 and about, not at 0.5
+    few = InfiniteQuantileRegressorCV(measure=Discrete([0.1, 0.9]), quantiles=0.9, kernels=["rbf"], random_state=0)
+    assert np.all(np.isfinite(few.fit(X, y).predict(X, [0.1, 0.9])))
 
 
 def test_the_choice_follows_the_table() -> None:
@@ -136,12 +200,14 @@ def test_the_choice_follows_the_table() -> None:
     options: dict[str, Any] = {"kernels": ["rbf", "matern32"], "alphas": alphas, "cv": folds, "random_state": 0}
     best = InfiniteQuantileRegressorCV(rule="best", **options).fit(X, y)
     losses = best.cv_results_["losses"]
-    assert losses.shape == (2, 3, 3)
+    assert losses.shape == (2, 4, 3)
     k, i = best.cv_results_["best"]
     assert losses.mean(axis=2)[k, i] == losses.mean(axis=2).min()
     assert np.all(np.isfinite(losses[k, : i + 1]))
-    np.testing.assert_allclose(best.cv_results_["alphas"], alphas)
-    assert best.alpha_ == pytest.approx(alphas[i])
+    # one that ignores the inputs competes as well
+    np.testing.assert_allclose(best.cv_results_["alphas"][1:], alphas)
+    assert best.cv_results_["alphas"][0] > 10.0
+    assert best.alpha_ == pytest.approx(alphas[i - 1])
     careful = InfiniteQuantileRegressorCV(rule="one-se", **options).fit(X, y)
     np.testing.assert_array_equal(careful.cv_results_["losses"], losses)
     assert careful.alpha_ >= best.alpha_
@@ -182,6 +248,8 @@ def test_weights_count() -> None:
         ({"kernels": []}, "at least one kernel"),
         ({"alphas": [1.0, -1.0]}, "positive finite numbers"),
         ({"alphas": []}, "positive finite numbers"),
+        ({"kernels": RBF()}, "'auto' or a list"),
+        ({"kernels": ["precomputed"]}, "computed from X"),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], words: str) -> None:
@@ -207,8 +275,17 @@ def test_one_far_target_does_not_decide() -> None:
     assert pinball(target, found) < 0.8 * without_inputs(y, target)
 
 
+def test_other_features() -> None:
+    X, y = make_sine(60, random_state=0)
+    model = InfiniteQuantileRegressorCV(features="fourier", rank=200, random_state=0).fit(X, y)
+    assert model.kernel_.stationary
+
+
 def test_odd_data() -> None:
     X, y = make_sine(40, random_state=0)
+    noise = np.random.default_rng(0).normal(size=30)
+    ignored = InfiniteQuantileRegressorCV(alphas=[1e-4, 1e-5], random_state=0).fit(X[:30], noise)
+    assert np.std(ignored.predict(X, 0.5)) < 0.05
     constant = InfiniteQuantileRegressorCV(random_state=0).fit(X, np.full(40, 3.0))
     np.testing.assert_allclose(constant.predict(X, LEVELS), 3.0, atol=0.05)
     flat = InfiniteQuantileRegressorCV(random_state=0).fit(np.ones((40, 2)), y)
@@ -265,7 +342,8 @@ def test_labels_without_inputs() -> None:
 def test_constants_of_the_classifier_are_the_best_ones() -> None:
     y = np.repeat([1.0, -1.0], [10, 30])
     model = InfiniteCostSensitiveClassifierCV()
-    contest, rows, weight = model._contest(y, np.ones(40)), np.arange(40), np.ones(40)
+    contest = model._contest(y, np.ones(40), np.linspace(-0.8, 0.8, 9))
+    rows, weight = np.arange(40), np.ones(40)
     best = np.mean(model._losses(contest, rows, np.tile(model._constant(contest, rows, weight), (40, 1))))
     for other in (np.ones(9), -np.ones(9), np.zeros(9), np.linspace(-1.0, 1.0, 9)):
         assert best <= np.mean(model._losses(contest, rows, np.tile(other, (40, 1)))) + 1e-12

@@ -173,7 +173,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """
         value = getattr(self, name)
         default = _default(type(self), name)
-        given = not (np.ndim(value) == np.ndim(default) and np.all(value == default))
+        given = not (np.shape(value) == np.shape(default) and np.all(np.asarray(value) == np.asarray(default)))
         if recipe.measure.dim > 1 or not np.all(np.isfinite(recipe.loss.domain)):
             domain = recipe.measure
             if not given:

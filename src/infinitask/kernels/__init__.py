@@ -19,7 +19,7 @@ from ._task import (
     TaskKernel,
     task_kernel,
 )
-from ._warped import Warped
+from ._warped import Ranks, Warped
 
 __all__ = [
     "RBF",
@@ -39,6 +39,7 @@ __all__ = [
     "PolynomialTask",
     "Precomputed",
     "Product",
+    "Ranks",
     "Scaled",
     "Sum",
     "TaskKernel",

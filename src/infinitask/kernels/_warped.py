@@ -72,9 +72,9 @@ class Warped(_Around):
         self.ranks = ranks
 
     def resolve(self, X: Array) -> Self:
-        """A copy that knows the ranks of the rows of X."""
+        """A copy that knows the ranks of the rows of X, unless it knows those of others."""
         X = matrix(X)
-        ranks = Ranks.of(X)
+        ranks = Ranks.of(X) if self.ranks is None else self.ranks
         return type(self)(self._inner().resolve(type(self)(self._inner(), ranks).warp(X)), ranks)
 
     def warp(self, X: Array) -> Array:

@@ -6,11 +6,13 @@ for every ridge λ at once: with K + 1 = U diag(e) Uᵀ, the 1 for a constant, a
 .. math:: \frac{1}{n} \sum_i \Big( \frac{r_i}{1 - S_{ii}} \Big)^2,
     \qquad S = U \, \mathrm{diag}\Big( \frac{e}{e + \lambda} \Big) \, U^\top .
 
-Normal scores, so that neither outliers nor the units of y decide.
+Normal scores, so that neither outliers nor the units of y decide. A scale for each input is estimated from the targets,
+and with few rows it fits their noise: such a kernel is made anew without the rows by which it is judged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -22,12 +24,15 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from infinitask._array import HostArray
-from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Scaled, Warped
+from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Ranks, Scaled, Warped
 
-__all__ = ["Candidate", "candidates", "contenders", "leave_one_out", "normal_scores", "ranked", "relevance"]
+__all__ = ["Candidate", "Kind", "candidates", "contenders", "leave_one_out", "normal_scores", "ranked", "relevance"]
 
-ROWS = 400
-"""Of more rows so many, evenly spaced, decide the ranking."""
+ROWS, ROWS_OF_SCALES = 400, 200
+"""Of more rows so many decide the ranking, and the scales of the inputs."""
+
+FOLDS = 5
+"""Parts in which rows are left out to judge a kernel that targets had a part in."""
 
 MANY_INPUTS = 60
 """Of more inputs scales are not looked for one by one: that takes a number for each pair of rows and each input."""
@@ -74,6 +79,7 @@ def relevance(X: HostArray, t: HostArray) -> HostArray:
     """
     n, d = X.shape
     squares = (X[:, None, :] - X[None, :, :]) ** 2
+    flat = squares.reshape(n * n, d)
     centre = np.full(d, -0.5 * np.log(2.0 * d))
 
     def minus_likelihood(p: HostArray) -> tuple[float, HostArray]:
@@ -90,7 +96,7 @@ def relevance(X: HostArray, t: HostArray) -> HostArray:
         away = p[:d] - centre
         value = 0.5 * float(t @ a) + float(np.sum(np.log(np.diagonal(factor[0])))) + 0.125 * float(away @ away)
         W = inverse - np.outer(a, a)
-        by_scale = -0.5 * scale * np.einsum("ij,ijk->k", W * (size * E), squares) + 0.25 * away
+        by_scale = -0.5 * scale * ((W * (size * E)).ravel() @ flat) + 0.25 * away
         return value, np.concatenate(
             [by_scale, [0.5 * float(np.sum(W * size * (E + 1.0))), 0.5 * noise * float(np.trace(W))]]
         )
@@ -101,6 +107,30 @@ def relevance(X: HostArray, t: HostArray) -> HostArray:
     return np.asarray(np.exp(found.x[:d]))
 
 
+Adapt = Callable[[HostArray], InputKernel]
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kernel, and how it follows from data.
+
+    Parameters
+    ----------
+    kernel : InputKernel
+        From all rows.
+    adapt : callable or None
+        Positions of rows → the kernel that follows from these alone, if targets had a part in it: whoever judges it by
+        rows left out must make it without them. None: the kernel looks at no target.
+    """
+
+    kernel: InputKernel
+    adapt: Adapt | None = None
+
+    def on(self, rows: HostArray) -> InputKernel:
+        """The kernel that follows from these rows."""
+        return self.kernel if self.adapt is None else self.adapt(rows)
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A kernel, and how well it did in the ranking.
@@ -108,24 +138,17 @@ class Candidate:
     Parameters
     ----------
     name : str
-    kernel : InputKernel
+    kind : Kind
     error : float
-        The smallest mean squared leave-one-out error.
+        The smallest mean squared error of rows left out.
     ridge : float
         λ/n there.
     """
 
     name: str
-    kernel: InputKernel
+    kind: Kind
     error: float
     ridge: float
-
-    @classmethod
-    def of(cls, name: str, kernel: InputKernel, X: HostArray, t: HostArray) -> Candidate:
-        """Judge a kernel."""
-        errors = leave_one_out(kernel(X, X), t)
-        best = int(np.argmin(errors))
-        return cls(name, kernel, float(errors[best]), float(RIDGES[best]))
 
     @property
     def family(self) -> str:
@@ -133,7 +156,7 @@ class Candidate:
         return self.name.rpartition(", ")[0]
 
 
-def candidates(X: HostArray, t: HostArray) -> dict[str, InputKernel]:
+def candidates(X: HostArray, t: HostArray) -> dict[str, Kind]:
     """Kernels for inputs X and targets t, by name: one scale, one for each input, sums over the inputs.
 
     Inputs are measured in their standard deviations, and by their ranks as well; one that does not vary is ignored.
@@ -147,42 +170,104 @@ def candidates(X: HostArray, t: HostArray) -> dict[str, InputKernel]:
     """
     found = _by_values(X, t)
     if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are these values
-        warped = Warped(RBF()).resolve(X)
-        Z = np.asarray(warped.warp(X))
-        found |= {f"ranks: {name}": Warped(kernel, warped.ranks) for name, kernel in _by_values(Z, t).items()}
+        ranks = Ranks.of(X)
+        Z = np.asarray(Warped(RBF(), ranks).warp(X))
+        for name, kind in _by_values(Z, t).items():
+            found[f"ranks: {name}"] = _through(kind, lambda kernel: Warped(kernel, ranks))
     return found
 
 
-def _by_values(X: HostArray, t: HostArray) -> dict[str, InputKernel]:
+def _through(kind: Kind, wrap: Callable[[InputKernel], InputKernel]) -> Kind:
+    adapt = kind.adapt
+    return Kind(wrap(kind.kernel), None if adapt is None else lambda rows: wrap(adapt(rows)))
+
+
+def _by_values(X: HostArray, t: HostArray) -> dict[str, Kind]:
     spread = np.std(X, axis=0)
     unit = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12 * np.max(np.abs(X), axis=0))
-    Z = X * unit
-    scales = tuple(unit.tolist())
-    gamma, taxi = float(RBF().resolve(Z).gamma), float(Laplacian().resolve(Z).gamma)
-    found: dict[str, InputKernel] = {}
+    some = _spread_out(t, ROWS)
+    Z, scales = X * unit, tuple(unit.tolist())
+    gamma, taxi = float(RBF().resolve(Z[some]).gamma), float(Laplacian().resolve(Z[some]).gamma)
+    found: dict[str, Kind] = {}
     for factor in (1 / 16, 1 / 4, 1.0, 4.0, 16.0):
-        found[f"Gaussian, {factor:.1g}"] = Scaled(RBF(gamma=factor * gamma), scales)
+        found[f"Gaussian, {factor:.1g}"] = Kind(Scaled(RBF(gamma=factor * gamma), scales))
     for factor in (1 / 16, 1 / 4, 1.0, 4.0):
-        found[f"Matérn 3/2, {factor:.1g}"] = Scaled(Matern(gamma=factor * gamma, nu=1.5), scales)
+        found[f"Matérn 3/2, {factor:.1g}"] = Kind(Scaled(Matern(gamma=factor * gamma, nu=1.5), scales))
     for factor in (1 / 4, 1.0):
-        found[f"Laplacian, {factor:.1g}"] = Scaled(Laplacian(gamma=factor * taxi), scales)
+        found[f"Laplacian, {factor:.1g}"] = Kind(Scaled(Laplacian(gamma=factor * taxi), scales))
     if np.count_nonzero(unit) > 1:
         for factor in (1 / 4, 1.0, 4.0):
-            found[f"additive Gaussian, {factor:.1g}"] = Scaled(Additive(RBF(gamma=0.5 * factor)), scales)
+            found[f"additive Gaussian, {factor:.1g}"] = Kind(Scaled(Additive(RBF(gamma=0.5 * factor)), scales))
     if 1 < np.count_nonzero(unit) <= MANY_INPUTS:
-        each = tuple((relevance(Z, t) * unit).tolist())
-        found["each input its own, Gaussian"] = Scaled(RBF(gamma=0.5), each)
-        found["each input its own, Matérn 3/2"] = Scaled(Matern(gamma=0.5, nu=1.5), each)
+        known: dict[bytes, tuple[float, ...]] = {}
+
+        def each(rows: HostArray) -> tuple[float, ...]:
+            if rows.tobytes() not in known:
+                few = rows[_spread_out(t[rows], ROWS_OF_SCALES)]
+                known[rows.tobytes()] = tuple((relevance(Z[few], t[few]) * unit).tolist())
+            return known[rows.tobytes()]
+
+        def gaussian(rows: HostArray) -> InputKernel:
+            return Scaled(RBF(gamma=0.5), each(rows))
+
+        def matern(rows: HostArray) -> InputKernel:
+            return Scaled(Matern(gamma=0.5, nu=1.5), each(rows))
+
+        every = np.arange(t.size)
+        found["each input its own, Gaussian"] = Kind(gaussian(every), gaussian)
+        found["each input its own, Matérn 3/2"] = Kind(matern(every), matern)
     return found
 
 
-def ranked(X: HostArray, y: HostArray, kernels: dict[str, InputKernel] | None = None) -> list[Candidate]:
-    """The candidates, or given kernels, the one with the smallest leave-one-out error first."""
-    rows = np.unique(np.linspace(0, y.size - 1, min(y.size, ROWS)).astype(int))
-    X, t = X[rows], normal_scores(y[rows])
-    kernels = candidates(X, t) if kernels is None else {name: k.resolve(X) for name, k in kernels.items()}
-    found = [Candidate.of(name, kernel, X, t) for name, kernel in kernels.items()]
+def _spread_out(t: HostArray, count: int) -> HostArray:
+    """Positions of so many targets, or of all if there are fewer: spread over their order, so that rare ones are in."""
+    if t.size <= count:
+        return np.arange(t.size)
+    return np.sort(np.argsort(t, kind="stable")[np.linspace(0, t.size - 1, count).astype(int)])
+
+
+def ranked(
+    X: HostArray,
+    y: HostArray,
+    kernels: dict[str, InputKernel] | None = None,
+    keep: Callable[[InputKernel], bool] = bool,
+) -> list[Candidate]:
+    """The candidates, or given kernels, the one with the smallest error first.
+
+    Parameters
+    ----------
+    X : ndarray (n, d)
+    y : ndarray (n,)
+    kernels : dict or None
+        Given kernels by their names.
+    keep : callable
+        Which candidates may take part.
+    """
+    t = normal_scores(y)
+    if kernels is None:
+        kinds = {name: kind for name, kind in candidates(X, t).items() if keep(kind.kernel)}
+    else:
+        kinds = {name: Kind(kernel.resolve(X)) for name, kernel in kernels.items()}
+    rows = _spread_out(t, ROWS)
+    found = [_judged(name, kind, X, t, rows) for name, kind in kinds.items()]
     return sorted(found, key=lambda candidate: candidate.error)
+
+
+def _judged(name: str, kind: Kind, X: HostArray, t: HostArray, rows: HostArray) -> Candidate:
+    if kind.adapt is None or rows.size < 2 * FOLDS:
+        errors = leave_one_out(kind.kernel(X[rows], X[rows]), t[rows])
+    else:
+        errors = np.zeros(RIDGES.size)
+        for k in range(FOLDS):  # rows are in no order that matters: every FOLDS-th one is left out
+            test, train = rows[k::FOLDS], np.delete(rows, np.s_[k::FOLDS])
+            kernel = kind.on(train)
+            e, U = np.linalg.eigh(kernel(X[train], X[train]) + 1.0)
+            along, across = U.T @ t[train], (kernel(X[test], X[train]) + 1.0) @ U
+            for i, ridge in enumerate(RIDGES):
+                predicted = across @ (along / (np.maximum(e, 0.0) + ridge * train.size))
+                errors[i] += np.sum((t[test] - predicted) ** 2) / rows.size
+    best = int(np.argmin(errors))
+    return Candidate(name, kind, float(errors[best]), float(RIDGES[best]))
 
 
 def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Candidate]:
@@ -197,7 +282,7 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     singles : int
         Kernels by themselves.
     joined : int
-        Kernels of a sum: of the first ones, and of the first of each family.
+        Kernels of a sum, of the first ones and of the first of each family; less than 2: no sums.
     """
     found = ranking[:singles]
     families: dict[str, Candidate] = {}
@@ -206,5 +291,15 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     for name, parts in (("sum of the first", ranking[:joined]), ("sum of families", list(families.values())[:joined])):
         if len(parts) > 1:
             ridge = len(parts) * float(np.median([part.ridge for part in parts]))
-            found.append(Candidate(name, reduce(add, (part.kernel for part in parts)), float("nan"), ridge))
+            found.append(Candidate(name, _sum([part.kind for part in parts]), float("nan"), ridge))
     return found
+
+
+def _sum(kinds: list[Kind]) -> Kind:
+    adapt = None
+    if any(kind.adapt is not None for kind in kinds):
+
+        def adapt(rows: HostArray) -> InputKernel:
+            return reduce(add, (kind.on(rows) for kind in kinds))
+
+    return Kind(reduce(add, (kind.kernel for kind in kinds)), adapt)

@@ -15,13 +15,13 @@ import numpy as np
 
 from infinitask._array import HostArray
 from infinitask.tuning._candidates import Candidate
-from infinitask.tuning._folds import Folds
+from infinitask.tuning._folds import Apart, Folds
 
 __all__ = ["Choice", "Splits", "checked_alphas", "choose", "contest", "surely_worse"]
 
 HALF = 0.5
-"""Standard errors of the difference by which a larger λ may be worse than the best. On the twenty sets of the paper's
-Table 1 a whole one loses half a percent; to ignore the inputs, a whole one is asked for."""
+"""Standard errors of the difference by which a larger λ may be worse than the best. On the first splits of the twenty
+sets of the paper's Table 1 a whole one loses half a percent; to ignore the inputs, a whole one is asked for."""
 
 Splits = list[tuple[HostArray, HostArray]]
 
@@ -47,7 +47,7 @@ def contest(
     lambdas: HostArray,
     repeats: list[Splits],
     begin: Callable[[Candidate], int],
-    folds: Callable[[Candidate, Splits], Folds],
+    folds: Callable[[Candidate, Splits], Folds | Apart],
     loss: Callable[[HostArray, HostArray], float],
     alpha_bias: float,
 ) -> HostArray:
@@ -77,14 +77,14 @@ def contest(
             open_to: Iterable[int] = range(lambdas.size)
             if turn:
                 leader = _best(seen)
-                open_to = [i for i in range(lambdas.size) if not surely_worse(seen[k, i], seen[leader])]
+                open_to = [i for i in range(lambdas.size) if not surely_worse(seen[k, i], seen[leader], sizes[0])]
                 if not open_to:
                     continue
             posed = folds(entrant, splits)
 
-            def look(i: int, column: HostArray = column, posed: Folds = posed) -> None:
+            def look(i: int, column: HostArray = column, posed: Folds | Apart = posed, splits: Splits = splits) -> None:
                 found = posed.left_out(float(lambdas[i]), alpha_bias)
-                column[i] = [loss(test, h) for (_, test), h in zip(posed.splits, found, strict=True)]
+                column[i] = [loss(test, h) for (_, test), h in zip(splits, found, strict=True)]
 
             if turn:
                 for i in open_to:
@@ -100,16 +100,17 @@ def _walk(column: HostArray, begin: int, look: Callable[[int], None]) -> None:
     for i in range(begin, len(column)):
         look(i)
         best = int(np.argmin(column.mean(axis=1)))
-        worse = worse + 1 if surely_worse(column[i], column[best]) else 0
+        worse = worse + 1 if surely_worse(column[i], column[best], len(column[i])) else 0
         if worse == 2 and i > best:
             break
     for i in range(begin - 1, -1, -1):
-        if np.argmin(column.mean(axis=1)) > i + 1:
+        best = int(np.argmin(column.mean(axis=1)))
+        if surely_worse(column[i + 1], column[best], len(column[i])):
             break
         look(i)
 
 
-def choose(table: HostArray, ignoring: HostArray, rule: str) -> Choice:
+def choose(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> Choice:
     """The kernel and λ to take; the first λ where nothing beats ignoring the inputs.
 
     Parameters
@@ -118,13 +119,15 @@ def choose(table: HostArray, ignoring: HostArray, rule: str) -> Choice:
     ignoring : ndarray (folds,)
         The losses of what ignores the inputs.
     rule : {"one-se", "best"}
+    folds : int
+        Of one repetition.
     """
     k, i = _best(table)
     if rule == "one-se":
-        if not surely_worse(ignoring, table[k, i]):
+        if not surely_worse(ignoring, table[k, i], folds):
             i = 0
         else:
-            i = next(j for j in range(i + 1) if j == i or not surely_worse(table[k, j], table[k, i], HALF))
+            i = next(j for j in range(i + 1) if j == i or not surely_worse(table[k, j], table[k, i], folds, HALF))
     return Choice(k, i, table)
 
 
@@ -134,12 +137,15 @@ def _best(table: HostArray) -> tuple[int, int]:
     return int(k), int(i)
 
 
-def surely_worse(losses: HostArray, best: HostArray, errors: float = 1.0) -> bool:
-    """Whether the mean difference over the folds is above so many standard errors."""
+def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float = 1.0) -> bool:
+    """Whether the mean difference is above so many standard errors.
+
+    Repetitions make the mean more exact, but they see the same rows again: the error is that of the folds of one.
+    """
     if not np.all(np.isfinite(losses)):
         return True
     difference = losses - best
-    error = np.std(difference, ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
+    error = np.std(difference, ddof=1) / np.sqrt(folds) if difference.size > 1 else 0.0
     return bool(np.mean(difference) > errors * error)
 
 

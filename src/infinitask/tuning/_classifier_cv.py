@@ -12,15 +12,13 @@ from infinitask.tuning._cv import Contest, SelfTuned
 
 __all__ = ["InfiniteCostSensitiveClassifierCV"]
 
-TRADE_OFFS: HostArray = np.linspace(-0.8, 0.8, 9)
-"""Where models are compared."""
-
 
 class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifier):
     """An :class:`~infinitask.InfiniteCostSensitiveClassifier` whose kernel and λ are chosen by cross-validation.
 
     The way is that of :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`, with the cost-sensitive hinge loss,
-    averaged over nine trade-offs, instead of the pinball loss. The bias is all but free, which suits rare classes.
+    averaged over the deciles of the measure, instead of the pinball loss. The bias is all but free, which suits rare
+    classes.
 
     Parameters
     ----------
@@ -31,7 +29,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn. None: five shuffled folds with the same share of the classes, repeated up to four times
         where there are few rows.
-    rule : {{"one-se", "best"}}
+    rule : {"one-se", "best"}
         A λ that all but ignores the inputs unless they surely help, and of others the largest that is about as good as
         the best; or the best in any case.
     theta
@@ -84,14 +82,15 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
     ) -> None:
         self._store(locals())
 
-    def _contest(self, y: HostArray, weight: HostArray) -> Contest:
-        return Contest(y, 1.0, 0.0, TRADE_OFFS, bias_gamma=0.5)
+    def _contest(self, y: HostArray, weight: HostArray, levels: HostArray) -> Contest:
+        return Contest(y, 1.0, 0.0, levels, bias_gamma=0.5)
 
     def _losses(self, contest: Contest, rows: HostArray, h: HostArray) -> HostArray:
-        y = contest.targets[rows][:, None]
-        cost = np.where(y > 0.0, 1.0 + TRADE_OFFS, 1.0 - TRADE_OFFS) / 2.0
+        y, theta = contest.targets[rows][:, None], contest.levels
+        cost = np.where(y > 0.0, 1.0 + theta, 1.0 - theta) / 2.0
         return np.asarray(np.mean(cost * np.maximum(1.0 - y * h, 0.0), axis=1))
 
     def _constant(self, contest: Contest, rows: HostArray, weight: HostArray) -> HostArray:
+        theta = contest.levels
         positive = float(weight[rows] @ (contest.targets[rows] > 0.0)) / float(np.sum(weight[rows]))
-        return np.where(positive * (1.0 + TRADE_OFFS) > (1.0 - positive) * (1.0 - TRADE_OFFS), 1.0, -1.0)
+        return np.where(positive * (1.0 + theta) > (1.0 - positive) * (1.0 - theta), 1.0, -1.0)

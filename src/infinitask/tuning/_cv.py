@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,11 +14,14 @@ from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray, one_blas_thread
 from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.estimators.problem import Recipe
+from infinitask.estimators.problem import Problem, Recipe
+from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import Gaussian, InputKernel, input_kernel
+from infinitask.losses import Loss
+from infinitask.measures import Measure
 from infinitask.tuning._candidates import Candidate, contenders, ranked
 from infinitask.tuning._choice import Splits, checked_alphas, choose, contest
-from infinitask.tuning._folds import Folds
+from infinitask.tuning._folds import Apart, Folds
 
 __all__ = ["Contest", "SelfTuned"]
 
@@ -83,8 +87,12 @@ class SelfTuned(BaseInfiniteTask):
     rule: str
 
     @abstractmethod
-    def _contest(self, y: HostArray, weight: HostArray) -> Contest:
+    def _contest(self, y: HostArray, weight: HostArray, levels: HostArray) -> Contest:
         """The targets as they are compared."""
+
+    def _contest_loss(self, contest: Contest) -> Loss:
+        """The loss in the units of the contest."""
+        return self._loss()
 
     @abstractmethod
     def _losses(self, contest: Contest, rows: HostArray, h: HostArray) -> HostArray:
@@ -107,13 +115,22 @@ class SelfTuned(BaseInfiniteTask):
         """The kernel, λ, λ_b and the table."""
         if self.rule not in ("one-se", "best"):
             raise ValueError(f"rule={self.rule!r} was given; it must be 'one-se' or 'best'.")
-        setting = self._contest(y, weight)
-        lambdas = LAMBDAS if self.alphas is None else checked_alphas(self.alphas) * setting.unit
+        setting = self._contest(y, weight, _levels(recipe.measure))
+        lambdas = LAMBDAS
+        if self.alphas is not None:
+            lambdas = checked_alphas(self.alphas) * setting.unit
+            if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the inputs
+                lambdas = np.concatenate([LAMBDAS[:1], lambdas])
         repeats = self._repeats(X, y, weight)
-        ranking = ranked(X[weight > 0.0], y[weight > 0.0], self._named_kernels())
-        entrants = contenders(ranking, SINGLES, JOINED) if self.kernels == "auto" else ranking
+        spectral = isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
+        counts = np.flatnonzero(weight > 0.0)
+        ranking = ranked(X[counts], y[counts], self._named_kernels(), lambda kernel: kernel.stationary or not spectral)
+        entrants = contenders(ranking, SINGLES, 0 if spectral else JOINED) if self.kernels == "auto" else ranking
         quick = replace(
             recipe,
+            loss=self._contest_loss(setting),
+            task_kernel="rbf",
+            task_gamma=None,
             noncrossing=0.0,
             hard=False,
             quadrature="gauss-legendre",
@@ -126,9 +143,18 @@ class SelfTuned(BaseInfiniteTask):
         )
         exact = 1e-2 * GAP * float(np.min(lambdas))
 
-        def folds(entrant: Candidate, splits: Splits) -> Folds:
-            posed = replace(quick, kernel=entrant.kernel)
-            return Folds(posed, X, setting.targets, weight, splits, setting.levels, EVALUATIONS, exact)
+        place = np.zeros(y.size, dtype=int)
+        place[counts] = np.arange(counts.size)
+
+        def posed(kernel: InputKernel, splits: Splits) -> Folds:
+            recipe = replace(quick, kernel=kernel)
+            return Folds(recipe, X, setting.targets, weight, splits, setting.levels, EVALUATIONS, exact)
+
+        def folds(entrant: Candidate, splits: Splits) -> Folds | Apart:
+            if entrant.kind.adapt is None:
+                return posed(entrant.kind.kernel, splits)
+            seen = [place[train[weight[train] > 0.0]] for train, _ in splits]
+            return Apart([posed(entrant.kind.on(rows), [split]) for rows, split in zip(seen, splits, strict=True)])
 
         def begin(entrant: Candidate) -> int:
             return 0 if self.alphas is not None else int(np.argmin(np.abs(np.log(lambdas / (AHEAD * entrant.ridge)))))
@@ -143,7 +169,7 @@ class SelfTuned(BaseInfiniteTask):
         for train, test in (fold for splits in repeats for fold in splits):
             constant = self._constant(setting, train[weight[train] > 0.0], weight)
             ignoring.append(loss(test, np.broadcast_to(constant, (test.size, constant.size))))
-        choice = choose(table, np.array(ignoring), self.rule)
+        choice = choose(table, np.array(ignoring), self.rule, len(repeats[0]))
         results = {
             "kernels": [entrant.name for entrant in entrants],
             "alphas": lambdas / setting.unit,
@@ -153,16 +179,26 @@ class SelfTuned(BaseInfiniteTask):
         }
         # a bias that holds the level of y may be large, and its ridge must not mind
         bias = BIAS_RIDGE / setting.unit / (1.0 + setting.offset**2)
-        return entrants[choice.kernel].kernel, float(lambdas[choice.ridge] / setting.unit), bias, results
+        return entrants[choice.kernel].kind.kernel, float(lambdas[choice.ridge] / setting.unit), bias, results
+
+    def _look_at(self, recipe: Recipe, problem: Problem, z: HostArray) -> None:
+        """Nothing: what others are advised to change is chosen here."""
 
     def _named_kernels(self) -> dict[str, InputKernel] | None:
         if isinstance(self.kernels, str):
             if self.kernels != "auto":
                 raise ValueError(f"kernels={self.kernels!r} was given; it must be 'auto' or a list of kernels.")
             return None
+        if not isinstance(self.kernels, Iterable):
+            raise ValueError(f"kernels={self.kernels!r} was given; it must be 'auto' or a list of kernels.")
         found = {repr(kernel): input_kernel(kernel) for kernel in self.kernels}
         if not found:
             raise ValueError("kernels=[] was given; give at least one kernel, or 'auto'.")
+        if any(kernel.precomputed for kernel in found.values()):
+            raise ValueError(
+                "kernels holds 'precomputed'; kernels that compete are computed from X. Tune a known Gram matrix with "
+                "GridSearchCV over alpha instead."
+            )
         return found
 
     def _repeats(self, X: HostArray, y: HostArray, weight: HostArray) -> list[Splits]:
@@ -186,3 +222,12 @@ class SelfTuned(BaseInfiniteTask):
                 "train on. Give weight to more rows, or other folds as cv."
             )
         return repeats
+
+
+def _levels(measure: Measure) -> HostArray:
+    """Tasks at which models are compared: the atoms of μ, or its deciles."""
+    if measure.dim != 1:
+        raise ValueError(f"measure={measure!r} was given; a self-tuned model has tasks on the line.")
+    atoms = measure.atoms()
+    nodes = measure.ppf(np.arange(1, 10)[:, None] / 10.0) if atoms is None else atoms.nodes
+    return np.asarray(nodes[:, 0])

@@ -15,7 +15,7 @@ from infinitask._array import HostArray
 from infinitask.estimators.problem import Data, Problem, Recipe, pose
 from infinitask.solvers import Eigenbasis, Start, solve
 
-__all__ = ["Folds"]
+__all__ = ["Apart", "Folds"]
 
 
 @dataclass(eq=False)
@@ -116,3 +116,14 @@ class Folds:
         r, s = self.problem.objective.shape
         h = self.problem.objective.rows[rows] @ z[: r * s].reshape(r, s) @ self._psi.T
         return np.asarray(h if self._psi_bias is None else h + self._psi_bias @ z[r * s :])
+
+
+@dataclass(frozen=True, eq=False)
+class Apart:
+    """Folds that share nothing, because each has a kernel of its own."""
+
+    parts: list[Folds]
+
+    def left_out(self, alpha: float, alpha_bias: float) -> list[HostArray]:
+        """h at the left-out rows of every fold, (n_test, q) each."""
+        return [h for part in self.parts for h in part.left_out(alpha, alpha_bias)]

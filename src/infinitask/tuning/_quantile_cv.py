@@ -8,12 +8,14 @@ import numpy as np
 
 from infinitask._array import HostArray
 from infinitask.estimators import InfiniteQuantileRegressor
+from infinitask.losses import Loss, MQuantile, Pinball
 from infinitask.tuning._cv import Contest, SelfTuned
 
 __all__ = ["InfiniteQuantileRegressorCV"]
 
-LEVELS: HostArray = np.arange(1, 10) / 10.0
-"""Where models are compared."""
+SMALLEST = 0.1
+"""The unit of y is its median distance from the median, but at least so many times the mean one: most targets may be
+nearly equal."""
 
 
 class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
@@ -31,10 +33,11 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
     kernels : "auto", or sequence of kernels
         Names or objects of input kernels that compete instead of the candidates; all of them do.
     alphas : array (k,) or None
-        The λ that compete, for y in its own units; None: as many as needed of eighteen that follow the spread of y.
+        The λ that compete, for y in its own units, besides one that all but ignores the inputs; None: as many as needed
+        of eighteen that follow the spread of y.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn. None: five shuffled folds, repeated up to four times where there are few rows.
-    rule : {{"one-se", "best"}}
+    rule : {"one-se", "best"}
         Which λ: see above, or the one with the smallest loss.
     noncrossing, smoothing, quantiles
         As for :class:`~infinitask.InfiniteQuantileRegressor`.
@@ -50,7 +53,8 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
     cv_results_ : dict
         ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
         (folds,): the mean pinball losses, those of quantiles without inputs among them, inf where nobody looked because
-        nothing was to be won; and ``best``, the position of the choice in ``losses``.
+        nothing was to be won; and ``best``, the position of the choice in ``losses``. Losses are means over the deciles
+        of the measure, or over its atoms.
 
     Examples
     --------
@@ -90,19 +94,24 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
     ) -> None:
         self._store(locals())
 
-    def _contest(self, y: HostArray, weight: HostArray) -> Contest:
-        centre = float(_quantiles(y, weight, np.array([0.5]))[0])
+    def _contest(self, y: HostArray, weight: HostArray, levels: HostArray) -> Contest:
+        middle = np.array([0.5])
+        centre = float(_quantiles(y, weight, middle)[0])
         away = np.abs(y - centre)
-        # a single far target must not decide; where most are equal, the others do
-        unit = float(_quantiles(away, weight, np.array([0.5]))[0]) or float(np.average(away, weights=weight)) or 1.0
-        return Contest((y - centre) / unit, unit, centre / unit, LEVELS, bias_gamma=2.0)
+        # a single far target must not decide
+        unit = max(float(_quantiles(away, weight, middle)[0]), SMALLEST * float(np.average(away, weights=weight)))
+        unit = unit or 1.0
+        return Contest((y - centre) / unit, unit, centre / unit, levels, bias_gamma=2.0)
+
+    def _contest_loss(self, contest: Contest) -> Loss:
+        return MQuantile(self.smoothing / contest.unit) if self.smoothing > 0.0 else Pinball()
 
     def _losses(self, contest: Contest, rows: HostArray, h: HostArray) -> HostArray:
-        r = contest.targets[rows][:, None] - h
-        return np.asarray(np.mean(np.maximum(LEVELS * r, (LEVELS - 1.0) * r), axis=1))
+        levels, r = contest.levels, contest.targets[rows][:, None] - h
+        return np.asarray(np.mean(np.maximum(levels * r, (levels - 1.0) * r), axis=1))
 
     def _constant(self, contest: Contest, rows: HostArray, weight: HostArray) -> HostArray:
-        return _quantiles(contest.targets[rows], weight[rows], LEVELS)
+        return _quantiles(contest.targets[rows], weight[rows], contest.levels)
 
 
 def _quantiles(values: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
