@@ -7,8 +7,9 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -19,6 +20,8 @@ __all__ = ["Experiment", "Record", "run"]
 
 Unit = dict[str, Any]
 Record = dict[str, Any]
+
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 EVERY = 30.0
 """Seconds between two lines of progress where the output is no terminal."""
@@ -75,9 +78,10 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
         strangers = len(store.records.keys() - known)
     if strangers:
         print(f"{strangers} records of units that no longer exist are ignored.", file=sys.stderr)
+    files = experiment.report(records, folder, settings) if records else []
     if failures:
         raise SystemExit("\n".join([f"{len(failures)} units failed; all others are kept:", *failures]))
-    return experiment.report(records, folder, settings)
+    return files
 
 
 def _finish(
@@ -87,10 +91,8 @@ def _finish(
     failures: list[str] = []
     if not units:
         return failures
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ[name] = "1"  # read by the processes when they load their libraries
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=_watch) as pool:
+    with _one_thread(), ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=_watch) as pool:
         try:
             asked: dict[Future[Record], Unit] = {
                 pool.submit(_timed, experiment.work, unit, settings): unit for unit in units
@@ -108,6 +110,21 @@ def _finish(
             raise SystemExit(f"\nStopped. What is done is kept in {store.path}: the same command goes on.") from None
     progress.end()
     return failures
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes that are begun here compute with one thread: their libraries read so when they are loaded."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _timed(work: Callable[[Unit, dict[str, Any]], dict[str, Any]], unit: Unit, settings: dict[str, Any]) -> Record:

@@ -107,6 +107,7 @@ def test_a_unit_that_fails_does_not_take_the_others_along(tmp_path: Path) -> Non
     with pytest.raises(SystemExit, match=r"2 units failed; all others are kept:\n.*'split': 3.*no such split"):
         run(toy_experiment.experiment(seconds=0.0, fails=3), tmp_path, quick=False, jobs=2)
     assert (tmp_path / "units" / "toy.jsonl").read_text().count("\n") == 11
+    assert len(read_csv(tmp_path / "toy.csv")) == 10  # a report of what is there
 
 
 def test_only_some_units(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from infinitask import (
     JointQuantileRegressor,
     QOneClassSVM,
 )
+from infinitask.datasets import make_sine
 from infinitask.measures import Discrete
 
 QUANTILES: list[type[Any]] = [JointQuantileRegressor, IndependentQuantileRegressor]
