@@ -143,8 +143,8 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         markdown(["data set", "algorithm", "evaluations", "pinball", "distance"], lines),
         "With a tiny λ and a wide kernel the coefficients of the representer theorem are so ill conditioned that "
         "L-BFGS-B stalls far from the optimum. crabs and cpus are nearly free of noise and need such parameters; the "
-        "paper's Table 1 has 13 and 16 there, and 11 and 7 for JQR. mcycle, where the paper's ∞-QR did not lose, stands "
-        "beside them.",
+        "paper's Table 1 has 13 and 16 there, and 11 and 7 for JQR. mcycle, where the paper's ∞-QR did not lose, "
+        "stands beside them.",
         "",
     ]
     files[1].write_text("\n\n".join(page), encoding="utf-8")
