@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteOneClassSVM
 from infinitask.datasets import make_mixture
+from infinitask.estimators._thresholds import halfway
 from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, ProductMeasure, Uniform
 from infinitask.metrics import mass_volume_area, mass_volume_curve, theta_property_deviation
@@ -317,6 +318,95 @@ def test_a_few_levels_can_be_nested(X: np.ndarray, grid: np.ndarray, kernel: str
 def test_nested_is_true_or_false(X: np.ndarray) -> None:
     with pytest.raises(ValueError, match="nested='yes'"):
         InfiniteOneClassSVM(nested="yes").fit(X)
+
+
+# ------------------------------------------------------------------------------------------- exact fractions
+@pytest.fixture(scope="module")
+def exact(X: np.ndarray) -> InfiniteOneClassSVM:
+    return InfiniteOneClassSVM(n_nodes=20, exact_fractions=True).fit(X)
+
+
+def test_halfway_comes_as_near_to_the_fraction_as_the_rows_allow() -> None:
+    rng = np.random.default_rng(0)
+    h = np.round(rng.normal(size=(40, 60)), 1)  # many ties
+    omega = rng.dirichlet(np.ones(40))
+    theta = np.append(rng.uniform(0.0, 1.0, 58), [0.0, 1.0])
+    outside = omega @ (h < halfway(h, omega, theta))
+    for j in range(theta.size):
+        attainable = np.append([omega @ (h[:, j] < v) for v in h[:, j]], 1.0)
+        assert abs(outside[j] - theta[j]) == pytest.approx(np.min(np.abs(attainable - theta[j])), abs=1e-12)
+    assert np.min(np.abs(h - halfway(h, omega, theta))) > 1e-5  # and no row lies on the boundary
+
+
+def test_exact_fractions_hold_at_the_nodes_and_between(
+    model: InfiniteOneClassSVM, exact: InfiniteOneClassSVM, X: np.ndarray
+) -> None:
+    between = np.random.default_rng(0).uniform(0.05, 1.0, 300)
+    stray = [
+        [theta_property_deviation(levels, some.predict(X, levels)) for levels in (exact.nodes_, between)]
+        for some in (model, exact)
+    ]
+    assert min(stray[0]) > 0.03  # without, they do stray
+    assert stray[1][0] <= 0.5 / len(X) + 1e-12
+    assert stray[1][1] <= 2.0 / len(X)
+
+
+def test_a_row_that_is_there_many_times_leaves_at_once(X: np.ndarray) -> None:
+    Z = np.concatenate([X, np.repeat(X[:1], 11, axis=0)])
+    model = InfiniteOneClassSVM(n_nodes=20, exact_fractions=True).fit(Z)
+    levels = np.linspace(0.05, 1.0, 400)
+    inside = model.predict(Z, levels) == 1
+    outside = np.mean(~inside, axis=0)
+    assert np.max(np.diff(outside)) > 11.5 / len(Z)
+    assert np.max(np.abs(outside - levels)) <= 0.5 * 12 / len(Z) + 1.5 / len(Z)
+    weighted = InfiniteOneClassSVM(n_nodes=20, exact_fractions=True)
+    weighted.fit(X, sample_weight=np.where(np.arange(len(X)) == 0, 12.0, 1.0))
+    assert np.array_equal(weighted.decision_function(Z, levels), model.decision_function(Z, levels))
+
+
+def test_exact_fractions_leave_the_certified_solution_alone(
+    model: InfiniteOneClassSVM, exact: InfiniteOneClassSVM, X: np.ndarray
+) -> None:
+    assert exact.dual_gap_ == model.dual_gap_
+    assert exact.objective_ == model.objective_
+    assert np.array_equal(exact.field_(X, exact.nodes_), model.field_(X, model.nodes_))
+
+    def risk(some: InfiniteOneClassSVM) -> float:
+        z, t = some.decision_function(X, some.nodes_), some.threshold(some.nodes_)
+        return float(some.weights_ @ (np.mean(np.maximum(-z, 0.0), axis=0) / some.nodes_ - t))
+
+    assert risk(exact) < risk(model)  # the quantile is the best threshold for this h
+    assert np.max(np.abs(exact.threshold(exact.nodes_) - model.threshold(exact.nodes_))) > 1e-4
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_scores_and_decisions_agree_with_exact_fractions(X: np.ndarray, grid: np.ndarray, nested: bool) -> None:
+    model = InfiniteOneClassSVM(nu=0.237, n_nodes=20, nested=nested, exact_fractions=True).fit(X)
+    points, levels = np.concatenate([X, grid]), np.linspace(0.06, 0.98, 47)
+    assert np.array_equal(model.predict(points), model.predict(points, nu=0.237))
+    assert np.array_equal(model.score_samples(points) >= 0.237, model.decision_function(points, 0.237) >= 0.0)
+    if nested:
+        inside = model.predict(points, levels) == 1
+        assert np.all(inside[:, :-1] >= inside[:, 1:])
+        assert theta_property_deviation(levels, inside[: len(X)]) < 0.03
+    else:
+        far = model.decision_function(np.array([[1e6, 1e6]]), levels)[0]
+        np.testing.assert_allclose(far, -model.threshold(levels), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "diagonal"])
+def test_a_few_levels_can_be_exact(X: np.ndarray, kernel: str) -> None:
+    levels = [0.1, 0.3, 0.6]
+    model = InfiniteOneClassSVM(nu=0.3, measure=Discrete(levels), task_kernel=kernel, exact_fractions=True).fit(X)
+    assert theta_property_deviation(levels, model.predict(X, levels)) <= 0.5 / len(X) + 1e-12
+
+
+def test_exact_fractions_are_forgotten_by_the_next_fit(model: InfiniteOneClassSVM, X: np.ndarray) -> None:
+    other = InfiniteOneClassSVM(n_nodes=20, exact_fractions=True).fit(X)
+    other.set_params(exact_fractions=False).fit(X)
+    assert np.array_equal(other.decision_function(X, 0.3), model.decision_function(X, 0.3))
+    with pytest.raises(ValueError, match="exact_fractions='yes'"):
+        InfiniteOneClassSVM(exact_fractions="yes").fit(X)
 
 
 # -------------------------------------------------------------------------------------- p-values and volumes

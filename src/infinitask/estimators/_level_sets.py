@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._array import HostArray
+from infinitask.estimators._thresholds import Shift
 from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.estimators.problem import Problem, Recipe
 from infinitask.losses import LevelSet, Loss
@@ -39,6 +40,7 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
 
     nu: float | None
     nested: bool
+    exact_fractions: bool
     _free_alpha = True
 
     def _loss(self) -> Loss:
@@ -62,8 +64,9 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         sample_weight : array (n,) or None
         """
         recipe = self._recipe()
-        if not isinstance(self.nested, (bool, np.bool_)):
-            raise ValueError(f"nested={self.nested!r} was given; it must be True or False.")
+        for name in ("nested", "exact_fractions"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name}={getattr(self, name)!r} was given; it must be True or False.")
         if recipe.bias_kernel is None:
             raise ValueError(
                 "bias_kernel=None was given; the threshold t(θ) needs a kernel: use 'task' or a task kernel."
@@ -88,6 +91,19 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
     def _posed(self, recipe: Recipe) -> Recipe:
         """h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b."""
         return replace(recipe, alpha=1.0, alpha_bias=recipe.alpha, bias_slope=1.0, task_gaps=TASK_GAPS)
+
+    def _write(self, recipe: Recipe, problem: Problem, field: Any, solution: Any) -> None:
+        if self.exact_fractions:
+            few = recipe.measure.atoms() is not None or any(
+                features is not None and features.map.kernel.diagonal for features in (problem.psi, problem.psi_bias)
+            )
+            low, high = (float(np.ravel(end)[0]) for end in recipe.measure.support)
+            self.shift_ = Shift.of(problem, field, None if few else (low, high))
+        super()._write(recipe, problem, field, solution)
+
+    def _shift(self, levels: HostArray) -> HostArray | float:
+        """What is added to t at the levels."""
+        return self.shift_(levels) if hasattr(self, "shift_") else 0.0
 
     @property
     def offset_(self) -> float:
@@ -114,7 +130,7 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         if nu is None:
             return self.score_samples(X) - self.offset_
         if not self.nested:
-            return self._values(X, nu, "nu")
+            return self._values(X, nu, "nu") - self._shift(np.asarray(nu, dtype=np.float64))
         check_is_fitted(self)
         tasks, single = self._asked(nu, "nu")
         fractions = np.clip(tasks[:, 0], *self._ends())
@@ -147,7 +163,7 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         """
         check_is_fitted(self)
         tasks, single = self._asked(self._default_nu() if nu is None else nu, "nu")
-        t = -self.field_.bias(tasks)
+        t = self._shift(tasks[:, 0]) - self.field_.bias(tasks)
         return np.asarray(t[0] if single else t)
 
     def score_samples(self, X: Any) -> HostArray:
@@ -264,8 +280,8 @@ class LevelSets(OutlierMixin, BaseInfiniteTask):
         """What ``answer`` makes of h − t at the levels, (n, k), some rows at a time."""
         X = self._inputs(X)
         size = max(1, ENTRIES // levels.size)
-        starts = range(0, X.shape[0], size)
-        return np.concatenate([answer(self.field_(X[start : start + size, :], levels)) for start in starts])
+        starts, shift = range(0, X.shape[0], size), self._shift(levels)
+        return np.concatenate([answer(self.field_(X[start : start + size, :], levels) - shift) for start in starts])
 
     def _by_curve(self, X: Any, answer: Callable[[Rearrangement], HostArray]) -> HostArray:
         """What ``answer`` makes of θ ↦ h(x)(θ) − t(θ), put in descending order for every x.

@@ -304,6 +304,7 @@ class QOneClassSVM(_FiniteTasks, LevelSets):
     task_kernel = "constant"
     alpha = 0.0
     nested = False
+    exact_fractions = False
 
     def __init__(
         self,
