@@ -1,0 +1,322 @@
+"""Table 2: ∞-CSC and independent classifiers on four data sets, fifty splits each.
+
+The paper's table has the sensitivity and the specificity on the test half at θ ∈ {−0.9, 0, 0.9}. Its text says that at
+the extremes both methods reach the specificity, or sensitivity, that is asked for, while the joint one gives up less of
+the other.
+
+The setting is that of the authors' programs. They stop L-BFGS-B, on the coefficients of the representer theorem and the
+hinge loss with its kink, where SciPy's defaults do, and that is not the minimum. So the first splits are also done that
+way ("stopped"), and with three other readings of what the paper leaves open.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from infinitask import InfiniteCostSensitiveClassifier
+from infinitask.datasets import cost_sets, load_cost_set
+from infinitask.measures import Discrete
+from infinitask.metrics import sensitivity_specificity
+
+from .runner import Experiment, Record
+from .tables import TARGETS, made_by, markdown, read_csv, write_csv
+
+__all__ = ["EXPERIMENT", "THETAS", "median_gamma", "model", "split", "stopped"]
+
+METHODS = {"itl": "∞-CSC", "ind": "IND"}
+THETAS = (-0.9, 0.0, 0.9)
+
+PAPER_GAMMA = 5.0
+"""γ_Θ in the paper. The 0.2-quantile of the distances of 20 points that are evenly spaced on [−1, 1] gives 5.01, so the
+two rules are one; the authors' programs space the points on [0, 1], which gives 20.06."""
+
+READINGS = {
+    "protocol": {"scaled": True, "ridge": 1.0, "task_gamma": PAPER_GAMMA},
+    "narrow": {"scaled": True, "ridge": 1.0, "task_gamma": 20.06},
+    "raw": {"scaled": False, "ridge": 1.0, "task_gamma": PAPER_GAMMA},
+    "double": {"scaled": True, "ridge": 2.0, "task_gamma": PAPER_GAMMA},
+}
+"""Whether the inputs are standardised, alpha·n/λ, and γ_Θ."""
+
+READING = "protocol"
+"""The one of the table; the others are for comparison."""
+
+NAMES = {
+    "protocol": "as in the table",
+    "narrow": "γ_Θ = 20.06",
+    "raw": "inputs as they are",
+    "double": "twice the λ",
+    "stopped": "the paper's algorithm",
+}
+
+
+def units(quick: bool) -> list[dict[str, Any]]:
+    """Split by split, so that a run that was stopped has something of every set."""
+    return [
+        {"dataset": name, "split": i, "method": method}
+        for i in range(2 if quick else 50)
+        for name in cost_sets()
+        for method in METHODS
+    ]
+
+
+def settings(quick: bool) -> dict[str, Any]:
+    """The paper's; λ stands beside a sum over the samples, so that alpha = λ/n. The last: for how many splits."""
+    return {
+        "lambda": 1e-3,
+        "nodes": 20,
+        "task_gamma": PAPER_GAMMA,
+        "tol": 1e-3 if quick else 1e-4,
+        "stopped": 0 if quick else 10,
+    }
+
+
+def split(name: str, i: int, scaled: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """X_train, X_test, y_train, y_test: halves, standardised by the training half."""
+    X, y = load_cost_set(name, random_state=13, return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=i)
+    if scaled:
+        scaler = StandardScaler().fit(X_train)
+        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+    return X_train, X_test, y_train, y_test
+
+
+def median_gamma(X: np.ndarray) -> float:
+    """γ = 1/(2σ²), σ the median distance of all pairs of rows."""
+    return float(0.5 / np.median(pdist(X)) ** 2)
+
+
+def model(method: str, X: np.ndarray, settings: dict[str, Any], ridge: float = 1.0) -> InfiniteCostSensitiveClassifier:
+    """A classifier for the training rows X: all θ together, or three of them independently."""
+    tasks: dict[str, Any] = {"task_gamma": settings["task_gamma"], "n_nodes": settings["nodes"]}
+    if method == "ind":
+        tasks = {"task_kernel": "diagonal", "measure": Discrete(THETAS)}
+    return InfiniteCostSensitiveClassifier(
+        gamma=median_gamma(X),
+        bias_kernel=None,
+        alpha=ridge * settings["lambda"] / len(X),
+        tol=settings["tol"],
+        **tasks,
+    )
+
+
+def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Sensitivity and specificity for each θ, by every reading."""
+    method, results = unit["method"], {}
+    for name, reading in READINGS.items():
+        if method == "ind" and name == "narrow":
+            continue  # no task kernel to be narrow
+        X, X_test, y, y_test = split(unit["dataset"], unit["split"], reading["scaled"])
+        fitted = model(method, X, settings | {"task_gamma": reading["task_gamma"]}, reading["ridge"]).fit(X, y)
+        results[name] = _measured(y_test, fitted.predict(X_test, THETAS)) | {
+            "gap": fitted.dual_gap_,
+            "evaluations": fitted.solution_.n_evaluations,
+        }
+    if unit["split"] < settings["stopped"]:
+        X, X_test, y, y_test = split(unit["dataset"], unit["split"])
+        predicted, evaluations = stopped(method, X, y, X_test, settings["lambda"], settings["nodes"])
+        results["stopped"] = _measured(y_test, predicted) | {"evaluations": evaluations}
+    return results
+
+
+def _measured(y: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+    sensitivity, specificity = sensitivity_specificity(y, predicted)
+    return {"sensitivity": sensitivity.tolist(), "specificity": specificity.tolist()}
+
+
+def stopped(
+    method: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, lam: float, m: int
+) -> tuple[np.ndarray, int]:
+    """Labels at the test rows for each θ, and the evaluations, of what the authors' programs do.
+
+    L-BFGS-B with SciPy's defaults, from zero, on the coefficients A of H = K A G: the hinge loss as it is, the ridge
+    (λ/4n)‖h‖², and the narrow task kernel.
+    """
+    n, gamma, s = len(y), median_gamma(X), np.where(y == 1, 1.0, -1.0)[:, None]
+    K, K_test = rbf_kernel(X, gamma=gamma), rbf_kernel(X_test, X, gamma=gamma)
+    theta, weights, levels = np.array(THETAS), np.full(3, 1.0 / 3.0), np.array(THETAS)
+    G = G_levels = np.eye(3)
+    if method == "itl":
+        theta, weights = np.polynomial.legendre.leggauss(m)
+        weights = 0.5 * weights
+        narrow = READINGS["narrow"]["task_gamma"]
+        G = np.exp(-narrow * np.subtract.outer(theta, theta) ** 2)
+        G_levels = np.exp(-narrow * np.subtract.outer(theta, levels) ** 2)
+    cost = np.abs((1.0 + theta) / 2.0 - (s < 0.0)) * weights / n
+
+    def evaluate(z: np.ndarray) -> tuple[float, np.ndarray]:
+        A = z.reshape(n, -1)
+        H = K @ (A @ G)
+        missed = cost * (1.0 - s * H > 0.0)
+        value = np.sum(missed * (1.0 - s * H)) + lam / (4.0 * n) * np.sum(A * H)
+        return float(value), (K @ ((lam / (2.0 * n) * A - s * missed) @ G)).ravel()
+
+    found = minimize(evaluate, np.zeros(n * theta.size), jac=True, method="L-BFGS-B")
+    return (K_test @ (found.x.reshape(n, -1) @ G_levels) > 0.0).astype(int), int(found.nfev)
+
+
+# ---------------------------------------------------------------------------------------------------- the report
+def table(records: list[Record], reading: str = READING) -> list[dict[str, Any]]:
+    """A row for each set, method and θ, in the order of the paper: means and standard deviations over the splits."""
+    rows = []
+    for name in cost_sets():
+        for method in ("ind", "itl"):
+            mine = [
+                r["result"][reading]
+                for r in records
+                if (r["unit"]["dataset"], r["unit"]["method"]) == (name, method) and reading in r["result"]
+            ]
+            for k, theta in enumerate(THETAS if mine else ()):
+                row: dict[str, Any] = {"dataset": name, "method": method, "theta": f"{theta:g}"}
+                for what in ("sensitivity", "specificity"):
+                    values = [result[what][k] for result in mine]
+                    row |= {what: float(np.mean(values)), f"{what}_sd": float(np.std(values))}
+                rows.append(row)
+    return rows
+
+
+def _printed() -> dict[tuple[str, str, str], dict[str, str]]:
+    return {(row["dataset"], row["method"], row["theta"]): row for row in read_csv(TARGETS / "table2.csv")}
+
+
+def _kept(row: dict[str, Any], printed: dict[str, str], what: str) -> bool:
+    """Whether an entry, with the two digits that are printed, is within one printed standard deviation or better."""
+    return round(row[what], 2) >= float(printed[what]) - float(printed[f"{what}_sd"]) - 1e-9
+
+
+def _cost(row: Any) -> float:
+    """What errors cost at θ: (1 + θ)/2 for a missed positive, (1 − θ)/2 for a false alarm, classes of equal size.
+
+    From two digits, which is all that is printed: the third one would decide between costs as small as these.
+    """
+    theta = float(row["theta"])
+    missed, false = (1.0 - round(float(row[what]), 2) for what in ("sensitivity", "specificity"))
+    return 0.5 * ((1.0 + theta) / 2.0 * missed + (1.0 - theta) / 2.0 * false)
+
+
+def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
+    """table2.csv, table2_readings.csv and table2.md."""
+    rows = table(records)
+    others = [{"reading": reading} | row for reading in (*READINGS, "stopped") for row in table(records, reading)]
+    files = [
+        write_csv(folder / "table2.csv", rows),
+        write_csv(folder / "table2_readings.csv", others),
+        folder / "table2.md",
+    ]
+    files[-1].write_text(_page(rows, others, records, settings), encoding="utf-8")
+    return files
+
+
+def _page(
+    rows: list[dict[str, Any]], others: list[dict[str, Any]], records: list[Record], settings: dict[str, Any]
+) -> str:
+    printed, lines = _printed(), []
+    for row in sorted(rows, key=lambda row: (cost_sets().index(row["dataset"]), row["method"] == "ind")):
+        target = printed[row["dataset"], row["method"], row["theta"]]
+        line = [row["dataset"], METHODS[row["method"]], row["theta"]]
+        for what in ("sensitivity", "specificity"):
+            line += [f"{row[what]:.2f} ± {row[f'{what}_sd']:.2f}", f"{target[what]} ± {target[f'{what}_sd']}"]
+            line.append("yes" if _kept(row, target, what) else "no")
+        lines.append([*line, f"{_cost(row):.3f}", f"{_cost(target):.3f}"])
+    header = ["data set", "method", "θ", "sensitivity", "paper", "kept", "specificity", "paper", "kept"]
+    gaps = [r["result"][READING]["gap"] for r in records]
+    return "\n\n".join(
+        [
+            "# Table 2: cost-sensitive classification",
+            "Sensitivity and specificity on the test half, mean ± standard deviation over "
+            f"{len({r['unit']['split'] for r in records})} splits, ours and as printed in the paper.",
+            made_by("python -m experiments table2", settings),
+            markdown([*header, "cost", "paper"], lines),
+            "Kept: within one printed standard deviation of the printed value or better, both with two digits. Cost: "
+            "of the errors at θ, for classes of equal size, from two digits; it says which of two pairs is better. Our "
+            f"fits are solved to a certified relative gap of {max(gaps):.0e}.",
+            "## What is to be seen",
+            "\n".join(_findings(rows, printed)),
+            "## Why some entries differ",
+            *_why(others, printed, records),
+            "",
+        ]
+    )
+
+
+def _findings(rows: list[dict[str, Any]], printed: dict[tuple[str, str, str], dict[str, str]]) -> list[str]:
+    """Sentences about the table, from its numbers."""
+    said = []
+    for method, name in METHODS.items():
+        mine = [(r, printed[r["dataset"], method, r["theta"]]) for r in rows if r["method"] == method]
+        lost = [
+            f"{what} of {row['dataset']} at θ = {row['theta']} ({row[what]:.3f})"
+            for row, target in mine
+            for what in ("sensitivity", "specificity")
+            if not _kept(row, target, what)
+        ]
+        cheaper = sum(round(_cost(row), 3) <= round(_cost(target), 3) for row, target in mine)
+        said.append(
+            f"- {name}: {2 * len(mine) - len(lost)} of {2 * len(mine)} entries are kept; not: "
+            f"{', '.join(lost) or 'none'}. The cost is at most the printed one in {cheaper} of {len(mine)} rows."
+        )
+    by = {(r["dataset"], r["method"], r["theta"]): r for r in rows}
+    gains = []
+    for name in cost_sets():
+        if all((name, method, "-0.9") in by for method in METHODS):
+            given = [f"{by[name, m, '-0.9']['sensitivity']:.2f}" for m in METHODS]
+            given += [f"{by[name, m, '0.9']['specificity']:.2f}" for m in METHODS]
+            gains.append("{} {} to {} and {} to {}".format(name, *given))
+    return [
+        *said,
+        "- What is left of the other side at the extremes, ∞-CSC to IND (sensitivity at −0.9, specificity at 0.9): "
+        + "; ".join(gains)
+        + ".",
+    ]
+
+
+def _why(
+    others: list[dict[str, Any]], printed: dict[tuple[str, str, str], dict[str, str]], records: list[Record]
+) -> list[str]:
+    """The other readings, and what the paper's algorithm gives."""
+    lines = []
+    for reading in dict.fromkeys(row["reading"] for row in others):
+        for method, shown in METHODS.items():
+            mine = {(r["dataset"], r["theta"]): r for r in others if (r["reading"], r["method"]) == (reading, method)}
+            if not mine:
+                continue
+            kept = [
+                _kept(row, printed[name, method, theta], what)
+                for (name, theta), row in mine.items()
+                for what in ("sensitivity", "specificity")
+            ]
+            splits = len({r["unit"]["split"] for r in records if reading in r["result"]})
+            line = [NAMES[reading], shown, str(splits), f"{sum(kept)} of {len(kept)}"]
+            for name in ("circles", "toy"):
+                for theta in ("-0.9", "0.9"):
+                    row = mine.get((name, theta))
+                    line.append(f"{row['sensitivity']:.2f} / {row['specificity']:.2f}" if row else "")
+            lines.append(line)
+    for method, shown in METHODS.items():
+        pairs = [printed[name, method, theta] for name in ("circles", "toy") for theta in ("-0.9", "0.9")]
+        lines.append(["printed", shown, "50", "", *(f"{p['sensitivity']} / {p['specificity']}" for p in pairs)])
+    header = ["setting", "method", "splits", "kept", "circles, −0.9", "circles, 0.9", "toy, −0.9", "toy, 0.9"]
+    whole = [line[0] for line in lines if line[1] == METHODS["itl"] and line[3] == "24 of 24"]
+    return [
+        "The authors' programs minimise the hinge loss with its kink by L-BFGS-B, on the coefficients of the "
+        "representer theorem, and stop where SciPy's defaults do. That is before the minimum, and acts like a larger "
+        "λ: at the extremes fewer samples end on the side that is not asked for. The row of the paper's algorithm is "
+        "our own program of it, begun at zero. The other rows are solved, with one thing changed each. Sensitivity / "
+        "specificity:",
+        markdown(header, lines),
+        f"∞-CSC keeps all entries with: {'; '.join(whole) or 'none of these'}. A larger λ moves both methods from the "
+        "table towards what is printed, and the independent one has further to go: stopped early, it differs more from "
+        "its minimum.",
+        "All rows are in [table2_readings.csv](table2_readings.csv), the table itself in [table2.csv](table2.csv).",
+    ]
+
+
+EXPERIMENT = Experiment("table2", "Table 2", units, work, report, settings)
