@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Store", "key"]
+__all__ = ["Store", "key", "known"]
 
 
 def key(unit: Mapping[str, Any]) -> str:
@@ -74,6 +74,14 @@ class Store:
         self._file.write(json.dumps(line).encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+def known(path: Path) -> list[dict[str, Any]]:
+    """The whole records of a file that somebody else may be writing; none if there is no such file."""
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[1:-1]
+    return [json.loads(line) for line in lines]
 
 
 def _lock(file: Any, path: Path) -> None:

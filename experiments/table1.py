@@ -16,6 +16,7 @@ from sklearn.model_selection import train_test_split
 from infinitask.datasets import load_quantile_set, quantile_sets
 
 from .runner import Experiment, Record
+from .store import known
 from .tables import TARGETS, made_by, markdown, read_csv, write_csv
 from .tuned import (
     BIAS_RIDGE,
@@ -123,7 +124,7 @@ def measured(
 
 
 # ---------------------------------------------------------------------------------------------------- the report
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[Record], peers: list[Record]) -> list[dict[str, Any]]:
     """A row for each set and method: means, standard deviations, and two-sided Mann–Whitney–Wilcoxon tests against
     ∞-QR.
     """
@@ -132,10 +133,12 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
         for method in SHOWN:
             if method in record["result"]:
                 found.setdefault((record["unit"]["dataset"], method), []).append(record["result"][method])
+    for record in peers:
+        found.setdefault((record["unit"]["dataset"], record["unit"]["method"]), []).append(record["result"])
     rows = []
     for name in quantile_sets():
         ours = found.get((name, "itl"), [])
-        for method in SHOWN:
+        for method in dict.fromkeys([*SHOWN, *(record["unit"]["method"] for record in peers)]):
             theirs = found.get((name, method), [])
             if not theirs:
                 continue
@@ -158,8 +161,8 @@ def p_value(ours: list[float], theirs: list[float]) -> float:
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """table1.csv and table1.md."""
-    rows = table(records)
+    """table1.csv, with the peers that are done, and table1.md."""
+    rows = table(records, known(folder / "units" / "peers.jsonl"))
     files = [write_csv(folder / "table1.csv", rows), folder / "table1.md"]
     files[1].write_text(_page(rows, records, settings), encoding="utf-8")
     return files

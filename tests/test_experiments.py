@@ -166,6 +166,10 @@ def test_the_table_is_that_of_the_records(tmp_path: Path) -> None:
                 result[name] = {"pinball": float(rng.random()), "crossing": float(rng.random()), "gap": 1e-5}
             unit = {"dataset": "crabs", "split": i, "method": method}
             records.append({"unit": unit, "result": result, "seconds": 2.0})
+    with Store(tmp_path / "units" / "peers.jsonl", {}).open() as store:
+        for i in range(3):
+            unit = {"dataset": "crabs", "split": i, "method": "lightgbm"}
+            store.add({"unit": unit, "result": {"pinball": 2.0 + i, "crossing": 0.0}, "seconds": 1.0})
     files = table1.report(records, tmp_path, table1.settings(True))
     rows = {row["method"]: row for row in read_csv(files[0])}
     assert list(rows["itl"]) == [
@@ -175,6 +179,7 @@ def test_the_table_is_that_of_the_records(tmp_path: Path) -> None:
     theirs = [r["result"]["jqr"]["pinball"] for r in records if "jqr" in r["result"]]
     assert float(rows["itl"]["pinball"]) == pytest.approx(np.mean(ours), rel=1e-5)
     assert float(rows["jqr"]["p_pinball"]) == pytest.approx(mannwhitneyu(ours, theirs).pvalue, rel=1e-4)
+    assert float(rows["lightgbm"]["pinball"]) == 3.0
     page = files[1].read_text()
     assert "| crabs |" in page
     assert "13 ± 3" in page  # as printed
