@@ -69,9 +69,11 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
     settings, units = experiment.settings(quick), experiment.units(quick)
     chosen = [u for u in units if all(word in map(str, u.values()) for word in filter(None, only.split(",")))]
     if not chosen:
-        raise SystemExit(f"No unit of {experiment.name} matches --only {only}; the first one is {units[0]}.")
+        words = sorted({str(value) for unit in units for value in unit.values()})
+        raise SystemExit(f"No unit of {experiment.name} has all words of --only {only}. There are: {', '.join(words)}.")
     with Store(folder / "units" / f"{experiment.name}.jsonl", settings).open() as store:
         left = [unit for unit in chosen if key(unit) not in store.records]
+        print(f"{experiment.name}: {len(left)} of {len(chosen)} units are to be done", file=sys.stderr)
         failures = _finish(experiment, left, settings, store, jobs, Progress(experiment.name, chosen, store))
         known = {key(unit) for unit in units}
         records = [store.records[key(u)] for u in units if key(u) in store.records]
@@ -80,15 +82,22 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
         print(f"{strangers} records of units that no longer exist are ignored.", file=sys.stderr)
     files = experiment.report(records, folder, settings) if records else []
     if failures:
-        raise SystemExit("\n".join([f"{len(failures)} units failed; all others are kept:", *failures]))
+        # the same reason, such as a data set that is not there, once
+        reasons: dict[str, list[str]] = {}
+        for unit, reason in failures:
+            reasons.setdefault(reason, []).append(str(unit))
+        lines = [
+            f"  {units[0]}{f' and {len(units) - 1} others' * (len(units) > 1)}: {r}" for r, units in reasons.items()
+        ]
+        raise SystemExit("\n".join([f"{len(failures)} units failed; all others are kept:", *lines]))
     return files
 
 
 def _finish(
     experiment: Experiment, units: Sequence[Unit], settings: dict[str, Any], store: Store, jobs: int, progress: Progress
-) -> list[str]:
-    """Do the units; what went wrong, as lines."""
-    failures: list[str] = []
+) -> list[tuple[Unit, str]]:
+    """Do the units; which of them went wrong, and why."""
+    failures: list[tuple[Unit, str]] = []
     if not units:
         return failures
     context = multiprocessing.get_context("spawn")
@@ -101,7 +110,7 @@ def _finish(
                 try:
                     store.add(future.result())
                 except Exception as error:
-                    failures.append(f"  {asked[future]}: {type(error).__name__}: {error}")
+                    failures.append((asked[future], f"{type(error).__name__}: {error}"))
                 progress.show()
         except KeyboardInterrupt:
             for process in list(pool._processes.values()):

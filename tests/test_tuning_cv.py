@@ -331,6 +331,17 @@ def test_the_classifier_finds_a_rare_class() -> None:
     assert np.mean(found[y == "often"]) < 0.1
 
 
+@pytest.mark.parametrize("share", [0.06, 0.94])
+def test_a_rare_class_without_inputs(share: float) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 1)), np.arange(200) < 200 * share
+    model = InfiniteCostSensitiveClassifierCV(kernels=["rbf"], random_state=0).fit(X, y)
+    alarms = model.predict(X, [-0.99, 0.99]).mean(axis=0)
+    assert alarms[0] < 0.1  # wherever the classes lie, the decision moves all the way with θ
+    assert alarms[1] > 0.9
+    assert abs(np.mean(model.predict_proba(X)[:, 1]) - share) < 0.04
+
+
 def test_labels_without_inputs() -> None:
     rng = np.random.default_rng(0)
     X, y, new = rng.normal(size=(60, 3)), np.arange(60) % 3 == 0, rng.normal(size=(500, 3))

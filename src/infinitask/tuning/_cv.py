@@ -28,9 +28,6 @@ __all__ = ["Contest", "SelfTuned"]
 LAMBDAS: HostArray = np.logspace(1.5, -7.0, 18)
 """λ for targets whose typical distance from their centre is 1; the first one all but ignores the inputs."""
 
-BIAS_RIDGE = 1e-4
-"""λ_b: hardly any, so that large λ ignores the inputs and not the data."""
-
 SINGLES, JOINED = 5, 5
 """Kernels of the ranking that compete by themselves, and in sums."""
 
@@ -86,6 +83,9 @@ class SelfTuned(BaseInfiniteTask):
     cv: Any
     rule: str
 
+    _bias_ridge: float
+    """λ_b in the units of the contest: hardly any, so that large λ ignores the inputs and not the data."""
+
     @abstractmethod
     def _contest(self, y: HostArray, weight: HostArray, levels: HostArray) -> Contest:
         """The targets as they are compared."""
@@ -137,7 +137,7 @@ class SelfTuned(BaseInfiniteTask):
             n_nodes=NODES,
             bias_kernel=Gaussian(gamma=setting.bias_gamma),
             alpha=float(np.max(lambdas)),
-            alpha_bias=BIAS_RIDGE,
+            alpha_bias=self._bias_ridge,
             tol=GAP,
             device=None,
         )
@@ -164,7 +164,7 @@ class SelfTuned(BaseInfiniteTask):
             return float(weight[rows] @ self._losses(setting, rows, h)) / total if total > 0.0 else 0.0
 
         with one_blas_thread():
-            table = contest(entrants, lambdas, repeats, begin, folds, loss, BIAS_RIDGE)
+            table = contest(entrants, lambdas, repeats, begin, folds, loss, self._bias_ridge)
         ignoring = []
         for train, test in (fold for splits in repeats for fold in splits):
             constant = self._constant(setting, train[weight[train] > 0.0], weight)
@@ -178,7 +178,7 @@ class SelfTuned(BaseInfiniteTask):
             "best": (choice.kernel, choice.ridge),
         }
         # a bias that holds the level of y may be large, and its ridge must not mind
-        bias = BIAS_RIDGE / setting.unit / (1.0 + setting.offset**2)
+        bias = self._bias_ridge / setting.unit / (1.0 + setting.offset**2)
         return entrants[choice.kernel].kind.kernel, float(lambdas[choice.ridge] / setting.unit), bias, results
 
     def _look_at(self, recipe: Recipe, problem: Problem, z: HostArray) -> None:
@@ -210,10 +210,14 @@ class SelfTuned(BaseInfiniteTask):
             raise ValueError(f"{n} row was given; a cross-validation needs at least 2.")
         else:
             rng = check_random_state(self.random_state)
-            count, size = int(np.clip(np.ceil(SEEN / n), 1, REPEATS)), min(5, n)
+            size, tell = min(5, n), n
             kind: Any = KFold
-            if is_classifier(self) and min(np.count_nonzero(y > 0.0), np.count_nonzero(y < 0.0)) >= size:
-                kind = StratifiedKFold
+            if is_classifier(self):
+                # of few rows of a class more depends on which of them are left out
+                positive = int(np.count_nonzero(y > 0.0))
+                rare = min(positive, n - positive)
+                kind, tell = StratifiedKFold if rare >= size else KFold, max(1, 2 * rare)
+            count = int(np.clip(np.ceil(SEEN / tell), 1, REPEATS))
             splitters = [kind(size, shuffle=True, random_state=rng.randint(2**31 - 1)) for _ in range(count)]
             repeats = [list(splitter.split(X, y)) for splitter in splitters]
         if any(not np.any(weight[train] > 0.0) for splits in repeats for train, _ in splits):

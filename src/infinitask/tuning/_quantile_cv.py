@@ -68,6 +68,8 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
     (7, 18, 10)
     """
 
+    _bias_ridge = 1e-4
+
     def __init__(
         self,
         *,
