@@ -335,12 +335,13 @@ def _figure(results: Results, order: list[str], path: Path) -> Path:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, NullLocator
 
+    order = [method for method in order if method != LEAST] or order  # up to 13 times the best: it would hide the rest
     figure = Figure(figsize=(11, 0.62 * len(order) + 1.7), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 2, sharey=True)
     for axis, score in zip(axes, SCORES, strict=True):
         relative = results.relative(score)
-        top = relative.max() * 1.6
+        top = max(relative[results.methods.index(method)].max() for method in order) * 1.25
         for y, method in enumerate(order):
             values = relative[results.methods.index(method)]
             colour = {OURS: "#D55E00", LEAST: "#777777"}.get(method, "#0072B2")
@@ -350,7 +351,7 @@ def _figure(results: Results, order: list[str], path: Path) -> Path:
             last = int(np.argmax(values))
             axis.annotate(f" {results.sets[last]}", (values[last], y + spread[last]), fontsize=8, va="center",
                           xytext=(3, 0), textcoords="offset points", color="#444444")  # fmt: skip
-        ticks = [t for t in (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0) if t <= top]
+        ticks = [t for t in (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0) if t <= top]
         axis.set_xscale("log")
         axis.set_xlim(0.985, top)
         axis.xaxis.set_major_locator(FixedLocator(ticks))
