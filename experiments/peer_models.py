@@ -174,7 +174,7 @@ def _histograms(parameters: Parameters, X: Values, y: Values, levels: Values, se
 
 def _draw_histograms(rng: np.random.Generator, n: int) -> Parameters:
     return {
-        "max_iter": _count(rng, 20, 150),  # 0.8 ms a tree and level: the slowest but one of all peers
+        "max_iter": _count(rng, 20, 150),  # 0.8 ms a tree and level: the slowest of all peers
         "learning_rate": _log(rng, 0.03, 0.3),
         "max_leaf_nodes": _count(rng, 2, 8),
         "min_samples_leaf": _rows(rng, n),
