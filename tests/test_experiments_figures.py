@@ -88,7 +88,7 @@ def test_sensitivity_grows_with_theta(iris: tuple[list[Record], dict[str, Any]])
 
 def test_means_and_verdicts_of_table_2() -> None:
     def record(i: int, sensitivity: float) -> Record:
-        result = {"protocol": {"sensitivity": [sensitivity] * 3, "specificity": [1.0] * 3}}
+        result = {table2.READING: {"sensitivity": [sensitivity] * 3, "specificity": [1.0] * 3}}
         return {"unit": {"dataset": "toy", "split": i, "method": "itl"}, "result": result, "seconds": 0.0}
 
     rows = table2.table([record(0, 0.5), record(1, 0.67)])
