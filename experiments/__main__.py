@@ -22,6 +22,8 @@ NAMES = (
     "csc-sets",
     "convergence",
     "peers",
+    "peers-fresh",
+    "order",
 )
 HERE = Path(__file__).resolve().parent.parent
 

