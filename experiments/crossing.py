@@ -8,6 +8,7 @@ without the penalty.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,11 +111,11 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         for x, values in zip(result["x"], result["curves"], strict=True)
     ]
     files = [write_csv(folder / "crossing.csv", rows), write_csv(folder / "crossing_curves.csv", curves)]
-    data = make_sine(settings["n"], random_state=settings["seed"])
+    X, y = make_sine(settings["n"], random_state=settings["seed"])
     drawn = [file for file, titles in FIGURES.items() if titles.keys() <= found.keys()]
     for file in drawn:
         panels = {title: found[name] for name, title in FIGURES[file].items()}
-        files.append(save(folder / file, (10.0, 6.0), lambda figure, panels=panels: _draw(figure, panels, *data)))
+        files.append(save(folder / file, (10.0, 6.0), partial(_draw, panels=panels, X=X, y=y)))
     files.append(folder / "crossing.md")
     table = [
         [
@@ -159,7 +160,7 @@ def _findings(found: dict[str, Any]) -> str:
     )
 
 
-def _draw(figure: Any, panels: dict[str, Any], X: np.ndarray, y: np.ndarray) -> None:
+def _draw(figure: Any, *, panels: dict[str, Any], X: np.ndarray, y: np.ndarray) -> None:
     axes, below = figure.subplots(2, len(panels), sharex=True, sharey="row", height_ratios=[4, 1])
     for k, (ax, low, (title, result)) in enumerate(zip(axes, below, panels.items(), strict=True)):
         values = np.array(result["curves"])

@@ -85,7 +85,7 @@ def split(name: str, rows: int | None) -> tuple[Values, Values]:
 def bandwidth(name: str, X: Values) -> float:
     """γ_X by its name: "1/d", "1/median" of the χ² distances, or a number."""
     if name == "1/d":
-        return 1.0 / X.shape[1]
+        return 1.0 / int(X.shape[1])
     if name == "1/median":
         return 1.0 / float(np.median(-additive_chi2_kernel(X)[np.triu_indices(X.shape[0], 1)]))
     return float(name)
@@ -211,9 +211,10 @@ def _draw(curves: Curves, path: Path, settings: dict[str, Any]) -> None:
             strip.axhline(0.0, **STYLES["1 − θ"])
             if peer is not None:
                 strip.plot(peer["theta"], peer["test"] - 1.0 + peer["theta"], zorder=3, **STYLES[PEER])
-            for part in ("train", "test") if ours is not None else ():
-                top.plot(ours["theta"], ours[part], **STYLES[part])
-                strip.plot(ours["theta"], ours[part] - 1.0 + ours["theta"], **STYLES[part])
+            if ours is not None:
+                for part in ("train", "test"):
+                    top.plot(ours["theta"], ours[part], **STYLES[part])
+                    strip.plot(ours["theta"], ours[part] - 1.0 + ours["theta"], **STYLES[part])
             top.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
             low, high = strip.get_ylim()
             strip.set_ylim(min(-0.1, low), max(0.05, high))

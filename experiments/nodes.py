@@ -87,9 +87,9 @@ def summary(records: list[Record]) -> list[dict[str, Any]]:
     """A row for each rule and number of nodes: median and quartiles over the repetitions."""
     found: dict[tuple[str, int], list[dict[str, float]]] = {}
     for record in records:
-        for row in record["result"]["rows"]:
-            excess = row | {"pinball": row["pinball"] - record["result"]["best_pinball"]}
-            found.setdefault((record["unit"]["rule"], row["nodes"]), []).append(excess)
+        for one in record["result"]["rows"]:
+            excess = one | {"pinball": one["pinball"] - record["result"]["best_pinball"]}
+            found.setdefault((record["unit"]["rule"], one["nodes"]), []).append(excess)
     rows = []
     for rule, nodes in sorted(found, key=lambda pair: (list(RULES).index(pair[0]), pair[1])):
         row: dict[str, Any] = {"rule": rule, "nodes": nodes, "repetitions": len(found[rule, nodes])}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class Results:
     def relative(self, score: str) -> Values:
         """The means divided by the smallest of their set, (methods, sets)."""
         means = self.means(score)
-        return means / means.min(axis=0)
+        return np.asarray(means / means.min(axis=0))
 
 
 def table(sets: Sequence[str], records: list[Record]) -> list[dict[str, Any]]:
@@ -154,9 +155,9 @@ def ranking(results: Results) -> list[dict[str, Any]]:
             row[f"mean_rank_{score}"] = float(rank.mean())
             row[f"wins_{score}"] = int(np.sum(mean == means.min(axis=0)))
     for score in SCORES:
-        means = dict(zip(results.methods, results.means(score), strict=True))
+        by = dict(zip(results.methods, results.means(score), strict=True))
         others = [method for method in results.methods if method != OURS] if OURS in results.methods else []
-        p = [_wilcoxon(means[OURS], means[method]) for method in others]
+        p = [_wilcoxon(by[OURS], by[method]) for method in others]
         tests = dict(zip(others, zip(p, holm(p), strict=True), strict=True))
         for row in rows:
             row[f"p_{score}"], row[f"holm_{score}"] = tests.get(row["method"], ("", ""))
@@ -325,7 +326,7 @@ def _comparison(results: Results, name: str, other: str) -> list[str]:
 
 def _findings(results: Results, ranks: list[dict[str, Any]]) -> str:
     """Sentences about the tables, from their numbers."""
-    best = {score: min(ranks, key=lambda row, s=score: row[f"mean_rank_{s}"]) for score in SCORES}
+    best = {score: min(ranks, key=itemgetter(f"mean_rank_{score}")) for score in SCORES}
     lines = [
         f"- Lowest mean rank: {LABELS[best['pinball']['method']]} by pinball loss "
         f"({best['pinball']['mean_rank_pinball']:.2f}), {LABELS[best['crps']['method']]} by CRPS "

@@ -116,7 +116,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     for name, reading in READINGS.items():
         if method == "ind" and name == "narrow":
             continue  # no task kernel to be narrow
-        X, X_test, y, y_test = split(unit["dataset"], unit["split"], reading["scaled"])
+        X, X_test, y, y_test = split(unit["dataset"], unit["split"], bool(reading["scaled"]))
         fitted = model(method, X, settings | {"task_gamma": reading["task_gamma"]}, reading["ridge"]).fit(X, y)
         results[name] = _measured(y_test, fitted.predict(X_test, THETAS)) | {
             "gap": fitted.dual_gap_,
@@ -191,7 +191,7 @@ def _printed() -> dict[tuple[str, str, str], dict[str, str]]:
 
 def _kept(row: dict[str, Any], printed: dict[str, str], what: str) -> bool:
     """Whether an entry, with the two digits that are printed, is within one printed standard deviation or better."""
-    return round(row[what], 2) >= float(printed[what]) - float(printed[f"{what}_sd"]) - 1e-9
+    return round(float(row[what]), 2) >= float(printed[what]) - float(printed[f"{what}_sd"]) - 1e-9
 
 
 def _cost(row: Any) -> float:
