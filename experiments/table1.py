@@ -266,12 +266,13 @@ def _times(records: list[Record]) -> str:
     for name in quantile_sets():
         mine = [r for r in records if r["unit"]["dataset"] == name]
         if mine:
-            means = [[r["seconds"] for r in mine if r["unit"]["method"] == method] for method in METHODS]
-            rows.append([name, *(f"{np.mean(s):.1f}" if s else "" for s in means)])
+            seconds = [[r["seconds"] for r in mine if r["unit"]["method"] == method] for method in METHODS]
+            rows.append([name, *(f"{np.median(s):.1f}" if s else "" for s in seconds)])
     total, tuning = sum(r["seconds"] for r in records), sum(r["result"]["tuning_seconds"] for r in records)
     return (
-        f"{len(records)} units took {total / 3600:.2f} hours of processor time, {tuning / total:.0%} of it for tuning. "
-        "Seconds of a unit:\n\n" + markdown(["data set", *METHODS], rows)
+        f"{len(records)} units took {total / 3600:.1f} hours of one core by the clock, {tuning / total:.0%} of them "
+        "for tuning; at times the machine did other work as well. Seconds of a unit, medians over the splits:\n\n"
+        + markdown(["data set", *METHODS], rows)
     )
 
 
