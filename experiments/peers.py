@@ -27,8 +27,10 @@ KNOWN = Contest(
     tuple(quantile_sets()),
     "Table 1's data sets",
     "It was developed on these sets: its families of kernels and its rules were settled by test losses of the first "
-    "splits, and it is the third version that was measured on all five, with the peers in sight (mean rank among five "
-    "methods: 1.85, 2.05, 1.85; the last change mended a leak of targets). That favours it; the peers were run once. "
+    "splits, and it is the fourth version that was measured on all five, with the peers in sight (mean rank of the "
+    "first three among five methods: 1.85, 2.05, 1.85; the third mended a leak of targets, the fourth leaves out "
+    "values of λ that are in vain and differs from it in one of the hundred losses). That favours it; the peers were "
+    "run once. "
     "[Sets that had no part in it](peers_fresh.md) stand on a page of their own.",
 )
 UNSEEN = Contest(
@@ -40,7 +42,7 @@ UNSEEN = Contest(
     "and all methods were run once, as they are on [the sets of Table 1](peers.md).",
 )
 
-REVISION = 2
+REVISION = 3
 """Of what itl_cv chooses: raised with every change of it, so that older records are not taken for it."""
 
 GRID = np.arange(1, 20) / 20

@@ -18,7 +18,17 @@ from infinitask.datasets import make_sine
 from infinitask.kernels import RBF, Linear, Scaled
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
-from infinitask.tuning._candidates import candidates, leave_one_out, normal_scores, ranked, relevance
+from infinitask.tuning._candidates import (
+    Candidate,
+    Kind,
+    candidates,
+    contenders,
+    leave_one_out,
+    normal_scores,
+    ranked,
+    relevance,
+)
+from infinitask.tuning._choice import BEYOND, contest
 from infinitask.tuning._folds import Folds
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -113,6 +123,47 @@ def test_the_ranking_sees_what_the_data_are_made_of() -> None:
     assert chosen[0].error < chosen[1].error
     tailed = np.exp(3.0 * X[:, :1])
     assert "ranks" in ranked(tailed, np.sin(2.0 * X[:, 0]) + noise)[0].name
+
+
+@pytest.mark.parametrize(("names", "sums"), [(("a, 1", "b, 1"), 1), (("a, 1", "a, 2", "b, 1"), 2), (("a, 1",), 0)])
+def test_the_same_sum_does_not_compete_twice(names: tuple[str, ...], sums: int) -> None:
+    ranking = [Candidate(name, Kind(RBF(gamma=1.0 + k)), 1.0, 0.1) for k, name in enumerate(names)]
+    found = contenders(ranking, singles=5, joined=5)
+    assert [candidate.name for candidate in found[: len(names)]] == list(names)
+    assert len(found) == len(names) + sums
+
+
+# ------------------------------------------------------------------------------------------------------- the contest
+class Valley:
+    """Folds whose loss is smallest at λ = 10**bottom, and flat where λ is smaller than 1e-5."""
+
+    def __init__(self, bottom: float, looked: list[float]) -> None:
+        self.bottom, self.looked = bottom, looked
+
+    def left_out(self, alpha: float, alpha_bias: float) -> list[np.ndarray]:
+        self.looked.append(alpha)
+        loss = abs(max(np.log10(alpha), -5.0) - self.bottom)
+        return [np.array([loss + 0.5 * fold]) for fold in range(5)]
+
+
+@pytest.mark.parametrize("bottom", [-4.0, -1.0, 1.0])
+@pytest.mark.parametrize("begin", [0, 4, 8])
+def test_a_path_finds_the_bottom_and_goes_little_beyond(bottom: float, begin: int) -> None:
+    lambdas, looked = 10.0 ** np.arange(1.0, -8.0, -1.0), list[float]()
+    splits = [(np.arange(4), np.arange(1))] * 5
+    table = contest(
+        [Candidate("one", Kind(RBF(gamma=1.0)), 1.0, 0.1)],
+        lambdas,
+        [splits],
+        lambda entrant: begin,
+        lambda entrant, splits: Valley(bottom, looked),  # type: ignore[arg-type,return-value]
+        lambda rows, h: float(h[0]),
+        0.0,
+    )
+    best = int(np.argmin(table.mean(axis=2)[0]))
+    assert lambdas[best] == pytest.approx(10.0**bottom)
+    assert len(looked) == len(set(looked))
+    assert min(looked) >= min(lambdas[begin], lambdas[best]) * 10.0**-BEYOND * 0.99
 
 
 # ------------------------------------------------------------------------------------------------------ scikit-learn

@@ -288,8 +288,10 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     families: dict[str, Candidate] = {}
     for candidate in ranking:
         families.setdefault(candidate.family, candidate)
-    for name, parts in (("sum of the first", ranking[:joined]), ("sum of families", list(families.values())[:joined])):
-        if len(parts) > 1:
+    first, diverse = ranking[:joined], list(families.values())[:joined]
+    for name, parts in (("sum of the first", first), ("sum of families", diverse)):
+        same = parts is diverse and {part.name for part in first} == {part.name for part in diverse}
+        if len(parts) > 1 and not same:
             ridge = len(parts) * float(np.median([part.ridge for part in parts]))
             found.append(Candidate(name, _sum([part.kind for part in parts]), float("nan"), ridge))
     return found
