@@ -27,10 +27,10 @@ KNOWN = Contest(
     tuple(quantile_sets()),
     "Table 1's data sets",
     "It was developed on these sets: its families of kernels and its rules were settled by test losses of the first "
-    "splits, and it is the fourth version that was measured on all five, with the peers in sight (mean rank of the "
-    "first three among five methods: 1.85, 2.05, 1.85; the third mended a leak of targets, the fourth leaves out "
-    "values of λ that are in vain and differs from it in one of the hundred losses). That favours it; the peers were "
-    "run once. "
+    "splits, and three versions of them were measured on all five, with the peers in sight (mean rank among five "
+    "methods: 1.85, 2.05, 1.85; the third mended a leak of targets). Two later changes, of speed and of order, are no "
+    "choices by loss: values of λ that are in vain are left out, which changed one of the hundred losses, and "
+    "predictions are rearranged. All that favours it; the peers were run once. "
     "[Sets that had no part in it](peers_fresh.md) stand on a page of their own.",
 )
 UNSEEN = Contest(
@@ -42,7 +42,7 @@ UNSEEN = Contest(
     "and all methods were run once, as they are on [the sets of Table 1](peers.md).",
 )
 
-REVISION = 3
+REVISION = 4
 """Of what itl_cv chooses: raised with every change of it, so that older records are not taken for it."""
 
 GRID = np.arange(1, 20) / 20

@@ -271,6 +271,20 @@ def test_the_choice_follows_the_table() -> None:
     assert losses[k, i, 0] == pytest.approx(expected, rel=0.05)
 
 
+def test_quantiles_are_in_order_far_from_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    X, levels = rng.normal(size=(40, 3)), np.arange(1, 20) / 20
+    y = np.sin(X[:, 0]) + 0.5 * (1.0 + np.abs(X[:, 1])) * rng.normal(size=40)
+    far = 3.0 * rng.normal(size=(300, 3))
+    falls = {}
+    for noncrossing in (1.0, "rearrange"):
+        model = InfiniteQuantileRegressorCV(noncrossing=noncrossing, random_state=0).fit(X, y)
+        falls[noncrossing] = np.diff(model.predict(far, levels), axis=1).min()
+    assert falls[1.0] < -0.01  # the penalty alone acts at the rows of the fit
+    assert falls["rearrange"] >= 0.0
+    assert InfiniteQuantileRegressorCV().noncrossing == "rearrange"
+
+
 def test_it_is_the_model_it_chose() -> None:
     X, y = make_sine(60, random_state=0)
     model = InfiniteQuantileRegressorCV(random_state=0, n_nodes=20).fit(X, y)

@@ -39,8 +39,11 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
         As in scikit-learn. None: five shuffled folds, repeated up to four times where there are few rows.
     rule : {"one-se", "best"}
         Which λ: see above, or the one with the smallest loss.
-    noncrossing, smoothing, quantiles
-        As for :class:`~infinitask.InfiniteQuantileRegressor`.
+    noncrossing : float, "rearrange" or "hard", default="rearrange"
+        As for :class:`~infinitask.InfiniteQuantileRegressor`, whose default keeps the order at the training inputs;
+        here no two levels cross at any x.
+    smoothing, quantiles
+        As there.
     task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, solver, tol, max_iter, device, verbose
         As there, for the last fit.
     random_state : None, int or numpy.random.RandomState
@@ -77,7 +80,7 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
         alphas: Any = None,
         cv: Any = None,
         rule: str = "one-se",
-        noncrossing: float | str = 1.0,
+        noncrossing: float | str = "rearrange",
         smoothing: float = 0.0,
         quantiles: Any = 0.5,
         task_kernel: Any = "rbf",
