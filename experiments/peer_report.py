@@ -208,8 +208,10 @@ def _page(
         "Each peer has its best of "
         f"{settings['evaluations']} settings, its own defaults and random ones, by {settings['folds']}-fold "
         "cross-validation of the pinball loss on the training rows. “Ignoring x” predicts the quantiles of the "
-        "training targets. Predictions that cross are measured as they are. Seconds are those of one core, for search "
-        "and last fit.",
+        "training targets. Each method answers as it comes: ours in order, others may cross. To swap two neighbouring "
+        "levels that cross lowers the pinball loss by at most a fifth of the crossing, since they differ by 0.2: so "
+        "much, about, those that cross would gain from sorting. Seconds are those of one core, for search and last "
+        "fit.",
         *([f"Unfinished, and not compared: {_names(results.unfinished)}."] if results.unfinished else []),
         "## Ranks over the sets",
         _ranks(rows, results, ranks),
