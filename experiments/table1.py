@@ -255,7 +255,7 @@ def _findings(
         f"- JQR better than ∞-QR with p < {SIGNIFICANT:g}: " + where(lambda n: lost(n, "jqr")) + "; IND: "
         + where(lambda n: lost(n, "ind")) + ".",
         "- ∞-QR crosses more than printed: "
-        + where(lambda n: round(ours(n, "crossing"), 1) > paper(n, "itl_cross")) + ".",
+        + where(lambda n: round(ours(n, "crossing"), 1) > paper(n, "itl_cross")) + "; [why](order.md).",
         "- Crossing after rearrangement: at most "
         + f"{max((by[n, 'itl_rearranged']['crossing'] for n in names), default=0.0):g}.",
     ]  # fmt: skip

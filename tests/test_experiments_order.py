@@ -39,10 +39,20 @@ def test_a_unit_and_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     records = [{"unit": unit, "result": order.work(unit, settings), "seconds": 1.0} for unit in units]
     assert {r["unit"]["criterion"] for r in records} == set(order.CRITERIA)
     for record in records:
-        assert record["result"]["crossing_train"] <= 0.5  # the penalty is felt at the rows of the fit
-        assert record["result"]["gap"] <= 1e-4
+        assert record["result"]["ours"]["crossing_train"] <= 0.5  # the penalty is felt at the rows of the fit
+        assert record["result"]["ours"]["gap"] <= 1e-4
+    plain, both = (record["result"] for record in records)
+    assert "the paper's, 30 evaluations" in plain
+    assert both.keys() == {"ours", "parameters"}
     files = order.report(records, tmp_path, settings)
     assert [path.name for path in files] == ["order.csv", "order.md"]
     page = files[1].read_text()
-    assert page.count("| topo |") == 2
-    assert f"{records[0]['result']['pinball']:.1f} ± 0.0" in page
+    assert page.count("| topo |") == 4  # solved, stopped, as printed; chosen by both
+    assert f"{plain['ours']['pinball']:.1f} ± 0.0" in page
+
+
+def test_a_report_of_one_unit(tmp_path: Path) -> None:
+    result = {"pinball": 3.0, "crossing": 0.2, "crossing_train": 0.0, "gap": 1e-5}
+    unit = {"dataset": "topo", "split": 0, "criterion": "pinball and crossing"}
+    files = order.report([{"unit": unit, "result": {"ours": result, "parameters": {}}}], tmp_path, order.settings(True))
+    assert "| topo | pinball and crossing | ours | 3.0 ± 0.0 | 0.20 ± 0.00 |" in files[1].read_text()
