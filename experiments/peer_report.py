@@ -208,10 +208,8 @@ def _page(
         "Each peer has its best of "
         f"{settings['evaluations']} settings, its own defaults and random ones, by {settings['folds']}-fold "
         "cross-validation of the pinball loss on the training rows. “Ignoring x” predicts the quantiles of the "
-        "training targets. Each method answers as it comes: ours in order, others may cross. To swap two neighbouring "
-        "levels that cross lowers the pinball loss by at most a fifth of the crossing, since they differ by 0.2: so "
-        "much, about, those that cross would gain from sorting. Seconds are those of one core, for search and last "
-        "fit.",
+        "training targets. Losses are those of the quantiles of each row sorted, whatever the method; crossing is that "
+        "of its answers as they come. Seconds are those of one core, for search and last fit.",
         *([f"Unfinished, and not compared: {_names(results.unfinished)}."] if results.unfinished else []),
         "## Ranks over the sets",
         _ranks(rows, results, ranks),
@@ -303,7 +301,10 @@ def _weaknesses(results: Results) -> list[str]:
         "Nadeau and Bengio's correction allows for; with a table of many sets, some small p arise by chance.",
         "## Where ∞-QR CV loses to the best peer",
         _worst_first(header, lines["peers"]),
-        "The best peer of a set is known only after the test: this compares with the luckiest of them.",
+        "The best peer of a set is known only after the test: this compares with the luckiest of them. If the "
+        f"{len(peers) + 1} methods that look at x were equally good, each would be the best of them on "
+        f"{len(results.sets) / (len(peers) + 1):.1f} of the {len(results.sets)} sets; ∞-QR CV is on "
+        f"{len(results.sets) - len(lines['peers'])}.",
     ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from .store import Store, key
 
-__all__ = ["Experiment", "Record", "run"]
+__all__ = ["Experiment", "Failed", "Record", "run"]
 
 Unit = dict[str, Any]
 Record = dict[str, Any]
@@ -25,6 +25,10 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 
 EVERY = 30.0
 """Seconds between two lines of progress where the output is no terminal."""
+
+
+class Failed(SystemExit):
+    """Some units went wrong; all others are kept, and the report is written."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
         lines = [
             f"  {units[0]}{f' and {len(units) - 1} others' * (len(units) > 1)}: {r}" for r, units in reasons.items()
         ]
-        raise SystemExit("\n".join([f"{len(failures)} units failed; all others are kept:", *lines]))
+        raise Failed("\n".join([f"{experiment.name}: {len(failures)} units failed; all others are kept:", *lines]))
     return files
 
 

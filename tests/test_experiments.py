@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 import toy_experiment
+from experiments import __main__ as command
 from experiments import table1, tuned
 from experiments.runner import run
 from experiments.store import Store
@@ -110,6 +112,17 @@ def test_a_unit_that_fails_does_not_take_the_others_along(tmp_path: Path) -> Non
         run(toy_experiment.experiment(seconds=0.0, fails=3), tmp_path, quick=False, jobs=2)
     assert (tmp_path / "units" / "toy.jsonl").read_text().count("\n") == 11
     assert len(read_csv(tmp_path / "toy.csv")) == 10  # a report of what is there
+
+
+def test_other_experiments_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    whole = replace(toy_experiment.experiment(seconds=0.0), name="whole")
+    kinds = {"table1": toy_experiment.experiment(seconds=0.0, fails=3), "table2": whole}
+    monkeypatch.setattr(command, "experiment", lambda name: kinds[name])
+    folders = ["--out", str(tmp_path), "--jobs", "1"]
+    with pytest.raises(SystemExit, match=r"^Not all units could be done: table1\.$"):
+        command.main(["table1", "table2", *folders])
+    assert "toy: 2 units failed" in capsys.readouterr().err
+    assert len(read_csv(tmp_path / "toy.csv")) == 12
 
 
 def test_only_some_units(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import order, tuned
+from experiments.tables import TARGETS, read_csv
 
 
 def toy(name: str, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -21,7 +22,7 @@ def test_the_criterion_is_the_sum_of_both_losses() -> None:
     y = np.array([0.0, 1.0])
     rising, falling = np.tile(np.arange(5.0), (2, 1)), np.tile(np.arange(5.0)[::-1], (2, 1))
     assert order.ordered(y, rising) == tuned.pinball(y, rising)
-    assert order.ordered(y, falling) == pytest.approx(tuned.pinball(y, falling) + 400.0)
+    assert order.ordered(y, falling) == pytest.approx(tuned.pinball(y, falling) + 5 * 400.0)
 
 
 def test_trials_are_judged_by_the_criterion() -> None:
@@ -49,6 +50,17 @@ def test_a_unit_and_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     page = files[1].read_text()
     assert page.count("| topo |") == 4  # solved, stopped, as printed; chosen by both
     assert f"{plain['ours']['pinball']:.1f} ± 0.0" in page
+
+
+def test_the_sets_are_those_that_cross_more_than_printed() -> None:
+    ours = read_csv(Path(__file__).parents[1] / "docs" / "results" / "table1.csv")
+    printed = {row["dataset"]: float(row["itl_cross"]) for row in read_csv(TARGETS / "table1.csv")}
+    more = {
+        row["dataset"]
+        for row in ours
+        if row["method"] == "itl" and round(float(row["crossing"]), 1) > printed[row["dataset"]]
+    }
+    assert set(order.SETS) == more
 
 
 def test_a_report_of_one_unit(tmp_path: Path) -> None:

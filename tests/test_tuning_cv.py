@@ -28,7 +28,7 @@ from infinitask.tuning._candidates import (
     ranked,
     relevance,
 )
-from infinitask.tuning._choice import BEYOND, contest
+from infinitask.tuning._choice import contest
 from infinitask.tuning._folds import Folds
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -135,35 +135,59 @@ def test_the_same_sum_does_not_compete_twice(names: tuple[str, ...], sums: int) 
 
 # ------------------------------------------------------------------------------------------------------- the contest
 class Valley:
-    """Folds whose loss is smallest at λ = 10**bottom, and flat where λ is smaller than 1e-5."""
+    """Folds whose loss falls from 2 on a plateau of large λ to 1 at λ = 10**bottom, and rises to a lower plateau.
+
+    The plateaus are flat up to differences on which all folds agree and which mean nothing.
+    """
 
     def __init__(self, bottom: float, looked: list[float]) -> None:
         self.bottom, self.looked = bottom, looked
 
     def left_out(self, alpha: float, alpha_bias: float) -> list[np.ndarray]:
         self.looked.append(alpha)
-        loss = abs(max(np.log10(alpha), -5.0) - self.bottom)
-        return [np.array([loss + 0.5 * fold]) for fold in range(5)]
+        away = np.log10(alpha) - self.bottom
+        loss = 1.0 + min(max(away, 0.0), 1.0) + 0.2 * min(max(-away, 0.0), 1.0) + 1e-3 * np.sin(40.0 * away)
+        return [np.array([loss * (1.0 + 0.3 * fold)]) for fold in range(5)]
 
 
 @pytest.mark.parametrize("bottom", [-4.0, -1.0, 1.0])
-@pytest.mark.parametrize("begin", [0, 4, 8])
-def test_a_path_finds_the_bottom_and_goes_little_beyond(bottom: float, begin: int) -> None:
-    lambdas, looked = 10.0 ** np.arange(1.0, -8.0, -1.0), list[float]()
-    splits = [(np.arange(4), np.arange(1))] * 5
+@pytest.mark.parametrize("per_decade", [1, 2, 10])
+@pytest.mark.parametrize("begin", [0.0, 0.4, 1.0])
+def test_a_path_finds_the_bottom_and_goes_little_beyond(bottom: float, per_decade: int, begin: float) -> None:
+    lambdas, looked = 10.0 ** (np.arange(4 * per_decade, -7 * per_decade - 1, -1) / per_decade), list[float]()
+    start = round(begin * (lambdas.size - 1))
     table = contest(
         [Candidate("one", Kind(RBF(gamma=1.0)), 1.0, 0.1)],
         lambdas,
-        [splits],
-        lambda entrant: begin,
+        [[(np.arange(4), np.arange(1))] * 5],
+        lambda entrant: start,
         lambda entrant, splits: Valley(bottom, looked),  # type: ignore[arg-type,return-value]
         lambda rows, h: float(h[0]),
         0.0,
+        2.0 * (1.0 + 0.3 * np.arange(5)),
     )
     best = int(np.argmin(table.mean(axis=2)[0]))
-    assert lambdas[best] == pytest.approx(10.0**bottom)
+    assert abs(np.log10(lambdas[best]) - bottom) <= 0.1 + 1e-9
     assert len(looked) == len(set(looked))
-    assert min(looked) >= min(lambdas[begin], lambdas[best]) * 10.0**-BEYOND * 0.99
+    if lambdas[start] > 10.0**bottom:
+        assert min(looked) > 10.0 ** (bottom - 2.5)
+
+
+@pytest.mark.parametrize("count", [21, 100])
+def test_all_values_of_a_long_grid_compete(count: int) -> None:
+    X, y = make_sine(200, random_state=0)
+    new, targets = make_sine(2000, random_state=1)
+    model = InfiniteQuantileRegressorCV(alphas=np.logspace(3.0, -7.0, count), random_state=0).fit(X, y)
+    assert pinball(targets, model.predict(new, LEVELS)) < 0.65 * without_inputs(y, targets)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_inputs_that_move_the_spread_alone_are_seen(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1.0, 1.0, size=4300)
+    y = (0.05 + 2.0 * np.abs(x) ** 1.5) * rng.normal(size=x.size)
+    model = InfiniteQuantileRegressorCV(random_state=0).fit(x[:300, None], y[:300])
+    assert pinball(y[300:], model.predict(x[300:, None], LEVELS)) < 0.96 * without_inputs(y[:300], y[300:])
 
 
 # ------------------------------------------------------------------------------------------------------ scikit-learn

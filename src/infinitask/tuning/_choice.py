@@ -1,8 +1,8 @@
 """Which kernel and which λ, by what they are worth on rows left out.
 
 The losses form a table: kernels × λ × folds. Not all of it is worth computing. A path begins near the λ that was best
-in the ranking, goes on towards smaller λ until two in a row are no better than the best, and towards larger λ while
-that helps; where folds are repeated, only kernels and λ that may still win go on.
+in the ranking, goes on towards smaller λ until two in a row are not worth it, and towards larger λ while that helps;
+where folds are repeated, only kernels and λ that may still win go on.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ HALF = 0.5
 """Standard errors of the difference by which a larger λ may be worse than the best. On the first splits of the twenty
 sets of the paper's Table 1 a whole one loses half a percent; to ignore the inputs, a whole one is asked for."""
 
-BEYOND = 2
-"""Steps from the best λ of a kernel towards smaller ones. The smallest all but interpolate, and their losses are so
-much alike that few rows never show them to be surely worse."""
+SLIGHT, CLEAR = 1.01, 1.03
+"""Times the loss of the best λ: a smaller λ is not worth it if it is surely worse, and more than slightly, or if it is
+clearly worse and the best one surely better than ignoring the inputs. On the flat part of a path, where λ is large, all
+folds may agree on a difference that means nothing; the smallest λ all but interpolate, and are so much alike that few
+rows never show them to be surely worse."""
 
 Splits = list[tuple[HostArray, HostArray]]
 
@@ -54,6 +56,7 @@ def contest(
     folds: Callable[[Candidate, Splits], Folds | Apart],
     loss: Callable[[HostArray, HostArray], float],
     alpha_bias: float,
+    ignoring: HostArray,
 ) -> HostArray:
     """The losses, (kernels, k, folds), as far as they are worth computing; inf beyond.
 
@@ -70,6 +73,8 @@ def contest(
     loss : callable
         rows, h → what h is worth there.
     alpha_bias : float
+    ignoring : ndarray (folds,)
+        The losses of what ignores the inputs.
     """
     sizes = [len(splits) for splits in repeats]
     first = np.cumsum([0, *sizes])
@@ -81,8 +86,13 @@ def contest(
             open_to: Iterable[int] = range(lambdas.size)
             if turn:
                 leader = _best(seen)
-                last = min(int(np.argmin(seen[k].mean(axis=1))) + BEYOND, lambdas.size - 1)
-                open_to = [i for i in range(last + 1) if not surely_worse(seen[k, i], seen[leader], sizes[0])]
+                own = int(np.argmin(seen[k].mean(axis=1)))
+                open_to = [
+                    i
+                    for i in range(lambdas.size)
+                    if not surely_worse(seen[k, i], seen[leader], sizes[0])
+                    and not (i > own and _in_vain(seen[k, i], seen[k, own], ignoring[: first[turn]], sizes[0]))
+                ]
                 if not open_to:
                     continue
             posed = folds(entrant, splits)
@@ -95,21 +105,36 @@ def contest(
                 for i in open_to:
                     look(i)
             else:
-                _walk(column, begin(entrant), look)
+                _walk(column, begin(entrant), look, ignoring[: first[1]])
     return table
 
 
-def _walk(column: HostArray, begin: int, look: Callable[[int], None]) -> None:
-    """From λ number ``begin`` to smaller ones until it is in vain, then to larger ones."""
+def _walk(column: HostArray, begin: int, look: Callable[[int], None], ignoring: HostArray) -> None:
+    """From λ number ``begin`` to smaller ones until two in a row are in vain, then to larger ones."""
+    vain = 0
     for i in range(begin, len(column)):
         look(i)
-        if i == int(np.argmin(column.mean(axis=1))) + BEYOND:
+        best = int(np.argmin(column.mean(axis=1)))
+        vain = vain + 1 if _in_vain(column[i], column[best], ignoring, len(column[i])) else 0
+        if vain == 2 and i > best:
             break
     for i in range(begin - 1, -1, -1):
         best = int(np.argmin(column.mean(axis=1)))
-        if surely_worse(column[i + 1], column[best], len(column[i])):
+        if _more_than_slightly(column[i + 1], column[best], len(column[i])):
             break
         look(i)
+
+
+def _in_vain(losses: HostArray, best: HostArray, ignoring: HostArray, folds: int) -> bool:
+    """Whether a λ is not worth it next to the best one."""
+    if np.mean(losses) > CLEAR * np.mean(best) and surely_worse(ignoring, best, folds):
+        return True
+    return _more_than_slightly(losses, best, folds)
+
+
+def _more_than_slightly(losses: HostArray, best: HostArray, folds: int) -> bool:
+    """Whether a λ is surely worse than the best one, by a difference that means something."""
+    return bool(np.mean(losses) > SLIGHT * np.mean(best)) and surely_worse(losses, best, folds)
 
 
 def choose(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> Choice:

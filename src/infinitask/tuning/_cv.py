@@ -163,18 +163,19 @@ class SelfTuned(BaseInfiniteTask):
             total = float(np.sum(weight[rows]))
             return float(weight[rows] @ self._losses(setting, rows, h)) / total if total > 0.0 else 0.0
 
-        with one_blas_thread():
-            table = contest(entrants, lambdas, repeats, begin, folds, loss, self._bias_ridge)
-        ignoring = []
-        for train, test in (fold for splits in repeats for fold in splits):
+        def without_inputs(train: HostArray, test: HostArray) -> float:
             constant = self._constant(setting, train[weight[train] > 0.0], weight)
-            ignoring.append(loss(test, np.broadcast_to(constant, (test.size, constant.size))))
-        choice = choose(table, np.array(ignoring), self.rule, len(repeats[0]))
+            return loss(test, np.broadcast_to(constant, (test.size, constant.size)))
+
+        ignoring = np.array([without_inputs(*fold) for splits in repeats for fold in splits])
+        with one_blas_thread():
+            table = contest(entrants, lambdas, repeats, begin, folds, loss, self._bias_ridge, ignoring)
+        choice = choose(table, ignoring, self.rule, len(repeats[0]))
         results = {
             "kernels": [entrant.name for entrant in entrants],
             "alphas": lambdas / setting.unit,
             "losses": table * setting.unit,
-            "ignoring_x": np.array(ignoring) * setting.unit,
+            "ignoring_x": ignoring * setting.unit,
             "best": (choice.kernel, choice.ridge),
         }
         # a bias that holds the level of y may be large, and its ridge must not mind
