@@ -53,6 +53,10 @@ def main(arguments: list[str] | None = None) -> None:
     if given.jobs < 1:
         parser.error(f"--jobs {given.jobs} was given; it must be at least 1.")
     folder = given.out or HERE / ("build/quick" if given.quick else "docs/results")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--out {folder} is no folder and cannot be made one ({error.strerror}); name another.")
     failures = []
     for name in NAMES if "all" in given.name else given.name:
         start = time.monotonic()

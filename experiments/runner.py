@@ -70,7 +70,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
     only : str
         Units that contain all of these words, separated by commas; "": all of them.
     """
-    settings, units = experiment.settings(quick), experiment.units(quick)
+    settings, units = experiment.settings(quick) | ({"quick": True} if quick else {}), experiment.units(quick)
     chosen = [u for u in units if all(word in map(str, u.values()) for word in filter(None, only.split(",")))]
     if not chosen:
         words = sorted({str(value) for unit in units for value in unit.values()})

@@ -307,3 +307,28 @@ def test_the_bar_shows_the_best(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().err
     assert "3/3" in shown
     assert f"best={search.best_score_:.5g}" in shown
+
+
+def test_a_storage_without_a_folder_is_refused(tmp_path: Path) -> None:
+    X, y = make_sine(30, random_state=0)
+    search = OptunaSearch(InfiniteQuantileRegressor(), n_trials=1, storage=tmp_path / "none" / "trials.log")
+    with pytest.raises(ValueError, match=r"there is no folder .*none; make it, or name a file elsewhere"):
+        search.fit(X, y)
+
+
+def test_a_search_that_is_stopped_says_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_sine(30, random_state=0)
+    search = OptunaSearch(InfiniteQuantileRegressor(n_nodes=5), n_trials=4, cv=2, storage=tmp_path / "trials.log")
+    scores, calls = OptunaSearch._scores, list[int]()
+
+    def stopped(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return scores(*arguments)
+
+    monkeypatch.setattr(OptunaSearch, "_scores", staticmethod(stopped))
+    with pytest.raises(KeyboardInterrupt, match=r"2 of 4 trials are kept in .*trials\.log: fit again to go on"):
+        search.fit(X, y)
+    assert len(search.fit(X, y).cv_results_["params"]) == 4
+    assert len(calls) == 5

@@ -315,10 +315,42 @@ def test_it_is_the_model_it_chose() -> None:
     again = clone(model).fit(X, y)
     np.testing.assert_array_equal(model.predict(X, LEVELS), again.predict(X, LEVELS))
     same = InfiniteQuantileRegressor(
-        kernel=model.kernel_, alpha=model.alpha_, alpha_bias=model.alpha_bias_, n_nodes=20, random_state=0
-    ).fit(X, y)
-    np.testing.assert_allclose(model.predict(X, LEVELS), same.predict(X, LEVELS), atol=1e-9)
+        kernel=model.kernel_,
+        alpha=model.alpha_,
+        alpha_bias=model.alpha_bias_,
+        noncrossing="rearrange",
+        n_nodes=20,
+        random_state=0,
+    ).fit(X, y - model.offset_)
+    np.testing.assert_allclose(model.predict(X, LEVELS), model.offset_ + same.predict(X, LEVELS), atol=1e-9)
     assert set(model.get_params()).isdisjoint({"kernel", "gamma", "alpha", "alpha_bias"})
+
+
+@pytest.mark.parametrize("offset", [2.0, 1e3, 1e6])
+def test_a_constant_moves_the_answers_by_itself(offset: float) -> None:
+    X, y = make_sine(80, random_state=0)
+    levels = np.array([0.01, 0.1, 0.5, 0.9, 0.99])
+    here, there = (InfiniteQuantileRegressorCV(random_state=0).fit(X, y + c) for c in (0.0, offset))
+    assert there.offset_ - here.offset_ == pytest.approx(offset)
+    np.testing.assert_allclose(there.predict(X, levels) - offset, here.predict(X, levels), atol=1e-7)
+    assert there.score(X, y + offset) == pytest.approx(here.score(X, y), abs=1e-7)
+
+
+def test_outer_quantiles_leave_out_about_what_they_say() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, size=4800)
+    y = np.sin(2.0 * x) + (0.2 + 0.3 * np.abs(x)) * rng.normal(size=x.size)
+    model = InfiniteQuantileRegressorCV(random_state=0).fit(x[:800, None], y[:800])
+    low, high = model.predict(x[800:, None], [0.01, 0.99]).T
+    assert np.mean(y[800:] < low) < 0.03
+    assert np.mean(y[800:] > high) < 0.03
+
+
+def test_it_says_whether_it_ignores_the_inputs() -> None:
+    X, y = make_sine(60, random_state=0)
+    noise = np.random.default_rng(0).normal(size=60)
+    assert not InfiniteQuantileRegressorCV(random_state=0).fit(X, y).ignores_inputs_
+    assert InfiniteQuantileRegressorCV(random_state=0).fit(X, noise).ignores_inputs_
 
 
 def test_weights_count() -> None:
@@ -337,6 +369,7 @@ def test_weights_count() -> None:
         ({"kernels": []}, "at least one kernel"),
         ({"alphas": [1.0, -1.0]}, "positive finite numbers"),
         ({"alphas": []}, "positive finite numbers"),
+        ({"alphas": ["a"]}, "positive finite numbers"),
         ({"kernels": RBF()}, "'auto' or a list"),
         ({"kernels": ["precomputed"]}, "computed from X"),
     ],

@@ -37,7 +37,7 @@ RECENT_TASKS = 4_096
 @final
 @dataclass(frozen=True, eq=False)
 class Field:
-    """h(x)(θ) = φ(x)ᵀ C ψ(θ) + b(θ), with b(θ) = ψ_b(θ)ᵀ c.
+    """h(x)(θ) = φ(x)ᵀ C ψ(θ) + b(θ), with b(θ) = ψ_b(θ)ᵀ c + offset.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ class Field:
         ψ_b; None where there is no bias.
     bias_coef : ndarray (s_b,) or None
         c.
+    offset : float
+        What was taken off the targets before the fit.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Field:
     coef: HostArray
     bias_psi: TaskMap | None = None
     bias_coef: HostArray | None = None
+    offset: float = 0.0
 
     def __call__(self, X: Array, theta: Array, order: int = 0) -> HostArray:
         """∂^order h(x)(θ)/∂θ^order for every input (n, d) and task (q, d_Θ) or (q,): (n, q)."""
@@ -105,9 +108,10 @@ class Field:
 
     def bias(self, theta: Array, order: int = 0) -> HostArray:
         """b(θ), or its derivative, for every task: (q,)."""
+        offset = self.offset if order == 0 else 0.0
         if self.bias_psi is None or self.bias_coef is None:
-            return np.zeros(as_tasks(theta).shape[0])
-        return np.asarray(self.bias_psi(theta, order) @ self.bias_coef)
+            return np.full(as_tasks(theta).shape[0], offset)
+        return np.asarray(self.bias_psi(theta, order) @ self.bias_coef + offset)
 
     @property
     def norm(self) -> float:

@@ -178,7 +178,10 @@ def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float =
 
 def checked_alphas(given: Any) -> HostArray:
     """Values of λ, falling."""
-    alphas = np.asarray(given, dtype=float)
+    try:
+        alphas = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        alphas = np.empty(0)
     if alphas.ndim != 1 or not alphas.size or not np.all(np.isfinite(alphas)) or np.any(alphas <= 0.0):
         raise ValueError(f"alphas={given!r} was given; it must be a list of positive finite numbers.")
     return np.sort(alphas)[::-1]

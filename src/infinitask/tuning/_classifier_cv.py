@@ -43,6 +43,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
     ----------
     kernel_ : InputKernel
     alpha_, alpha_bias_ : float
+    ignores_inputs_ : bool
+        Whether a λ was taken that all but ignores the inputs: nothing was surely better.
     cv_results_ : dict
         ``kernels``, ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x`` (folds,) and ``best``, as for
         :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`.
@@ -59,7 +61,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
     """
 
     # with one positive in twenty the decision flips near θ = 1 only, and 1e-4 is enough to keep it from doing so
-    _bias_ridge = 1e-7
+    _bias_ridge = _last_bias_ridge = 1e-7
 
     def __init__(
         self,

@@ -52,8 +52,8 @@ class Contest:
     targets : ndarray (n,)
     unit : float
         The size of the targets before: losses and 1/λ are measured in it.
-    offset : float
-        What was taken off the targets, in that unit.
+    centre : float
+        What was taken off the targets before, in their own units.
     levels : ndarray (q,)
         Where models are compared.
     bias_gamma : float
@@ -62,7 +62,7 @@ class Contest:
 
     targets: HostArray
     unit: float
-    offset: float
+    centre: float
     levels: HostArray
     bias_gamma: float
 
@@ -82,9 +82,13 @@ class SelfTuned(BaseInfiniteTask):
     alphas: Any
     cv: Any
     rule: str
+    offset_: float
 
     _bias_ridge: float
     """λ_b in the units of the contest: hardly any, so that large λ ignores the inputs and not the data."""
+
+    _last_bias_ridge: float
+    """λ_b of the last fit in these units."""
 
     @abstractmethod
     def _contest(self, y: HostArray, weight: HostArray, levels: HostArray) -> Contest:
@@ -104,15 +108,20 @@ class SelfTuned(BaseInfiniteTask):
 
     def _fit(self, recipe: Recipe, X: HostArray, y: HostArray | None, weight: HostArray, **learnt: Any) -> Self:
         assert y is not None
-        kernel, alpha, alpha_bias, results = self._chosen(recipe, X, y, weight)
+        kernel, alpha, alpha_bias, centre, results = self._chosen(recipe, X, y, weight)
         recipe = replace(recipe, kernel=kernel, alpha=alpha, alpha_bias=alpha_bias)
         learnt |= {"kernel_": kernel, "alpha_": alpha, "alpha_bias_": alpha_bias, "cv_results_": results}
-        return super()._fit(recipe, X, y, weight, **learnt)
+        learnt |= {"offset_": centre, "ignores_inputs_": results["best"][1] == 0}
+        # targets that lie far from zero would need a large bias, and its ridge would mind
+        return super()._fit(recipe, X, y - centre, weight, **learnt)
+
+    def _write(self, recipe: Recipe, problem: Problem, field: Any, solution: Any) -> None:
+        super()._write(recipe, problem, replace(field, offset=self.offset_), solution)
 
     def _chosen(
         self, recipe: Recipe, X: HostArray, y: HostArray, weight: HostArray
-    ) -> tuple[InputKernel, float, float, dict[str, Any]]:
-        """The kernel, λ, λ_b and the table."""
+    ) -> tuple[InputKernel, float, float, float, dict[str, Any]]:
+        """The kernel, λ, λ_b, the centre of the targets and the table."""
         if self.rule not in ("one-se", "best"):
             raise ValueError(f"rule={self.rule!r} was given; it must be 'one-se' or 'best'.")
         setting = self._contest(y, weight, _levels(recipe.measure))
@@ -178,9 +187,8 @@ class SelfTuned(BaseInfiniteTask):
             "ignoring_x": ignoring * setting.unit,
             "best": (choice.kernel, choice.ridge),
         }
-        # a bias that holds the level of y may be large, and its ridge must not mind
-        bias = self._bias_ridge / setting.unit / (1.0 + setting.offset**2)
-        return entrants[choice.kernel].kind.kernel, float(lambdas[choice.ridge] / setting.unit), bias, results
+        alpha, bias = float(lambdas[choice.ridge] / setting.unit), self._last_bias_ridge / setting.unit
+        return entrants[choice.kernel].kind.kernel, alpha, bias, setting.centre, results
 
     def _look_at(self, recipe: Recipe, problem: Problem, z: HostArray) -> None:
         """Nothing: what others are advised to change is chosen here."""

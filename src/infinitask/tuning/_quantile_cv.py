@@ -53,6 +53,10 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
     ----------
     kernel_ : InputKernel
     alpha_, alpha_bias_ : float
+    offset_ : float
+        The median of y, which is taken off before the fit and added to its answers.
+    ignores_inputs_ : bool
+        Whether a λ was taken that all but ignores the inputs.
     cv_results_ : dict
         ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
         (folds,): the mean pinball losses, those of quantiles without inputs among them, inf where nobody looked because
@@ -72,6 +76,8 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
     """
 
     _bias_ridge = 1e-4
+    # outer quantiles are steep in θ: with 1e-4 and 800 rows of normal noise, 6% of new targets fell below that of 1%
+    _last_bias_ridge = 1e-8
 
     def __init__(
         self,
@@ -106,7 +112,7 @@ class InfiniteQuantileRegressorCV(SelfTuned, InfiniteQuantileRegressor):
         # a single far target must not decide
         unit = max(float(_quantiles(away, weight, middle)[0]), SMALLEST * float(np.average(away, weights=weight)))
         unit = unit or 1.0
-        return Contest((y - centre) / unit, unit, centre / unit, levels, bias_gamma=2.0)
+        return Contest((y - centre) / unit, unit, centre, levels, bias_gamma=2.0)
 
     def _contest_loss(self, contest: Contest) -> Loss:
         return MQuantile(self.smoothing / contest.unit) if self.smoothing > 0.0 else Pinball()

@@ -157,6 +157,11 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                     trial = study.ask(space)
                     try:
                         scores = self._scores(parallel, base, trial.params, X, y, weight, folds, scorer)
+                    except KeyboardInterrupt:
+                        if kept is None:
+                            raise
+                        words = f"{number} of {self.n_trials} trials are kept in {self.storage}: fit again to go on."
+                        raise KeyboardInterrupt(words) from None
                     except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
                         study.tell(trial, state=optuna.trial.TrialState.FAIL)
                         warnings.warn(f"A fit with {trial.params} failed: {error}", FitFailedWarning, stacklevel=2)
@@ -195,6 +200,11 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         if storage is None:
             return None
         if isinstance(storage, (str, Path)):
+            if not Path(storage).absolute().parent.is_dir():
+                raise ValueError(
+                    f"storage={str(storage)!r} was given, and there is no folder {Path(storage).absolute().parent}; "
+                    "make it, or name a file elsewhere."
+                )
             _mend(Path(storage))
             storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(storage)))
         study = optuna.create_study(study_name="infinitask", storage=storage, direction="maximize", load_if_exists=True)
