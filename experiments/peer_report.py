@@ -293,6 +293,12 @@ def _weaknesses(results: Results) -> list[str]:
             lines["peers"].append(_comparison(results, name, best))
     header = ["data set", "other", "∞-QR CV", "the other", "ratio", "splits worse", "p, t-test", "p, corrected"]
     splits = max(values.size for values in results.splits["pinball"][OURS].values())
+    sure = [line[0] for line in lines["peers"] if float(line[-1]) < SIGNIFICANT]
+    reason = (
+        f"Beyond chance (corrected p < {SIGNIFICANT:g}): {', '.join(sure)}."
+        if sure
+        else f"None of these differences has a corrected p < {SIGNIFICANT:g}: chance is enough to explain each of them."
+    )
     return [
         "## Where ∞-QR CV is worse than ignoring x",
         _worst_first(header, lines["nothing"]),
@@ -304,7 +310,7 @@ def _weaknesses(results: Results) -> list[str]:
         "The best peer of a set is known only after the test: this compares with the luckiest of them. If the "
         f"{len(peers) + 1} methods that look at x were equally good, each would be the best of them on "
         f"{len(results.sets) / (len(peers) + 1):.1f} of the {len(results.sets)} sets; ∞-QR CV is on "
-        f"{len(results.sets) - len(lines['peers'])}.",
+        f"{len(results.sets) - len(lines['peers'])}. {reason}",
     ]  # fmt: skip
 
 
