@@ -40,8 +40,8 @@ UNSEEN = Contest(
     tuple(fresh_sets.SETS),
     "the data sets of `experiments/fresh_sets.py`",
     "None of these sets had a part in its development: the list was drawn up before any method had seen one of them, "
-    "and all methods were run once, as they are on [the sets of Table 1](peers.md). A run of an earlier version was "
-    "broken off and thrown away unread when faults were found on other data.",
+    "and all methods were run once, as they are on [the sets of Table 1](peers.md). A run of an earlier version of it "
+    "was broken off and thrown away unread when faults were found on other data.",
 )
 
 REVISION = 6
