@@ -1,0 +1,228 @@
+"""What the library is given, checked once and in one voice.
+
+An error says what was given, what is expected and what to do. Parameters of the estimators are checked by one table,
+:data:`CONSTRAINTS`; an estimator that allows more or less says so in its ``_constraints``. Everything else is checked
+where it is used, by the functions below the table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray
+
+__all__ = [
+    "CONSTRAINTS",
+    "LARGEST",
+    "Choice",
+    "Count",
+    "Flag",
+    "Number",
+    "check_magnitude",
+    "check_parameters",
+    "choice",
+    "count",
+    "flag",
+    "number",
+    "parse_tasks",
+    "positive_numbers",
+]
+
+LARGEST = 1e100
+"""Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
+
+SUPPORT_SLACK = 1e-7
+"""A task asked for in single precision must not fall outside the interval that it bounds."""
+
+
+# ---------------------------------------------------------------------------------------------- single values
+def number(
+    name: str,
+    value: Any,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    open_low: bool = True,
+    open_high: bool = False,
+    hint: str = "",
+) -> float:
+    """``value`` as a finite float in the interval, or an error."""
+    known = isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+    above = known and (value > low if open_low else value >= low)
+    below = known and (value < high if open_high else value <= high)
+    if not (above and below):
+        bounds = [] if low == -math.inf else [f"{'above' if open_low else 'at least'} {low:g}"]
+        bounds += [] if high == math.inf else [f"{'below' if open_high else 'at most'} {high:g}"]
+        interval = f" {' and '.join(bounds)}" if bounds else ""
+        raise ValueError(f"{name}={value!r} was given; it must be a finite number{interval}.{hint and ' ' + hint}")
+    return float(value)
+
+
+def count(name: str, value: Any, *, least: int = 1, hint: str = "") -> int:
+    """``value`` as an integer of at least ``least``, or an error."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r} was given; it must be an integer of at least {least}.{hint and ' ' + hint}")
+    return int(value)
+
+
+def choice(name: str, value: Any, options: Sequence[str], also: str = "") -> str:
+    """``value`` as one of some words, or an error; ``also`` names what else is allowed."""
+    if not isinstance(value, str) or value not in options:
+        words = ", ".join(map(repr, options))
+        raise ValueError(f"{name}={value!r} was given; it must be one of {words}{also}.")
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """``value`` as True or False, or an error."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}={value!r} was given; it must be True or False.")
+    return bool(value)
+
+
+def positive_numbers(name: str, values: Any) -> HostArray:
+    """``values`` as a list of positive finite numbers, or an error."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.ndim != 1 or numbers.size == 0 or not np.all(np.isfinite(numbers) & (numbers > 0.0)):
+        raise ValueError(f"{name}={values!r} was given; it must be a list of positive finite numbers.")
+    return numbers
+
+
+# ------------------------------------------------------------------------------- parameters of the estimators
+@dataclass(frozen=True)
+class Number:
+    """A number in an interval, see :func:`number`."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = True
+    optional: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """An error where the value does not fit."""
+        if value is not None or not self.optional:
+            number(name, value, low=self.low, high=self.high, open_low=self.open_low)
+
+
+@dataclass(frozen=True)
+class Count:
+    """A whole number."""
+
+    least: int = 1
+    optional: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """An error where the value does not fit."""
+        if value is not None or not self.optional:
+            count(name, value, least=self.least)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of some words."""
+
+    options: tuple[str, ...]
+
+    def check(self, name: str, value: Any) -> None:
+        """An error where the value does not fit."""
+        choice(name, value, self.options)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False."""
+
+    def check(self, name: str, value: Any) -> None:
+        """An error where the value does not fit."""
+        flag(name, value)
+
+
+Constraint = Number | Count | Choice | Flag
+
+CONSTRAINTS: dict[str, Constraint] = {
+    "alpha": Number(low=0.0),
+    "alpha_bias": Number(low=0.0, open_low=False, optional=True),
+    "exact_fractions": Flag(),
+    "max_iter": Count(),
+    "n_nodes": Count(optional=True),
+    "nested": Flag(),
+    "rank": Count(optional=True),
+    "refit": Flag(),
+    "rule": Choice(("one-se", "best")),
+    "smoothing": Number(low=0.0, open_low=False),
+    "solver": Choice(("auto", "lbfgs", "newton")),
+    "n_trials": Count(),
+    "tol": Number(low=0.0),
+    "verbose": Count(least=0),
+    "warm_start": Flag(),
+}
+"""What a parameter of an estimator must be, wherever it has this name. Kernels, measures, rules and features are specs:
+they are checked by the functions that turn them into objects."""
+
+
+def check_parameters(parameters: Mapping[str, Any], own: Mapping[str, Constraint]) -> None:
+    """An error for the first parameter that breaks its constraint; ``own`` replaces lines of the table."""
+    for name, value in parameters.items():
+        constraint = own.get(name) or CONSTRAINTS.get(name)
+        if constraint is not None:
+            constraint.check(name, value)
+
+
+# ------------------------------------------------------------------------------------------- tasks and data
+def parse_tasks(theta: Any, name: str, support: tuple[HostArray, HostArray]) -> tuple[HostArray, bool]:
+    """θ as (q, d) inside the support, and whether it was a single task without a list around it.
+
+    Parameters
+    ----------
+    theta : array-like
+    name : str
+        What the caller calls it.
+    support : (ndarray (d,), ndarray (d,))
+        The bounds (low, high) of Θ; they give way by a rounding error of single precision.
+    """
+    low, high = support
+    d = low.size
+    try:
+        tasks = np.asarray(theta, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={theta!r} was given; it must be a number or an array of numbers.") from None
+    single = tasks.ndim == (0 if d == 1 else 1)
+    if d == 1:
+        fits = tasks.ndim <= 1 or (tasks.ndim == 2 and tasks.shape[1] == 1)
+        expected = "a number or an array of shape (q,)"
+    else:
+        fits = tasks.ndim in (1, 2) and tasks.shape[-1] == d
+        expected = f"an array of shape ({d},) or (q, {d})"
+    if not fits or tasks.size == 0:
+        raise ValueError(f"{name} of shape {tasks.shape} was given; it must be {expected}, and not empty.")
+    tasks = tasks.reshape(-1, d)
+    size = np.maximum(np.abs(low), np.abs(high))
+    slack = SUPPORT_SLACK * np.where(np.isfinite(size), size, 0.0)
+    inside = np.all(np.isfinite(tasks) & (tasks >= low - slack) & (tasks <= high + slack), axis=1)
+    if not np.all(inside):
+        where = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(low, high, strict=True))
+        wrong = tasks[~inside][0]
+        raise ValueError(
+            f"{name} contains {wrong[0] if d == 1 else tuple(wrong.tolist())}, outside Θ = {where} on which the model "
+            "is trained. Ask for a value inside, or fit with a measure that covers it."
+        )
+    return tasks, single
+
+
+def check_magnitude(name: str, values: HostArray, smallest: float = 1.0 / LARGEST) -> None:
+    """Refuse values whose squares leave the range of floating point."""
+    size = float(np.max(np.abs(values)))
+    if size > LARGEST or 0.0 < size < smallest:
+        raise ValueError(
+            f"{name} holds values of magnitude {size:.1e}; beyond 1e±100 sums of squares leave the range of "
+            f"floating point. Rescale {name}, for instance with StandardScaler."
+        )
