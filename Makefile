@@ -56,7 +56,7 @@ bench-probabilities: $(INSTALLED) ## probabilities beside calibrated SVMs and lo
 	$(BIN)/python benchmarks/probabilities.py
 
 bench-random: $(INSTALLED) ## the gap and the time on 300 random problems, the slowest ones by name
-	$(BIN)/python tests/random_problems.py
+	$(BIN)/python tests/support/random_problems.py
 
 reproduce: $(INSTALLED) ## the paper's tables and figures: make reproduce NAME="table1 --quick"
 	$(BIN)/python -m experiments $(or $(NAME),--help)

@@ -29,8 +29,8 @@ from infinitask.solvers import SOLVERS, solve
 from infinitask.solvers.base import Ledger, Start
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import ASK, Memory, lbfgs_stage
-from random_problems import problem
-from test_compiled import compiled_only, point, posed
+from tests.support.random_objectives import compiled_only, point, posed
+from tests.support.random_problems import problem
 
 Floats = np.ndarray[Any, Any]
 Steps = list[tuple[Floats, Floats]]

@@ -17,7 +17,7 @@ from infinitask.solvers import solve
 from infinitask.solvers.base import Start
 from infinitask.solvers.basis import Eigenbasis, Metric
 from infinitask.solvers.newton import NewtonSystem
-from test_compiled import LOSSES, point, posed
+from tests.support.random_objectives import LOSSES, point, posed
 
 Floats = np.ndarray[Any, Any]
 BIASES = [None, "penalised", "free"]

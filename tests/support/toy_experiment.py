@@ -1,4 +1,4 @@
-"""A small experiment for the tests of the runner: ``python toy_experiment.py FOLDER SECONDS``.
+"""A small experiment for the tests of the runner: ``python tests/support/toy_experiment.py FOLDER SECONDS``.
 
 It imports nothing that takes long: it is started many times.
 """

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from estimator_cases import ESTIMATORS, LEVELS, Case, sample
 from infinitask import InfiniteOneClassSVM, InfiniteQuantileRegressor, JointQuantileRegressor
+from tests.support.estimator_cases import ESTIMATORS, LEVELS, Case, sample
 
 CASES = [Case(cls) for cls in ESTIMATORS]
 X, Y = sample()

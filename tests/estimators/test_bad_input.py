@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from estimator_cases import ESTIMATORS, LEVELS, Case, sample
 from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
@@ -20,6 +19,7 @@ from infinitask import (
 )
 from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, ProductMeasure, Uniform
+from tests.support.estimator_cases import ESTIMATORS, LEVELS, Case, sample
 
 
 @pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)

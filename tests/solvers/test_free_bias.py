@@ -13,7 +13,7 @@ from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile,
 from infinitask.measures import Discrete
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from random_problems import problem
+from tests.support.random_problems import problem
 
 LEVELS = [0.1, 0.35, 0.6, 0.9]
 LOSSES: list[Loss] = [Pinball(), MQuantile(0.2), Expectile(), EpsilonInsensitive(), CostSensitiveHinge()]

@@ -1,6 +1,6 @@
 """Seeded random problems over all tasks, kernels and weights: what the laws are tried on.
 
-Run as a script it solves all of them and prints the slowest: ``python tests/random_problems.py [first] [last]``.
+As a script it solves all of them and prints the slowest: ``python tests/support/random_problems.py [first] [last]``.
 """
 
 from __future__ import annotations

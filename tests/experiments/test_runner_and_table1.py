@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-import toy_experiment
 from experiments import __main__ as command
 from experiments import table1, tuned
 from experiments.runner import run
 from experiments.store import Store
 from experiments.tables import read_csv
 from infinitask.datasets import make_sine, quantile_sets
+from tests.support import toy_experiment
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 UNIT = {"name": "a", "split": 0}
 
 
@@ -72,8 +72,8 @@ def test_two_runs_do_not_write_to_one_file(tmp_path: Path) -> None:
 
 # --------------------------------------------------------------------------------------------------------- the runner
 def toy(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    command = [sys.executable, str(ROOT / "tests" / "toy_experiment.py"), str(folder), str(seconds)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(ROOT / "tests" / "support" / "toy_experiment.py"), str(folder), str(seconds)]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
 
 

@@ -19,7 +19,7 @@ from infinitask.measures import Uniform
 from infinitask.objective import Smoothing
 from infinitask.penalties import Ridge
 from infinitask.solvers import solve
-from random_problems import COUNT, problem
+from tests.support.random_problems import COUNT, problem
 
 
 @pytest.mark.filterwarnings("ignore:Infinite:UserWarning")  # some of them are of no use, and say so

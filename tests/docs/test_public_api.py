@@ -92,7 +92,7 @@ def test_everything_can_be_imported_by_star() -> None:
 
 
 def test_version_is_that_of_the_project() -> None:
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert infinitask.__version__ == project["version"]
     assert infinitask.__name__ == project["name"]
 

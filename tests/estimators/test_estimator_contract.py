@@ -15,7 +15,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 import infinitask
-from estimator_cases import ESTIMATORS, LEVELS, Case, sample
 from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
@@ -26,6 +25,7 @@ from infinitask.features import Nystroem
 from infinitask.kernels import RBF, Gaussian, Linear, Precomputed
 from infinitask.measures import Sobol, Uniform
 from infinitask.objective import Objective
+from tests.support.estimator_cases import ESTIMATORS, LEVELS, Case, sample
 
 
 @pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)

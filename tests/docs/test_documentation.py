@@ -13,7 +13,7 @@ import pytest
 from infinitask import InfiniteTaskEstimator
 from infinitask.losses import BoxLoss, ConvexLoss, Row
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def programs(*path: str) -> list[str]:

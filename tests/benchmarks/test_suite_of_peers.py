@@ -20,7 +20,7 @@ from sklearn.svm import SVC, OneClassSVM
 from experiments.peer_models import PEERS
 from infinitask import JointQuantileRegressor
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 OPTIONAL = {"PIQP": "piqp", "Clarabel": "clarabel", "OSQP": "osqp"}
 
 

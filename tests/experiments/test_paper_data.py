@@ -35,7 +35,7 @@ from infinitask.datasets import (
 from infinitask.datasets._specs import FOLDER, SETS, Origin, Spec
 from infinitask.datasets._tables import BundledFile, RDatasets
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 NOT_HERE = f"the paper's data sets are not in the repository: {FOLDER} and the extra `data` bring them"
