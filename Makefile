@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-compare bench-random peers \
-	reproduce format clean
+.PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
+	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-compare bench-random
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,12 +21,23 @@ $(INSTALLED): pyproject.toml
 demo: $(INSTALLED) ## fit, print and draw the examples
 	$(BIN)/python -m infinitask.demo
 
-test: $(INSTALLED) ## style, types, import directions, tests: all that must hold
+lint: $(INSTALLED) ## style, types, import directions
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+
+test: lint ## lint and the quick tests: what must hold before every commit
+	$(BIN)/pytest -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(INSTALLED) ## the tests that `make test` leaves out
+	$(BIN)/pytest -m slow $(PYTEST_ARGS)
+
+test-all: test test-slow ## all tests: what must hold before a pull request
+
+# Where numba is missing, NumPy computes everything. The rooms that have compiled code are tried that way.
+test-without-numba: $(INSTALLED) ## the quick tests of losses, objective, solvers and estimators, without compiled code
+	INFINITASK_COMPILED=0 $(BIN)/pytest -m "not slow" $(PYTEST_ARGS) tests/losses tests/objective tests/solvers tests/estimators
 
 # Peers are optional: one that does not install here is left out, and the suite says so.
 peers: $(INSTALLED) ## install what the suite compares with, as far as it installs

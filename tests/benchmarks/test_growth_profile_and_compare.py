@@ -80,6 +80,7 @@ def test_nothing_stays_replaced() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- the growth
+@pytest.mark.slow
 def test_the_growth_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     growth = importlib.import_module("growth")
     output = tmp_path / "growth.md"
@@ -94,6 +95,7 @@ def test_the_growth_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_fresh_process_measures_one_point(monkeypatch: pytest.MonkeyPatch) -> None:
     growth = importlib.import_module("growth")
     monkeypatch.setenv("INFINITASK_COMPILED", "0")  # loading what is compiled takes longer than the fit
@@ -116,6 +118,7 @@ def test_a_power_is_a_line(power: float) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- the comparison
+@pytest.mark.slow
 def test_the_working_tree_is_compared_with_itself(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def test_rotated_coordinates_take_the_same_steps(kappa_study: Any, paper: Any) -
     np.testing.assert_allclose(long, short, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_whole_script_runs(kappa_study: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "table.md"
     kappa_study.main(["--quick", "--output", str(output)])
@@ -88,6 +89,7 @@ def test_the_whole_script_runs(kappa_study: Any, tmp_path: Path, capsys: pytest.
     assert "Smallest ratio" in text
 
 
+@pytest.mark.slow
 def test_the_comparison_of_probabilities_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     output = tmp_path / "table.md"

@@ -18,6 +18,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("prediction")
 
 
+@pytest.mark.slow
 def test_the_whole_script_runs(benchmark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "table.md"
     benchmark.main(["--quick", "--output", str(output)])

@@ -223,6 +223,7 @@ def test_gaussian_kernels_do_not_see_the_rotation() -> None:
 
 
 # -------------------------------------------------------------------------------------------------- the run, the report
+@pytest.mark.slow
 def test_a_quick_run_writes_its_results_and_skips_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +280,7 @@ def test_the_report_says_who_wins_and_what_was_extrapolated() -> None:
     assert "are the same to 1e-07" in sentence
 
 
+@pytest.mark.slow
 def test_a_contender_that_breaks_is_a_line_not_the_end(tmp_path: Path) -> None:
     run = module("run")
     rows, why = run.employ("joint", "nobody of this name", run.Plan(quick=True), 1)

@@ -25,6 +25,7 @@ def test_the_criterion_is_the_sum_of_both_losses() -> None:
     assert order.ordered(y, falling) == pytest.approx(tuned.pinball(y, falling) + 5 * 400.0)
 
 
+@pytest.mark.slow
 def test_trials_are_judged_by_the_criterion() -> None:
     X, _, y, _ = toy("", 0)
     plain = tuned.tune("itl", X, y, startup=3, iterations=0, seed=0)
@@ -34,6 +35,7 @@ def test_trials_are_judged_by_the_criterion() -> None:
     assert more[0].losses == pytest.approx(plain[0].losses + 7.0)  # later ones may be solved more or less exactly
 
 
+@pytest.mark.slow
 def test_a_unit_and_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order, "split", toy)
     units, settings = order.units(True), order.settings(True) | {"startup": 3, "iterations": 1}

@@ -77,6 +77,7 @@ def toy(folder: Path, seconds: float) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     uninterrupted = toy(whole, 0.0)
@@ -141,7 +142,7 @@ def test_the_measures_of_table_1() -> None:
     assert tuned.crossing(h) == pytest.approx(100 * (1.0 + 0.5) / 2)
 
 
-@pytest.mark.parametrize("method", ["itl", "jqr", "ind"])
+@pytest.mark.parametrize("method", [pytest.param("itl", marks=pytest.mark.slow), "jqr", "ind"])
 def test_a_unit_of_table_1(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = make_sine(60, random_state=0)
     monkeypatch.setattr(table1, "split", lambda name, i: (X[::2], X[1::2], y[::2], y[1::2]))

@@ -56,6 +56,7 @@ def test_the_certificate_is_for_the_constrained_problem() -> None:
     assert hard.solution_.dual == pytest.approx(heavy.objective_, rel=3e-4)
 
 
+@pytest.mark.slow
 def test_the_optimum_is_that_of_the_constrained_problem() -> None:
     """Judged by cvxpy, which has the constraint at 385 levels, in the same features."""
     X, y = make_sine(14, random_state=0)

@@ -173,7 +173,7 @@ def test_a_path_finds_the_bottom_and_goes_little_beyond(bottom: float, per_decad
         assert min(looked) > 10.0 ** (bottom - 2.5)
 
 
-@pytest.mark.parametrize("count", [21, 100])
+@pytest.mark.parametrize("count", [21, pytest.param(100, marks=pytest.mark.slow)])
 def test_all_values_of_a_long_grid_compete(count: int) -> None:
     X, y = make_sine(200, random_state=0)
     new, targets = make_sine(2000, random_state=1)
@@ -217,7 +217,7 @@ def test_it_is_good_whatever_the_units(units: tuple[float, float]) -> None:
     assert model.dual_gap_ <= 1e-4
 
 
-@pytest.mark.parametrize("d", [3, 10])
+@pytest.mark.parametrize("d", [3, pytest.param(10, marks=pytest.mark.slow)])
 def test_noise_is_not_learnt(d: int) -> None:
     rng = np.random.default_rng(0)
     worse = []
@@ -243,6 +243,7 @@ def test_folds_give_what_fits_to_their_rows_give() -> None:
             np.testing.assert_allclose(h, alone.predict(X[test], LEVELS), atol=2e-3)
 
 
+@pytest.mark.slow
 def test_most_targets_nearly_equal() -> None:
     rng = np.random.default_rng(0)
     x = np.sort(rng.uniform(size=(100, 1)), axis=0)
@@ -295,6 +296,7 @@ def test_the_choice_follows_the_table() -> None:
     assert losses[k, i, 0] == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.slow
 def test_quantiles_are_in_order_far_from_all_rows() -> None:
     rng = np.random.default_rng(0)
     X, levels = rng.normal(size=(40, 3)), np.arange(1, 20) / 20
@@ -336,6 +338,7 @@ def test_a_constant_moves_the_answers_by_itself(offset: float) -> None:
     assert there.score(X, y + offset) == pytest.approx(here.score(X, y), abs=1e-7)
 
 
+@pytest.mark.slow
 def test_outer_quantiles_leave_out_about_what_they_say() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-2.0, 2.0, size=4800)
@@ -403,6 +406,7 @@ def test_other_features() -> None:
     assert model.kernel_.stationary
 
 
+@pytest.mark.slow
 def test_odd_data() -> None:
     X, y = make_sine(40, random_state=0)
     noise = np.random.default_rng(0).normal(size=30)
@@ -426,6 +430,7 @@ def cost(y: Any, decisions: Any) -> float:
     return float(np.mean(np.where(y[:, None] > 0, 1.0 + THETAS, 1.0 - THETAS) / 2.0 * wrong))
 
 
+@pytest.mark.slow
 def test_the_classifier_is_as_good_as_the_best_of_a_grid() -> None:
     X, y = make_moons(150, noise=0.3, random_state=0)
     new, target = make_moons(2000, noise=0.3, random_state=1)
@@ -443,6 +448,7 @@ def test_the_classifier_is_as_good_as_the_best_of_a_grid() -> None:
     assert np.all(np.isfinite(model.cv_results_["losses"][k, i]))
 
 
+@pytest.mark.slow
 def test_the_classifier_finds_a_rare_class() -> None:
     rng = np.random.default_rng(0)
     y = np.repeat(["often", "rare"], [380, 20])
@@ -453,7 +459,7 @@ def test_the_classifier_finds_a_rare_class() -> None:
     assert np.mean(found[y == "often"]) < 0.1
 
 
-@pytest.mark.parametrize("share", [0.06, 0.94])
+@pytest.mark.parametrize("share", [pytest.param(0.06, marks=pytest.mark.slow), 0.94])
 def test_a_rare_class_without_inputs(share: float) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 1)), np.arange(200) < 200 * share

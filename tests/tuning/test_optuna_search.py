@@ -201,6 +201,7 @@ SCRIPT = """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.slow
 def test_a_killed_search_loses_nothing(tmp_path: Path) -> None:
     def run(file: str, nap: float) -> subprocess.Popen[str]:
         code = textwrap.dedent(SCRIPT.format(nap=nap))
