@@ -14,8 +14,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 
-from infinitask.datasets._tables import RDatasets
-
+from .data.tables import RDatasets
 from .tuned import Values
 
 __all__ = ["SETS", "Source", "split"]

@@ -34,9 +34,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
-from infinitask.datasets import load_spambase, load_wilt
 from infinitask.measures import Uniform, quadrature_rule
 
+from .data import load_spambase, load_wilt
 from .runner import Experiment, Record
 
 __all__ = ["EXPERIMENT", "deviation", "inliers", "proportions"]

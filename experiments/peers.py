@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.datasets import make_sine, quantile_sets
+from infinitask.datasets import make_sine
 
 from . import fresh_sets, table1
+from .data import quantile_sets
 from .peer_models import PEERS, Values, fitted, tune
 from .peer_report import OURS, Contest, report
 from .runner import Experiment

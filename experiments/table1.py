@@ -13,8 +13,7 @@ from scipy.stats import mannwhitneyu
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
-from infinitask.datasets import load_quantile_set, quantile_sets
-
+from .data import load_quantile_set, quantile_sets
 from .runner import Experiment, Record
 from .store import known
 from .tables import TARGETS, made_by, markdown, read_csv, write_csv

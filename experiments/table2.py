@@ -24,10 +24,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteCostSensitiveClassifier
-from infinitask.datasets import cost_sets, load_cost_set
 from infinitask.measures import Discrete
 from infinitask.metrics import sensitivity_specificity
 
+from .data import cost_sets, load_cost_set
 from .runner import Experiment, Record
 from .tables import TARGETS, made_by, markdown, read_csv, write_csv
 

@@ -22,18 +22,18 @@ import numpy as np
 import pytest
 from sklearn import datasets as sklearn_datasets
 
-from infinitask.datasets import (
+from experiments.data import (
     DataSet,
-    _paper,
     cost_sets,
     load_cost_set,
     load_quantile_set,
     load_spambase,
     load_wilt,
+    paper,
     quantile_sets,
 )
-from infinitask.datasets._specs import FOLDER, SETS, Origin, Spec
-from infinitask.datasets._tables import BundledFile, RDatasets
+from experiments.data.specs import FOLDER, SETS, Origin, Spec
+from experiments.data.tables import BundledFile, RDatasets
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
@@ -115,7 +115,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def know(monkeypatch: pytest.MonkeyPatch, spec: Spec) -> None:
     monkeypatch.setitem(SETS, spec.name, spec)
-    monkeypatch.setattr(_paper, "QUANTILE_SETS", (spec.name,))
+    monkeypatch.setattr(paper, "QUANTILE_SETS", (spec.name,))
 
 
 def test_a_file_gives_numbers_and_names(folder: Path) -> None:

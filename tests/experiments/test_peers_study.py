@@ -13,11 +13,11 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from experiments import fresh_sets, peers
+from experiments.data import quantile_sets
 from experiments.peer_models import PEERS, Peer, fitted, tune
 from experiments.peer_report import corrected_t_test, finished, holm, ranking, report, table
 from experiments.peers import KNOWN, UNSEEN
 from experiments.tuned import LEVELS
-from infinitask.datasets import quantile_sets
 
 SETTINGS = {"evaluations": 20, "folds": 3}
 

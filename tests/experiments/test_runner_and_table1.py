@@ -18,10 +18,11 @@ from scipy.stats import mannwhitneyu
 
 from experiments import __main__ as command
 from experiments import table1, tuned
+from experiments.data import quantile_sets
 from experiments.runner import run
 from experiments.store import Store
 from experiments.tables import read_csv
-from infinitask.datasets import make_sine, quantile_sets
+from infinitask.datasets import make_sine
 from tests.support import toy_experiment
 
 ROOT = Path(__file__).resolve().parents[2]

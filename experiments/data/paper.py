@@ -1,4 +1,4 @@
-"""The data sets of the paper's tables and figures, as arrays."""
+"""Loaders that return the data sets of the paper's tables and figures as arrays."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import datasets
 
-from infinitask._array import HostArray
-
-from ._sources import verified_rows
-from ._specs import QUANTILE_SETS, SETS, Spec
+from .sources import verified_rows
+from .specs import QUANTILE_SETS, SETS, Spec
 
 __all__ = [
     "DataSet",
@@ -25,9 +24,12 @@ __all__ = [
 ]
 
 
+Array = NDArray[Any]
+
+
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Inputs, target, and where they come from.
+    """Inputs and target of one set, with their names and their source.
 
     Attributes
     ----------
@@ -39,7 +41,7 @@ class DataSet:
         One for each column of X.
     target_name : str
     source : str
-        A sentence: where the set comes from, and where it was read.
+        A sentence that says where the set comes from and where it was read.
     class_names : tuple of str
         What 0 and 1 mean; empty if the target is a number.
 
@@ -51,8 +53,8 @@ class DataSet:
     """
 
     name: str
-    X: HostArray = field(repr=False)
-    y: HostArray = field(repr=False)
+    X: Array = field(repr=False)
+    y: Array = field(repr=False)
     feature_names: tuple[str, ...]
     target_name: str
     source: str
@@ -84,10 +86,10 @@ def load_quantile_set(
 @overload
 def load_quantile_set(
     name: str, *, missing: str = ..., scaled: bool = ..., return_X_y: Literal[True]
-) -> tuple[HostArray, HostArray]: ...
+) -> tuple[Array, Array]: ...
 def load_quantile_set(
     name: str, *, missing: str = "drop", scaled: bool = False, return_X_y: bool = False
-) -> DataSet | tuple[HostArray, HostArray]:
+) -> DataSet | tuple[Array, Array]:
     """A regression set of the paper's Table 1: numeric columns only, as its authors used them.
 
     Parameters
@@ -95,12 +97,12 @@ def load_quantile_set(
     name : str
         One of :func:`quantile_sets`.
     missing : {"drop", "mean", "keep"}
-        What becomes of a row with a missing input: it is left out; the mean of the column fills the gap; a NaN stays.
-        Only un3 has any, in 85 of its 210 rows, and the paper does not say which it used: 125 rows are the size that
-        is usually quoted, the mean is what its authors' programs fill in.
+        What to do with a row that has a missing input: leave it out, fill in the mean of the column, or keep NaN.
+        Only un3 has missing inputs, in 85 of its 210 rows. The paper does not say what it did: 125 rows are the size
+        that is usually quoted, but its authors' programs fill in the mean.
     scaled : bool
-        Inputs and target with mean 0 and (population) standard deviation 1 over the whole set, after ``missing``. The
-        paper did so before it split the sets.
+        Scale inputs and target to mean 0 and (population) standard deviation 1 over the whole set, after ``missing``.
+        The paper did so before it split the sets.
     return_X_y : bool
         Return ``X, y`` only.
 
@@ -111,14 +113,14 @@ def load_quantile_set(
     Raises
     ------
     FileNotFoundError
-        If the set is neither in the folder INFINITASK_DATA nor in an installed package; it says how to get it.
+        If the set is neither in the folder INFINITASK_DATA nor in an installed package. The message says how to get it.
     ValueError
-        If what was found is not the set.
+        If the values found are not those of the set.
 
     Notes
     -----
-    A file in INFINITASK_DATA comes before an installed package: the folder was named on purpose. The values of both
-    are held against the same checksum, so it makes no difference to the arrays.
+    A file in INFINITASK_DATA comes before an installed package, because the user named that folder. Both are compared
+    with the same checksum, so the arrays are the same.
 
     Examples
     --------
@@ -131,7 +133,7 @@ def load_quantile_set(
     """
     spec = SETS[_known(name, QUANTILE_SETS)]
     if missing not in ("drop", "mean", "keep"):
-        raise ValueError(f'missing={missing!r} is no way with missing inputs; give "drop", "mean" or "keep".')
+        raise ValueError(f'missing={missing!r} is not known; give "drop", "mean" or "keep".')
     rows, place = verified_rows(spec)
     table = np.asarray([[float(cell or "nan") for cell in row] for row in _pick(spec, rows)])
     gaps = np.isnan(table)
@@ -148,8 +150,8 @@ def load_quantile_set(
 @overload
 def load_wilt(*, return_X_y: Literal[False] = ...) -> DataSet: ...
 @overload
-def load_wilt(*, return_X_y: Literal[True]) -> tuple[HostArray, HostArray]: ...
-def load_wilt(*, return_X_y: bool = False) -> DataSet | tuple[HostArray, HostArray]:
+def load_wilt(*, return_X_y: Literal[True]) -> tuple[Array, Array]: ...
+def load_wilt(*, return_X_y: bool = False) -> DataSet | tuple[Array, Array]:
     """Wilt: 4839 segments of a satellite image by 5 inputs; 261 are diseased trees (1), the others are not (0).
 
     The paper draws density level sets of X and does not look at y. Rows 0 to 4338 are the source's training part.
@@ -165,7 +167,7 @@ def load_wilt(*, return_X_y: bool = False) -> DataSet | tuple[HostArray, HostArr
 
     See Also
     --------
-    load_quantile_set : where the sets are looked for, and what is raised.
+    load_quantile_set : where the loaders search, and which errors they raise.
 
     Examples
     --------
@@ -178,8 +180,8 @@ def load_wilt(*, return_X_y: bool = False) -> DataSet | tuple[HostArray, HostArr
 @overload
 def load_spambase(*, return_X_y: Literal[False] = ...) -> DataSet: ...
 @overload
-def load_spambase(*, return_X_y: Literal[True]) -> tuple[HostArray, HostArray]: ...
-def load_spambase(*, return_X_y: bool = False) -> DataSet | tuple[HostArray, HostArray]:
+def load_spambase(*, return_X_y: Literal[True]) -> tuple[Array, Array]: ...
+def load_spambase(*, return_X_y: bool = False) -> DataSet | tuple[Array, Array]:
     """Spambase: 4601 mails by 57 frequencies and lengths; 1813 are spam (1), the others are not (0).
 
     The paper draws density level sets of X and does not look at y. Most entries of X are 0.
@@ -195,7 +197,7 @@ def load_spambase(*, return_X_y: bool = False) -> DataSet | tuple[HostArray, Hos
 
     See Also
     --------
-    load_quantile_set : where the sets are looked for, and what is raised.
+    load_quantile_set : where the loaders search, and which errors they raise.
 
     Examples
     --------
@@ -208,9 +210,9 @@ def load_spambase(*, return_X_y: bool = False) -> DataSet | tuple[HostArray, Hos
 # ------------------------------------------------------------------------------------------------------- costs
 @dataclass(frozen=True)
 class _Made:
-    """A classification set that scikit-learn makes."""
+    """A classification set that a function of scikit-learn generates."""
 
-    make: Callable[..., tuple[HostArray, HostArray]]
+    make: Callable[..., tuple[Array, Array]]
     params: Mapping[str, Any]
 
 
@@ -243,11 +245,9 @@ def cost_sets() -> tuple[str, ...]:
 @overload
 def load_cost_set(name: str, *, random_state: Any = ..., return_X_y: Literal[False] = ...) -> DataSet: ...
 @overload
-def load_cost_set(name: str, *, random_state: Any = ..., return_X_y: Literal[True]) -> tuple[HostArray, HostArray]: ...
-def load_cost_set(
-    name: str, *, random_state: Any = 13, return_X_y: bool = False
-) -> DataSet | tuple[HostArray, HostArray]:
-    """A classification set of the paper's Table 2, made by scikit-learn; iris without its first class.
+def load_cost_set(name: str, *, random_state: Any = ..., return_X_y: Literal[True]) -> tuple[Array, Array]: ...
+def load_cost_set(name: str, *, random_state: Any = 13, return_X_y: bool = False) -> DataSet | tuple[Array, Array]:
+    """A classification set of the paper's Table 2, generated by scikit-learn, or iris without its first class.
 
     Parameters
     ----------
@@ -286,14 +286,14 @@ def load_cost_set(
     return _answer(DataSet(name, X, y, names, "class", source, ("0", "1")), return_X_y)
 
 
-# ------------------------------------------------------------------------------------------------------ inside
+# ----------------------------------------------------------------------------------------------------- helpers
 def _known(name: str, names: tuple[str, ...]) -> str:
     if name not in names:
         raise ValueError(f"There is no set {name!r}; give one of {', '.join(names)}.")
     return name
 
 
-def _answer(data: DataSet, return_X_y: bool) -> DataSet | tuple[HostArray, HostArray]:
+def _answer(data: DataSet, return_X_y: bool) -> DataSet | tuple[Array, Array]:
     return (data.X, data.y) if return_X_y else data
 
 
@@ -306,7 +306,7 @@ def _load_classes(spec: Spec) -> DataSet:
     return _data_set(spec, X, y, place)
 
 
-def _data_set(spec: Spec, X: HostArray, y: HostArray, place: str) -> DataSet:
+def _data_set(spec: Spec, X: Array, y: Array, place: str) -> DataSet:
     source = f"{spec.name} is {spec.citation}, read from {place}."
     return DataSet(spec.name, X, y, tuple(spec.inputs), spec.target, source, tuple(spec.labels.values()))
 
