@@ -27,7 +27,7 @@ from infinitask._array import HostArray
 from infinitask.objective import Evaluation, Smoothing
 from infinitask.solvers.base import Ledger
 from infinitask.solvers.basis import Metric
-from infinitask.solvers.newton import line_search
+from infinitask.solvers.line_search import line_search
 
 __all__ = ["Memory", "lbfgs_stage"]
 
