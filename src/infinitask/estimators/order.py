@@ -30,7 +30,7 @@ from infinitask.features import TaskMap
 from infinitask.kernels import TaskKernel
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Solution, solve
+from infinitask.solvers import Reason, Solution, solve
 
 __all__ = ["Order", "solve_in_order"]
 
@@ -258,18 +258,14 @@ def solve_in_order(
         else:
             weight, inner = 4.0 * weight, 0.1 * inner
     assert best is not None
-    reached = gap <= tol
-    message = (
-        f"All curves are in order, at a duality gap of {gap:.1e}, {'within' if reached else 'above'} the tolerance"
-    )
-    message += f" {tol:.1e}." if reached else f" {tol:.1e}; raise tol or alpha."
     solution = replace(
         best,
         dual=bound,
         gap=gap,
         n_iter=steps,
         n_evaluations=evaluations,
-        converged=reached,
-        message=message,
+        reason=Reason.IN_ORDER if gap <= tol else Reason.ORDER_ABOVE_TOLERANCE,
+        tol=tol,
+        max_iter=max_iter,
     )
     return solution, order.smallest_slope(solution.z)[0]

@@ -6,8 +6,8 @@ gradients and curvatures. What they share is in :mod:`~infinitask.solvers.base`:
 :class:`Solution`.
 """
 
-from .base import Solution, Start
+from .base import Reason, Solution, Start
 from .basis import Eigenbasis
 from .continuation import SOLVERS, solve
 
-__all__ = ["SOLVERS", "Eigenbasis", "Solution", "Start", "solve"]
+__all__ = ["SOLVERS", "Eigenbasis", "Reason", "Solution", "Start", "solve"]

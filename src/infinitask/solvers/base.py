@@ -18,6 +18,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, TextIO
 
 import numpy as np
@@ -25,7 +26,36 @@ import numpy as np
 from infinitask._array import HostArray
 from infinitask.objective import Evaluation, Objective, Smoothing
 
-__all__ = ["Certificate", "DualPoint", "Ledger", "Solution", "Start"]
+__all__ = ["Certificate", "DualPoint", "Ledger", "Reason", "Solution", "Start"]
+
+_ABOVE = "at a duality gap of {gap:.1e}, above the tolerance {tol:.1e}"
+
+
+class Reason(Enum):
+    """Why a solver stopped; the value is the sentence that a user reads, with places for the numbers.
+
+    Examples
+    --------
+    >>> Reason.CONVERGED.sentence(gap=3e-5, tol=1e-4, max_iter=1000)
+    'The duality gap 3.0e-05 is within the tolerance 1.0e-04.'
+    """
+
+    CONVERGED = "The duality gap {gap:.1e} is within the tolerance {tol:.1e}."
+    OUT_OF_EVALUATIONS = f"The {{max_iter}} evaluations allowed were used up {_ABOVE}; raise max_iter or tol."
+    LBFGS_STALLED = f"L-BFGS made no further progress {_ABOVE}; raise tol or alpha, or rescale the data."
+    NEWTON_STALLED = f"Newton's method made no further progress {_ABOVE}; raise tol or alpha, or rescale the data."
+    STALLED = f"No further progress was possible {_ABOVE}; raise tol or alpha, or rescale the data."
+    IN_ORDER = "All curves are in order, at a duality gap of {gap:.1e}, within the tolerance {tol:.1e}."
+    ORDER_ABOVE_TOLERANCE = f"All curves are in order, {_ABOVE}; raise tol or alpha."
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap asked for was reached."""
+        return self in (Reason.CONVERGED, Reason.IN_ORDER)
+
+    def sentence(self, *, gap: float, tol: float, max_iter: int) -> str:
+        """The sentence, with its numbers."""
+        return self.value.format(gap=gap, tol=tol, max_iter=max_iter)
 
 
 @dataclass(frozen=True)
@@ -42,9 +72,12 @@ class Solution:
         (P − D) relative to |P|.
     n_iter, n_evaluations : int
         Steps taken, and evaluations of the objective.
-    converged : bool
-    message : str
-        Why the solver stopped, as a sentence.
+    reason : Reason
+        Why the solver stopped.
+    tol : float
+        The gap asked for.
+    max_iter : int
+        The evaluations allowed.
     history : ndarray (k, 3)
         Evaluations, P and D of every evaluation: its own P, and the best D known then.
     smoothing : Smoothing
@@ -67,11 +100,22 @@ class Solution:
     gap: float
     n_iter: int
     n_evaluations: int
-    converged: bool
-    message: str
+    reason: Reason
+    tol: float
+    max_iter: int
     history: HostArray
     smoothing: Smoothing = field(default_factory=lambda: Smoothing(()))
     floor: float = 0.0
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap asked for was reached."""
+        return self.reason.converged
+
+    @property
+    def message(self) -> str:
+        """Why the solver stopped, as a sentence."""
+        return self.reason.sentence(gap=self.gap, tol=self.tol, max_iter=self.max_iter)
 
 
 class Start(NamedTuple):
@@ -236,21 +280,10 @@ class Ledger:
         """Whether there is nothing left to do or to do it with."""
         return self.certificate.gap <= self.aim or self.exhausted
 
-    def solution(self, stalled: str | None = None) -> Solution:
-        """Close the book."""
+    def solution(self, stalled: Reason = Reason.STALLED) -> Solution:
+        """The answer; ``stalled`` is the reason where neither the gap nor the limit of evaluations was reached."""
         c = self.certificate
-        if self.converged:
-            message = f"The duality gap {c.gap:.1e} is within the tolerance {self.tol:.1e}."
-        elif self.exhausted:
-            message = (
-                f"The {self.max_iter} evaluations allowed were used up at a duality gap of {c.gap:.1e}, "
-                f"above the tolerance {self.tol:.1e}; raise max_iter or tol."
-            )
-        else:
-            message = (
-                f"{stalled or 'No further progress was possible'} at a duality gap of {c.gap:.1e}, "
-                f"above the tolerance {self.tol:.1e}; raise tol or alpha, or rescale the data."
-            )
+        reason = Reason.CONVERGED if self.converged else Reason.OUT_OF_EVALUATIONS if self.exhausted else stalled
         self.show("done")
         return Solution(
             z=c.z,
@@ -259,8 +292,9 @@ class Ledger:
             gap=c.gap,
             n_iter=max(1, self.n_iter),
             n_evaluations=self.n_evaluations,
-            converged=self.converged,
-            message=message,
+            reason=reason,
+            tol=self.tol,
+            max_iter=self.max_iter,
             history=np.asarray(self.history, dtype=np.float64).reshape(-1, 3),
             floor=c.floor,
         )

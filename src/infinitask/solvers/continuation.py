@@ -22,7 +22,7 @@ import numpy as np
 
 from infinitask._array import HostArray, to_host
 from infinitask.objective import Evaluation, Objective, Smoothing
-from infinitask.solvers.base import Ledger, Solution, Start
+from infinitask.solvers.base import Ledger, Reason, Solution, Start
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
 from infinitask.solvers.newton import COST_LIMIT, NewtonSystem, newton_stage
@@ -133,20 +133,21 @@ def solve(
         near = basis.smoothing_forth(start.smoothing)
         z, here, smoothing = _near(ledger, basis.forth(start.z), near, smoothing)
     path = _Path(ledger, basis, z, smoothing)
-    stalled: str | None = None
     if solver == "lbfgs":
-        stalled = None if ledger.done else path.by_lbfgs(here, lambda z, stalled: False)
+        path.by_lbfgs(here, lambda z, stalled: False)
     elif solver == "newton":
-        stalled = None if ledger.done else path.by_newton(MAX_FAILURES, COST_LIMIT)
+        path.by_newton(MAX_FAILURES, COST_LIMIT)
     else:
         # each gets stuck where the other may not
         for gives_up, failures in ((path.dear, FEW_FAILURES), (path.stuck, MAX_FAILURES)):
-            if not ledger.done:
-                stalled = path.by_lbfgs(here, gives_up)
-            if not ledger.done:
-                stalled = path.by_newton(failures, path.dense_limit)
-                here = ledger.evaluate(path.z, path.smoothing) if not ledger.done else here
-    solution = ledger.solution(stalled)
+            path.by_lbfgs(here, gives_up)
+            if ledger.done:
+                break
+            path.by_newton(failures, path.dense_limit)
+            if ledger.done:
+                break
+            here = ledger.evaluate(path.z, path.smoothing)
+    solution = ledger.solution(Reason.LBFGS_STALLED if solver == "lbfgs" else Reason.NEWTON_STALLED)
     return replace(solution, z=basis.back(solution.z), smoothing=basis.smoothing_back(path.smoothing))
 
 
@@ -203,16 +204,16 @@ class _Path:
         """Whether L-BFGS got stuck, where Newton's method did so before."""
         return stalled >= PATIENCE
 
-    def by_lbfgs(self, here: Evaluation, give_up: Callable[[HostArray, int], bool]) -> str | None:
-        """Stages of L-BFGS with ever less smoothing, the first from ``here``; why they ended, if not by success.
+    def by_lbfgs(self, here: Evaluation, give_up: Callable[[HostArray, int], bool]) -> None:
+        """Stages of L-BFGS with ever less smoothing, the first from ``here``, until the gap is reached or none helps.
 
         Small problems smooth around the dual point of the last stage, so that the slack falls faster than κ.
         """
         ledger, centred = self.ledger, self.entries <= FEW
-        while True:
+        while not ledger.done:
             self.z, here = lbfgs_stage(ledger, self.z, here, self.smoothing, self.basis.metric, self.enough, give_up)
             if ledger.done:
-                return None
+                return
             kappa = self.smoothing.kappa
             share = 0.5 * ledger.aim * ledger.certificate.scale / len(kappa)
             smaller = tuple(
@@ -222,7 +223,7 @@ class _Path:
                 for k, slack in zip(kappa, here.slack, strict=True)
             )
             if not self.enough(here) or (smaller == kappa and not centred):
-                return "L-BFGS made no further progress"
+                return
             if centred:
                 kappa = tuple(max(least, SHRINK_CENTRED * k) for least, k in zip(smaller, kappa, strict=True))
                 self.smoothing = Smoothing(kappa, self.basis.objective.duals(self.z, self.smoothing))
@@ -230,8 +231,8 @@ class _Path:
                 self.smoothing = Smoothing(smaller)
             here = ledger.evaluate(self.z, self.smoothing)
 
-    def by_newton(self, max_failures: int, limit: float) -> str | None:
-        """Proximal steps of the dual, each one solved by Newton; why they ended, if not by success.
+    def by_newton(self, max_failures: int, limit: float) -> None:
+        """Proximal steps of the dual, each one solved by Newton, until the gap is reached or too many fail.
 
         Each step takes the envelope around the dual point of the last one, so that the slack vanishes at any κ. A
         smaller κ makes a longer proximal step and a harder problem: ``factor``, by which κ shrinks from step to step,
@@ -243,12 +244,12 @@ class _Path:
         centred = self.entries <= CENTRE_LIMIT
         least = NEWTON_SHRINK if centred else SHRINK_MOST
         factor, failures = least, 0
-        while True:
+        while not ledger.done:
             metric = self.basis.metric(self.z, smoothing)
             before = ledger.n_iter
             self.z, fine = newton_stage(ledger, system, self.z, smoothing, metric, self.enough, NEWTON_STEPS)
             if ledger.done:
-                return None
+                return
             steps = ledger.n_iter - before
             if fine:
                 factor = max(least, factor**1.5) if steps <= 3 else factor**0.5 if steps > 8 else factor
@@ -257,7 +258,7 @@ class _Path:
             else:
                 failures += 1
                 if failures > max_failures:
-                    return "Newton's method made no further progress"
+                    return
                 factor = min(0.8, factor**0.5)
                 smoothing = replace(smoothing, kappa=tuple(4.0 * k for k in smoothing.kappa))
 
