@@ -53,8 +53,8 @@ else conjugate gradients."""
 NEWTON_STEPS = 15
 """Newton steps at one level of smoothing after which a level closer to the last one is tried."""
 
-FLOOR = 1e-6
-"""Where |P| is below this part of P at 0, the gap is relative to the latter: a perfect fit must not loop."""
+PERFECT_FIT = 1e-6
+"""Where |P| is below this part of P at the start, the gap is relative to the latter: a perfect fit must not loop."""
 
 CENTRE_LIMIT = 20_000_000
 """The most numbers a centre may have: 160 MB. Beyond, Newton follows κ → 0 without one."""
@@ -127,7 +127,7 @@ def solve(
         z = basis.objective.start()
         here = ledger.evaluate(z, smoothing)
         # the level sets' objective is 0 there; its size is that of h
-        ledger.certificate.floor = FLOOR * (abs(here.primal) or scale)
+        ledger.certificate.floor = PERFECT_FIT * (abs(here.primal) or scale)
     if start is not None:
         ledger.certificate.floor = ledger.certificate.floor if start.floor is None else start.floor
         near = basis.smoothing_forth(start.smoothing)

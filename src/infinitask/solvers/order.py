@@ -25,76 +25,87 @@ from functools import cached_property
 import numpy as np
 
 from infinitask._array import HostArray, as_like, to_host
-from infinitask.estimators.problem import Problem
 from infinitask.features import TaskMap
 from infinitask.kernels import TaskKernel
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Reason, Solution, solve
+from infinitask.solvers.base import Reason, Solution
+from infinitask.solvers.continuation import PERFECT_FIT, solve
 
 __all__ = ["Order", "solve_in_order"]
 
-REFINEMENT = 4
-"""Nodes of the penalty for each node of the risk, at first. With one, the slopes dip below zero between the nodes by
-some 1e-2."""
+MAX_ROUNDS = 6
+"""The most problems that are solved."""
 
-ROUNDS = 6
-"""Solutions tried."""
+FIRST_PENALTY = 16.0
+"""The first weight of the penalty, relative to the slopes of the loss: enough on data where a tenth of the curves would
+fall."""
 
-ENTRIES = 2_000_000
-"""Slopes that are held at a time."""
+FIRST_REFINEMENT, MAX_REFINEMENT = 4, 32
+"""Nodes of the penalty for each node of the risk: at first, and at most. With one, the slopes dip below zero between
+the nodes by some 1e-2."""
 
-WEIGHT = 16.0
-"""The first penalty, in units of the slope of the loss: on data where a tenth of the curves would fall, enough."""
+GRID_LOSS = 1e-5
+"""What the proof may lose to the step of its first grid, relative to the norm of a curve."""
 
-RESOLUTION = 1e-5
-"""What the proof may lose to the step of its grid at first, relative to the norm of a curve."""
+MIN_STEPS, MAX_FIRST_STEPS, MAX_STEPS = 500, 16_000, 256_000
+"""Steps of the grid of the proof: the fewest, and the most of the first and of any grid."""
 
-FEWEST, MOST = 500, 256_000
-"""Steps of the grid of the proof."""
+MAX_SLOPES = 2_000_000
+"""The most slopes that are held at a time."""
 
-FINEST = 32
-"""The most nodes of the penalty for each node of the risk."""
-
-ROUNDING = 3e-8
+SLOPE_ROUNDING = 3e-8
 """Relative error of slopes computed through ψ: its transform has entries of up to 1e7 (pivots down to 1e-14), and the
 largest error measured in sixty digits was 9e-9."""
 
-FLOOR = 1e-6
-"""As in the solver: where the objective is below this part of its value at 0, the gap is relative to the latter."""
 
-
-def _steps(kernel: TaskKernel, length: float) -> int:
-    """Steps of the grid at which the proof loses no more than it may, within reason."""
-    steps = FEWEST
-    while steps < 16_000 and kernel.slope_error(length / steps) > RESOLUTION:
+def _first_steps(kernel: TaskKernel, length: float) -> int:
+    """Steps of the first grid: the fewest with which the proof loses no more than ``GRID_LOSS``, up to a limit."""
+    steps = MIN_STEPS
+    while steps < MAX_FIRST_STEPS and kernel.slope_error(length / steps) > GRID_LOSS:
         steps *= 2
     return steps
 
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What is known of the slopes of a posed problem.
+    """Measures and repairs the order of the curves of an objective.
 
     Parameters
     ----------
-    problem : Problem
-        With a bias, and Gaussian or twice differentiable Matérn kernels of the tasks.
+    source : Objective
+        Its first integral is the risk; others are ignored.
+    psi : TaskMap
+        The features of the tasks.
+    bias_psi : TaskMap or None
+        Those of the bias, where it has unknowns of its own.
+    constant : float or None
+        The value of the first input feature, where that is constant and carries the bias.
     low, high : float
         The ends of Θ.
     steps : int
         Steps of the grid of the proof.
     """
 
-    problem: Problem
+    source: Objective
+    psi: TaskMap
+    bias_psi: TaskMap | None
+    constant: float | None
     low: float
     high: float
     steps: int
 
     @classmethod
-    def of(cls, problem: Problem, support: tuple[HostArray, HostArray]) -> Order:
-        """Check that a proof is possible."""
-        maps = [problem.psi.map] + ([] if problem.psi_bias is None else [problem.psi_bias.map])
+    def of(
+        cls,
+        objective: Objective,
+        psi: TaskMap,
+        bias_psi: TaskMap | None,
+        constant: float | None,
+        support: tuple[HostArray, HostArray],
+    ) -> Order:
+        """Check that a proof is possible: there is a bias, Θ is bounded, and the kernels bound higher derivatives."""
+        maps = [psi] if bias_psi is None else [psi, bias_psi]
         for task_map in maps:
             if not np.isfinite(task_map.kernel.slope_error(1.0)):
                 raise ValueError(
@@ -102,7 +113,7 @@ class Order:
                     "needs a bound on higher derivatives, known for 'rbf' and 'matern52'. Use one of them, also for "
                     "the bias, or noncrossing='rearrange'."
                 )
-        if problem.constant is None and problem.psi_bias is None:
+        if constant is None and bias_psi is None:
             raise ValueError(
                 "noncrossing='hard' was given with bias_kernel=None; a bias is what puts the last bit of order right. "
                 "Use bias_kernel='task', or noncrossing='rearrange'."
@@ -113,68 +124,67 @@ class Order:
                 f"noncrossing='hard' was given with Θ = [{low:g}, {high:g}]; order for all θ can be proved on a "
                 "bounded Θ only. Use a measure with a bounded support, or noncrossing='rearrange'."
             )
-        return cls(problem, low, high, max(_steps(task_map.kernel, high - low) for task_map in maps))
+        steps = max(_first_steps(task_map.kernel, high - low) for task_map in maps)
+        return cls(objective, psi, bias_psi, constant, low, high, steps)
 
-    def objective(self, weight: float, refinement: int) -> Objective:
-        """The problem with a penalty on negative slopes, on a grid so many times finer than the nodes."""
-        objective = self.problem.objective
-        count = refinement * int(objective.integrals[0].theta.shape[0]) + 1
+    # ----------------------------------------------------------------------------------------- the penalty
+    def penalised(self, weight: float, refinement: int) -> Objective:
+        """The risk with a penalty on negative slopes, at ``refinement`` nodes for each node of the risk."""
+        source = self.source
+        count = refinement * int(source.integrals[0].theta.shape[0]) + 1
         grid = np.linspace(self.low, self.high, count)
-        bias = self.problem.psi_bias
         penalty = Integral(
             NonCrossing(weight),
-            as_like(grid, objective.rows),
-            as_like(np.full(count, 1.0 / count), objective.rows),
-            as_like(self.problem.psi.map(grid, 1), objective.rows),
-            None if bias is None else as_like(bias.map(grid, 1), objective.rows),
+            as_like(grid, source.rows),
+            as_like(np.full(count, 1.0 / count), source.rows),
+            as_like(self.psi(grid, 1), source.rows),
+            None if self.bias_psi is None else as_like(self.bias_psi(grid, 1), source.rows),
         )
-        return replace(objective, integrals=(objective.integrals[0], penalty))
+        return replace(source, integrals=(source.integrals[0], penalty))
 
-    def weight(self) -> float:
-        """The size of the slopes of the loss at the start."""
-        objective = self.problem.objective
-        first = objective.integrals[0]
-        _, seen = next(iter(objective.fields(objective.start())))
+    def first_weight(self) -> float:
+        """A weight of the penalty that suits the slopes of the loss at the start."""
+        source = self.source
+        first = source.integrals[0]
+        _, seen = next(iter(source.fields(source.start())))
         slopes = to_host(first.loss.slope(first.theta, seen[0][1], seen[0][2]))
-        return WEIGHT * (float(np.mean(np.abs(slopes))) or 1.0)
+        return FIRST_PENALTY * (float(np.mean(np.abs(slopes))) or 1.0)
 
+    # ------------------------------------------------------------------------------------------- the proof
     @cached_property
     def _grid(self) -> HostArray:
         return np.linspace(self.low, self.high, self.steps + 1)
 
-    def _features(self, task_map: TaskMap) -> HostArray:
+    @cached_property
+    def _slopes(self) -> HostArray:
         """ψ' on the grid, (steps + 1, s)."""
-        known = self._known
-        if id(task_map) not in known:
-            known[id(task_map)] = task_map(self._grid, 1)
-        return known[id(task_map)]
+        return self.psi(self._grid, 1)
 
     @cached_property
-    def _known(self) -> dict[int, HostArray]:
-        return {}
+    def _bias_slopes(self) -> HostArray:
+        """ψ' of the bias on the grid, wherever its unknowns are, (steps + 1, s_b)."""
+        return self._slopes if self.bias_psi is None else self.bias_psi(self._grid, 1)
 
-    def _proved(self, task_map: TaskMap, coef: HostArray) -> tuple[HostArray, HostArray]:
+    def _proved(self, kernel: TaskKernel, slopes: HostArray, coef: HostArray) -> tuple[HostArray, HostArray]:
         """Slopes of curves with coefficients (n, s) on the grid, and what the proof loses of each, (n,)."""
         step = float(self._grid[1] - self._grid[0])
-        slopes = self._features(task_map)
         # ψ is isometric up to a percent of rounding in its smallest pivots
-        lost = 1.1 * task_map.kernel.slope_error(step) + ROUNDING * float(np.max(np.linalg.norm(slopes, axis=1)))
+        lost = 1.1 * kernel.slope_error(step) + SLOPE_ROUNDING * float(np.max(np.linalg.norm(slopes, axis=1)))
         return coef @ slopes.T, lost * np.linalg.norm(coef, axis=1)
 
     def smallest_slope(self, z: HostArray) -> tuple[float, float]:
         """A lower bound of ∂h/∂θ over all training inputs and all θ, and what of it the step of the grid costs."""
-        objective, bias = self.problem.objective, self.problem.psi_bias
-        r, s = objective.shape
+        r, s = self.source.shape
         C = z[: r * s].reshape(r, s)
         rise, lost = 0.0, 0.0
-        if bias is not None:
-            rise_b, lost_b = self._proved(bias.map, z[None, r * s :])
+        if self.bias_psi is not None:
+            rise_b, lost_b = self._proved(self.bias_psi.kernel, self._bias_slopes, z[None, r * s :])
             rise, lost = rise_b[0], float(lost_b[0])
-        rows = to_host(objective.rows).astype(np.float64, copy=False)
+        rows = to_host(self.source.rows).astype(np.float64, copy=False)
         smallest, cost = np.inf, 0.0
-        step = max(1, ENTRIES // (self.steps + 1))
+        step = max(1, MAX_SLOPES // (self.steps + 1))
         for start in range(0, rows.shape[0], step):
-            slopes, loss = self._proved(self.problem.psi.map, rows[start : start + step] @ C)
+            slopes, loss = self._proved(self.psi.kernel, self._slopes, rows[start : start + step] @ C)
             worst = np.min(slopes + rise, axis=1) - loss - lost
             if np.min(worst) < smallest:
                 smallest, cost = float(np.min(worst)), float(loss[np.argmin(worst)]) + lost
@@ -183,31 +193,32 @@ class Order:
     @cached_property
     def lift(self) -> HostArray:
         """Unknowns of a bias that provably rises at a rate of at least one everywhere."""
-        objective, bias = self.problem.objective, self.problem.psi_bias
-        task_map = self.problem.psi.map if bias is None else bias.map
-        slopes = task_map(self._grid, 1)
+        kernel, slopes = (self.psi if self.bias_psi is None else self.bias_psi).kernel, self._bias_slopes
         s = slopes.shape[1]
         # the ridge keeps the norm, hence the loss of the proof, small
         c = np.linalg.lstsq(
             np.vstack([slopes, 1e-6 * np.eye(s)]), np.concatenate([np.ones(self._grid.size), np.zeros(s)])
         )[0]
-        rise, lost = self._proved(task_map, c[None, :])
+        rise, lost = self._proved(kernel, slopes, c[None, :])
         rate = float(np.min(rise)) - float(lost[0])
         if rate <= 0.0:
             raise ValueError(
-                f"noncrossing='hard' was given with the task kernel {task_map.kernel!r}, in which no bias rises "
+                f"noncrossing='hard' was given with the task kernel {kernel!r}, in which no bias rises "
                 "everywhere; raise its length scale (lower task_gamma) or use more nodes."
             )
-        z = np.zeros(objective.size)
-        if self.problem.constant is not None:
-            z[: np.prod(objective.shape)].reshape(objective.shape)[0] = c / (rate * self.problem.constant)
+        z = np.zeros(self.source.size)
+        if self.constant is not None:
+            z[: np.prod(self.source.shape)].reshape(self.source.shape)[0] = c / (rate * self.constant)
         else:
-            z[objective.size - objective.bias_size :] = c / rate
+            z[self.source.size - self.source.bias_size :] = c / rate
         return z
 
 
 def solve_in_order(
-    problem: Problem,
+    objective: Objective,
+    psi: TaskMap,
+    bias_psi: TaskMap | None,
+    constant: float | None,
     support: tuple[HostArray, HostArray],
     *,
     solver: str,
@@ -219,24 +230,32 @@ def solve_in_order(
 
     Parameters
     ----------
-    problem : Problem
+    objective : Objective
+        Its first integral is the risk; others are ignored.
+    psi : TaskMap
+        ψ of the tasks: the columns of the risk are its values at the nodes.
+    bias_psi : TaskMap or None
+        ψ_b, where the bias has unknowns of its own.
+    constant : float or None
+        The value of the first input feature, where that is constant and carries the bias.
     support : pair of arrays
         The ends of Θ.
     solver, tol, max_iter, verbose
         As in :func:`~infinitask.solvers.solve`; ``max_iter`` for all rounds together.
     """
-    order = Order.of(problem, support)
-    weight, refinement, inner = order.weight(), REFINEMENT, 0.5 * tol
+    order = Order.of(objective, psi, bias_psi, constant, support)
+    weight, refinement, inner_tol = order.first_weight(), FIRST_REFINEMENT, 0.5 * tol
     bound, gap, steps, evaluations = -np.inf, np.inf, 0, 0
     best: Solution | None = None
-    for _ in range(ROUNDS):
-        objective = order.objective(weight, refinement)
+    for _ in range(MAX_ROUNDS):
+        penalised = order.penalised(weight, refinement)
         left = max(1, max_iter - evaluations)
-        found = solve(objective, solver=solver, tol=inner, max_iter=left, verbose=verbose)
+        found = solve(penalised, solver=solver, tol=inner_tol, max_iter=left, verbose=verbose)
         steps, evaluations = steps + found.n_iter, evaluations + found.n_evaluations
         bound = max(bound, found.dual)
         smallest, cost = order.smallest_slope(found.z)
-        while -smallest > 0.0 and cost > 0.2 * -smallest and order.steps < MOST:
+        # a finer grid, while its step is a good part of what is missing
+        while -smallest > 0.0 and cost > 0.2 * -smallest and order.steps < MAX_STEPS:
             order = replace(order, steps=2 * order.steps)
             smallest, cost = order.smallest_slope(found.z)
         missing, z = max(0.0, -smallest), found.z
@@ -245,18 +264,18 @@ def solve_in_order(
             z = z - smallest * (1.0 + 1e-6) * order.lift
             smallest, _ = order.smallest_slope(z)
         smoothing = Smoothing((0.0, 0.0))
-        primal = objective.evaluate(z, smoothing).primal
+        primal = penalised.evaluate(z, smoothing).primal
         if best is None or primal < best.objective:
             best = replace(found, z=z, objective=primal)
-        scale = max(abs(best.objective), FLOOR * abs(objective.evaluate(objective.start(), smoothing).primal))
+        scale = max(abs(best.objective), PERFECT_FIT * abs(penalised.evaluate(penalised.start(), smoothing).primal))
         before, gap = gap, max(best.objective - bound, 0.0) / scale if scale > 0.0 else 0.0
         if gap <= tol or not found.converged or gap > 0.8 * before:
             break
-        at_nodes = max(0.0, -min(float(np.min(to_host(seen[1][2]))) for _, seen in objective.fields(found.z)))
-        if at_nodes < 0.5 * missing and refinement < FINEST:
-            refinement *= 2
+        at_nodes = max(0.0, -min(float(np.min(to_host(seen[1][2]))) for _, seen in penalised.fields(found.z)))
+        if at_nodes < 0.5 * missing and refinement < MAX_REFINEMENT:
+            refinement *= 2  # the curves fall between the nodes
         else:
-            weight, inner = 4.0 * weight, 0.1 * inner
+            weight, inner_tol = 4.0 * weight, 0.1 * inner_tol
     assert best is not None
     solution = replace(
         best,
