@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._array import Array, HostArray, namespace
 
 __all__ = [
     "CONSTRAINTS",
@@ -28,10 +29,22 @@ __all__ = [
     "check_parameters",
     "choice",
     "count",
+    "finite",
     "flag",
+    "intervals",
+    "is_number",
+    "levels_within",
+    "matrices",
+    "matrix",
     "number",
+    "numbers",
     "parse_tasks",
+    "polynomial_parameters",
     "positive_numbers",
+    "predictions",
+    "resolved",
+    "shares",
+    "targets",
 ]
 
 LARGEST = 1e100
@@ -226,3 +239,135 @@ def check_magnitude(name: str, values: HostArray, smallest: float = 1.0 / LARGES
             f"{name} holds values of magnitude {size:.1e}; beyond 1e±100 sums of squares leave the range of "
             f"floating point. Rescale {name}, for instance with StandardScaler."
         )
+
+
+# ------------------------------------------------------------------------------------------- arrays of numbers
+AXES = {1: "one-dimensional", 2: "two-dimensional"}
+
+_SHORT = Repr()
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxarray = 4
+_SHORT.maxother = 60
+
+
+def is_number(value: Any) -> bool:
+    """Whether ``value`` is a finite real number; True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+
+
+def numbers(name: str, values: Any) -> HostArray:
+    """``values`` as an array of numbers of any shape, or an error that shows their beginning."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={_SHORT.repr(values)} was given; it must be an array of numbers.") from None
+
+
+def finite(name: str, values: Any, ndim: int) -> HostArray:
+    """``values`` as an array of finite numbers with ``ndim`` axes that is not empty, or an error."""
+    array = _shaped(name, values, ndim)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} contains NaN or infinity; remove or replace these entries.")
+    return array
+
+
+def _shaped(name: str, values: Any, ndim: int) -> HostArray:
+    array = numbers(name, values)
+    if array.ndim != ndim or array.size == 0:
+        raise ValueError(f"{name} of shape {array.shape} was given; it must be {AXES[ndim]} and not empty.")
+    return array
+
+
+# ------------------------------------------------------------------------------------------ arguments of metrics
+def targets(y_true: Any) -> HostArray:
+    """Targets (n,); a single column counts as a vector."""
+    y = numbers("y_true", y_true)
+    return finite("y_true", y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y, 1)
+
+
+def levels_within(name: str, levels: Any, low: float, high: float) -> HostArray:
+    """Levels (q,) in the closed interval; a single number is one level."""
+    found = finite(name, np.atleast_1d(numbers(name, levels)), 1)
+    if not np.all((found >= low) & (found <= high)):
+        raise ValueError(f"{name} contains values outside [{low:g}, {high:g}]; give levels inside.")
+    return found
+
+
+def predictions(y_pred: Any, n: int, q: int, what: str) -> HostArray:
+    """Predictions (n, q) for n samples and q levels; (n,) counts as one level."""
+    found = numbers("y_pred", y_pred)
+    found = finite("y_pred", found[:, None] if found.ndim == 1 and q == 1 else found, 2)
+    if found.shape != (n, q):
+        raise ValueError(
+            f"y_pred of shape {found.shape} was given for {n} samples and {q} {what}; it must be ({n}, {q})."
+        )
+    return found
+
+
+def intervals(y_interval: Any) -> tuple[HostArray, HostArray]:
+    """Lower and upper ends (n,) of intervals (n, 2); a lower end of −∞ and an upper end of +∞ are allowed."""
+    ends = _shaped("y_interval", y_interval, 2)
+    if ends.shape[1] != 2:
+        raise ValueError(f"y_interval of shape {ends.shape} was given; it must be (n, 2), lower and upper ends.")
+    low, high = ends[:, 0], ends[:, 1]
+    if np.any(np.isnan(ends)):
+        raise ValueError("y_interval contains NaN; remove or replace these entries.")
+    if np.any(low == np.inf) or np.any(high == -np.inf):
+        raise ValueError(
+            "y_interval contains a lower end of +∞ or an upper end of −∞; an interval without limits is (−∞, +∞)."
+        )
+    return low, high
+
+
+def shares(sample_weight: Any, n: int) -> HostArray:
+    """Sample weights (n,) divided by their sum; None: 1/n each."""
+    if sample_weight is None:
+        return np.full(n, 1.0 / n)
+    weight = finite("sample_weight", sample_weight, 1)
+    if weight.shape != (n,) or np.any(weight < 0.0) or not np.any(weight > 0.0):
+        raise ValueError(
+            f"sample_weight of shape {weight.shape} was given for {n} samples; give one nonnegative number for each, "
+            "not all of them 0."
+        )
+    return np.asarray(weight / np.sum(weight))
+
+
+# ------------------------------------------------------------------------------------------ arguments of kernels
+def matrix(X: Array) -> Array:
+    """``X`` as an (n, d) array of floats, in its own library."""
+    xp = namespace(X)
+    X = xp.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"An array of shape {tuple(X.shape)} was given to a kernel, which compares the rows of a matrix (n, d); "
+            "use X.reshape(-1, 1) for a single column, X.reshape(1, -1) for a single row."
+        )
+    return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
+
+
+def matrices(X: Array, Z: Array) -> tuple[Array, Array]:
+    """Two matrices with the same number of columns, in their common dtype."""
+    xp = namespace(X, Z)
+    X, Z = matrix(X), matrix(Z)
+    if X.shape[1] != Z.shape[1]:
+        raise ValueError(
+            f"A kernel compares rows of equal length, and was given {X.shape[1]} columns on the left and "
+            f"{Z.shape[1]} on the right; pass data with the columns seen in fit."
+        )
+    dtype = xp.result_type(X, Z)
+    return xp.astype(X, dtype, copy=False), xp.astype(Z, dtype, copy=False)
+
+
+def resolved(owner: str, name: str, value: Any) -> float:
+    """A parameter of a kernel as a positive finite float; an error where ``resolve`` has not made it a number."""
+    if value is None or isinstance(value, str):
+        raise ValueError(
+            f"{owner}({name}={value!r}) has no number yet; call resolve(data) first, which returns a kernel whose "
+            f"{name} is one, or pass a positive number."
+        )
+    return number(f"{owner}: {name}", value, low=0.0)
+
+
+def polynomial_parameters(owner: str, degree: Any, coef0: Any) -> tuple[int, float]:
+    """A degree ≥ 1 and a constant ≥ 0: otherwise (u + c)^degree is not a kernel."""
+    needs = f"{owner} needs a whole degree ≥ 1 and a finite coef0 ≥ 0 to be a kernel:"
+    return count(f"{needs} degree", degree), number(f"{needs} coef0", coef0, low=0.0, open_low=False)
