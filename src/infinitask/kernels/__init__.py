@@ -1,14 +1,17 @@
 """Kernels: what "similar inputs" and "similar tasks" mean.
 
-Two families, one habit. A kernel is a small parameter object; ``resolve`` turns a data dependent ``gamma``
-into a number and returns a new object, and calling the result gives a Gram matrix. An input kernel compares
-rows of X; a task kernel compares tasks θ and knows its derivatives, which the non-crossing penalty needs.
+A kernel is a small parameter object. ``resolve`` returns a copy in which a data dependent ``gamma`` is a number, and
+calling the copy gives a Gram matrix. An input kernel compares rows of X; a task kernel compares tasks θ and knows its
+derivatives, which the non-crossing penalty needs.
+
+To add an input kernel, write a class in ``_input.py`` and give it a name in the table there; kernels made of other
+kernels are in ``_composed.py``. To add a task kernel, do the same in ``_task.py``.
 """
 
-from ._base import CallableKernel, InputKernel, Precomputed, Product, Sum
-from ._features import Additive, Scaled
+from ._base import CallableKernel, InputKernel, Precomputed
+from ._composed import Additive, Product, Ranks, Scaled, Sum, Warped
 from ._finite import TaskMatrix
-from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, input_kernel
+from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, input_kernel, takes_gamma
 from ._task import (
     ConstantTask,
     Diagonal,
@@ -19,7 +22,6 @@ from ._task import (
     TaskKernel,
     task_kernel,
 )
-from ._warped import Ranks, Warped
 
 __all__ = [
     "RBF",
@@ -46,5 +48,6 @@ __all__ = [
     "TaskMatrix",
     "Warped",
     "input_kernel",
+    "takes_gamma",
     "task_kernel",
 ]

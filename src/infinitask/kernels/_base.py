@@ -1,30 +1,33 @@
-"""What an input kernel k_X is, and the kernels without a formula of their own.
-
-These are sums and products of kernels, which ``+`` and ``*`` make, functions and known matrices.
-"""
+"""What an input kernel k_X is, and the two kinds without a formula of ours: functions and known matrices."""
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from infinitask._array import Array, HostArray, as_like, namespace
+from infinitask._validation import matrices, matrix
 
-from ._checks import matrices, matrix
+if TYPE_CHECKING:
+    from ._composed import Product, Sum
 
-__all__ = ["CallableKernel", "InputKernel", "Precomputed", "Product", "Sum"]
+__all__ = ["CallableKernel", "InputKernel", "Precomputed"]
+
+DIAGONAL_BLOCK = 32
+"""Rows of the square blocks from which a function's diagonal is read."""
 
 
 class InputKernel(BaseEstimator, ABC):
-    """k_X(x, z), a positive semi-definite function of two rows.
+    """Says how similar two rows of X are.
 
-    ``kernel.resolve(X)`` turns a data dependent ``gamma`` into a number, in a new object; the resolved kernel
-    maps X (n, d) and Z (p, d) to the Gram matrix (n, p). Kernels add and multiply: ``RBF() + Linear()``.
+    k_X(x, z) is a positive semi-definite function of two rows. ``kernel.resolve(X)`` returns a copy in which a data
+    dependent ``gamma`` is a number; the copy maps X (n, d) and Z (p, d) to the Gram matrix (n, p). Kernels can be added
+    and multiplied: ``RBF() + Linear()``.
 
     Notes
     -----
@@ -43,7 +46,7 @@ class InputKernel(BaseEstimator, ABC):
     precomputed: ClassVar[bool] = False
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # every fit names its kernel, and scikit-learn's own takes a second for a sum of ten kernels
+        # scikit-learn's own takes a second for a sum of ten kernels
         defaults = inspect.signature(type(self)).parameters
         given = self.get_params(deep=False)
         changed = [f"{k}={v!r}" for k, v in given.items() if repr(v) != repr(defaults[k].default)]
@@ -70,99 +73,24 @@ class InputKernel(BaseEstimator, ABC):
         """Frequencies W (d, n_components), independent draws w with k(x, z) = E cos(wᵀ(x − z))."""
         raise TypeError(
             f"{type(self).__name__} has no random Fourier features; RBF, Laplacian, Matern and products of these "
-            "have. Use one of them, or features that need Gram matrices only, such as Nyström's."
+            "have. Use one of them, or features that need only Gram matrices, such as Nyström's."
         )
 
     def __add__(self, other: InputKernel) -> Sum:
+        from ._composed import Sum  # that module imports this one
+
         return Sum(self, other) if isinstance(other, InputKernel) else NotImplemented
 
     def __mul__(self, other: InputKernel) -> Product:
+        from ._composed import Product
+
         return Product(self, other) if isinstance(other, InputKernel) else NotImplemented
 
 
-class _Pair(InputKernel):
-    """Two kernels joined."""
-
-    left: InputKernel
-    right: InputKernel
-
-    def resolve(self, X: Array) -> Self:
-        """The same pair of resolved kernels."""
-        for name, kernel in (("left", self.left), ("right", self.right)):
-            if not isinstance(kernel, InputKernel):
-                raise TypeError(
-                    f"{type(self).__name__} joins two input kernels, and its {name} is {kernel!r}; "
-                    "pass an object such as RBF() (input_kernel('rbf') makes one of a name)."
-                )
-        return type(self)(left=self.left.resolve(X), right=self.right.resolve(X))
-
-
-class Sum(_Pair):
-    """k(x, z) = k_left(x, z) + k_right(x, z); ``left + right`` is the same.
-
-    Parameters
-    ----------
-    left, right : InputKernel
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from infinitask.kernels import Linear
-    >>> (Linear() + Linear())(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
-    array([[22.]])
-    """
-
-    def __init__(self, left: InputKernel, right: InputKernel) -> None:
-        self.left = left
-        self.right = right
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        return self.left(X, Z) + self.right(X, Z)
-
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
-        return self.left.diag(X) + self.right.diag(X)
-
-
-class Product(_Pair):
-    """k(x, z) = k_left(x, z) · k_right(x, z); ``left * right`` is the same.
-
-    Parameters
-    ----------
-    left, right : InputKernel
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from infinitask.kernels import Linear
-    >>> (Linear() * Linear())(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
-    array([[121.]])
-    """
-
-    def __init__(self, left: InputKernel, right: InputKernel) -> None:
-        self.left = left
-        self.right = right
-
-    @property
-    def stationary(self) -> bool:
-        """Whether both factors are."""
-        return self.left.stationary and self.right.stationary
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        return self.left(X, Z) * self.right(X, Z)
-
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
-        return self.left.diag(X) * self.right.diag(X)
-
-    def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Sums of independent frequencies of the factors, because characteristic functions multiply."""
-        first = self.left.spectral(n_features_in, n_components, rng)
-        return first + self.right.spectral(n_features_in, n_components, rng)
-
-
 class CallableKernel(InputKernel):
-    """k(x, z) given by a function of two matrices.
+    """Wraps a function of two matrices that returns their Gram matrix.
+
+    k(X, Z) = function(X, Z).
 
     Parameters
     ----------
@@ -190,18 +118,18 @@ class CallableKernel(InputKernel):
         return gram
 
     def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,), from small square blocks: the function only makes whole Gram matrices."""
+        """k(x_i, x_i), (n,), from small square blocks: the function can only make whole Gram matrices."""
         X = matrix(X)
-        xp, n, size = namespace(X), X.shape[0], 32
-        blocks = [X[i : min(i + size, n), :] for i in range(0, max(n, 1), size)]
+        xp, n = namespace(X), X.shape[0]
+        blocks = [X[i : min(i + DIAGONAL_BLOCK, n), :] for i in range(0, max(n, 1), DIAGONAL_BLOCK)]
         return xp.concat([xp.linalg.diagonal(self(block, block)) for block in blocks])
 
 
 class Precomputed(InputKernel):
-    """k(x, z) known as a matrix: X holds the rows k(x, x_1), …, k(x, x_n) for the n training points.
+    """Stands for a Gram matrix that the caller has computed.
 
-    There is nothing to compute. The attribute ``precomputed`` tells whoever builds features to take columns of
-    X instead of calling the kernel.
+    X holds the rows k(x, x_1), …, k(x, x_n) for the n training points. The attribute ``precomputed`` tells the builders
+    of features to take columns of X instead of calling the kernel.
 
     Examples
     --------
@@ -215,7 +143,7 @@ class Precomputed(InputKernel):
         raise TypeError(self._message)
 
     def diag(self, X: Array) -> Array:
-        """Refuse: where a row stands in the Gram matrix is not known here."""
+        """An error: the place of a row in the Gram matrix is not known here."""
         raise TypeError(self._message)
 
     @property

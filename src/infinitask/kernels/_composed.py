@@ -1,41 +1,126 @@
-"""Kernels that tell the inputs apart: a length scale for each, or a function of each."""
+"""Input kernels made of other input kernels: sums, products, and kernels of changed inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from scipy.special import ndtri
 
-from infinitask._array import Array, HostArray, as_like
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._validation import matrices, matrix
 
 from ._base import InputKernel
-from ._checks import matrices, matrix
 
-__all__ = ["Additive", "Scaled"]
+__all__ = ["Additive", "Product", "Ranks", "Scaled", "Sum", "Warped"]
+
+MAX_KNOTS = 257
+"""At most this many values of an input are kept for its normal scores, evenly spaced in rank."""
+
+
+class _Pair(InputKernel):
+    """Two kernels joined by an operation."""
+
+    def __init__(self, left: InputKernel, right: InputKernel) -> None:
+        self.left = left
+        self.right = right
+
+    def resolve(self, X: Array) -> Self:
+        """A copy with both kernels resolved."""
+        for name, kernel in (("left", self.left), ("right", self.right)):
+            if not isinstance(kernel, InputKernel):
+                raise TypeError(
+                    f"{type(self).__name__} joins two input kernels, and its {name} is {kernel!r}; "
+                    "pass an object such as RBF(); input_kernel('rbf') makes one from a name."
+                )
+        return type(self)(left=self.left.resolve(X), right=self.right.resolve(X))
+
+
+class Sum(_Pair):
+    """Functions that are a sum of two parts, one of each kernel; ``left + right`` makes it.
+
+    k(x, z) = k_left(x, z) + k_right(x, z).
+
+    Parameters
+    ----------
+    left, right : InputKernel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import Linear
+    >>> (Linear() + Linear())(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[22.]])
+    """
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return self.left(X, Z) + self.right(X, Z)
+
+    def diag(self, X: Array) -> Array:
+        """k(x_i, x_i), (n,)."""
+        return self.left.diag(X) + self.right.diag(X)
+
+
+class Product(_Pair):
+    """Rows are similar only if both kernels find them similar; ``left * right`` makes it.
+
+    k(x, z) = k_left(x, z) · k_right(x, z).
+
+    Parameters
+    ----------
+    left, right : InputKernel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import Linear
+    >>> (Linear() * Linear())(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[121.]])
+    """
+
+    @property
+    def stationary(self) -> bool:
+        """Whether both factors are stationary."""
+        return self.left.stationary and self.right.stationary
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return self.left(X, Z) * self.right(X, Z)
+
+    def diag(self, X: Array) -> Array:
+        """k(x_i, x_i), (n,)."""
+        return self.left.diag(X) * self.right.diag(X)
+
+    def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
+        """Sums of independent frequencies of the factors, because characteristic functions multiply."""
+        first = self.left.spectral(n_features_in, n_components, rng)
+        return first + self.right.spectral(n_features_in, n_components, rng)
 
 
 class _Around(InputKernel):
-    """A kernel made of another one."""
+    """A kernel that changes the inputs of another one, k₀."""
 
     kernel: InputKernel
 
     def _inner(self) -> InputKernel:
         if not isinstance(self.kernel, InputKernel) or self.kernel.precomputed:
             raise TypeError(
-                f"{type(self).__name__} was given kernel={self.kernel!r}; expected an input kernel that is computed, "
+                f"{type(self).__name__} was given kernel={self.kernel!r}; it must be an input kernel that is computed, "
                 "such as RBF()."
             )
         return self.kernel
 
 
 class Scaled(_Around):
-    """k(x, z) = k₀(x∘s, z∘s): each input has a length scale of its own, 1/s_j times that of k₀.
+    """Gives each input its own length scale, 1/s_j times that of k₀.
+
+    k(x, z) = k₀(x∘s, z∘s).
 
     Parameters
     ----------
     kernel : InputKernel
-        k₀. A ``gamma`` that follows the data follows x∘s.
+        k₀. A data dependent ``gamma`` is found from x∘s.
     scales : sequence of float
         s_j ≥ 0, one for each input; an input with s_j = 0 is ignored.
 
@@ -53,7 +138,7 @@ class Scaled(_Around):
 
     @property
     def stationary(self) -> bool:
-        """Whether k₀ is."""
+        """Whether k₀ is stationary."""
         return self._inner().stationary
 
     def resolve(self, X: Array) -> Self:
@@ -69,7 +154,7 @@ class Scaled(_Around):
         return self._inner().diag(self._scaled(matrix(X)))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Frequencies of k₀, those of an input times its s_j."""
+        """Frequencies of k₀, each input's multiplied by its s_j."""
         return self._numbers(n_features_in)[:, None] * self._inner().spectral(n_features_in, n_components, rng)
 
     def _scaled(self, X: Array) -> Array:
@@ -79,20 +164,24 @@ class Scaled(_Around):
         scales = np.asarray(self.scales, dtype=float)
         if scales.shape != (d,) or not np.all(np.isfinite(scales)) or np.any(scales < 0.0):
             raise ValueError(
-                f"Scaled was given scales={self.scales!r} for inputs with {d} columns; expected {d} finite numbers ≥ 0."
+                f"Scaled was given scales={self.scales!r} for inputs with {d} columns; it must hold "
+                f"{d} finite numbers ≥ 0."
             )
         return scales
 
 
 class Additive(_Around):
-    """k(x, z) = (1/d) Σ_j k₀(x_j, z_j): functions that are sums of functions of one input each.
+    """Learns sums of functions of one input each.
 
-    With few rows and many inputs such a function is learnt where one of all inputs together is not.
+    k(x, z) = (1/d) Σ_j k₀(x_j, z_j). With few rows and many inputs such a sum can be learnt where a function of all
+    inputs together cannot.
 
     Parameters
     ----------
     kernel : InputKernel
-        k₀, of one input. A ``gamma`` that follows the data is found for each input by itself.
+        k₀, of one input. A data dependent ``gamma`` is found for each input separately.
+    parts : tuple of InputKernel or None
+        k₀ as resolved on each input; ``resolve`` sets it.
 
     Examples
     --------
@@ -113,18 +202,13 @@ class Additive(_Around):
 
     def __call__(self, X: Array, Z: Array) -> Array:
         X, Z = matrices(X, Z)
-        total: Any = 0.0
-        for part, x, z in zip(self._each(X), _columns(X), _columns(Z), strict=True):
-            total = total + part(x, z)
-        return total / int(X.shape[1])
+        grams = (part(x, z) for part, x, z in zip(self._each(X), _columns(X), _columns(Z), strict=True))
+        return sum(grams, 0.0) / int(X.shape[1])
 
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
         X = matrix(X)
-        total: Any = 0.0
-        for part, x in zip(self._each(X), _columns(X), strict=True):
-            total = total + part.diag(x)
-        return total / int(X.shape[1])
+        return sum((part.diag(x) for part, x in zip(self._each(X), _columns(X), strict=True)), 0.0) / int(X.shape[1])
 
     def _each(self, X: Array) -> tuple[InputKernel, ...]:
         """k₀ for each column."""
@@ -134,6 +218,107 @@ class Additive(_Around):
         if len(self.parts) != d:
             raise ValueError(f"Additive was resolved on {len(self.parts)} columns and is given {d}; give it as many.")
         return self.parts
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Knows the normal score of every value of each input; :class:`Warped` keeps one.
+
+    Parameters
+    ----------
+    columns : tuple of (values, scores)
+        Two ascending arrays for each input.
+    """
+
+    columns: tuple[tuple[HostArray, HostArray], ...]
+
+    def __repr__(self) -> str:
+        # short: a kernel may be printed, and scikit-learn takes seconds to write out hundreds of numbers
+        return f"<ranks of {len(self.columns)} inputs>"
+
+    @classmethod
+    def of(cls, X: Array) -> Ranks:
+        """From the rows of X."""
+        return cls(tuple(_scores(column) for column in to_host(X).astype(float).T))
+
+
+class Warped(_Around):
+    """Replaces each input by its normal score, so that tails, outliers and units do not decide which rows are near.
+
+    k(x, z) = k₀(w(x), w(z)), with w_j(x_j) the normal score of x_j among the rows the kernel was resolved on. w_j goes
+    through the normal quantiles of the ranks, is linear between neighbouring rows and constant beyond the first and the
+    last one. Monotone transformations of an input make no difference, and a function stays bounded outside the data.
+
+    Parameters
+    ----------
+    kernel : InputKernel
+        k₀. A data dependent ``gamma`` is found from w(x).
+    ranks : Ranks or None
+        w; None: ``resolve`` computes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import RBF
+    >>> X = np.array([[1.0], [2.0], [4.0], [8.0]])
+    >>> kernel = Warped(RBF(gamma=1.0)).resolve(X)
+    >>> again = Warped(RBF(gamma=1.0)).resolve(np.log(X))
+    >>> np.allclose(kernel(X, X), again(np.log(X), np.log(X)))
+    True
+    """
+
+    def __init__(self, kernel: InputKernel, ranks: Ranks | None = None) -> None:
+        self.kernel = kernel
+        self.ranks = ranks
+
+    def resolve(self, X: Array) -> Self:
+        """A copy that knows the ranks of the rows of X, or those it had already."""
+        X = matrix(X)
+        ranks = Ranks.of(X) if self.ranks is None else self.ranks
+        return type(self)(self._inner().resolve(type(self)(self._inner(), ranks).warp(X)), ranks)
+
+    def warp(self, X: Array) -> Array:
+        """w(x) for each row, (n, d)."""
+        X = matrix(X)
+        if self.ranks is None:
+            raise ValueError("Warped has no ranks yet; call resolve(X) first, which returns a kernel that has.")
+        known = self.ranks.columns
+        if len(known) != X.shape[1]:
+            raise ValueError(f"Warped was resolved on {len(known)} columns and is given {X.shape[1]}; give it as many.")
+        xp = namespace(X)
+        # a copy of each column: torch warns when it searches an array that is not contiguous
+        columns = [_piecewise_linear(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
+        return xp.stack(columns, axis=1)
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return self._inner()(self.warp(X), self.warp(Z))
+
+    def diag(self, X: Array) -> Array:
+        """k(x_i, x_i), (n,)."""
+        return self._inner().diag(self.warp(X))
+
+
+def _scores(column: HostArray) -> tuple[HostArray, HostArray]:
+    """Distinct values and the normal quantiles of their mid-ranks."""
+    values, counts = np.unique(column, return_counts=True)
+    scores = ndtri((np.cumsum(counts) - 0.5 * counts) / column.size)
+    if values.size > MAX_KNOTS:
+        kept = np.unique(np.linspace(0, values.size - 1, MAX_KNOTS).astype(int))
+        values, scores = values[kept], scores[kept]
+    return values, scores
+
+
+def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:
+    """The function through (values, scores), constant beyond its ends."""
+    xp = namespace(x)
+    if values.size == 1:
+        return xp.zeros_like(x) + float(scores[0])
+    v, s = as_like(values, x), as_like(scores, x)
+    right = xp.clip(xp.searchsorted(v, x), 1, values.size - 1)
+    left = right - 1
+    share = (x - xp.take(v, left)) / (xp.take(v, right) - xp.take(v, left))
+    share = xp.clip(share, 0.0, 1.0)
+    return xp.take(s, left) + share * (xp.take(s, right) - xp.take(s, left))
 
 
 def _columns(X: Array) -> list[Array]:

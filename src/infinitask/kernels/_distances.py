@@ -1,35 +1,65 @@
-"""Distances of all pairs of rows, times γ, and exp(−distance).
+"""Distances between all pairs of rows, times γ; and the rules that find a ``gamma`` from typical distances.
 
-They are written so that neither huge nor tiny inputs overflow, and so that equal rows are at distance exactly 0.
-Each is one formula in the array API. NumPy takes compiled loops of SciPy and scikit-learn in its place, which
-need no temporaries: at n = 3000, L1 and χ² are 2 to 7 times as fast with them.
+Neither huge nor tiny inputs overflow, and equal rows are at distance exactly 0. Each distance is one formula in the
+array API. For NumPy arrays, compiled loops of SciPy and scikit-learn replace it. They need no temporaries: at n = 3000,
+L1 and χ² are 2 to 7 times as fast with them.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist
 from sklearn import config_context
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
-from infinitask._array import Array, HostArray, namespace
+from infinitask._array import Array, HostArray, namespace, to_host
+from infinitask._validation import matrix
 
-__all__ = ["chi2_distances", "decay", "l1_distances", "magnitude", "squared_distances"]
+__all__ = [
+    "chi2_distances",
+    "chi2_gamma",
+    "decay",
+    "euclidean_gamma",
+    "few_rows",
+    "l1_distances",
+    "l1_gamma",
+    "magnitude",
+    "norm_gamma",
+    "squared_distances",
+    "variance_gamma",
+]
 
-BLOCK = 2**19  # entries of a temporary: 4 MB of float64, which stay in the cache
-DIRECT = 4  # up to this many columns, differences cost no more than the matrix product and are exact
-DIRECT_NUMPY = 3  # the same for compiled loops
-FEW = 64  # rows on either side: what the matrix product saves, its preparation takes; compiled loops again
-CAREFUL = 10  # up to this many columns, compiled loops are fast enough to be taken where the product is less exact
-ROUNDING = 2e-15
-"""The rounding error of γ‖x − z‖², eps·γ‖x‖², up to which the product is exact enough: γ‖x‖² is then below 9, and for
+TEMPORARY_ENTRIES = 2**19
+"""The size of a temporary array: 4 MB of float64, which stay in the cache."""
+
+DIFFERENCE_COLUMNS, DIFFERENCE_COLUMNS_NUMPY = 4, 3
+"""Up to this many columns, subtracting rows costs no more than a matrix product and is exact. NumPy subtracts by
+compiled loops."""
+
+FEW_ROWS = 64
+"""With fewer rows on either side, compiled loops win again: preparing the matrix product takes what it saves."""
+
+MANY_NEAR = 64
+"""More than one pair in this many counts as many near pairs: subtracting them one by one does not pay."""
+
+CAREFUL_COLUMNS = 10
+"""Up to this many columns, compiled loops are fast enough to replace the product where it is less exact."""
+
+PRODUCT_ROUNDING = 2e-15
+"""The largest rounding error of γ‖x − z‖², eps·γ‖x‖², at which the product counts as exact. γ‖x‖² is then below 9; for
 Gaussian data with the median rule it is below 2. With 8 columns and 1000 rows on the other side the product takes
 1.0 ns for a pair, the loops take 2.2 ns, and exp takes 0.8 ns."""
-NEAR = 1e-4  # parts of ‖x‖²: below, the product has lost four digits or more, and the difference is taken after all
+
+NEAR = 1e-4
+"""Pairs below this part of ‖x‖² have lost four digits or more in the product, and are subtracted afterwards."""
+
+MEDIAN_ROWS = 1000
+"""At most this many rows enter a median distance: half a million pairs fix it to three digits."""
 
 
 def magnitude(*arrays: Array) -> float:
@@ -40,12 +70,12 @@ def magnitude(*arrays: Array) -> float:
     ends = [float(end) for a in arrays if 0 not in a.shape for end in _ends(a)]
     largest = max(map(abs, ends), default=0.0)
     ordinary = _largest(arrays[0]) ** 0.1  # about 1e31 in double, 1e4 in single precision
-    # Zeros alone, or a NaN among the data, have no size: they stay as they are.
+    # Data of zeros only, or with a NaN, have no size and stay as they are.
     extreme = 0 < largest < 1 / ordinary or ordinary < largest < math.inf
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if extreme else 1.0
 
 
-# For a single row the way to a library takes longer than what it does: NumPy is asked directly.
+# NumPy is called directly: for a single row, finding the library takes longer than its work.
 def _ends(a: Array) -> tuple[Array, Array]:
     """The largest and the smallest entry."""
     if isinstance(a, np.ndarray):
@@ -61,12 +91,14 @@ def _largest(a: Array) -> float:
 def squared_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     """γ‖x − z‖² for all pairs of rows, (n, p): never negative, never NaN for finite rows, 0 for equal rows.
 
-    A few columns are subtracted one by one, and so are few rows. More of them take one matrix product of the centred
-    rows, [x, ‖x‖², 1]ᵀ[−2z, 1, ‖z‖²], with a rounding error of about √d·eps·(‖x‖² + ‖z‖²). Near rows are subtracted
-    afterwards; where these are many, what lies below the error counts as 0, so that equal rows have equal values.
+    Few columns, or few rows, are subtracted one by one. Otherwise one matrix product of the centred rows,
+    [x, ‖x‖², 1]ᵀ[−2z, 1, ‖z‖²], gives all distances with a rounding error of about √d·eps·(‖x‖² + ‖z‖²). Near rows are
+    subtracted afterwards. Where many rows are near, distances below the error count as 0, so that equal rows have equal
+    values.
     """
     d, on_host = X.shape[1], isinstance(X, np.ndarray)
-    if d <= (DIRECT_NUMPY if on_host else DIRECT) or (on_host and min(X.shape[0], Z.shape[0]) < FEW):
+    few_columns = d <= (DIFFERENCE_COLUMNS_NUMPY if on_host else DIFFERENCE_COLUMNS)
+    if few_columns or (on_host and min(X.shape[0], Z.shape[0]) < FEW_ROWS):
         return _squares(X, Z, gamma)
     xp = namespace(X, Z)
     left, right = X, Z
@@ -79,19 +111,19 @@ def squared_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     left, right = math.sqrt(rate) * left, math.sqrt(rate) * right
     norms, others = (xp.sum(a * a, axis=1, keepdims=True) for a in (left, right))
     eps = float(xp.finfo(X.dtype).eps)
-    if on_host and d <= CAREFUL and not eps * max(norms.max(), others.max()) <= ROUNDING:
+    if on_host and d <= CAREFUL_COLUMNS and not eps * max(norms.max(), others.max()) <= PRODUCT_ROUNDING:
         return _squares(X, Z, gamma)
     ones = xp.ones_like(norms), xp.ones_like(others)
     squares = xp.concat([left, norms, ones[0]], axis=1) @ xp.concat([-2.0 * right, ones[1], others], axis=1).T
-    # Near rows have near norms: ‖x‖² stands for both.
+    # Near rows have nearly equal norms, so ‖x‖² can stand for both.
     if on_host:
         rows, columns = _at_most(squares, NEAR * norms)
-        if rows.size <= squares.size // FEW:
-            for start in range(0, rows.size, step := max(1, BLOCK // d)):
+        if rows.size <= squares.size // MANY_NEAR:
+            for start in range(0, rows.size, step := max(1, TEMPORARY_ENTRIES // d)):
                 i, j = rows[start : start + step], columns[start : start + step]
                 squares[i, j] = np.sum((left[i] - right[j]) ** 2, axis=1)
             return squares
-        if d <= CAREFUL:
+        if d <= CAREFUL_COLUMNS:
             return _squares(X, Z, gamma)
     # "Below the noise", not "above": a NaN in the data must stay one.
     squares[squares <= 2.0 * (8.0 + math.sqrt(d)) * eps * norms] = 0.0
@@ -101,7 +133,7 @@ def squared_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
 def _at_most(squares: HostArray, bound: HostArray) -> tuple[HostArray, HostArray]:
     """Where squares (n, p) do not exceed the bound of their row, (n, 1), or are NaN: rows and columns.
 
-    New inputs have few near landmarks: most rows are passed over after a look at their smallest entry.
+    New inputs have few near landmarks, so most rows are skipped after one look at their smallest entry.
     """
     some = np.flatnonzero(~(squares.min(axis=1) > bound[:, 0]))
     part, limit = (squares, bound) if some.size == squares.shape[0] else (squares[some], bound[some])
@@ -120,11 +152,11 @@ def l1_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
 
 
 def chi2_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
-    """γ Σ_k (x_k − z_k)²/(x_k + z_k) for all pairs of rows, (n, p), where 0/0 = 0; negative entries are refused."""
+    """γ Σ_k (x_k − z_k)²/(x_k + z_k) for all pairs of rows, (n, p), where 0/0 = 0; negative entries are an error."""
     xp = namespace(X, Z)
     if any(bool(xp.any(a < 0)) for a in (X, Z)):
         raise ValueError(
-            "Chi2 compares histograms and needs entries ≥ 0, and was given negative ones; "
+            "Chi2 was given negative entries; it compares histograms and needs entries ≥ 0: "
             "rescale X to [0, 1], for example with sklearn.preprocessing.MinMaxScaler(clip=True), or use 'rbf'."
         )
 
@@ -168,12 +200,12 @@ def _additive(
 
 
 def _sum_over_columns(X: Array, Z: Array, term: Callable[[Array, Array], Array]) -> Array:
-    """Σ_k term(x_k, z_k) for all pairs of rows, (n, p), with temporaries of at most about BLOCK entries."""
+    """Σ_k term(x_k, z_k) for all pairs of rows, (n, p), with temporaries of at most about TEMPORARY_ENTRIES entries."""
     xp = namespace(X, Z)
     (n, d), p = X.shape, Z.shape[0]
-    width = max(1, min(d, BLOCK // max(p, 1)))
-    height = max(1, BLOCK // max(p * width, 1))
-    # An (n, p) array of zeros where X lives, made without asking for its device.
+    width = max(1, min(d, TEMPORARY_ENTRIES // max(p, 1)))
+    height = max(1, TEMPORARY_ENTRIES // max(p * width, 1))
+    # An (n, p) array of zeros on the device of X.
     total = xp.zeros_like(xp.sum(X, axis=1))[:, None] + xp.zeros_like(xp.sum(Z, axis=1))[None, :]
     for i in range(0, n, height):
         rows = slice(i, min(i + height, n))  # the standard leaves a stop beyond the end open
@@ -187,7 +219,70 @@ def _sum_over_columns(X: Array, Z: Array, term: Callable[[Array, Array], Array])
 
 def _chi2_numpy(X: HostArray, Z: HostArray) -> Array:
     if 0 in (*X.shape, *Z.shape):
-        return np.zeros((X.shape[0], Z.shape[0]))  # scikit-learn refuses what is empty
-    X, Z = (np.require(a, requirements="W") for a in (X, Z))  # and what is read-only
-    with config_context(assume_finite=True):  # and NaN, which here gives NaN as with any other kernel
+        return np.zeros((X.shape[0], Z.shape[0]))  # scikit-learn refuses empty arrays
+    X, Z = (np.require(a, requirements="W") for a in (X, Z))  # it refuses read-only ones
+    with config_context(assume_finite=True):  # and NaN, which gives NaN with every other kernel
         return -additive_chi2_kernel(X, Z)
+
+
+# ------------------------------------------------------------------------------------------- rules for gamma
+def few_rows(X: Array) -> HostArray:
+    """At most MEDIAN_ROWS rows of X on the host, evenly spaced: the same on every call and device."""
+    X = matrix(X)
+    return to_host(X[:: max(1, -(-X.shape[0] // MEDIAN_ROWS)), :]).astype(np.float64)
+
+
+def euclidean_gamma(rows: HostArray) -> float:
+    """γ = 1/(2σ²) with σ the median Euclidean distance of the rows; 1 where all rows are equal."""
+    unit = magnitude(rows)
+    sigma = _typical(pdist(rows / unit))
+    return _one_over(2.0, sigma, sigma, unit, unit)
+
+
+def l1_gamma(rows: HostArray) -> float:
+    """γ = 1/σ with σ the median L1 distance of the rows; 1 where all rows are equal."""
+    unit = magnitude(rows)
+    return _one_over(_typical(pdist(rows / unit, "cityblock")), unit)
+
+
+def chi2_gamma(rows: HostArray) -> float:
+    """γ = 1/σ with σ the median χ² distance of the rows; 1 where all rows are equal."""
+    unit = magnitude(rows)
+    distances = chi2_distances(rows / unit, rows / unit)
+    return _one_over(_typical(distances[np.triu_indices(rows.shape[0], 1)]), unit)
+
+
+def norm_gamma(rows: HostArray) -> float:
+    """γ = 1/σ² with σ² the median of ‖x‖² over the rows; 1 where all rows are 0."""
+    unit = magnitude(rows)
+    return _one_over(_typical(np.sum((rows / unit) ** 2, axis=1)), unit, unit)
+
+
+def variance_gamma(X: Array) -> float:
+    """γ = 1/(d·Var(X)), the variance over all entries; 1 where that is 0."""
+    X = matrix(X)
+    unit = magnitude(X)
+    variance = _typical(np.asarray([float(namespace(X).var(X / unit))]))
+    return _one_over(float(X.shape[1]), variance, unit, unit)
+
+
+def _typical(values: HostArray) -> float | None:
+    """The median; where that is 0, the mean of the positive values; where there are none, None."""
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            "gamma cannot be derived from data with NaN or infinite values; impute or drop them, or pass a number."
+        )
+    above = values[values > 0]
+    if above.size == 0:
+        return None
+    return float(np.median(values)) or float(np.mean(above))
+
+
+def _one_over(*factors: float | None) -> float:
+    """One over the product, as the nearest positive, finite float: 1/σ² of extreme data may be neither."""
+    gamma = 1.0
+    for factor in factors:  # one by one, since the product may overflow
+        if factor is None:
+            return 1.0
+        gamma /= factor
+    return min(max(gamma, sys.float_info.min), sys.float_info.max)

@@ -17,10 +17,10 @@ ROUNDING = 1e-12
 
 
 class TaskMatrix(TaskKernel):
-    """k(t_i, t_j) = A_ij for finitely many tasks t_0, …, t_{T−1}: multi-task learning with a known similarity.
+    """Multi-task learning with a known similarity of finitely many tasks.
 
-    The tasks are the integers 0, …, T − 1 unless ``tasks`` names them. A task of the list that is no node is answered
-    through those it resembles; a task outside the list has no answer.
+    k(t_i, t_j) = A_ij for tasks t_0, …, t_{T−1}, which are the integers 0, …, T − 1 unless ``tasks`` names them. A task
+    of the list that is not a node is answered through the tasks it resembles; other tasks have no answer.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class TaskMatrix(TaskKernel):
         self.tasks = tasks
 
     def resolve(self, nodes: Array) -> Self:
-        """A copy, after a look at the eigenvalues of the matrix."""
+        """A copy, after a check of the eigenvalues of the matrix."""
         A, _ = self._checked()
         eigenvalues = np.linalg.eigvalsh(A)
         if eigenvalues[0] < -ROUNDING * len(A) * max(abs(eigenvalues[0]), abs(eigenvalues[-1])):
@@ -90,12 +90,12 @@ class TaskMatrix(TaskKernel):
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         A, names = self._checked()
-        # The entries are picked by products with zeros and ones, which are exact and need no indexing on a device.
+        # Products with zeros and ones pick the entries: they are exact and need no indexing on a device.
         return _membership(S, names) @ as_like(A, S) @ _membership(T, names).T
 
 
 def _numbers(value: Any, name: str) -> HostArray:
-    """Finite numbers as a host array, or a sentence."""
+    """Finite numbers as a host array, or an error."""
     try:
         array = np.asarray(to_host(value), dtype=float)
     except (TypeError, ValueError):
@@ -106,7 +106,7 @@ def _numbers(value: Any, name: str) -> HostArray:
 
 
 def _membership(tasks: Array, names: HostArray) -> Array:
-    """1 where a task (p, 1) is the one of that name, else 0: (p, T)."""
+    """1 where a task (p, 1) has that name, else 0: (p, T)."""
     xp = namespace(tasks)
     if tasks.shape[1] != 1:
         raise ValueError(

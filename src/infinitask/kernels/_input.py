@@ -1,6 +1,6 @@
-"""Input kernels k_X with a name.
+"""Input kernels k_X with a formula, and :func:`input_kernel`, which finds them by name.
 
-Most are a distance and a decreasing profile: exp(−γ·distance), or a Matérn of it.
+Most are a decreasing function of a distance: exp(−γ·distance), or a Matérn of it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,23 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from infinitask._array import Array, HostArray, namespace
+from infinitask._validation import matrices, matrix, polynomial_parameters, resolved
 
-from ._bandwidth import chi2_gamma, euclidean_gamma, few_rows, l1_gamma, norm_gamma, variance_gamma
 from ._base import CallableKernel, InputKernel, Precomputed
-from ._checks import matrices, matrix, polynomial_parameters, positive
-from ._distances import chi2_distances, decay, l1_distances, squared_distances
+from ._distances import (
+    chi2_distances,
+    chi2_gamma,
+    decay,
+    euclidean_gamma,
+    few_rows,
+    l1_distances,
+    l1_gamma,
+    norm_gamma,
+    squared_distances,
+    variance_gamma,
+)
 
-__all__ = ["RBF", "Chi2", "Laplacian", "Linear", "Matern", "Polynomial", "input_kernel"]
+__all__ = ["RBF", "Chi2", "Laplacian", "Linear", "Matern", "Polynomial", "input_kernel", "takes_gamma"]
 
 
 def _ones(X: Array) -> Array:
@@ -30,9 +40,10 @@ def _ones(X: Array) -> Array:
 
 
 class _GammaKernel(InputKernel):
-    """A kernel with a ``gamma``: subclasses say what "median" means for them."""
+    """A kernel with a ``gamma``."""
 
-    gamma: float | str
+    def __init__(self, gamma: float | str = "median") -> None:
+        self.gamma = gamma
 
     def resolve(self, X: Array) -> Self:
         """A copy whose ``gamma`` is a number."""
@@ -46,20 +57,21 @@ class _GammaKernel(InputKernel):
         if self.gamma == "scale":
             return variance_gamma(X)
         raise ValueError(
-            f"{type(self).__name__} was given gamma={self.gamma!r}; expected 'median', 'scale' or a positive number."
+            f"{type(self).__name__} was given gamma={self.gamma!r}; it must be 'median', 'scale' or a positive number."
         )
 
     @property
     def _gamma(self) -> float:
-        return positive(self.gamma, "gamma", type(self).__name__)
+        return resolved(type(self).__name__, "gamma", self.gamma)
 
+    @staticmethod
     @abstractmethod
-    def _median(self, rows: HostArray) -> float:
+    def _median(rows: HostArray) -> float:
         """The ``gamma`` of the rule "median"."""
 
 
 class _Stationary(_GammaKernel):
-    """A function of x − z that is 1 at 0."""
+    """A kernel that is a function of x − z and 1 at 0."""
 
     @property
     def stationary(self) -> bool:
@@ -72,7 +84,7 @@ class _Stationary(_GammaKernel):
 
 
 class RBF(_Stationary):
-    """k(x, z) = exp(−γ‖x − z‖²), the Gaussian kernel.
+    """Smooth functions: the Gaussian kernel, k(x, z) = exp(−γ‖x − z‖²).
 
     Parameters
     ----------
@@ -86,8 +98,7 @@ class RBF(_Stationary):
     array([[1.   , 0.135]])
     """
 
-    def __init__(self, gamma: float | str = "median") -> None:
-        self.gamma = gamma
+    _median = staticmethod(euclidean_gamma)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return decay(squared_distances(*matrices(X, Z), self._gamma))
@@ -96,15 +107,12 @@ class RBF(_Stationary):
         """W (d, n_components) with entries from N(0, 2γ)."""
         return math.sqrt(2.0 * self._gamma) * rng.standard_normal((n_features_in, n_components))
 
-    def _median(self, rows: HostArray) -> float:
-        return euclidean_gamma(rows)
-
 
 class Matern(_Stationary):
-    """k(x, z) = Matérn_ν(‖x − z‖/ℓ) with ℓ = (2γ)^(−1/2).
+    """Functions of a chosen smoothness ν: k(x, z) = Matérn_ν(‖x − z‖/ℓ) with ℓ = (2γ)^(−1/2).
 
     With r = ‖x − z‖/ℓ: exp(−r) for ν = 1/2, (1 + √3r)exp(−√3r) for ν = 3/2 and
-    (1 + √5r + 5r²/3)exp(−√5r) for ν = 5/2. As ν → ∞ this becomes exp(−γ‖x − z‖²): a ``gamma`` stands for the same
+    (1 + √5r + 5r²/3)exp(−√5r) for ν = 5/2. As ν → ∞ this becomes exp(−γ‖x − z‖²): a ``gamma`` means the same
     length scale as in :class:`RBF`.
 
     Parameters
@@ -120,6 +128,8 @@ class Matern(_Stationary):
     >>> Matern(nu=0.5, gamma=0.5)(np.array([[0.0]]), np.array([[0.0], [2.0]])).round(3)
     array([[1.   , 0.135]])
     """
+
+    _median = staticmethod(euclidean_gamma)
 
     def __init__(self, nu: float = 1.5, gamma: float | str = "median") -> None:
         self.nu = nu
@@ -140,15 +150,12 @@ class Matern(_Stationary):
     @property
     def _nu(self) -> float:
         if self.nu not in (0.5, 1.5, 2.5):
-            raise ValueError(f"Matern has closed forms for nu = 0.5, 1.5 and 2.5, and was given nu={self.nu!r}.")
+            raise ValueError(f"Matern was given nu={self.nu!r}; it must be 0.5, 1.5 or 2.5, which have closed forms.")
         return float(self.nu)
-
-    def _median(self, rows: HostArray) -> float:
-        return euclidean_gamma(rows)
 
 
 class Laplacian(_Stationary):
-    """k(x, z) = exp(−γ‖x − z‖₁).
+    """Rough functions: k(x, z) = exp(−γ‖x − z‖₁).
 
     Parameters
     ----------
@@ -162,8 +169,7 @@ class Laplacian(_Stationary):
     array([[0.368]])
     """
 
-    def __init__(self, gamma: float | str = "median") -> None:
-        self.gamma = gamma
+    _median = staticmethod(l1_gamma)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return decay(l1_distances(*matrices(X, Z), self._gamma))
@@ -172,12 +178,9 @@ class Laplacian(_Stationary):
         """W (d, n_components) with independent Cauchy entries of scale γ."""
         return self._gamma * rng.standard_cauchy((n_features_in, n_components))
 
-    def _median(self, rows: HostArray) -> float:
-        return l1_gamma(rows)
-
 
 class Chi2(_GammaKernel):
-    """k(x, z) = exp(−γ Σ_k (x_k − z_k)²/(x_k + z_k)) for x, z ≥ 0, with 0/0 = 0: a kernel of histograms.
+    """Compares histograms: k(x, z) = exp(−γ Σ_k (x_k − z_k)²/(x_k + z_k)) for x, z ≥ 0, with 0/0 = 0.
 
     Parameters
     ----------
@@ -191,8 +194,7 @@ class Chi2(_GammaKernel):
     array([[0.368]])
     """
 
-    def __init__(self, gamma: float | str = "median") -> None:
-        self.gamma = gamma
+    _median = staticmethod(chi2_gamma)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return decay(chi2_distances(*matrices(X, Z), self._gamma))
@@ -201,12 +203,9 @@ class Chi2(_GammaKernel):
         """Ones, (n,)."""
         return _ones(X)
 
-    def _median(self, rows: HostArray) -> float:
-        return chi2_gamma(rows)
-
 
 class Linear(InputKernel):
-    """k(x, z) = xᵀz.
+    """Linear functions: k(x, z) = xᵀz.
 
     Examples
     --------
@@ -226,14 +225,14 @@ class Linear(InputKernel):
 
 
 class Polynomial(_GammaKernel):
-    """k(x, z) = (γ xᵀz + c)^degree.
+    """Polynomials: k(x, z) = (γ xᵀz + c)^degree.
 
     Parameters
     ----------
     degree : int, default=3
     gamma : float, "median" or "scale", default=1.0
         No distance appears here: "median" is one over the median of ‖x‖² over at most 1000 evenly spaced rows,
-        which makes γ xᵀx about 1 wherever the data lie; "scale" is that of :class:`InputKernel`.
+        so that γ xᵀx is about 1; "scale" is that of :class:`InputKernel`.
     coef0 : float, default=1.0
         The c ≥ 0 of the formula.
 
@@ -244,6 +243,8 @@ class Polynomial(_GammaKernel):
     array([[144.]])
     """
 
+    _median = staticmethod(norm_gamma)
+
     def __init__(self, degree: int = 3, gamma: float | str = 1.0, coef0: float = 1.0) -> None:
         self.degree = degree
         self.gamma = gamma
@@ -251,18 +252,15 @@ class Polynomial(_GammaKernel):
 
     def __call__(self, X: Array, Z: Array) -> Array:
         X, Z = matrices(X, Z)
-        degree, coef0 = polynomial_parameters(self.degree, self.coef0, "Polynomial")
+        degree, coef0 = polynomial_parameters("Polynomial", self.degree, self.coef0)
         root = math.sqrt(self._gamma)  # on either side, so that huge rows with a tiny gamma do not overflow
         return ((root * X) @ (root * Z).T + coef0) ** degree
 
     def diag(self, X: Array) -> Array:
         """(γ‖x_i‖² + c)^degree, (n,)."""
         X = math.sqrt(self._gamma) * matrix(X)
-        degree, coef0 = polynomial_parameters(self.degree, self.coef0, "Polynomial")
+        degree, coef0 = polynomial_parameters("Polynomial", self.degree, self.coef0)
         return (namespace(X).sum(X * X, axis=1) + coef0) ** degree
-
-    def _median(self, rows: HostArray) -> float:
-        return norm_gamma(rows)
 
 
 _NAMES: dict[str, Callable[[float | str], InputKernel]] = {
@@ -280,7 +278,7 @@ _NAMES: dict[str, Callable[[float | str], InputKernel]] = {
 
 
 def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
-    """The input kernel meant by a name, a function or a kernel object.
+    """The input kernel that a name, a function or a kernel object stands for.
 
     Parameters
     ----------
@@ -289,7 +287,7 @@ def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
         "precomputed"; a kernel object, returned as it is; or a function f(X, Z) of two matrices that returns
         their Gram matrix.
     gamma : float, "median" or "scale", default="median"
-        For names of kernels that have one; an object brings its own.
+        For names of kernels that have one (see :func:`takes_gamma`); an object has its own.
 
     Returns
     -------
@@ -311,3 +309,17 @@ def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
         f"kernel={spec!r} is not an input kernel; expected one of {', '.join(map(repr, _NAMES))}, "
         "an object such as RBF(gamma=0.5), or a function of two matrices that returns their Gram matrix."
     )
+
+
+def takes_gamma(spec: Any) -> bool:
+    """Whether :func:`input_kernel` uses its ``gamma`` for this ``spec``.
+
+    True for names of kernels that have one. False for "linear" and "precomputed", for kernel objects, which have their
+    own, and for functions.
+
+    Examples
+    --------
+    >>> takes_gamma("rbf"), takes_gamma("linear"), takes_gamma(RBF())
+    (True, False, False)
+    """
+    return isinstance(spec, str) and isinstance(input_kernel(spec), _GammaKernel)

@@ -1,8 +1,8 @@
 """Task kernels k_Θ and their derivatives.
 
-A task kernel says how alike the answers for two tasks s and t are. A penalty on ∂h/∂θ, such as the
-non-crossing one, works with ∂₂k(·, t), which lies in the space of functions only if ∂₁∂₂k exists: the
-smoothness of the kernel decides which penalties are possible.
+A task kernel says how similar the answers for two tasks s and t are. A penalty on ∂h/∂θ, such as the non-crossing one,
+needs ∂₂k(·, t), which lies in the space of functions only if ∂₁∂₂k exists. The smoothness of the kernel thus decides
+which penalties are possible.
 """
 
 from __future__ import annotations
@@ -10,16 +10,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
 
 from infinitask._array import Array, namespace
+from infinitask._validation import matrices, number, polynomial_parameters, resolved
 
-from ._bandwidth import euclidean_gamma, few_rows
-from ._checks import matrices, polynomial_parameters, positive
-from ._distances import squared_distances
+from ._distances import euclidean_gamma, few_rows, squared_distances
 
 __all__ = [
     "ConstantTask",
@@ -42,18 +40,18 @@ def _rows(theta: Array) -> Array:
 
 
 class TaskKernel(BaseEstimator, ABC):
-    """k_Θ(s, t), a positive semi-definite function of two tasks, and its derivatives.
+    """Says how similar the answers for two tasks are, and gives derivatives in θ.
 
-    ``kernel.resolve(nodes)`` turns a data dependent ``gamma`` into a number, in a new object; the resolved kernel
-    maps tasks S (p, d) or (p,) and T (q, d) or (q,) to the Gram matrix (p, q) of ∂₁^i ∂₂^j k for
-    ``orders=(i, j)``, with i, j in {0, 1}. Derivatives exist for Θ ⊂ ℝ only.
+    k_Θ(s, t) is a positive semi-definite function of two tasks. ``kernel.resolve(nodes)`` returns a copy in which a
+    data dependent ``gamma`` is a number; the copy maps tasks S (p, d) or (p,) and T (q, d) or (q,) to the Gram matrix
+    (p, q) of ∂₁^i ∂₂^j k for ``orders=(i, j)``, with i, j in {0, 1}. Derivatives exist for Θ ⊂ ℝ only.
 
     Attributes
     ----------
     max_order : int
-        The largest i ≤ 1 for which ∂₁^i ∂₂^i k exists, hence for which h(x)(·) has i derivatives.
+        The largest i ≤ 1 for which ∂₁^i ∂₂^i k exists; h(x)(·) then has i derivatives.
     diagonal : bool
-        Whether k(s, t) = 0 for all s ≠ t, so that the tasks share nothing.
+        Whether k(s, t) = 0 for all s ≠ t: the tasks share nothing.
 
     Notes
     -----
@@ -97,11 +95,11 @@ class TaskKernel(BaseEstimator, ABC):
         return self._gram(S, T, orders)
 
     def slope_error(self, step: float) -> float:
-        """The most by which ∂h/∂θ, for ‖h‖ = 1, misses its linear interpolation on a grid of that step; ∞: not known.
+        """A bound on |∂h/∂θ − its linear interpolation on a grid of that step|, for ‖h‖ = 1; ∞ if none is known.
 
         By the reproducing property |∂^o h(θ)|² ≤ ‖h‖² ∂₁^o ∂₂^o k(θ, θ), and likewise for differences of derivatives.
-        The interpolation is off by at most step²/8 times the third derivative of h, or step/4 times what the second
-        one varies by within a step.
+        The interpolation is off by at most step²/8 times the third derivative of h, or step/4 times the variation of
+        the second one within a step.
         """
         return math.inf
 
@@ -132,7 +130,7 @@ class _StationaryTask(TaskKernel):
 
     @property
     def _gamma(self) -> float:
-        return positive(self.gamma, "gamma", type(self).__name__)
+        return resolved(type(self).__name__, "gamma", self.gamma)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         xp = namespace(S, T)
@@ -155,7 +153,7 @@ class _StationaryTask(TaskKernel):
 
 
 class Gaussian(_StationaryTask):
-    """k(s, t) = exp(−γ‖s − t‖²).
+    """Smooth functions of θ: k(s, t) = exp(−γ‖s − t‖²).
 
     Parameters
     ----------
@@ -190,10 +188,10 @@ class Gaussian(_StationaryTask):
 
 
 class MaternTask(_StationaryTask):
-    """k(s, t) = Matérn_ν(‖s − t‖/ℓ) with ℓ = (2γ)^(−1/2).
+    """Functions of θ with one or two derivatives: k(s, t) = Matérn_ν(‖s − t‖/ℓ) with ℓ = (2γ)^(−1/2).
 
-    With v = √(2ν)‖s − t‖/ℓ: (1 + v)exp(−v) for ν = 3/2, (1 + v + v²/3)exp(−v) for ν = 5/2. A ``gamma`` stands for the
-    same length scale as in :class:`Gaussian`; the functions of θ are once, or twice, differentiable.
+    With v = √(2ν)‖s − t‖/ℓ: (1 + v)exp(−v) for ν = 3/2, (1 + v + v²/3)exp(−v) for ν = 5/2. A ``gamma`` means the
+    same length scale as in :class:`Gaussian`.
 
     Parameters
     ----------
@@ -225,8 +223,8 @@ class MaternTask(_StationaryTask):
     def _squared_rate_per_gamma(self) -> float:
         if self.nu not in (1.5, 2.5):
             raise ValueError(
-                f"MaternTask has the smoothness nu = 1.5 or 2.5, and was given nu={self.nu!r}; "
-                "for rougher functions of θ use PiecewiseLinear, for smoother ones Gaussian."
+                f"MaternTask was given nu={self.nu!r}; it must be 1.5 or 2.5. For rougher functions of θ use "
+                "PiecewiseLinear, for smoother ones Gaussian."
             )
         return 4.0 * float(self.nu)
 
@@ -241,7 +239,7 @@ class MaternTask(_StationaryTask):
 
 
 class PolynomialTask(TaskKernel):
-    """k(s, t) = (sᵀt + c)^degree: h(x)(·) is a polynomial in θ.
+    """Polynomials in θ: k(s, t) = (sᵀt + c)^degree.
 
     Parameters
     ----------
@@ -262,7 +260,7 @@ class PolynomialTask(TaskKernel):
         self.coef0 = coef0
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
-        degree, coef0 = polynomial_parameters(self.degree, self.coef0, "PolynomialTask")
+        degree, coef0 = polynomial_parameters("PolynomialTask", self.degree, self.coef0)
         inner = S @ T.T
         base = inner + coef0
         if orders == (0, 0):
@@ -277,7 +275,7 @@ class PolynomialTask(TaskKernel):
 
 
 class ConstantTask(TaskKernel):
-    """k(s, t) = 1: all tasks have the same answer.
+    """Gives all tasks the same answer: k(s, t) = 1.
 
     Examples
     --------
@@ -294,12 +292,12 @@ class ConstantTask(TaskKernel):
 
 
 class PiecewiseLinear(TaskKernel):
-    """k(s, t) = min(s, t) + c for s, t ≥ −c: h(x)(·) interpolates linearly between the nodes.
+    """Interpolates linearly between the nodes: k(s, t) = min(s, t) + c for s, t ≥ −c.
 
     Parameters
     ----------
     offset : float, default=1.0
-        The c of the formula: −c is where the functions of θ start at 0, so it lies left of Θ.
+        The c of the formula. The functions of θ are 0 at −c, which must lie left of Θ.
 
     Examples
     --------
@@ -315,26 +313,25 @@ class PiecewiseLinear(TaskKernel):
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         xp = namespace(S, T)
-        if not isinstance(self.offset, Real) or not math.isfinite(self.offset):
-            raise ValueError(f"PiecewiseLinear needs a finite offset, and was given {self.offset!r}.")
+        offset = number("PiecewiseLinear: offset", self.offset)
         if S.shape[1] != 1:
             raise ValueError(
-                f"PiecewiseLinear orders the tasks on a line, and was given tasks with {S.shape[1]} coordinates; "
+                f"PiecewiseLinear was given tasks with {S.shape[1]} coordinates; it orders tasks on a line: "
                 "use 'rbf', 'matern32' or 'matern52' for Θ ⊂ ℝ^d."
             )
-        gram = xp.minimum(S, T.T) + float(self.offset)
+        gram = xp.minimum(S, T.T) + offset
         if bool(xp.any(gram < 0)):
             raise ValueError(
-                f"PiecewiseLinear is positive semi-definite for tasks θ ≥ −offset only, and was given θ = "
-                f"{float(xp.min(gram)) - float(self.offset):.6g} with offset={self.offset!r}; use a larger offset."
+                f"PiecewiseLinear is positive semi-definite only for tasks θ ≥ −offset, and was given θ = "
+                f"{float(xp.min(gram)) - offset:.6g} with offset={self.offset!r}; use a larger offset."
             )
         return gram
 
 
 class Diagonal(TaskKernel):
-    """k(s, t) = 1 if s = t, else 0: every task is learned by itself, and nothing is known between the nodes.
+    """Learns every task by itself, and nothing between the nodes: k(s, t) = 1 if s = t, else 0.
 
-    Tasks are equal when all their coordinates are, to the last bit.
+    Tasks are equal when all their coordinates are equal to the last bit.
 
     Examples
     --------
@@ -353,8 +350,8 @@ class Diagonal(TaskKernel):
 
 
 _NAMES: dict[str, Callable[[float | str | None], TaskKernel]] = {
-    "rbf": lambda gamma: Gaussian(gamma=gamma),
-    "gaussian": lambda gamma: Gaussian(gamma=gamma),
+    "rbf": Gaussian,
+    "gaussian": Gaussian,
     "matern32": lambda gamma: MaternTask(nu=1.5, gamma=gamma),
     "matern52": lambda gamma: MaternTask(nu=2.5, gamma=gamma),
     "poly": lambda gamma: PolynomialTask(),
@@ -366,7 +363,7 @@ _NAMES: dict[str, Callable[[float | str | None], TaskKernel]] = {
 
 
 def task_kernel(spec: Any, gamma: float | str | None = None) -> TaskKernel:
-    """The task kernel meant by a name or a kernel object.
+    """The task kernel that a name or a kernel object stands for.
 
     Parameters
     ----------
@@ -374,7 +371,7 @@ def task_kernel(spec: Any, gamma: float | str | None = None) -> TaskKernel:
         "rbf" (or "gaussian"), "matern32", "matern52", "polynomial" (or "poly"), "constant", "piecewise-linear",
         "diagonal"; or a kernel object, returned as it is.
     gamma : float, "median" or None, default=None
-        For names of kernels that have one, None meaning "median"; an object brings its own.
+        For names of kernels that have one, where None means "median"; an object has its own.
 
     Returns
     -------
