@@ -98,7 +98,7 @@ def _points(n: int, d: int = 3, seed: int = 0) -> Any:
 def distances(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Few rows are subtracted; the laws hold for the matrix product of many rows as well."""
     if request.param == "product":
-        monkeypatch.setattr(_distances, "FEW", 1)
+        monkeypatch.setattr(_distances, "FEW_ROWS", 1)
     return str(request.param)
 
 
