@@ -1,4 +1,4 @@
-"""Metrics of decisions for every cost."""
+"""Metrics of classifiers that decide for every trade-off of the two errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask.metrics._checks import levels_of, normalised
+from infinitask._validation import levels_within, shares
 
 __all__ = ["integrated_cost", "sensitivity_specificity"]
 
@@ -50,8 +50,8 @@ def sensitivity_specificity(
 def integrated_cost(y_true: Any, y_pred: Any, theta: Any, pos_label: Any = None, sample_weight: Any = None) -> float:
     """(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i], c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives.
 
-    The cost of wrong decisions, averaged over the trade-offs θ_j; at most 1/2 for levels symmetric around 0 and the
-    better of the two constant decisions.
+    The cost of wrong decisions, averaged over the trade-offs θ_j. For levels symmetric around 0 the better of the two
+    constant decisions costs at most 1/2.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def integrated_cost(y_true: Any, y_pred: Any, theta: Any, pos_label: Any = None,
     >>> integrated_cost([0, 1], [[1, 0], [1, 0]], theta=[-0.5, 0.5])
     0.375
     """
-    levels = levels_of("theta", theta, -1.0, 1.0)
+    levels = levels_within("theta", theta, -1.0, 1.0)
     positive, said, weight = _decisions(y_true, y_pred, pos_label, sample_weight)
     said = said.reshape(said.shape[0], -1)
     if said.shape[1] != levels.size:
@@ -84,21 +84,21 @@ def integrated_cost(y_true: Any, y_pred: Any, theta: Any, pos_label: Any = None,
 
 
 def _decisions(y_true: Any, y_pred: Any, pos_label: Any, sample_weight: Any) -> tuple[HostArray, HostArray, HostArray]:
-    """Which are positive (n,), which are said to be (n,) or (n, q), and the weights."""
+    """Whether a label is positive (n,), whether it is predicted positive (n,) or (n, q), and the weights (n,)."""
     y, predicted = np.asarray(y_true), np.asarray(y_pred)
     if y.ndim != 1 or y.size == 0 or predicted.ndim not in (1, 2) or predicted.shape[0] != y.size:
         raise ValueError(
-            f"y_true of shape {y.shape} and y_pred of shape {predicted.shape} were given; expected (n,) and (n,) or "
-            "(n, q)."
+            f"y_true of shape {y.shape} and y_pred of shape {predicted.shape} were given; they must be (n,), and (n,) "
+            "or (n, q)."
         )
     labels = np.unique(np.concatenate([np.unique(y), np.unique(predicted)]))
     if labels.size > 2:
-        raise ValueError(f"y_true and y_pred hold the labels {labels.tolist()}; decisions are between two.")
-    # where there is one label only, the other one may have the name that was given
+        raise ValueError(f"y_true and y_pred hold the labels {labels.tolist()}; give two labels at most.")
+    # if the data hold one label only, the label given may be the other one
     if pos_label is not None and labels.size == 2 and pos_label not in labels.tolist():
         raise ValueError(
             f"pos_label={pos_label!r} was given, and y_true and y_pred hold the labels {labels.tolist()}; give one of "
             "them, or None for the larger."
         )
     label = labels[-1] if pos_label is None else pos_label
-    return y == label, predicted == label, normalised(sample_weight, y.size)
+    return y == label, predicted == label, shares(sample_weight, y.size)

@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
-from infinitask.metrics._checks import finite, levels_of, normalised, numbers
+from infinitask._validation import count, finite, levels_within, numbers, shares
 
 __all__ = ["mass_volume_area", "mass_volume_curve", "theta_property_deviation"]
 
 
 def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) -> float:
-    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: how far the fractions left out stray from what was asked.
+    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: how far the fractions left out are from those asked for.
 
     Parameters
     ----------
@@ -34,16 +34,16 @@ def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) ->
     >>> theta_property_deviation([0.25, 0.5], [[1, 1], [1, 1], [1, -1], [1, -1]])
     0.25
     """
-    levels = levels_of("nu", nu, 0.0, 1.0)
+    levels = levels_within("nu", nu, 0.0, 1.0)
     said = numbers("inside", inside)
     if np.any(np.isnan(said)):
         raise ValueError("inside contains NaN; give booleans, or +1 inside and −1 outside.")
     said = (said > 0.0).reshape(said.shape[0], -1) if said.ndim else said
     if said.ndim != 2 or said.shape[0] == 0 or said.shape[1] != levels.size:
         raise ValueError(
-            f"inside of shape {np.shape(inside)} was given for {levels.size} fractions; expected (n, {levels.size})."
+            f"inside of shape {np.shape(inside)} was given for {levels.size} fractions; it must be (n, {levels.size})."
         )
-    return float(np.max(np.abs(normalised(sample_weight, said.shape[0]) @ ~said - levels)))
+    return float(np.max(np.abs(shares(sample_weight, said.shape[0]) @ ~said - levels)))
 
 
 def mass_volume_curve(
@@ -55,21 +55,21 @@ def mass_volume_curve(
     random_state: Any = None,
     sample_weight: Any = None,
 ) -> tuple[HostArray, HostArray, HostArray]:
-    """α(t) = P(s(X) ≥ t) against λ(t) = Leb{x: s(x) ≥ t}: the mass that the sets of a score hold, and their volume.
+    """α(t) = P(s(X) ≥ t) against λ(t) = Leb{x: s(x) ≥ t}: the mass in the sets of a score, and their volume.
 
-    No set of mass α is smaller than the density's level set, so the lower the curve the better the score; only the
-    order that it puts points in counts (Clémençon and Thomas, 2018). The mass is that of the data, the volume by Monte
-    Carlo in a box.
+    No set of mass α is smaller than the level set of the density, so a lower curve means a better score. Only the order
+    of the scores counts (Clémençon and Thomas, 2018). The mass is that of the data; the volume is found by Monte Carlo
+    in a box.
 
     Parameters
     ----------
     score : callable
         s, from (n, d) to (n,); larger for points that are more normal, such as ``model.score_samples``.
     X : array (n, d)
-        Data, best not those of the fit.
+        Data, preferably not those of the fit.
     n_samples : int
-        Points of the Monte Carlo. The volume is an estimate of relative error about (n_samples · share of the
-        box)^(−1/2): in many dimensions no number of them is enough.
+        Number of Monte Carlo points. The relative error of the volume is about (n_samples · share of the
+        box)^(−1/2): in many dimensions no number of points is enough.
     box : (low, high) or None
         Corners of the box, (d,) each; None: the bounding box of X.
     random_state : int, RandomState or None
@@ -91,13 +91,11 @@ def mass_volume_curve(
     """
     X = finite("X", X, 2)
     low, high = _box(X, box)
-    if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-        raise ValueError(f"n_samples={n_samples!r} was given; it must be an integer of at least 1.")
-    uniform = check_random_state(random_state).uniform(size=(int(n_samples), X.shape[1]))
+    uniform = check_random_state(random_state).uniform(size=(count("n_samples", n_samples), X.shape[1]))
     background = np.sort(_scores(score, low + uniform * (high - low)))
     scores = _scores(score, X)
     thresholds, place = np.unique(-scores, return_inverse=True)
-    mass = np.cumsum(np.bincount(place, weights=normalised(sample_weight, X.shape[0])))
+    mass = np.cumsum(np.bincount(place, weights=shares(sample_weight, X.shape[0])))
     share = 1.0 - np.searchsorted(background, -thresholds, side="left") / background.size
     return np.minimum(mass, 1.0), share * float(np.prod(high - low)), -thresholds
 
@@ -114,16 +112,15 @@ def mass_volume_area(
 ) -> float:
     """∫ λ(t_α) dα over a range of masses, t_α the largest t with P(s(X) ≥ t) ≥ α: smaller is better.
 
-    A number by which to choose between scores without labels (Goix, 2016). Compare them on the same data, box and
-    ``random_state``.
+    It compares scores without labels (Goix, 2016). Use the same data, box and ``random_state`` for all of them.
 
     Parameters
     ----------
     score, X, n_samples, box, random_state, sample_weight
         As in :func:`mass_volume_curve`.
     masses : (float, float)
-        The range of α, inside [0, 1]. Leave out masses that a score does not resolve: one that ends at a fraction ε
-        says nothing beyond 1 − ε.
+        The range of α, inside [0, 1]. Leave out masses that a score does not resolve: a score that ends at a fraction
+        ε says nothing beyond 1 − ε.
 
     Returns
     -------
@@ -138,9 +135,9 @@ def mass_volume_area(
     >>> good < bad
     True
     """
-    ends = levels_of("masses", masses, 0.0, 1.0)
+    ends = levels_within("masses", masses, 0.0, 1.0)
     if ends.size != 2 or not ends[0] < ends[1]:
-        raise ValueError(f"masses={masses!r} was given; expected (low, high) with low below high.")
+        raise ValueError(f"masses={masses!r} was given; it must be (low, high) with low below high.")
     mass, volume, _ = mass_volume_curve(
         score, X, n_samples=n_samples, box=box, random_state=random_state, sample_weight=sample_weight
     )
@@ -161,5 +158,7 @@ def _box(X: HostArray, box: Any) -> tuple[HostArray, HostArray]:
         return np.min(X, axis=0), np.max(X, axis=0)
     corners = finite("box", box, 2)
     if corners.shape != (2, X.shape[1]) or np.any(corners[0] > corners[1]):
-        raise ValueError(f"box={box!r} was given; expected the corners (low, high) with {X.shape[1]} coordinates each.")
+        raise ValueError(
+            f"box={box!r} was given; it must be the corners (low, high) with {X.shape[1]} coordinates each."
+        )
     return corners[0], corners[1]

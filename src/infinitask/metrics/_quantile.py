@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask._validation import finite, intervals, levels_within, number, predictions, shares, targets
 from infinitask.losses import Pinball
-from infinitask.metrics._checks import averaged, finite, intervals, levels_of, normalised, prediction, share, targets
 
 __all__ = [
     "calibration_error",
@@ -48,11 +48,11 @@ def integrated_pinball_loss(
     0.15
     """
     y, predicted, levels = _quantiles(y_true, y_pred, quantiles)
-    return float(normalised(sample_weight, y.size) @ _pinball(y, predicted, levels) @ _weights(weights, levels.size))
+    return float(shares(sample_weight, y.size) @ _pinball(y, predicted, levels) @ _weights(weights, levels.size))
 
 
 def crossing_loss(y_pred: Any, quantiles: Any = None, sample_weight: Any = None) -> float:
-    """Σ_j Σ_i ω_i (q_ij − q_i(j+1))₊: how far curves of adjacent levels fall where they should rise.
+    """Σ_j Σ_i ω_i (q_ij − q_i(j+1))₊: how far the curves of adjacent levels fall where they should rise.
 
     The sum over adjacent levels of the mean fall, as the paper reports it, without its factor 100. It depends on
     the levels: compare models on the same ones.
@@ -77,10 +77,10 @@ def crossing_loss(y_pred: Any, quantiles: Any = None, sample_weight: Any = None)
     predicted = finite("y_pred", y_pred, 2)
     n, q = predicted.shape
     if quantiles is not None:
-        levels = levels_of("quantiles", quantiles, 0.0, 1.0)
-        predicted = prediction(predicted, n, levels.size, "quantiles")[:, np.argsort(levels, kind="stable")]
+        levels = levels_within("quantiles", quantiles, 0.0, 1.0)
+        predicted = predictions(predicted, n, levels.size, "quantiles")[:, np.argsort(levels, kind="stable")]
     falls = np.maximum(predicted[:, :-1] - predicted[:, 1:], 0.0) if q > 1 else np.zeros((n, 1))
-    return float(np.sum(normalised(sample_weight, n) @ falls))
+    return float(np.sum(shares(sample_weight, n) @ falls))
 
 
 def crps(y_true: Any, y_pred: Any, quantiles: Any = None, sample_weight: Any = None) -> float:
@@ -112,13 +112,13 @@ def crps(y_true: Any, y_pred: Any, quantiles: Any = None, sample_weight: Any = N
     if hasattr(y_pred, "crps"):
         y = targets(y_true)
         scores = np.broadcast_to(np.asarray(y_pred.crps(y), dtype=np.float64), y.shape)
-        return float(normalised(sample_weight, y.size) @ scores)
+        return float(shares(sample_weight, y.size) @ scores)
     if quantiles is None:
         raise ValueError("quantiles=None was given with predicted quantiles; crps needs the level of every column.")
     y, predicted, levels = _quantiles(y_true, y_pred, quantiles)
     order = np.argsort(levels, kind="stable")
     ends = np.concatenate([[0.0], 0.5 * (levels[order][1:] + levels[order][:-1]), [1.0]])
-    return float(2.0 * (normalised(sample_weight, y.size) @ _pinball(y, predicted, levels)[:, order] @ np.diff(ends)))
+    return float(2.0 * (shares(sample_weight, y.size) @ _pinball(y, predicted, levels)[:, order] @ np.diff(ends)))
 
 
 def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -> float:
@@ -141,7 +141,7 @@ def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -
     0.5
     """
     y, (low, high) = _interval(y_true, y_interval)
-    return float(normalised(sample_weight, y.size) @ ((low <= y) & (y <= high)))
+    return float(shares(sample_weight, y.size) @ ((low <= y) & (y <= high)))
 
 
 def calibration_error(y_true: Any, y_pred: Any, quantiles: Any, sample_weight: Any = None) -> float:
@@ -165,11 +165,11 @@ def calibration_error(y_true: Any, y_pred: Any, quantiles: Any, sample_weight: A
     0.125
     """
     y, predicted, levels = _quantiles(y_true, y_pred, quantiles)
-    return float(np.mean(np.abs(normalised(sample_weight, y.size) @ (y[:, None] <= predicted) - levels)))
+    return float(np.mean(np.abs(shares(sample_weight, y.size) @ (y[:, None] <= predicted) - levels)))
 
 
 def mean_interval_width(y_interval: Any, sample_weight: Any = None) -> float:
-    """Σ_i ω_i (u_i − l_i): the mean width; negative parts are intervals whose ends cross.
+    """Σ_i ω_i (u_i − l_i): the mean width; an interval whose ends cross counts as negative.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def mean_interval_width(y_interval: Any, sample_weight: Any = None) -> float:
     2.0
     """
     low, high = intervals(y_interval)
-    return averaged(normalised(sample_weight, low.size), high - low)
+    return _average(shares(sample_weight, low.size), high - low)
 
 
 def interval_score(y_true: Any, y_interval: Any, coverage: float, sample_weight: Any = None) -> float:
@@ -214,19 +214,24 @@ def interval_score(y_true: Any, y_interval: Any, coverage: float, sample_weight:
     >>> interval_score([0.0, 2.0], [[-1.0, 1.0], [-1.0, 1.0]], coverage=0.5)
     4.0
     """
-    alpha = 1.0 - share("coverage", coverage)
+    alpha = 1.0 - number("coverage", coverage, low=0.0, high=1.0, open_high=True)
     y, (low, high) = _interval(y_true, y_interval)
     missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
-    return averaged(normalised(sample_weight, y.size), high - low + 2.0 / alpha * missed)
+    return _average(shares(sample_weight, y.size), high - low + 2.0 / alpha * missed)
 
 
 def _quantiles(y_true: Any, y_pred: Any, quantiles: Any) -> tuple[HostArray, HostArray, HostArray]:
-    y, levels = targets(y_true), levels_of("quantiles", quantiles, 0.0, 1.0)
-    return y, prediction(y_pred, y.size, levels.size, "quantiles"), levels
+    y, levels = targets(y_true), levels_within("quantiles", quantiles, 0.0, 1.0)
+    return y, predictions(y_pred, y.size, levels.size, "quantiles"), levels
 
 
 def _pinball(y: HostArray, predicted: HostArray, levels: HostArray) -> HostArray:
     return np.asarray(Pinball().value(levels, y[:, None], predicted))
+
+
+def _average(weight: HostArray, values: HostArray) -> float:
+    """Σ_i ω_i v_i; a value of weight 0 does not count even if it is infinite."""
+    return float(np.sum(weight * np.where(weight > 0.0, values, 0.0)))
 
 
 def _weights(weights: Any, q: int) -> HostArray:

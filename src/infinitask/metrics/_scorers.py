@@ -1,11 +1,15 @@
-"""Metrics as ``scoring=`` of scikit-learn's searches: callables of (estimator, X, y), greater is better."""
+"""Metrics as ``scoring=`` of scikit-learn's searches: callables of (estimator, X, y), greater is better.
+
+Three families ask ``predict`` for a grid of tasks and hand the answers to a metric; they share :class:`TaskScorer`.
+"""
 
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -25,6 +29,7 @@ __all__ = [
     "LevelSetScorer",
     "MassVolumeScorer",
     "QuantileScorer",
+    "TaskScorer",
     "calibration_scorer",
     "cost_scorer",
     "coverage_scorer",
@@ -35,13 +40,51 @@ __all__ = [
     "theta_property_scorer",
 ]
 
-PARTS = 100
-"""Θ is asked at its 99 inner points of a hundred equal parts: the percentiles for (0, 1)."""
+GRID_PARTS = 100
+"""Without levels of its own a scorer divides Θ into this many equal parts and asks at the 99 points between them: the
+percentiles for Θ = (0, 1)."""
+
+
+class TaskScorer(ABC):
+    """Asks a model for the answers at a grid of tasks, and returns minus a metric of them.
+
+    A subclass says under which name ``predict`` takes the tasks, and calls its metric.
+    """
+
+    asks: ClassVar[str]
+    """The argument of ``predict``, and the field that holds the levels; None there: a grid of Θ."""
+    domain: ClassVar[tuple[float, float]]
+    """Θ, over which the grid runs."""
+    example: ClassVar[str]
+    """A model that can be scored."""
+    metric: Callable[..., float]
+
+    @abstractmethod
+    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+        """The metric of the answers of the model at the levels; smaller is better."""
+
+    def __repr__(self) -> str:
+        name = getattr(self.metric, "__name__", repr(self.metric)).lstrip("_")
+        return f"{type(self).__name__}(−{name}, {self.asks}={_shown(getattr(self, self.asks), *self.domain)})"
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Minus the metric at the levels; greater is better."""
+        core = _core(estimator)
+        if not _takes(core, self.asks):
+            raise TypeError(
+                f"{self!r} was given a {type(core).__name__}, whose predict takes no {self.asks}; it scores models "
+                f"that are asked predict(X, {self.asks}=…), such as {self.example}, alone or at the end of a pipeline."
+            )
+        # predict of a search takes no tasks; that of the model it has chosen does
+        model = estimator if _takes(estimator, self.asks) else getattr(estimator, "best_estimator_", estimator)
+        given = getattr(self, self.asks)
+        levels = _levels(core, *self.domain) if given is None else np.asarray(given, dtype=float)
+        return -self.loss(model, y, model.predict(X, **{self.asks: levels}), levels, sample_weight)
 
 
 @final
-@dataclass(frozen=True)
-class QuantileScorer:
+@dataclass(frozen=True, repr=False)
+class QuantileScorer(TaskScorer):
     """−metric(y, estimator.predict(X, quantiles=levels), levels): a float, greater is better.
 
     The estimator may be a pipeline or another wrapper that hands ``quantiles`` on to ``predict``. These are ready to be
@@ -80,25 +123,19 @@ class QuantileScorer:
     True
     """
 
+    asks, domain, example = "quantiles", (0.0, 1.0), "InfiniteQuantileRegressor"
+
     metric: Callable[..., float]
     quantiles: tuple[float, ...] | None = None
 
-    def __repr__(self) -> str:
-        name = getattr(self.metric, "__name__", repr(self.metric)).lstrip("_")
-        return f"QuantileScorer(−{name}, {_shown('quantiles', self.quantiles, 0.0, 1.0)})"
-
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """−metric at the quantiles; greater is better."""
-        estimator = _chosen(estimator)
-        _check_asked(self, estimator, "quantiles", "InfiniteQuantileRegressor")
-        levels = _levels(estimator, 0.0, 1.0) if self.quantiles is None else np.asarray(self.quantiles, dtype=float)
-        predicted = estimator.predict(X, quantiles=levels)
-        return -self.metric(y, predicted, levels, sample_weight=sample_weight)
+    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+        """See :class:`TaskScorer`."""
+        return self.metric(y, answers, levels, sample_weight=sample_weight)
 
 
 @final
-@dataclass(frozen=True)
-class CostScorer:
+@dataclass(frozen=True, repr=False)
+class CostScorer(TaskScorer):
     """−integrated_cost(y, estimator.predict(X, theta=levels), levels): a float, greater is better, at most 0.
 
     That is −(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i] with c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives;
@@ -119,29 +156,20 @@ class CostScorer:
     True
     """
 
+    asks, domain, example = "theta", (-1.0, 1.0), "InfiniteCostSensitiveClassifier"
+    metric = staticmethod(integrated_cost)
+
     theta: tuple[float, ...] | None = None
 
-    def __repr__(self) -> str:
-        return f"CostScorer(−integrated_cost, {_shown('theta', self.theta, -1.0, 1.0)})"
-
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """−integrated_cost over the trade-offs; greater is better."""
-        estimator = _chosen(estimator)
-        _check_asked(self, estimator, "theta", "InfiniteCostSensitiveClassifier")
-        levels = _levels(estimator, -1.0, 1.0) if self.theta is None else np.asarray(self.theta, dtype=float)
-        classes = getattr(estimator, "classes_", None)
-        return -integrated_cost(
-            y,
-            estimator.predict(X, theta=levels),
-            levels,
-            pos_label=None if classes is None else classes[-1],
-            sample_weight=sample_weight,
-        )
+    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+        """See :class:`TaskScorer`."""
+        classes = getattr(model, "classes_", (None,))
+        return self.metric(y, answers, levels, pos_label=classes[-1], sample_weight=sample_weight)
 
 
 @final
-@dataclass(frozen=True)
-class LevelSetScorer:
+@dataclass(frozen=True, repr=False)
+class LevelSetScorer(TaskScorer):
     """−theta_property_deviation(ν, estimator.predict(X, nu=ν)): a float, greater is better, at most 0.
 
     That is −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance of the fraction left out from the
@@ -162,17 +190,14 @@ class LevelSetScorer:
     True
     """
 
+    asks, domain, example = "nu", (0.0, 1.0), "InfiniteOneClassSVM"
+    metric = staticmethod(theta_property_deviation)
+
     nu: tuple[float, ...] | None = None
 
-    def __repr__(self) -> str:
-        return f"LevelSetScorer(−theta_property_deviation, {_shown('nu', self.nu, 0.0, 1.0)})"
-
-    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """−theta_property_deviation over the fractions; greater is better."""
-        estimator = _chosen(estimator)
-        _check_asked(self, estimator, "nu", "InfiniteOneClassSVM")
-        levels = _levels(estimator, 0.0, 1.0) if self.nu is None else np.asarray(self.nu, dtype=float)
-        return -theta_property_deviation(levels, estimator.predict(X, nu=levels), sample_weight)
+    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+        """See :class:`TaskScorer`."""
+        return self.metric(levels, answers, sample_weight)
 
 
 @final
@@ -254,43 +279,33 @@ theta_property_scorer = LevelSetScorer()
 """Minus the largest distance of the fraction left out from the fraction asked for."""
 
 
-def _levels(estimator: Any, low: float, high: float) -> HostArray:
-    """Tasks that every candidate of a search is asked: a grid of Θ as a whole, inside the Θ of the model."""
-    grid = low + (high - low) * np.arange(1, PARTS) / PARTS
-    measure = getattr(_core(estimator), "measure_", None)
+def _levels(model: Any, low: float, high: float) -> HostArray:
+    """Every candidate of a search is asked at the same levels: a grid of [low, high], inside the Θ of the model."""
+    grid = low + (high - low) * np.arange(1, GRID_PARTS) / GRID_PARTS
+    measure = getattr(model, "measure_", None)
     if measure is None:
         return grid
     atoms = measure.atoms()
     return grid[measure.contains(grid)] if atoms is None else np.asarray(atoms.nodes[:, 0])
 
 
-def _shown(name: str, levels: tuple[float, ...] | None, low: float, high: float) -> str:
+def _shown(levels: tuple[float, ...] | None, low: float, high: float) -> str:
     """Levels as a person would list them."""
     if levels is None:
-        step = (high - low) / PARTS
-        return f"{name}={low + step:g}, {low + 2.0 * step:g}, …, {high - step:g}"
-    return f"{name}=" + ", ".join(f"{level:g}" for level in levels)
+        step = (high - low) / GRID_PARTS
+        return f"{low + step:g}, {low + 2.0 * step:g}, …, {high - step:g}"
+    return ", ".join(f"{level:g}" for level in levels)
 
 
-def _check_asked(scorer: Any, estimator: Any, name: str, example: str) -> None:
-    """An error where ``predict`` of the model cannot be asked for these tasks."""
-    core = _core(estimator)
-    predict = getattr(core, "predict", None)
+def _takes(estimator: Any, name: str) -> bool:
+    """Whether ``predict`` of the estimator takes an argument of that name."""
+    predict = getattr(estimator, "predict", None)
     known = {} if predict is None else inspect.signature(predict).parameters
-    if name not in known and not any(p.kind is p.VAR_KEYWORD for p in known.values()):
-        raise TypeError(
-            f"{scorer!r} was given a {type(core).__name__}, whose predict takes no {name}; it scores models that are "
-            f"asked predict(X, {name}=…), such as {example}, alone or at the end of a pipeline."
-        )
-
-
-def _chosen(estimator: Any) -> Any:
-    """What a search has chosen: its own ``predict`` takes no tasks."""
-    return getattr(estimator, "best_estimator_", estimator)
+    return name in known or any(p.kind is p.VAR_KEYWORD for p in known.values())
 
 
 def _core(estimator: Any) -> Any:
-    """The model inside pipelines, searches and transformed targets."""
+    """The model inside pipelines, searches, self-tuned models and transformed targets."""
     for name in ("best_estimator_", "regressor_"):
         if hasattr(estimator, name):
             return _core(getattr(estimator, name))
