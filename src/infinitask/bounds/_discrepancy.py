@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.bounds._checks import count, number
+from infinitask._validation import count, number
 
 __all__ = ["propose_nodes", "sequence_discrepancy", "star_discrepancy"]
 
@@ -34,8 +34,8 @@ def star_discrepancy(u: Any, weights: Any = None) -> float:
     w = np.full(u.shape, 1.0 / max(u.size, 1)) if weights is None else np.asarray(weights, dtype=np.float64)
     if u.ndim != 1 or u.size == 0 or w.shape != u.shape or not np.all((u >= 0.0) & (u <= 1.0)):
         raise ValueError(
-            f"u of shape {u.shape} and weights of shape {w.shape} were given; expected points (m,) in [0, 1] and one "
-            "weight for each."
+            f"u of shape {u.shape} and weights of shape {w.shape} were given; they must be points (m,) in [0, 1] "
+            "and one weight for each."
         )
     if not abs(float(np.sum(w)) - 1.0) < 1e-9:
         raise ValueError(f"weights sum to {float(np.sum(w)):g}; they must sum to one.")
@@ -45,7 +45,7 @@ def star_discrepancy(u: Any, weights: Any = None) -> float:
 
 
 def sequence_discrepancy(m: int) -> float:
-    """log(m)/(3m log 2) + 1/m: the discrepancy of m points of van der Corput's sequence is no larger.
+    """log(m)/(3m log 2) + 1/m: a bound for the discrepancy of m points of van der Corput's sequence.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def sequence_discrepancy(m: int) -> float:
 
 
 def propose_nodes(n: int, *, statistical: float | None = None, variation: float = 1.0) -> int:
-    """The smallest m with V·(log(m)/(3m log 2) + 1/m) ≤ what n samples leave open: more nodes do not pay.
+    """The smallest m with V·(log(m)/(3m log 2) + 1/m) ≤ the statistical term of n samples: more nodes do not pay.
 
-    Without further arguments the trade-off of the paper, log(m)/m ~ 1/√n, so that m grows like √n log n. The
-    terms of a :class:`Bound` give the one with its constants; where λ is small these propose few nodes, because then
-    the statistical term is so large that no quadrature matters to the bound.
+    Without further arguments this is the trade-off of the paper, log(m)/m ~ 1/√n, so that m grows like √n log n. Pass
+    the terms of a :class:`Bound` to use its constants. Where λ is small these propose few nodes, because the
+    statistical term is then so large that the quadrature hardly matters to the bound.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ def propose_nodes(n: int, *, statistical: float | None = None, variation: float 
     45
     """
     n = count("n", n)
-    target = 1.0 / math.sqrt(n) if statistical is None else number("statistical", statistical)
-    target /= number("variation", variation)
+    target = 1.0 / math.sqrt(n) if statistical is None else number("statistical", statistical, low=0.0)
+    target /= number("variation", variation, low=0.0)
     low, high = 0, 1
     while sequence_discrepancy(high) > target:
         low, high = high, 2 * high

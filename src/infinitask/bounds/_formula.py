@@ -6,10 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
-from infinitask.bounds._checks import count, number
+from infinitask._validation import choice, count, number
 from infinitask.bounds._discrepancy import sequence_discrepancy
 
 __all__ = ["Bound", "Task", "assemble", "cost_sensitive_bound", "cost_task", "quantile_bound", "quantile_task"]
+
+FORMS = ("proved", "printed")
+"""The formulas as proved here, or as printed in the paper."""
 
 
 @final
@@ -204,8 +207,8 @@ def quantile_bound(
     [3.4, 0.33]
     """
     numbers = _Numbers.checked(n, m, alpha, kappa_x, kappa_theta, slope_theta, noncrossing, delta, discrepancy)
-    reach = number("y_bound", y_bound)
-    if _is_printed(form):
+    reach = number("y_bound", y_bound, low=0.0)
+    if choice("form", form, FORMS) == "printed":
         return numbers.printed(2.0, reach)
     # the means over the nodes are those over Θ up to variation · discrepancy
     d = numbers.discrepancy
@@ -243,7 +246,7 @@ def cost_sensitive_bound(
     0.024
     """
     numbers = _Numbers.checked(n, m, alpha, kappa_x, kappa_theta, slope_theta, 0.0, delta, discrepancy)
-    if _is_printed(form):
+    if choice("form", form, FORMS) == "printed":
         return numbers.printed(1.0, 1.0)
     return numbers.proved(cost_task(-1.0, 1.0, slope=min(1.0, 0.5 + numbers.discrepancy)))
 
@@ -269,13 +272,13 @@ class _Numbers:
         return cls(
             count("n", n),
             count("m", m),
-            number("alpha", alpha),
-            number("kappa_x", kappa_x),
-            number("kappa_theta", kappa_theta),
-            number("slope_theta", slope_theta, zero=True),
-            number("noncrossing", noncrossing, zero=True),
-            number("delta", delta, below=1.0),
-            None if discrepancy is None else number("discrepancy", discrepancy, zero=True),
+            number("alpha", alpha, low=0.0),
+            number("kappa_x", kappa_x, low=0.0),
+            number("kappa_theta", kappa_theta, low=0.0),
+            number("slope_theta", slope_theta, low=0.0, open_low=False),
+            number("noncrossing", noncrossing, low=0.0, open_low=False),
+            number("delta", delta, low=0.0, high=1.0, open_high=True),
+            None if discrepancy is None else number("discrepancy", discrepancy, low=0.0, open_low=False),
         )
 
     @property
@@ -323,9 +326,3 @@ class _Numbers:
             zero_risk=reach,
             notes=("These are the printed formulas; the deviation lacks a factor n that its theorem has.",),
         )
-
-
-def _is_printed(form: str) -> bool:
-    if form not in ("proved", "printed"):
-        raise ValueError(f"form={form!r} was given; it must be 'proved' or 'printed'.")
-    return form == "printed"
