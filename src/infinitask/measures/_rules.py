@@ -1,12 +1,13 @@
-"""Rules that choose nodes and weights on the unit cube, and let a measure move them to Θ."""
+"""Quadrature rules: they choose nodes and weights on the unit cube, and a measure moves them to Θ."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from abc import ABC, abstractmethod
-from numbers import Integral
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -14,8 +15,10 @@ from scipy.stats import qmc
 from sklearn.base import BaseEstimator
 
 from infinitask._array import HostArray
-from infinitask.measures._quadrature import Quadrature
-from infinitask.measures._spaces import Measure
+from infinitask._validation import count
+
+if TYPE_CHECKING:
+    from infinitask.measures._spaces import Measure
 
 __all__ = [
     "Atoms",
@@ -23,17 +26,74 @@ __all__ = [
     "GaussLegendre",
     "Halton",
     "MonteCarlo",
+    "Quadrature",
     "Rule",
     "Sobol",
     "quadrature_rule",
 ]
 
-# Sampled points keep this distance from 0 and 1, where F⁻¹ may be infinite.
-_UNIT_MARGIN = 2.0**-32
+UNIT_MARGIN = 2.0**-32
+"""Sampled points keep this distance from 0 and 1, where F⁻¹ may be infinite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Quadrature:
+    """Nodes on Θ and their weights: what every rule returns.
+
+    ∫ f dμ ≈ Σ_j w_j f(θ_j), with weights that sum to one.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (m, d)
+        θ_j; ascending if d = 1.
+    weights : ndarray of shape (m,)
+        w_j.
+
+    Examples
+    --------
+    >>> simpson = Quadrature(np.asarray([[0.0], [0.5], [1.0]]), np.asarray([1.0, 4.0, 1.0]) / 6.0)
+    >>> round(float(simpson.integrate(simpson.nodes[:, 0] ** 2)), 12)
+    0.333333333333
+    """
+
+    nodes: HostArray
+    weights: HostArray
+
+    def __post_init__(self) -> None:
+        if self.nodes.ndim != 2 or self.weights.shape != self.nodes.shape[:1]:
+            raise ValueError(
+                f"Nodes of shape {self.nodes.shape} and weights of shape {self.weights.shape} were given; a quadrature "
+                "needs nodes of shape (m, d) and weights of shape (m,)."
+            )
+
+    def integrate(self, values: HostArray) -> HostArray:
+        """Σ_j w_j values_j, for values of shape (m, ...) taken at the nodes."""
+        return np.tensordot(self.weights, values, axes=1)
+
+    @classmethod
+    def ascending(cls, nodes: HostArray, weights: HostArray) -> Quadrature:
+        """The quadrature with these nodes and weights, in ascending order if d = 1."""
+        if nodes.shape[1] == 1:
+            order = np.argsort(nodes[:, 0], kind="stable")
+            nodes, weights = nodes[order], weights[order]
+        return cls(nodes, weights)
+
+    @classmethod
+    def tensor(cls, factors: Sequence[Quadrature]) -> Quadrature:
+        """The quadrature on the product space: all combinations of nodes, products of weights."""
+        nodes, weights = factors[0].nodes, factors[0].weights
+        for factor in factors[1:]:
+            m = factor.weights.shape[0]
+            nodes = np.hstack([np.repeat(nodes, m, axis=0), np.tile(factor.nodes, (weights.shape[0], 1))])
+            weights = np.kron(weights, factor.weights)
+        return cls(nodes, weights)
 
 
 class Rule(BaseEstimator, ABC):
-    """A recipe for nodes and weights: ``rule(measure, n_nodes, rng)`` is a :class:`Quadrature`."""
+    """Chooses nodes and weights: ``rule(measure, n_nodes, rng)`` is a :class:`Quadrature`.
+
+    To write another rule, derive from this class, implement ``_continuous`` and add its name to the table below.
+    """
 
     def __call__(self, measure: Measure, n_nodes: int | None = None, rng: Any = None) -> Quadrature:
         """Nodes θ_j = F⁻¹(u_j) and weights w_j of this rule for ``measure``.
@@ -42,10 +102,10 @@ class Rule(BaseEstimator, ABC):
         ----------
         measure : Measure
         n_nodes : int
-            The number m of nodes; grids in d > 1 dimensions round the number per axis up. A discrete measure
-            has its own points and ignores it.
+            The number m of nodes; grids in d > 1 dimensions round the number per axis up. A discrete measure has
+            its own points and ignores this number.
         rng : None, int, numpy.random.Generator or numpy.random.RandomState
-            Source of the randomness, where the rule has any.
+            For rules that draw nodes at random.
         """
         atoms = measure.atoms()
         if atoms is not None:
@@ -71,13 +131,13 @@ class _Cloud(Rule):
         """Points of shape (m, d) in the unit cube."""
 
     def _continuous(self, measure: Measure, n_nodes: Any, rng: Any) -> Quadrature:
-        m = _count(n_nodes)
-        u = np.clip(self._unit(measure.dim, m, _generator(rng)), _UNIT_MARGIN, 1.0 - _UNIT_MARGIN)
+        m = count("n_nodes", n_nodes)
+        u = np.clip(self._unit(measure.dim, m, _generator(rng)), UNIT_MARGIN, 1.0 - UNIT_MARGIN)
         return Quadrature.ascending(measure.ppf(u), np.full(m, 1.0 / m))
 
 
 class MonteCarlo(_Cloud):
-    """u_j independent and uniform, w_j = 1/m: error of order m^(−1/2), whatever f and d.
+    """Independent random nodes: u_j uniform, w_j = 1/m; the error is of order m^(−1/2), whatever f and d.
 
     Examples
     --------
@@ -91,13 +151,13 @@ class MonteCarlo(_Cloud):
 
 
 class Sobol(_Cloud):
-    """u_j the first m points of a Sobol' sequence, w_j = 1/m; best if m is a power of two.
+    """Evenly spread nodes: u_j the first m points of a Sobol' sequence, w_j = 1/m; best if m is a power of two.
 
     Parameters
     ----------
     scramble : bool
-        Randomise the sequence. Otherwise its points, multiples of 2^(−k), are moved by half a step, which
-        takes them off the border and makes the midpoint rule of m = 2^k nodes in one dimension.
+        Randomise the sequence. Otherwise its points, multiples of 2^(−k), are moved by half a step: off the border,
+        and in one dimension to the midpoint rule of m = 2^k nodes.
 
     Examples
     --------
@@ -110,8 +170,7 @@ class Sobol(_Cloud):
         self.scramble = scramble
 
     def _unit(self, dim: int, n_nodes: int, rng: np.random.Generator) -> HostArray:
-        # A whole power of two is drawn because SciPy warns about any other number; the first m points of
-        # the sequence are the same either way, and each keeps the weight 1/m.
+        # SciPy warns unless a power of two is drawn; the first m points of the sequence are the same either way
         log2 = (n_nodes - 1).bit_length()
         points: HostArray = _sequence(qmc.Sobol, dim, self.scramble, rng).random_base2(log2)
         if not self.scramble:
@@ -120,7 +179,7 @@ class Sobol(_Cloud):
 
 
 class Halton(_Cloud):
-    """u_j the first m points of a Halton sequence, w_j = 1/m; any m serves equally well.
+    """Evenly spread nodes: u_j the first m points of a Halton sequence, w_j = 1/m; any m works equally well.
 
     Parameters
     ----------
@@ -152,9 +211,9 @@ class _Grid(Rule):
 
     def _continuous(self, measure: Measure, n_nodes: Any, rng: Any) -> Quadrature:
         axes = [(mu, mu.atoms()) for mu in measure.marginals()]
-        # Point masses along an axis stay as they are; the other axes share what is left of n_nodes.
+        # point masses along an axis stay as they are; the other axes share the rest of n_nodes
         fixed = math.prod(len(atoms.weights) for _, atoms in axes if atoms is not None)
-        per_axis = _root_up(-(-_count(n_nodes) // fixed), sum(atoms is None for _, atoms in axes))
+        per_axis = _root_up(-(-count("n_nodes", n_nodes) // fixed), sum(atoms is None for _, atoms in axes))
         u, weights = self._unit(per_axis)
         return Quadrature.tensor(
             [Quadrature.ascending(mu.ppf(u[:, None]), weights) if atoms is None else atoms for mu, atoms in axes]
@@ -162,7 +221,7 @@ class _Grid(Rule):
 
 
 class GaussLegendre(_Grid):
-    """u_j the zeros of the Legendre polynomial of degree m on [0, 1]: exact up to degree 2m − 1 in u.
+    """Gauss' rule, exact for polynomials in u up to degree 2m − 1: u_j are the zeros of a Legendre polynomial.
 
     Examples
     --------
@@ -177,7 +236,7 @@ class GaussLegendre(_Grid):
 
 
 class ClenshawCurtis(_Grid):
-    """u_j = sin²(πj / (2(m − 1))), the ends included: exact up to degree m − 1 in u.
+    """A rule with the ends of Θ, exact for polynomials in u up to degree m − 1: u_j = sin²(πj / (2(m − 1))).
 
     Examples
     --------
@@ -200,7 +259,7 @@ class ClenshawCurtis(_Grid):
 
 
 class Atoms(Rule):
-    """The point masses of a discrete measure, and nothing else.
+    """Takes the points of a discrete measure, and no other.
 
     Examples
     --------
@@ -239,17 +298,11 @@ def quadrature_rule(spec: str | Rule) -> Rule:
     if isinstance(spec, str) and spec in _RULES:
         return _RULES[spec]()
     names = ", ".join(repr(name) for name in _RULES)
-    raise ValueError(f"quadrature={spec!r} is not a rule; give one of {names}, or a Rule such as Sobol().")
-
-
-def _count(n_nodes: Any) -> int:
-    if not isinstance(n_nodes, Integral) or isinstance(n_nodes, bool) or n_nodes < 1:
-        raise ValueError(f"n_nodes={n_nodes!r} is not a number of nodes; give an integer of at least 1.")
-    return int(n_nodes)
+    raise ValueError(f"quadrature={spec!r} was given; it must be one of {names}, or a Rule such as Sobol().")
 
 
 def _generator(rng: Any) -> np.random.Generator:
-    """``rng`` as a NumPy generator; one of the older kind seeds a new one, and thereby moves on."""
+    """``rng`` as a NumPy generator; a RandomState draws the seed of a new one."""
     if isinstance(rng, np.random.RandomState):
         return np.random.default_rng(rng.randint(0, 2**31 - 1, size=4))
     return np.random.default_rng(rng)

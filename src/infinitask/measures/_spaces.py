@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,8 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from infinitask._array import HostArray
-from infinitask.measures._quadrature import Quadrature
+from infinitask._validation import SUPPORT_SLACK, is_number, number
+from infinitask.measures._rules import Quadrature
 
 __all__ = [
     "Beta",
@@ -27,12 +27,13 @@ __all__ = [
     "as_measure",
 ]
 
-# A task asked for in single precision must not fall outside the interval that it bounds.
-_SUPPORT_TOLERANCE = 1e-7
-
 
 class Measure(BaseEstimator, ABC):
-    """A probability measure on Θ ⊂ ℝ^d, known by the inverse of its distribution function."""
+    """Says which tasks count, and how much: a probability measure μ on Θ ⊂ ℝ^d.
+
+    To write another one, derive from this class and implement ``support`` and ``ppf``, the inverse of the distribution
+    function.
+    """
 
     @property
     def dim(self) -> int:
@@ -59,18 +60,18 @@ class Measure(BaseEstimator, ABC):
     def contains(self, theta: HostArray) -> HostArray:
         """Whether each θ lies in the closed support: (q, d), or (q,) if d = 1, → bool (q,).
 
-        The bounds give way by a rounding error of single precision.
+        The bounds are widened by a rounding error of single precision.
         """
         theta = _as_points(theta, self.dim)
         low, high = self.support
         bounds = np.abs(np.stack([low, high]))
-        slack = _SUPPORT_TOLERANCE * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
+        slack = SUPPORT_SLACK * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
         return np.asarray(np.all((theta >= low - slack) & (theta <= high + slack), axis=1))
 
 
 @lru_cache(maxsize=32)
 def _frozen(distribution: Any, *parameters: float) -> Any:
-    """A frozen distribution of SciPy; to make one takes 0.8 ms, a tenth of a small fit."""
+    """A frozen distribution of SciPy. Making one takes 0.8 ms, a tenth of a small fit, so it is kept."""
     return distribution(*parameters)
 
 
@@ -79,7 +80,7 @@ class _Marginal(Measure):
 
     @abstractmethod
     def _distribution(self) -> Any:
-        """The frozen distribution, after a look at the parameters."""
+        """The frozen distribution, after a check of the parameters."""
 
     @property
     def support(self) -> tuple[HostArray, HostArray]:
@@ -93,7 +94,7 @@ class _Marginal(Measure):
 
 
 class Uniform(_Marginal):
-    """dμ(θ) = dθ / (high − low) on [low, high].
+    """All tasks of an interval count the same: dμ(θ) = dθ / (high − low) on [low, high].
 
     Parameters
     ----------
@@ -115,12 +116,14 @@ class Uniform(_Marginal):
 
 
 class Beta(_Marginal):
-    """dμ(θ) ∝ t^(a−1) (1 − t)^(b−1) dθ with t = (θ − low) / (high − low), on [low, high].
+    """Tasks near chosen parts of an interval count more.
+
+    dμ(θ) ∝ t^(a−1) (1 − t)^(b−1) dθ with t = (θ − low) / (high − low), on [low, high].
 
     Parameters
     ----------
     a, b : float
-        Above one, they draw the mass away from the lower and the upper bound.
+        Above one, they move mass away from the lower and the upper bound.
     low, high : float
 
     Examples
@@ -137,12 +140,14 @@ class Beta(_Marginal):
 
     def _distribution(self) -> Any:
         low, high = _interval(self, self.low, self.high)
-        a, b = _positive(self, "a", self.a), _positive(self, "b", self.b)
+        a, b = number("Beta: a", self.a, low=0.0), number("Beta: b", self.b, low=0.0)
         return _frozen(stats.beta, a, b, low, high - low)
 
 
 class TruncatedNormal(_Marginal):
-    """dμ(θ) ∝ exp(−(θ − loc)² / (2 scale²)) dθ on [low, high]; the bounds are values of θ.
+    """Tasks near one task count more.
+
+    dμ(θ) ∝ exp(−(θ − loc)² / (2 scale²)) dθ on [low, high]; the bounds are values of θ.
 
     Parameters
     ----------
@@ -164,14 +169,12 @@ class TruncatedNormal(_Marginal):
 
     def _distribution(self) -> Any:
         low, high = _interval(self, self.low, self.high)
-        scale = _positive(self, "scale", self.scale)
-        if not (_is_number(self.loc) and math.isfinite(self.loc)):
-            raise ValueError(f"{self!r} has loc={self.loc!r}; give a finite number.")
-        return _frozen(stats.truncnorm, (low - self.loc) / scale, (high - self.loc) / scale, self.loc, scale)
+        loc, scale = number("TruncatedNormal: loc", self.loc), number("TruncatedNormal: scale", self.scale, low=0.0)
+        return _frozen(stats.truncnorm, (low - loc) / scale, (high - loc) / scale, loc, scale)
 
 
 class ScipyMeasure(_Marginal):
-    """Any frozen continuous distribution of ``scipy.stats``.
+    """Makes a measure from any frozen continuous distribution of ``scipy.stats``.
 
     Parameters
     ----------
@@ -191,14 +194,14 @@ class ScipyMeasure(_Marginal):
     def _distribution(self) -> Any:
         if not _is_frozen_continuous(self.distribution):
             raise ValueError(
-                f"ScipyMeasure was given {self.distribution!r}; it expects a frozen continuous distribution with "
+                f"ScipyMeasure was given {self.distribution!r}; it must be a frozen continuous distribution with "
                 "scalar parameters, such as scipy.stats.norm(0.0, 1.0); use Discrete for point masses."
             )
         return self.distribution
 
 
 class Discrete(Measure):
-    """μ = Σ_j w_j δ(θ_j): finitely many tasks, whatever the rule and the number of nodes asked for.
+    """Finitely many tasks: μ = Σ_j w_j δ(θ_j), whatever the rule and the number of nodes.
 
     Parameters
     ----------
@@ -238,7 +241,7 @@ class Discrete(Measure):
                 "per coordinate; use its atoms(), as every quadrature rule does."
             )
         cdf = np.cumsum(atoms.weights)
-        # The last step is 1 whatever the rounding of the sum.
+        # rounding of the sum does not matter: the last step counts as 1
         steps = np.searchsorted(cdf[:-1], _as_points(u, 1))
         return np.asarray(atoms.nodes[steps, 0])
 
@@ -248,7 +251,7 @@ class Discrete(Measure):
         points = points[:, None] if points.ndim == 1 else points
         if points.ndim != 2 or points.size == 0 or not np.all(np.isfinite(points)):
             raise ValueError(
-                f"Discrete was given points of shape {np.shape(self.points)}; it expects finite numbers of shape "
+                f"Discrete was given points of shape {np.shape(self.points)}; they must be finite numbers of shape "
                 "(m,) or (m, d), at least one."
             )
         m = points.shape[0]
@@ -269,7 +272,7 @@ class Discrete(Measure):
 
 
 class ProductMeasure(Measure):
-    """μ = μ_1 ⊗ … ⊗ μ_d: independent coordinates.
+    """Tasks with several coordinates: μ = μ_1 ⊗ … ⊗ μ_d.
 
     Parameters
     ----------
@@ -307,7 +310,7 @@ class ProductMeasure(Measure):
         known = isinstance(given, (list, tuple)) and len(given) > 0
         if not known or not all(isinstance(mu, Measure) and mu.dim == 1 for mu in given):
             raise ValueError(
-                f"ProductMeasure was given {given!r}; it expects a list of one-dimensional measures, such as "
+                f"ProductMeasure was given {given!r}; it must be a list of one-dimensional measures, such as "
                 "[Uniform(0.0, 1.0), Beta(2.0, 2.0)]."
             )
         return tuple(given)
@@ -339,16 +342,12 @@ def as_measure(spec: Any, default: Measure) -> Measure:
         return spec
     if _is_frozen_continuous(spec):
         return ScipyMeasure(spec)
-    if isinstance(spec, tuple) and len(spec) == 2 and all(_is_number(bound) for bound in spec):
+    if isinstance(spec, tuple) and len(spec) == 2 and all(map(is_number, spec)):
         return Uniform(float(spec[0]), float(spec[1]))
     raise ValueError(
         f"measure={spec!r} is not a measure on the tasks; give None, a Measure such as Uniform(0.1, 0.9), a pair "
-        "(low, high) of numbers, or a frozen continuous distribution of scipy.stats."
+        "(low, high) of finite numbers, or a frozen continuous distribution of scipy.stats."
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _is_frozen_continuous(spec: Any) -> bool:
@@ -357,15 +356,9 @@ def _is_frozen_continuous(spec: Any) -> bool:
 
 
 def _interval(measure: Measure, low: Any, high: Any) -> tuple[float, float]:
-    if not (_is_number(low) and _is_number(high) and -math.inf < low < high < math.inf):
+    if not (is_number(low) and is_number(high) and low < high):
         raise ValueError(f"{measure!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
     return float(low), float(high)
-
-
-def _positive(measure: Measure, name: str, value: Any) -> float:
-    if not (_is_number(value) and 0.0 < value < math.inf):
-        raise ValueError(f"{measure!r} has {name}={value!r}; give a positive finite number.")
-    return float(value)
 
 
 def _as_points(values: Any, dim: int) -> HostArray:
