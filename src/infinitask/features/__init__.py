@@ -1,14 +1,16 @@
 """Features: φ of the input kernel, ψ of the task kernel.
 
-A kernel enters the problem only through features whose inner products give it back, φ(x)ᵀφ(z) = k(x, z), exactly
-or nearly. A *recipe* (:class:`PivotedCholesky`, :class:`Nystroem`, :class:`RandomFourier`, :class:`Auto`) decides
-which; what it builds is a *map* for new inputs with its values on the training rows. Tasks are few, and theirs
-is always exact: :func:`task_features`.
+A kernel enters the problem only through features with φ(x)ᵀφ(z) = k(x, z), exactly or nearly. A *recipe*
+(:class:`PivotedCholesky`, :class:`Nystroem`, :class:`RandomFourier`, :class:`Auto`) decides which features; it builds a
+*map* for new inputs and its values on the training rows. Tasks are few, and their features are always exact:
+:func:`task_features`.
+
+Recipes are in ``_recipes.py``, maps in ``_maps.py``, the factorisation in ``_cholesky.py``, ψ in ``_task.py``.
 """
 
-from ._maps import FeatureMap, Features, FourierMap, KernelMap, PrecomputedMap
+from ._maps import FeatureMap, Features, FourierMap, KernelMap, PrecomputedMap, TaskMap
 from ._recipes import Auto, FeatureRecipe, Nystroem, PivotedCholesky, RandomFourier, feature_recipe
-from ._task import TaskFeatures, TaskMap, integrated_basis, node_basis, task_features
+from ._task import TaskFeatures, integrated_basis, node_basis, task_features
 
 __all__ = [
     "Auto",

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._validation import number
 from infinitask.features._maps import FeatureMap, Inverse, KernelMap, PrecomputedMap, take
 from infinitask.kernels import InputKernel
 
@@ -37,34 +38,35 @@ __all__ = [
     "tolerance_for",
 ]
 
-DIRECT = 3000
-"""Up to so many rows the whole Gram goes to LAPACK: at full rank 3 to 4 times faster than blocks of pivots."""
+DIRECT_ROWS = 3000
+"""Up to this many rows the whole Gram goes to LAPACK, unless its rank is low. At full rank that is 3 to 4 times faster
+than blocks of pivots."""
 
-FEW_ROWS, SAMPLE, LOW_RANK = 1200, 256, 64
-"""... unless there are more than so many rows, and of such a sample of them so few pivots span the others: at rank 12
-a fit with blocks of pivots takes 45 instead of 80 ms and none of the memory (n = 3000); below, the sample costs more.
-Only for kernels that are known to be positive semi-definite, because an entry that was never computed cannot be found
-wrong."""
+RANK_CHECK_ROWS, RANK_SAMPLE, LOW_RANK = 1200, 256, 64
+"""With more than RANK_CHECK_ROWS rows the rank is estimated from a sample: it is low if LOW_RANK pivots span the
+RANK_SAMPLE rows. At rank 12 a fit with blocks of pivots takes 45 instead of 80 ms and does not store the Gram
+(n = 3000); with fewer rows the sample costs more than it saves. Only kernels known to be positive semi-definite are
+estimated: entries that are never computed cannot be found wrong."""
 
-BLOCK = 256
+BLOCK_PIVOTS = 256
 """Pivots eliminated together when the Gram is too large to form."""
 
 CANDIDATES = 512
-"""Rows among which the pivots of a block are sought."""
+"""Rows among which the pivots of a block are chosen."""
 
-DROP = 1e-3
-"""A block goes no further than this part of the largest residual at its start. Rows that were no candidates may
-keep large residuals, and following small pivots by large ones costs the transform its accuracy: without this
-bound φ(X)φ(X)ᵀ missed the Gram by 2e-10 where its tolerance was 1e-12 (n = 10⁴, d = 2, r = 500), with it by 8e-13."""
+BLOCK_DROP = 1e-3
+"""A block stops at this part of the largest residual at its start. Rows that were not candidates may keep large
+residuals, and large pivots after small ones cost the transform its accuracy: without this bound φ(X)φ(X)ᵀ missed the
+Gram by 2e-10 with a tolerance of 1e-12 (n = 10⁴, d = 2, r = 500), with it by 8e-13."""
 
 INDEFINITE = 1e-6
-"""A residual below minus this part of the largest diagonal is no rounding error in double precision."""
+"""A residual below minus this part of the largest diagonal entry is too large for a rounding error."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """K ≈ L Lᵀ.
+    """A pivoted Cholesky factor: K ≈ L Lᵀ.
 
     Parameters
     ----------
@@ -85,9 +87,10 @@ class Factor:
 
 
 class Rows(ABC):
-    """The Gram matrix of the training rows, entry by entry, and the maps that its columns span."""
+    """Gives entries of the Gram matrix of the training rows, and the maps that its columns span."""
 
-    name: str
+    name: object
+    """The kernel in error messages; its text is made only for an error."""
     like: Array
     n: int
 
@@ -106,10 +109,10 @@ class Rows(ABC):
 
 @final
 class ComputedRows(Rows):
-    """The Gram k(X, X) of a kernel that is evaluated where it is needed."""
+    """The Gram k(X, X) of a kernel that is evaluated when an entry is needed."""
 
     def __init__(self, kernel: InputKernel, X: Array) -> None:
-        self.kernel, self.like, self.name = kernel, X, repr(kernel)
+        self.kernel, self.like, self.name = kernel, X, kernel
         self.n = int(X.shape[0])
 
     def diagonal(self) -> HostArray:
@@ -133,7 +136,7 @@ class PrecomputedRows(Rows):
                 f"kernel='precomputed' was given an array of shape {tuple(gram.shape)}; fit expects the square "
                 "Gram matrix k(X_train, X_train). Rows k(x, X_train) of new inputs belong to predict."
             )
-        # Rounding in a Gram grows with the entries, not with the machine's smallest difference alone.
+        # rounding in a Gram grows with its entries
         slack = max(1e-8, 100 * float(xp.finfo(gram.dtype).eps)) * float(xp.max(xp.abs(gram)))
         skew = float(xp.max(xp.abs(gram - xp.matrix_transpose(gram))))
         if skew > slack:
@@ -159,26 +162,25 @@ def rows_of(kernel: InputKernel, X: Array) -> Rows:
 
 
 def tolerance_for(tolerance: float, like: Array) -> float:
-    """The tolerance asked for, or what the precision of ``like`` allows if that is coarser."""
-    if not tolerance >= 0:
-        raise ValueError(f"tolerance={tolerance!r} is given; expected a number ≥ 0, such as 1e-12.")
-    # Entries of size 1 carry an error of eps, and sums of hundreds of squares several: pivots below are noise.
-    return max(float(tolerance), 32 * float(namespace(like).finfo(like.dtype).eps))
+    """The given tolerance, or a coarser one if the precision of ``like`` requires it."""
+    given = number("tolerance", tolerance, low=0.0, open_low=False)
+    # entries of size 1 carry an error of eps, and sums of hundreds of squares several: smaller pivots are noise
+    return max(given, 32 * float(namespace(like).finfo(like.dtype).eps))
 
 
 def draw(weights: HostArray, size: int, rng: np.random.Generator) -> HostArray:
-    """``size`` positions without replacement, drawn in proportion to ``weights``; zero weights come last."""
+    """``size`` positions drawn without replacement in proportion to ``weights``; zero weights come last."""
     if size >= weights.shape[0]:
         return np.arange(weights.shape[0])
-    # Exponential clocks with rates w: the first `size` to ring are a sample without replacement.
+    # exponential clocks with rates w: the first `size` to ring are such a sample
     times = np.full(weights.shape[0], np.inf)
     clocks = rng.exponential(size=weights.shape[0])
     np.divide(clocks, weights, out=times, where=weights > 0)
     return np.sort(np.argpartition(times, size - 1)[:size])
 
 
-def require_finite(values: HostArray, name: str) -> None:
-    """Refuse kernel values that overflowed."""
+def require_finite(values: HostArray, name: object) -> None:
+    """An error where kernel values overflowed."""
     if not np.all(np.isfinite(values)):
         raise ValueError(
             f"The kernel {name} gave values that are not finite: it overflows on these inputs. Standardise the inputs "
@@ -186,8 +188,8 @@ def require_finite(values: HostArray, name: str) -> None:
         )
 
 
-def require_semidefinite(residual: HostArray, largest: float, name: str, eps: float) -> None:
-    """Refuse a residual diagonal that no positive semi-definite matrix of this diagonal leaves."""
+def require_semidefinite(residual: HostArray, largest: float, name: object, eps: float) -> None:
+    """An error where elimination leaves a diagonal entry that only an indefinite matrix can leave."""
     lowest = float(np.min(residual, initial=0.0))
     if lowest < -max(INDEFINITE, 100 * eps) * largest or (largest == 0 and lowest < 0):
         raise ValueError(
@@ -210,19 +212,19 @@ def eliminate(gram: HostArray, stop: float, limit: int) -> tuple[HostArray, Host
     return np.tril(factor[:, :rank]), order - 1
 
 
-def nothing(values: Array) -> Factor:
-    """The factor of K = 0: one feature that is zero, so that no array downstream is empty."""
+def _zero_factor(values: Array) -> Factor:
+    """The factor of K = 0: one feature that is zero everywhere, so that later arrays are not empty."""
     return Factor(values, np.zeros(1, dtype=int), Inverse(np.full((1, 1), np.inf)), 0.0)
 
 
-def factorise(gram: Array, tolerance: float, rank: int | None = None, name: str = "given") -> Factor:
+def factorise(gram: Array, tolerance: float, rank: int | None = None, name: object = "given") -> Factor:
     """Pivoted Cholesky of a matrix (n, n) of any library, on the host and in double precision."""
     eps = float(namespace(gram).finfo(gram.dtype).eps)
     gram = np.array(to_host(gram), dtype=float)  # a copy, which LAPACK overwrites
     n = gram.shape[0]
     diagonal = np.diagonal(gram).copy()
     largest = float(np.max(diagonal, initial=0.0))
-    # A diagonal within bounds may sit beside anything: one product with a vector of signs sees the whole matrix.
+    # the diagonal says nothing of the other entries: one product with a vector of signs sees the whole matrix
     signs = np.where(np.arange(n) * 0.6180339887498949 % 1 < 0.5, 1.0, -1.0)
     probe = gram @ signs
     require_finite(probe, name)
@@ -234,7 +236,7 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: str 
     left = diagonal - np.sum(np.square(values), axis=1)
     require_semidefinite(left, largest, name, eps)
     residual = max(float(np.max(left, initial=0.0)), 0.0)
-    # A positive semi-definite remainder R has |R v|_i ≤ √R_ii Σ_j √R_jj for signs v; far beyond that, it is not one.
+    # a positive semi-definite remainder R has |R v|_i ≤ √R_ii Σ_j √R_jj for signs v
     bound = np.sqrt(residual) * np.sum(np.sqrt(np.maximum(left, 0.0))) + n * max(INDEFINITE, 100 * eps) * largest
     excess = float(np.max(np.abs(probe - values @ (values.T @ signs)), initial=0.0))
     if excess > bound:
@@ -243,44 +245,44 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: str 
             "that the diagonal does not allow. Use a kernel that is, such as 'rbf'."
         )
     if not r:
-        return nothing(values)
+        return _zero_factor(values)
     pivots = np.asarray(order[:r], dtype=int)
     return Factor(values, pivots, Inverse(lower[:r].copy()), residual / largest)
 
 
 def _low_rank(rows: Rows, tolerance: float) -> bool:
-    """Whether a few columns of the Gram of many rows span it, as far as a sample can tell."""
-    if rows.n <= FEW_ROWS or not (isinstance(rows, ComputedRows) and rows.kernel.stationary):
+    """Whether few columns of the Gram seem to span it, judged from a sample of many rows."""
+    if rows.n <= RANK_CHECK_ROWS or not (isinstance(rows, ComputedRows) and rows.kernel.stationary):
         return False
-    some = np.linspace(0, rows.n - 1, SAMPLE).astype(int)
+    some = np.linspace(0, rows.n - 1, RANK_SAMPLE).astype(int)
     gram = np.array(to_host(rows.block(some, some)), dtype=float)
     require_finite(gram, rows.name)
-    factor, _ = eliminate(gram, tolerance * float(np.max(np.diagonal(gram))), SAMPLE)
+    factor, _ = eliminate(gram, tolerance * float(np.max(np.diagonal(gram))), RANK_SAMPLE)
     return bool(factor.shape[1] <= LOW_RANK)
 
 
 def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator) -> Factor:
     """Pivoted Cholesky of the Gram of ``rows``, in memory O(n r) where that Gram is large.
 
-    For more than ``DIRECT`` rows, and for fewer where few pivots span them, each round draws candidates in proportion
-    to their residuals, eliminates greedily among them until the tolerance holds there or a block is full, and then
-    computes that block of columns for all rows by two matrix products:
+    With more than ``DIRECT_ROWS`` rows, or fewer of a low rank, the work is done in rounds. Each round draws candidates
+    in proportion to their residuals, eliminates greedily among them until the tolerance holds there or a block is full,
+    and computes that block of columns for all rows by two matrix products:
 
         B = (k(X, X_P) − L L_Pᵀ) L_PP⁻ᵀ,        L ← [L, B],        d ← d − Σ_j B_·j².
 
-    A pivot at a time would do the same arithmetic in matrix–vector products and wait for the device at each: about
-    three times slower (n = 50 000, d = 8, r = 1500 on two shared cores: 28 s against 9 s; a few dozen features take
-    a fraction of a second either way). The rounds end when no row is left above the tolerance, so the
-    guarantee is that of greedy steps, and the rank nearly so (n = 10 000: 41 and 500 features against 41 and 495).
-    Stopped at a cap instead, the mean residual is 2 to 4 times smaller than theirs and the largest 3 to 9 times
-    larger: candidates come from where the rows are, pure greed goes for the outliers.
+    One pivot at a time would do the same arithmetic in matrix–vector products, with a wait for the device at each, and
+    take about three times as long (n = 50 000, d = 8, r = 1500 on two shared cores: 28 s against 9 s; a few dozen
+    features take a fraction of a second either way). The rounds end when no row is above the tolerance, so the
+    guarantee is that of greedy steps, and the rank is nearly the same (n = 10 000: 41 and 500 features against 41 and
+    495). With a cap, the mean residual is 2 to 4 times smaller than that of greedy steps and the largest one 3 to 9
+    times larger: candidates come from where the rows are, greedy steps prefer outliers.
     """
     n = rows.n
     limit = n if rank is None else min(n, rank)
-    if n <= DIRECT:
-        # draws decide the order of the work only, and a fit to few rows is the same to the last bit each time
+    if n <= DIRECT_ROWS:
+        # a fixed seed: draws only decide the order of the work, and a fit to few rows is the same to the last bit
         rng = np.random.default_rng(0)
-    if n <= DIRECT and (limit < n or not _low_rank(rows, tolerance)):
+    if n <= DIRECT_ROWS and (limit < n or not _low_rank(rows, tolerance)):
         found = factorise(rows.block(None, None), tolerance, limit, rows.name)
         return Factor(as_like(found.values, rows.like), found.pivots, found.transform, found.residual)
     xp = namespace(rows.like)
@@ -295,7 +297,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     found_so_far = 0
     while found_so_far < limit and float(np.max(left)) > stop:
         above = np.flatnonzero(left > stop)
-        # the worst row is always among them, so that a round never leaves empty-handed
+        # the worst row is always a candidate, so that every round makes progress
         candidates = np.union1d(above[draw(left[above], CANDIDATES, rng)], np.argmax(left))
         remainder = rows.block(candidates, candidates)
         for block in blocks:
@@ -304,8 +306,8 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
         host = np.array(to_host(remainder), dtype=float)
         require_finite(host, rows.name)
         fresh = np.diagonal(host).copy()
-        floor = max(stop, DROP * float(np.max(left)))
-        lower, order = eliminate(host, floor, min(BLOCK, limit - found_so_far))
+        floor = max(stop, BLOCK_DROP * float(np.max(left)))
+        lower, order = eliminate(host, floor, min(BLOCK_PIVOTS, limit - found_so_far))
         r = lower.shape[1]
         if not r:  # only rounding held these rows above the floor
             left[candidates] = np.minimum(left[candidates], fresh)
@@ -323,7 +325,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
         pivots.append(chosen)
         found_so_far += r
     if not blocks:
-        return nothing(as_like(np.zeros((n, 1)), rows.like))
+        return _zero_factor(as_like(np.zeros((n, 1)), rows.like))
     values = xp.concat(blocks, axis=1)
     order = np.concatenate(pivots)
     lower = np.tril(np.asarray(to_host(take(values, order, 0)), dtype=float))

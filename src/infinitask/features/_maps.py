@@ -1,4 +1,4 @@
-"""What a recipe builds: φ(x), ready for new inputs."""
+"""φ(x) and ψ(θ), ready for new inputs and tasks: all that a prediction needs of the features."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask.kernels import InputKernel
+from infinitask.kernels import InputKernel, TaskKernel
 
-__all__ = ["CombinedMap", "FeatureMap", "Features", "FourierMap", "Inverse", "KernelMap", "PrecomputedMap", "take"]
+__all__ = [
+    "CombinedMap",
+    "FeatureMap",
+    "Features",
+    "FourierMap",
+    "Inverse",
+    "KernelMap",
+    "PrecomputedMap",
+    "TaskMap",
+    "as_tasks",
+    "take",
+]
 
 
 def take(values: Array, positions: HostArray | None, axis: int) -> Array:
@@ -27,23 +38,23 @@ def take(values: Array, positions: HostArray | None, axis: int) -> Array:
 
 
 def _beside(values: Array, X: Array) -> Array:
-    """``values`` where X lives; without a question to the libraries where they live there already."""
+    """``values`` on the device of X; NumPy arrays of one dtype are returned at once, which a single row feels."""
     if isinstance(values, np.ndarray) and isinstance(X, np.ndarray) and values.dtype == X.dtype:
         return values
     return as_like(values, X)
 
 
 def _folded(left: Array, right: HostArray) -> Array:
-    """left @ right, in double precision on the host: it happens once; the result lives where ``left`` does."""
+    """left @ right, in double precision on the host, since it happens once; then back to the device of ``left``."""
     return as_like(np.asarray(to_host(left), dtype=float) @ np.asarray(right, dtype=float), left)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Inverse:
-    """T = L⁻ᵀ, which is computed when somebody asks for its numbers.
+    """Stands for T = L⁻ᵀ without computing it.
 
-    To predict, T R is enough: for 2000 features and 16 columns of R a solve takes 5 ms, the inverse 90 ms.
+    A prediction needs only T R: for 2000 features and 16 columns of R a solve takes 5 ms, the inverse 90 ms.
 
     Parameters
     ----------
@@ -83,25 +94,13 @@ class Inverse:
         return np.array(self.matrix, dtype=dtype, copy=copy)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"lower": self.lower}  # the rest is computed again
+        return {"lower": self.lower}  # without the inverse, which can be computed again
 
 
-def _columns_times(columns: Array, transform: Array | Inverse) -> Array:
-    """columns @ T."""
-    return columns @ _beside(transform.matrix if isinstance(transform, Inverse) else transform, columns)
-
-
-def _then(transform: Array | Inverse, R: HostArray, like: Array) -> Array:
-    """T R, where ``like`` lives."""
-    if isinstance(transform, Inverse):
-        return as_like(transform.times(np.asarray(R, dtype=float)), like)
-    return _folded(transform, R)
-
-
-# Values hold arrays, for which == is elementwise: two maps are equal only when they are one object.
+# eq=False: == of arrays is elementwise, so maps are compared as objects
 @dataclass(frozen=True, eq=False)
 class FeatureMap(ABC):
-    """φ: inputs (n, d) → features (n, r), with φ(x)ᵀφ(z) ≈ k(x, z)."""
+    """Computes features of new inputs: φ maps (n, d) to (n, r), with φ(x)ᵀφ(z) ≈ k(x, z)."""
 
     @abstractmethod
     def __call__(self, X: Array) -> Array:
@@ -110,11 +109,11 @@ class FeatureMap(ABC):
     @property
     @abstractmethod
     def rank(self) -> int:
-        """How many features, r."""
+        """The number r of features."""
 
     @property
     def width(self) -> int:
-        """How many numbers are held for an input while its features are computed."""
+        """How many numbers an input takes while its features are computed."""
         return self.rank
 
     def then(self, R: HostArray) -> FeatureMap:
@@ -125,7 +124,7 @@ class FeatureMap(ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class CombinedMap(FeatureMap):
-    """x ↦ φ(x) R, computed in this order.
+    """Combines the features of another map: x ↦ φ(x) R, computed in this order.
 
     Parameters
     ----------
@@ -157,14 +156,50 @@ class CombinedMap(FeatureMap):
         return self.map.width
 
     def then(self, R: HostArray) -> CombinedMap:
-        """x ↦ φ(x) R R', with one product only for each input."""
+        """x ↦ φ(x) (R R'): one product for each input."""
         return replace(self, right=_folded(self.right, R))
+
+
+class _Spanned(FeatureMap):
+    """Columns of a Gram matrix times T."""
+
+    transform: Array | Inverse
+
+    @abstractmethod
+    def columns_of(self, X: Array) -> Array:
+        """k(x, z) for the landmarks z, (n, p)."""
+
+    def placed(self, values: HostArray) -> Array:
+        """``values`` on the device of the map."""
+        return values
+
+    def __call__(self, X: Array) -> Array:
+        columns, T = self.columns_of(X), self.transform
+        return columns @ _beside(T.matrix if isinstance(T, Inverse) else T, columns)
+
+    @property
+    def rank(self) -> int:
+        return int(self.transform.shape[1])
+
+    @property
+    def width(self) -> int:
+        return int(self.transform.shape[0])
+
+    def then(self, R: HostArray) -> FeatureMap:
+        """x ↦ k(x, Z) (T R): the p × r numbers of T are visited once, not for every input.
+
+        T holds numbers up to 1e7 that cancel in φ(x). Folding it into R loses nothing: for kernels of one feature, with
+        tolerances of 1e-12 and 1e-14, the errors of (k T) R and k (T R), against 40 digits, are within a factor of 3.
+        """
+        T = self.transform
+        folded = self.placed(T.times(np.asarray(R, dtype=float))) if isinstance(T, Inverse) else _folded(T, R)
+        return replace(self, transform=folded)  # type: ignore[call-arg]  # a field of every subclass
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class KernelMap(FeatureMap):
-    """φ(x) = k(x, Z) T.
+class KernelMap(_Spanned):
+    """Features spanned by a kernel at landmarks: φ(x) = k(x, Z) T.
 
     Parameters
     ----------
@@ -187,35 +222,24 @@ class KernelMap(FeatureMap):
     landmarks: Array
     transform: Array | Inverse
 
-    def __call__(self, X: Array) -> Array:
-        return _columns_times(self.kernel(X, _beside(self.landmarks, X)), self.transform)
+    def columns_of(self, X: Array) -> Array:
+        return self.kernel(X, _beside(self.landmarks, X))
 
-    @property
-    def rank(self) -> int:
-        return int(self.transform.shape[1])
-
-    @property
-    def width(self) -> int:
-        return int(self.transform.shape[0])
-
-    def then(self, R: HostArray) -> KernelMap:
-        """x ↦ k(x, Z) (T R): the p × r numbers of T are visited once, not for every input.
-
-        T holds numbers up to 1e7 that cancel in φ(x). Folding it into R loses nothing: for kernels of one feature, with
-        tolerances of 1e-12 and 1e-14, the errors of (k T) R and k (T R), against 40 digits, are within a factor of 3.
-        """
-        return replace(self, transform=_then(self.transform, R, self.landmarks))
+    def placed(self, values: HostArray) -> Array:
+        return as_like(values, self.landmarks)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class PrecomputedMap(FeatureMap):
-    """φ(x) = k(x, X_train)[columns] T, where the caller supplies the row k(x, X_train).
+class PrecomputedMap(_Spanned):
+    """Features for a Gram matrix that the caller computes: φ(x) = k(x, X_train)[columns] T.
+
+    For a new input the caller supplies the row k(x, X_train).
 
     Parameters
     ----------
     columns : ndarray (p,) of int
-        Which training rows serve as landmarks.
+        The training rows that are landmarks.
     transform : array (p, r) or Inverse
         T, as in :class:`KernelMap`.
 
@@ -229,26 +253,16 @@ class PrecomputedMap(FeatureMap):
     columns: HostArray
     transform: Array | Inverse
 
-    def __call__(self, X: Array) -> Array:
-        return _columns_times(take(X, self.columns, axis=1), self.transform)
-
-    @property
-    def rank(self) -> int:
-        return int(self.transform.shape[1])
-
-    @property
-    def width(self) -> int:
-        return int(self.transform.shape[0])
-
-    def then(self, R: HostArray) -> PrecomputedMap:
-        """x ↦ k(x, X_train)[columns] (T R), as for :class:`KernelMap`."""
-        return replace(self, transform=_then(self.transform, R, np.empty(0)))
+    def columns_of(self, X: Array) -> Array:
+        return take(X, self.columns, axis=1)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class FourierMap(FeatureMap):
-    """φ(x) = [cos(xW), sin(xW)] / √q, so φ(x)ᵀφ(z) = mean over the columns w of W of cos(wᵀ(x − z)).
+    """Random Fourier features: φ(x) = [cos(xW), sin(xW)] / √q.
+
+    φ(x)ᵀφ(z) is the mean of cos(wᵀ(x − z)) over the columns w of W.
 
     Parameters
     ----------
@@ -312,5 +326,56 @@ class Features:
 
     @property
     def rank(self) -> int:
-        """How many features, r."""
+        """The number r of features."""
         return self.map.rank
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TaskMap:
+    """ψ, ready for any task: features of the task kernel and their derivatives in θ.
+
+    ψ^(o)(θ) = [∂₁^o ∂₂^(o_k) k(θ, z)  for z in Z_k, for each k] T.
+
+    Parameters
+    ----------
+    kernel : TaskKernel
+        Resolved: its bandwidth is a number.
+    landmarks : tuple of (nodes (p_k, d), order o_k)
+        The tasks at which the kernel spans the features, and the derivative in its second argument; Σ p_k = p.
+    transform : ndarray (p, s)
+        T.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import Gaussian
+    >>> psi = TaskMap(Gaussian(gamma=1.0), ((np.array([[0.5]]), 0),), np.eye(1))
+    >>> psi(np.array([0.5])), psi(np.array([0.5]), order=1)
+    (array([[1.]]), array([[0.]]))
+    """
+
+    kernel: TaskKernel
+    landmarks: tuple[tuple[HostArray, int], ...]
+    transform: HostArray
+
+    def __call__(self, theta: Array, order: int = 0) -> HostArray:
+        """Features (q, s), or their derivative of that order in θ, at tasks (q, d) or (q,); on the host."""
+        tasks = as_tasks(theta)
+        columns = [self.kernel(tasks, nodes, orders=(order, inner)) for nodes, inner in self.landmarks]
+        return np.asarray(np.concatenate(columns, axis=1) @ self.transform)
+
+    @property
+    def rank(self) -> int:
+        """The number s of features."""
+        return int(self.transform.shape[1])
+
+    def whiten(self, W: HostArray) -> TaskMap:
+        """θ ↦ ψ(θ) W, for W of shape (s, s')."""
+        return replace(self, transform=self.transform @ W)
+
+
+def as_tasks(theta: Array) -> HostArray:
+    """Tasks as a host array (q, d)."""
+    tasks = np.asarray(to_host(theta), dtype=float)
+    return tasks.reshape(-1, 1) if tasks.ndim < 2 else tasks

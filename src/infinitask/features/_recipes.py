@@ -25,20 +25,20 @@ from infinitask.kernels import InputKernel
 
 __all__ = ["Auto", "FeatureRecipe", "Nystroem", "PivotedCholesky", "RandomFourier", "feature_recipe"]
 
-AUTO_ALL = 3000
-"""`Auto` lets the features be as many as the rows up to here: n³ operations take a second or so."""
+AUTO_UNCAPPED_ROWS = 3000
+"""Up to this many rows `Auto` allows one feature for each row: n³ operations take about a second."""
 
 AUTO_CAP = 1500
-"""... and this many beyond, where n r² operations and n r numbers are what one waits and pays for."""
+"""With more rows `Auto` stops at this many features: n r² operations and n r numbers decide time and memory."""
 
-LANDMARKS = 1000
-"""How many landmarks, or random features, where no rank is given."""
+DEFAULT_RANK = 1000
+"""The number of landmarks, or of random features, if no rank is given."""
 
 
 class FeatureRecipe(BaseEstimator, ABC):
-    """How to turn a kernel and the training rows into φ.
+    """Turns a kernel and the training rows into φ.
 
-    To write another recipe, derive from this class and implement ``_build``.
+    To write another recipe, derive from this class, implement ``_build`` and add its name to the table below.
     """
 
     def build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
@@ -51,15 +51,15 @@ class FeatureRecipe(BaseEstimator, ABC):
         X : array (n, d)
             Inputs; for a precomputed kernel the Gram matrix (n, n).
         tolerance : float
-            The features count as exact when max_i (k − φφᵀ)(x_i, x_i) ≤ tolerance · max_i k(x_i, x_i). What the
-            precision of ``X`` cannot resolve is never asked for.
+            The features count as exact when max_i (k − φφᵀ)(x_i, x_i) ≤ tolerance · max_i k(x_i, x_i). A tolerance
+            below the precision of ``X`` is raised to it.
         rng : numpy.random.Generator
 
         Returns
         -------
         Features
         """
-        with np.errstate(over="ignore", invalid="ignore"):  # values that overflow raise a sentence, not a warning
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow raises an error, not a warning
             return self._build(kernel, X, tolerance_for(tolerance, X), rng)
 
     @abstractmethod
@@ -69,15 +69,15 @@ class FeatureRecipe(BaseEstimator, ABC):
 
 @final
 class PivotedCholesky(FeatureRecipe):
-    """φ(x) = k(x, X_P) L_P⁻ᵀ on greedily chosen rows P, until φφᵀ equals the Gram to the tolerance.
+    """Exact features: φφᵀ equals the Gram to the tolerance.
 
-    This is the representer theorem without its redundancy: the span of all k(·, x_i) to the tolerance, in as
-    many orthonormal coordinates as it has dimensions.
+    φ(x) = k(x, X_P) L_P⁻ᵀ on greedily chosen rows P. It spans all k(·, x_i), as the representer theorem asks, in as
+    many orthonormal coordinates as that span has dimensions.
 
     Parameters
     ----------
     rank : int or None
-        Stop at so many features even if the tolerance is not met; None sets no limit.
+        The largest number of features, even if the tolerance is not met; None: no limit.
 
     Examples
     --------
@@ -98,25 +98,26 @@ class PivotedCholesky(FeatureRecipe):
 
 @final
 class Nystroem(FeatureRecipe):
-    """φ(x) = k(x, Z) T with T Tᵀ = k(Z, Z)⁻¹: the projection on the span of landmarks Z taken from the rows.
+    """Approximate features for many rows, from landmarks Z among the rows.
 
+    φ(x) = k(x, Z) T with T Tᵀ = k(Z, Z)⁻¹ is the projection on the span of the landmarks.
     k − φφᵀ is positive semi-definite: the features never exceed the kernel.
 
     Parameters
     ----------
     rank : int or None
-        How many landmarks; None is min(n, 1000). Landmarks that others already span to the tolerance are left
-        out, so there may be fewer features.
+        The number of landmarks; None: min(n, 1000). Landmarks that others span to the tolerance are left out, so
+        there may be fewer features.
     landmarks : {"uniform", "k-means++", "leverage"}
-        - "uniform": rows without replacement, all alike.
+        - "uniform": rows without replacement, all with the same probability.
         - "k-means++": rows that lie far from each other, by scikit-learn's seeding.
         - "leverage": rows in proportion to their ridge leverage l_i = [K(K + λI)⁻¹]_ii, estimated from a uniform
           sketch B (n × rank, B Bᵀ ≈ K) as
 
               l_i ≈ b_iᵀ(BᵀB + λI)⁻¹b_i + (k_ii − b_iᵀb_i)/λ,     λ = Σ_i (k_ii − b_iᵀb_i) / rank.
 
-          The first part is the leverage within the sketch, the second bounds what the sketch misses; λ balances
-          the two, so that the landmarks resolve about as many directions as they number.
+          The first part is the leverage within the sketch, the second bounds what the sketch misses. λ balances the
+          two, so that the landmarks resolve about one direction each.
 
     Examples
     --------
@@ -135,7 +136,7 @@ class Nystroem(FeatureRecipe):
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         n = int(X.shape[0])
         rows = rows_of(kernel, X)
-        p = _limit(LANDMARKS if self.rank is None else self.rank, n)
+        p = _limit(DEFAULT_RANK if self.rank is None else self.rank, n)
         if self.landmarks == "uniform":
             chosen = draw(np.ones(n), p, rng)
         elif self.landmarks == "k-means++":
@@ -165,15 +166,16 @@ class Nystroem(FeatureRecipe):
 
 @final
 class RandomFourier(FeatureRecipe):
-    """φ(x) = [cos(xW), sin(xW)]/√q with the columns of W drawn from the kernel's spectral measure.
+    """Approximate features of stationary kernels, which need no landmarks.
 
-    k(x, z) = E cos(wᵀ(x − z)), so the error of φ(x)ᵀφ(z) is that of a mean of q terms, O(q^(−1/2)).
-    The diagonal is exact whatever q, hence says nothing about the error: ``residual`` is 0.0, ``exact`` False.
+    φ(x) = [cos(xW), sin(xW)]/√q with the columns of W drawn from the kernel's spectral measure. As
+    k(x, z) = E cos(wᵀ(x − z)), the error of φ(x)ᵀφ(z) is that of a mean of q terms, O(q^(−1/2)). The diagonal is exact
+    for every q and says nothing about the error: ``residual`` is 0.0, ``exact`` False.
 
     Parameters
     ----------
     rank : int or None
-        Features in total, two per frequency (an odd number is rounded up); None is 1000.
+        The number of features, two for each frequency (an odd number is rounded up); None: 1000.
 
     Examples
     --------
@@ -193,7 +195,7 @@ class RandomFourier(FeatureRecipe):
                 "Random Fourier features are functions of the inputs, and a precomputed kernel has only their Gram "
                 "matrix; use features='auto' or 'nystroem'."
             )
-        q = -(-_limit(LANDMARKS if self.rank is None else self.rank, None) // 2)
+        q = -(-_limit(DEFAULT_RANK if self.rank is None else self.rank, None) // 2)
         frequencies = kernel.resolve(X).spectral(int(X.shape[1]), q, rng)
         phi = FourierMap(as_like(frequencies, X))
         values = phi(X)
@@ -203,15 +205,15 @@ class RandomFourier(FeatureRecipe):
 
 @final
 class Auto(FeatureRecipe):
-    """Exact features where few enough suffice, otherwise a Nyström map on greedy pivots.
+    """Exact features if few enough suffice, otherwise a Nyström map on greedy pivots.
 
-    A pivoted Cholesky runs until the tolerance is met or a cap is reached. A capped factor is itself a Nyström
-    map, on landmarks that were each chosen where the error was largest, so there is no second attempt.
+    A pivoted Cholesky runs until the tolerance is met or a cap is reached. A capped factor is itself a Nyström map,
+    whose landmarks were chosen where the error was largest.
 
     Parameters
     ----------
     rank : int or None
-        The cap; None is n for n ≤ 3000 rows and 1500 for more.
+        The cap; None: n for n ≤ 3000 rows and 1500 for more.
 
     Examples
     --------
@@ -227,7 +229,7 @@ class Auto(FeatureRecipe):
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         n = int(X.shape[0])
-        cap = self.rank if self.rank is not None else (n if n <= AUTO_ALL else AUTO_CAP)
+        cap = self.rank if self.rank is not None else (n if n <= AUTO_UNCAPPED_ROWS else AUTO_CAP)
         return _cholesky(rows_of(kernel, X), tolerance, _limit(cap, n), rng)
 
 
@@ -241,7 +243,7 @@ _RECIPES: dict[str, type[Any]] = {
 
 
 def feature_recipe(spec: str | FeatureRecipe, rank: int | None = None) -> FeatureRecipe:
-    """The recipe that a name stands for, with ``rank`` features; a recipe object stands for itself.
+    """The recipe that a name stands for, with ``rank`` features; a recipe object is returned as it is.
 
     Examples
     --------
@@ -269,7 +271,7 @@ def _limit(rank: int | None, n: int | None) -> int:
 def _cholesky(rows: Rows, tolerance: float, limit: int, rng: np.random.Generator) -> Features:
     factor = factorise_rows(rows, tolerance, limit, rng)
     phi = rows.map(factor.pivots, factor.transform)
-    # rounding leaves a hair above the tolerance at which the elimination stopped
+    # rounding may leave slightly more than the tolerance at which the elimination stopped
     exact = factor.residual <= 2 * tolerance
     described = (
         f"pivoted Cholesky: exact to {tolerance:.0e} with {phi.rank} features for {rows.n} rows"
@@ -302,9 +304,9 @@ def _leverage(rows: Rows, p: int, tolerance: float, rng: np.random.Generator) ->
     _, sketch = _landmark_features(rows, draw(np.ones(rows.n), p, rng), tolerance)
     largest, left = _left(rows, sketch)
     left = np.maximum(left, 0.0)
-    # The floor keeps λ positive where the sketch is already exact.
+    # the floor keeps λ positive if the sketch is already exact
     ridge = max(float(np.sum(left)) / p, tolerance * largest)
-    if ridge == 0.0:  # the kernel is zero on these rows: all alike
+    if ridge == 0.0:  # the kernel is zero on these rows
         return np.ones(rows.n)
     energies, axes = np.linalg.eigh(np.asarray(to_host(xp.matrix_transpose(sketch) @ sketch), dtype=float))
     turned = sketch @ as_like(axes / np.sqrt(np.maximum(energies, 0.0) + ridge), sketch)

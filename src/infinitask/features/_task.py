@@ -1,80 +1,38 @@
-"""ψ: features of the task kernel, of its values and of its derivatives alike.
+"""Builders of ψ: features of the task kernel, of its values and of its derivatives.
 
-Tasks are few (nodes of a quadrature), so all this happens on the host, whatever library holds the data.
+Tasks are few (the nodes of a quadrature), so all this happens on the host, whatever library holds the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
 from infinitask._array import Array, HostArray, to_host
 from infinitask.features._cholesky import factorise, tolerance_for
+from infinitask.features._maps import TaskMap, as_tasks
 from infinitask.kernels import TaskKernel
 
-__all__ = ["TaskFeatures", "TaskMap", "as_tasks", "integrated_basis", "node_basis", "task_features"]
+__all__ = ["TaskFeatures", "integrated_basis", "node_basis", "task_features"]
 
-NEGLIGIBLE = 1e-13
-"""Eigenvalues of M below this part of the largest are rounding; see :func:`integrated_basis`."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class TaskMap:
-    """ψ^(o)(θ) = [∂₁^o ∂₂^(o_k) k(θ, z)  for z in Z_k, for each k] T.
-
-    Parameters
-    ----------
-    kernel : TaskKernel
-        Resolved: its bandwidth is a number.
-    landmarks : tuple of (nodes (p_k, d), order o_k)
-        Where, and with which derivative in the second argument, the kernel spans the features; Σ p_k = p.
-    transform : ndarray (p, s)
-        T.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from infinitask.kernels import Gaussian
-    >>> psi = TaskMap(Gaussian(gamma=1.0), ((np.array([[0.5]]), 0),), np.eye(1))
-    >>> psi(np.array([0.5])), psi(np.array([0.5]), order=1)
-    (array([[1.]]), array([[0.]]))
-    """
-
-    kernel: TaskKernel
-    landmarks: tuple[tuple[HostArray, int], ...]
-    transform: HostArray
-
-    def __call__(self, theta: Array, order: int = 0) -> HostArray:
-        """Features (q, s), or their derivative of that order in θ, at tasks (q, d) or (q,); on the host."""
-        tasks = as_tasks(theta)
-        columns = [self.kernel(tasks, nodes, orders=(order, inner)) for nodes, inner in self.landmarks]
-        return np.asarray(np.concatenate(columns, axis=1) @ self.transform)
-
-    @property
-    def rank(self) -> int:
-        """How many features, s."""
-        return int(self.transform.shape[1])
-
-    def whiten(self, W: HostArray) -> TaskMap:
-        """θ ↦ ψ(θ) W, for W of shape (s, s')."""
-        return replace(self, transform=self.transform @ W)
+NEGLIGIBLE_ENERGY = 1e-13
+"""Squared singular values below this part of the largest are rounding; see :func:`integrated_basis`."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TaskFeatures:
-    """A task map together with its values on the nodes.
+    """ψ together with its values on the nodes.
 
     Parameters
     ----------
     map : TaskMap
         ψ, for any θ.
     values : tuple of ndarray (m, s)
-        Ψ_0, Ψ_1, ...: one for each order asked for.
+        Ψ_0, Ψ_1, …: one for each order.
 
     Examples
     --------
@@ -90,7 +48,7 @@ class TaskFeatures:
 
     @property
     def rank(self) -> int:
-        """How many features, s."""
+        """The number s of features."""
         return self.map.rank
 
 
@@ -109,7 +67,7 @@ def task_features(
         A data dependent bandwidth is resolved on the nodes; the map keeps the resolved kernel.
     nodes : array (m, d) or (m,)
     orders : sequence of int
-        Which derivatives the objective looks at.
+        The derivatives in the objective.
     tolerance : float
         Relative to the largest diagonal entry of each order.
 
@@ -126,11 +84,11 @@ def task_features(
     m = tasks.shape[0]
     blocks = [[np.asarray(kernel(tasks, tasks, orders=(a, b)), dtype=float) for b in orders] for a in orders]
     largest = [np.max(np.diagonal(blocks[k][k]), initial=0.0) for k in range(len(orders))]
-    # An order on which the kernel is constant has nothing to scale.
+    # a derivative that is zero everywhere keeps its scale
     scales = np.array([size**0.5 if size > 0 else 1.0 for size in largest])
     spread = np.repeat(scales, m)
     joint = np.block(blocks) / (spread[:, None] * spread)
-    factor = factorise(joint, tolerance_for(tolerance, joint), name=repr(kernel))
+    factor = factorise(joint, tolerance_for(tolerance, joint), name=kernel)
     kind, place = np.divmod(factor.pivots, m)
     present = [k for k in range(len(orders)) if np.any(kind == k)]
     by_kind = np.argsort(kind, kind="stable")
@@ -147,9 +105,9 @@ def task_features(
 def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | None = None) -> TaskFeatures:
     """The basis of L²(ρμ) whose functions are (w_j ρ_j)^(−1/2) at one node and 0 at the others: s = m.
 
-    A strictly positive definite kernel leaves h free at every node, however small the eigenvalues of its Gram matrix:
-    what costs the integrated ridge is the size at the nodes, not the norm in the RKHS. Between the nodes the function
-    is the one in the span of k(·, θ_j) with these values, ψ(θ) = k(θ, nodes) K⁻¹ diag(wρ)^(−1/2).
+    With a strictly positive definite kernel h is free at every node, however small the eigenvalues of its Gram matrix:
+    the integrated ridge penalises the size at the nodes, not the norm in the RKHS. Between the nodes the function is
+    the one in the span of k(·, θ_j) with these values, ψ(θ) = k(θ, nodes) K⁻¹ diag(wρ)^(−1/2).
 
     Parameters
     ----------
@@ -170,11 +128,9 @@ def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | No
     True
     """
     tasks = as_tasks(nodes)
-    density = np.asarray(to_host(weights), dtype=float)
-    if rho is not None:
-        density = density * np.asarray(to_host(rho), dtype=float)
+    density = _density(weights, rho)
     values = np.diag(1.0 / np.sqrt(density))
-    # Backward stable: at the nodes the residual is rounding times the solution, however badly conditioned K is.
+    # backward stable: at the nodes the residual is rounding times the solution, however badly conditioned K is
     transform = np.linalg.solve(np.asarray(kernel(tasks, tasks), dtype=float), values)
     return TaskFeatures(TaskMap(kernel, ((tasks, 0),), transform), (values,))
 
@@ -202,9 +158,7 @@ def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None =
     >>> bool(np.allclose(psi.values[0].T @ (weights[:, None] * psi.values[0]), np.eye(psi.rank)))
     True
     """
-    density = np.asarray(to_host(weights), dtype=float)
-    if rho is not None:
-        density = density * np.asarray(to_host(rho), dtype=float)
+    density = _density(weights, rho)
     if density.shape != features.values[0].shape[:1] or not np.all(density >= 0):
         raise ValueError(
             f"integrated_basis was given weights · rho of shape {density.shape} with smallest value "
@@ -216,18 +170,18 @@ def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None =
     left, sizes, axes = np.linalg.svd(root[:, None] * features.values[0], full_matrices=False)
     # A direction that the integral does not see costs nothing and would be scaled up without bound. Ψ_0 is known
     # to about 1e-16, so singular values below 3e-7 of the largest would turn that into more than 1e-9 of noise.
-    kept = np.square(sizes) > NEGLIGIBLE * np.max(np.square(sizes), initial=0.0)
+    kept = np.square(sizes) > NEGLIGIBLE_ENERGY * np.max(np.square(sizes), initial=0.0)
     W = axes[kept].T / sizes[kept] if np.any(kept) else np.zeros((features.rank, 1))
     values = [order @ W for order in features.values]
     if np.any(kept):
-        # On the nodes Ψ_0 W is the left singular vectors over √(wρ), known to rounding. Where s = m the nodes are then
-        # uncoupled to rounding too, and a solver can see it.
+        # On the nodes Ψ_0 W equals the left singular vectors over √(wρ), which are exact to rounding. If s = m, the
+        # nodes are then uncoupled to rounding, and a solver can use that.
         seen = root > 0.0
         values[0][seen] = left[seen][:, kept] / root[seen, None]
     return TaskFeatures(features.map.whiten(W), tuple(values))
 
 
-def as_tasks(theta: Array) -> HostArray:
-    """Tasks as a host array (q, d)."""
-    tasks = np.asarray(to_host(theta), dtype=float)
-    return tasks.reshape(-1, 1) if tasks.ndim < 2 else tasks
+def _density(weights: Array, rho: Array | None) -> HostArray:
+    """w_j ρ_j, (m,), on the host."""
+    w = np.asarray(to_host(weights), dtype=float)
+    return w if rho is None else w * np.asarray(to_host(rho), dtype=float)
