@@ -1,28 +1,66 @@
-r"""What is asked of h beyond the data: to be small, and to be in order.
+r"""What is asked of h besides fitting the data: to be small, and to be in order.
 
-* :class:`Ridge`: (λ/2)‖h‖² in the RKHS of the product kernel; in features (λ/2)‖C‖²_F.
-* :class:`IntegratedRidge`: (λ/2) ∫ ρ(θ) ‖h(·)(θ)‖²_{k_X} dμ(θ), the paper's L^{2,1} norm; a plain ridge once ψ is a
-  basis orthonormal in L²(ρμ).
-* :class:`NonCrossing`: λ_nc ∫∫ (−∂h/∂θ)₊, which is a loss on the derivative and so a row of the table in
-  :mod:`infinitask.losses`.
+A :class:`Penalty` is quadratic. It says in which coordinates of ψ it is the plain ridge (λ/2)‖C‖²_F, and that is all
+the solvers see of it.
+
+* :class:`Ridge`: (λ/2)‖h‖² in the RKHS of the product kernel.
+* :class:`IntegratedRidge`: (λ/2) ∫ ρ(θ) ‖h(·)(θ)‖²_{k_X} dμ(θ), the paper's L^{2,1} norm.
+
+:class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and so a row of the table in
+:mod:`infinitask.losses`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from infinitask._array import Array, HostArray
+from infinitask._validation import is_number
+from infinitask.features import TaskFeatures, integrated_basis, node_basis
+from infinitask.kernels import Gaussian, MaternTask, TaskKernel
 from infinitask.losses import BoxLoss, Row
+from infinitask.measures import Quadrature
 
-__all__ = ["IntegratedRidge", "NonCrossing", "Ridge"]
+__all__ = ["IntegratedRidge", "NonCrossing", "Penalty", "Ridge"]
+
+NODE_ERROR = 2e-3
+"""The integrated ridge leaves h free at every node, as the mathematics has it, if ψ reproduces the values at the nodes
+to this accuracy. This is the error of the worst function; solutions are ten times better. With many nodes the Gram
+matrix of a smooth kernel is singular to rounding, and h is limited to what the kernel spans numerically."""
 
 
-class Ridge(BaseEstimator):
-    """(λ/2)‖h‖²: the squared norm of the RKHS of k_X·k_Θ.
+class Penalty(BaseEstimator, ABC):
+    """Keeps h small: a quadratic penalty that is (λ/2)‖C‖²_F in suitable coordinates of ψ.
+
+    To write another one, derive from this class and implement ``basis``.
+    """
+
+    sees_nodes_only: ClassVar[bool] = False
+    """Whether the penalty ignores h between the nodes. Functions that vanish at the nodes then cost nothing, and could
+    undo a penalty on the derivative in θ."""
+
+    @abstractmethod
+    def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
+        """The ψ in whose coordinates the penalty is (λ/2)‖C‖²_F.
+
+        Parameters
+        ----------
+        psi : TaskFeatures
+            Features of the task kernel on the nodes.
+        kernel : TaskKernel
+            The resolved task kernel.
+        quadrature : Quadrature
+            Nodes and weights.
+        """
+
+
+class Ridge(Penalty):
+    """Keeps h small in the RKHS of k_X·k_Θ: (λ/2)‖h‖².
 
     Examples
     --------
@@ -30,9 +68,13 @@ class Ridge(BaseEstimator):
     Ridge()
     """
 
+    def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
+        """ψ itself, because it is isometric."""
+        return psi
 
-class IntegratedRidge(BaseEstimator):
-    """(λ/2) Σ_j w_j ρ(θ_j) ‖h(·)(θ_j)‖²_{k_X}.
+
+class IntegratedRidge(Penalty):
+    """Keeps h(·)(θ) small at every node: (λ/2) Σ_j w_j ρ(θ_j) ‖h(·)(θ_j)‖²_{k_X}.
 
     Parameters
     ----------
@@ -46,8 +88,21 @@ class IntegratedRidge(BaseEstimator):
     array([1., 2.])
     """
 
+    sees_nodes_only = True
+
     def __init__(self, weight: Callable[[HostArray], HostArray] | None = None) -> None:
         self.weight = weight
+
+    def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
+        """A basis orthonormal in L²(ρμ): of all functions on the nodes if rounding allows, else of ψ's span."""
+        nodes, weights = quadrature.nodes, quadrature.weights
+        rho = self.rho(nodes)
+        if isinstance(kernel, (Gaussian, MaternTask)) and np.all(weights > 0.0):
+            free = node_basis(kernel, nodes, weights, rho)
+            error = np.max(np.abs(free.map(nodes) - free.values[0])) / np.max(free.values[0])
+            if error <= NODE_ERROR:
+                return free
+        return integrated_basis(psi, weights, rho)
 
     def rho(self, nodes: HostArray) -> HostArray:
         """ρ at the nodes, (m,)."""
@@ -63,7 +118,7 @@ class IntegratedRidge(BaseEstimator):
 
 
 class NonCrossing(BoxLoss):
-    """λ_nc (−d)₊ of the derivative d = ∂h/∂θ: what h loses where it decreases in θ.
+    """Penalises curves that fall with θ: λ_nc (−d)₊ of the derivative d = ∂h/∂θ.
 
     Parameters
     ----------
@@ -82,7 +137,7 @@ class NonCrossing(BoxLoss):
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [0, λ_nc]."""
-        if not (isinstance(self.weight, Real) and 0.0 < self.weight < np.inf):
+        if not (is_number(self.weight) and self.weight > 0.0):
             raise ValueError(
                 f"NonCrossing got weight={self.weight!r}; it must be a positive finite number. "
                 "Leave the penalty out for a weight of 0."
@@ -91,5 +146,5 @@ class NonCrossing(BoxLoss):
 
     def width(self, theta: Array) -> Array:
         """1/λ_nc: the width of the smoothed part does not depend on the weight."""
-        self.row(theta, None)  # a weight that cannot be divided by is refused there
+        self.row(theta, None)  # checks the weight
         return 0.0 * theta + 1.0 / self.weight
