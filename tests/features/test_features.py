@@ -78,9 +78,9 @@ def gram(kernel: InputKernel, X: Any, Z: Any = None) -> Any:
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to factorise: LAPACK on the whole Gram, and blocks of pivots."""
     if request.param == "blocks":
-        monkeypatch.setattr(_cholesky, "DIRECT", 10)
+        monkeypatch.setattr(_cholesky, "DIRECT_ROWS", 10)
         monkeypatch.setattr(_cholesky, "CANDIDATES", 60)
-        monkeypatch.setattr(_cholesky, "BLOCK", 20)
+        monkeypatch.setattr(_cholesky, "BLOCK_PIVOTS", 20)
     return str(request.param)
 
 
@@ -128,7 +128,7 @@ def test_few_features_suffice_for_many_rows() -> None:
 def test_both_paths_need_about_the_same_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     X = inputs(1500)
     direct = build(PivotedCholesky(), RBF(gamma=1.0), X)
-    monkeypatch.setattr(_cholesky, "DIRECT", 100)
+    monkeypatch.setattr(_cholesky, "DIRECT_ROWS", 100)
     blocks = build(PivotedCholesky(), RBF(gamma=1.0), X)
     assert abs(direct.rank - blocks.rank) <= 0.05 * direct.rank
     np.testing.assert_allclose(direct.values @ direct.values.T, blocks.values @ blocks.values.T, rtol=0, atol=5e-12)
