@@ -1,23 +1,25 @@
-"""What a user does with h(x)(·) once it is learnt: curves over θ, put in order and turned into answers.
+"""What a user does with h(x)(·) after the fit: curves over θ are put in order and turned into answers.
 
 * :class:`Rearrangement`: the curves in order, for every x and every pair of tasks.
 * :class:`QuantileDistribution`: distributions from their quantile functions: cdf, density, moments, samples, scores.
-* :class:`ConformalCalibration`: intervals of every coverage that hold what they promise.
-* :func:`sign_change`: the task at which the sign of h(x)(·) changes, hence probabilities and p-values
+* :class:`ConformalCalibration`: intervals with a guaranteed coverage.
+* :func:`sign_change`: the task at which the sign of h(x)(·) changes, which gives probabilities and p-values
   (:func:`flip_probability`, :func:`flip_score`, :func:`on_side`).
-* :class:`Confusion`: the two errors of a classifier at every θ, hence :class:`ROCCurve`, :class:`CostCurve` and
+* :class:`Confusion`: the two errors of a classifier at every θ, for :class:`ROCCurve`, :class:`CostCurve` and
   :class:`NetBenefitCurve`.
 * :func:`choose_theta`: the cheapest θ, or one error below a bound and the other as small as possible; guaranteed by
   :func:`fixed_sequence`, which for nested decisions is the :func:`order_statistic` of Neyman–Pearson classification
   (:func:`allowed_errors`, :func:`smallest_sample`).
+* :func:`over_levels`: h at many levels, a block of rows at a time.
 """
 
+from ._blocks import level_blocks, over_levels
 from ._conformal import ConformalCalibration
-from ._curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
+from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
 from ._distribution import QuantileDistribution
 from ._neyman_pearson import allowed_errors, choose_theta, fixed_sequence, order_statistic, smallest_sample
-from ._order import Rearrangement
-from ._sign import flip_probability, flip_score, on_side, sign_change
+from ._rearrangement import Rearrangement
+from ._sign_change import flip_probability, flip_score, on_side, sign_change
 
 __all__ = [
     "ConformalCalibration",
@@ -32,8 +34,10 @@ __all__ = [
     "fixed_sequence",
     "flip_probability",
     "flip_score",
+    "level_blocks",
     "on_side",
     "order_statistic",
+    "over_levels",
     "sign_change",
     "smallest_sample",
     "theta_from_costs",

@@ -1,4 +1,4 @@
-"""Intervals that keep their promise whatever the model: split conformal prediction from quantile functions."""
+"""Intervals with a guaranteed coverage, whatever the model: split conformal prediction from quantile functions."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from typing import final
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask.predictive._order import Rearrangement
+from infinitask.predictive._rearrangement import Rearrangement
 
 __all__ = ["ConformalCalibration"]
 
 ROUNDING = 1e-12
-"""By so much, relative to their size, levels and ends are rounded outwards: the same x gives curves that differ by some
-1e-14 from one batch of rows to another."""
+"""Levels and ends are rounded outwards by this part of their size: curves of the same x differ by about 1e-14 from one
+batch of rows to another."""
 
-FLAT = 1e-6
+FLAT_SPREAD = 1e-6
 """A quantile function whose spread is below this part of the scale counts as a point."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ConformalCalibration:
-    """[Q_x(½ − q), Q_x(½ + q)] with q the ⌈(n + 1)·coverage⌉-th smallest of n calibration scores
+    """Widens or narrows intervals so that they hold the share of new targets that they promise.
+
+    The interval is [Q_x(½ − q), Q_x(½ + q)] with q the ⌈(n + 1)·coverage⌉-th smallest of n calibration scores
 
         s(x, y) = inf {q : Q_x(½ − q) ≤ y ≤ Q_x(½ + q)}.
 
@@ -35,15 +37,15 @@ class ConformalCalibration:
     this kind Chernozhukov, Wüthrich and Zhu, 2021). The scores do not depend on the coverage: one calibration serves
     all. The probability is one over new and calibration pairs together, not for each x.
 
-    Beyond the ends of Θ a quantile function goes on as a straight line with its own mean slope, or with ``scale`` as
-    its slope where it is flat, so that every score is finite.
+    Beyond the ends of Θ a quantile function continues as a straight line with its own mean slope, or with the slope
+    ``scale`` where it is flat, so that every score is finite.
 
     Parameters
     ----------
     scores : ndarray (n,)
         Ascending.
     scale : float
-        Positive, in the units of y, chosen without a look at the calibration data.
+        Positive, in the units of y, chosen without the calibration data.
 
     Examples
     --------
@@ -80,7 +82,7 @@ class ConformalCalibration:
     def radius(self, coverage: float) -> float:
         """q, in levels away from ½; infinite, with a warning, where the calibration pairs are too few."""
         n = self.scores.size
-        # 0.55 · 100 is a little above 55 in floating point, and must not become the 56th
+        # 0.55 · 100 is slightly above 55 in floating point, and must not become the 56th
         k = math.ceil((n + 1) * coverage * (1.0 - 1e-12))
         if k > n:
             needed = math.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12))
@@ -96,8 +98,8 @@ class ConformalCalibration:
     def interval(self, curves: Rearrangement, radius: float) -> HostArray:
         """[Q(½ − radius), Q(½ + radius)] of new inputs, rounded outwards: (n, 2).
 
-        A y whose score is the radius lies on an end. Where many are tied there, an end that rounding has drawn in would
-        leave all of them out, and the promise would be broken.
+        A y whose score is the radius lies on an end. If many are tied there, an end that rounding moved inwards would
+        leave all of them out, and the coverage would be too small.
         """
         if math.isinf(radius):
             return np.tile([-math.inf, math.inf], (curves.values.shape[0], 1))
@@ -113,4 +115,4 @@ def _slope(curves: Rearrangement, scale: float) -> HostArray:
     """dQ/dτ beyond the ends of Θ, (n,)."""
     width = float(curves.levels[-1] - curves.levels[0])
     spread = (curves.values[:, -1] - curves.values[:, 0]) / (width or 1.0)
-    return np.where(spread > FLAT * scale, spread, scale)
+    return np.where(spread > FLAT_SPREAD * scale, spread, scale)

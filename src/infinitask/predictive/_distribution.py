@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, final
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
-from infinitask.predictive._order import Rearrangement
+from infinitask._validation import count, number, numbers
+from infinitask.predictive._rearrangement import Rearrangement
 
 __all__ = ["QuantileDistribution"]
 
-WINDOW = 0.1
+HALF_WINDOW = 0.1
 """Half the window over which ``pdf`` takes the slope of the cdf, in distances between the quartiles. For a normal
-distribution that is 0.13 standard deviations, which blurs the density by less than its line in a figure."""
+distribution that is 0.13 standard deviations, which changes the density by less than the width of its line in a
+figure."""
+
+LEAST_HALF_WINDOW = 0.005
+"""The least half window, in distances between the ends."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class QuantileDistribution:
-    """n distributions with quantile functions Q_i: Q_i(τ_j) = values_ij, linear in between.
+    """Predictive distributions of n rows, known by their quantile functions.
 
-    Where the levels do not reach 0 and 1, nothing is known beyond them. The mass that is missing is then counted at the
-    ends: ``cdf``, ``mean``, ``variance``, ``std``, ``sample`` and ``crps`` take it as if it sat on the first and the
-    last value, so that spread is understated, while ``ppf``, ``interval`` and ``median`` refuse levels outside, and
-    ``pdf`` integrates to the mass between the ends only.
+    Q_i(τ_j) = values_ij, and Q_i is linear in between. If the levels do not reach 0 and 1, the mass beyond them is
+    counted at the ends: ``cdf``, ``mean``, ``variance``, ``std``, ``sample`` and ``crps`` put it on the first and the
+    last value, which understates the spread. ``ppf``, ``interval`` and ``median`` refuse levels outside, and ``pdf``
+    integrates to the mass between the ends.
 
     Parameters
     ----------
@@ -58,7 +62,7 @@ class QuantileDistribution:
     values: HostArray
 
     def __post_init__(self) -> None:
-        levels, values = (_numbers(name, getattr(self, name)) for name in ("levels", "values"))
+        levels, values = (numbers(name, getattr(self, name)) for name in ("levels", "values"))
         if levels.ndim != 1 or levels.size < 2 or values.ndim != 2 or values.shape[1] != levels.size:
             raise ValueError(
                 f"A quantile distribution was given levels of shape {levels.shape} and values of shape "
@@ -103,7 +107,7 @@ class QuantileDistribution:
         level : float or array (q,)
             Between the first and the last of ``levels``.
         """
-        asked = _numbers("level", level)
+        asked = numbers("level", level)
         if asked.ndim > 1:
             raise ValueError(f"level of shape {asked.shape} was given; it must be a number or an array of shape (q,).")
         low, high = float(self.levels[0]), float(self.levels[-1])
@@ -138,10 +142,10 @@ class QuantileDistribution:
     def pdf(self, y: Any) -> HostArray:
         """f(y) = (F(y + δ) − F(y − δ)) / 2δ: the slope of the cdf over a window.
 
-        The slope at a point would be wild, for a quantile function that is nearly flat somewhere. δ is a tenth of
-        the distance between the quartiles, at least 1/200 of the distance between the ends. At the ends F is reflected,
-        so that f is 0 beyond them and integrates exactly to the mass between them. A row of equal values is a point
-        mass: infinite there, 0 elsewhere.
+        The slope at a single point would jump wherever the quantile function is nearly flat. δ is a tenth of the
+        distance between the quartiles, at least 1/200 of the distance between the ends. At the ends F is reflected, so
+        that f is 0 beyond them and integrates exactly to the mass between them. A row of equal values is a point mass:
+        infinite there, 0 elsewhere.
 
         Parameters
         ----------
@@ -156,7 +160,7 @@ class QuantileDistribution:
         first, last = self.values[:, :1], self.values[:, -1:]
         low, high = self.levels[0], self.levels[-1]
         quartiles = self._curve(low + (high - low) * np.array([0.25, 0.75]))
-        delta = np.maximum(WINDOW * np.diff(quartiles, axis=1), 0.005 * (last - first))
+        delta = np.maximum(HALF_WINDOW * np.diff(quartiles, axis=1), LEAST_HALF_WINDOW * (last - first))
         inside = (points >= first) & (points <= last)
         points = np.clip(points, first, last)
 
@@ -178,9 +182,7 @@ class QuantileDistribution:
         n_samples : int
         random_state : int, RandomState or None
         """
-        if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
-            raise ValueError(f"n_samples={n_samples!r} was given; it must be an integer of at least 1.")
-        uniform = check_random_state(random_state).uniform(size=(len(self), int(n_samples)))
+        uniform = check_random_state(random_state).uniform(size=(len(self), count("n_samples", n_samples)))
         return self._curve.paired(uniform)
 
     # -------------------------------------------------------------------------------------------------- numbers
@@ -212,9 +214,7 @@ class QuantileDistribution:
         coverage : float in (0, 1]
             As far as ``levels`` reach.
         """
-        if not isinstance(coverage, Real) or isinstance(coverage, bool) or not 0.0 < coverage <= 1.0:
-            raise ValueError(f"coverage={coverage!r} was given; it must be a number above 0 and at most 1.")
-        half = 0.5 * float(coverage)
+        half = 0.5 * number("coverage", coverage, low=0.0, high=1.0)
         return self.ppf([round(0.5 - half, 15), round(0.5 + half, 15)])
 
     def crps(self, y: Any) -> HostArray:
@@ -226,13 +226,13 @@ class QuantileDistribution:
         Parameters
         ----------
         y : float or array (n,)
-            What was observed.
+            The observed values.
 
         Returns
         -------
         ndarray (n,)
         """
-        observed = _numbers("y", y)
+        observed = numbers("y", y)
         if (
             observed.ndim > 1
             or (observed.ndim == 1 and observed.size != len(self))
@@ -265,8 +265,8 @@ class QuantileDistribution:
 
 
 def as_points(y: Any, n: int) -> tuple[HostArray, bool]:
-    """y as (n, q), and whether it was one number, for all or for each of n distributions."""
-    points = _numbers("y", y)
+    """y as (n, q), and whether it was a single number, or one number for each of n distributions."""
+    points = numbers("y", y)
     fits = points.ndim == 0 or (points.ndim == 1 and points.size == n)
     fits = fits or (points.ndim == 2 and points.shape[0] in (1, n))
     if not fits or np.any(np.isnan(points)):
@@ -277,10 +277,3 @@ def as_points(y: Any, n: int) -> tuple[HostArray, bool]:
     flat = points.ndim < 2
     points = points.reshape(-1, 1) if flat else points
     return np.broadcast_to(points, (n, points.shape[1])), flat
-
-
-def _numbers(name: str, values: Any) -> HostArray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={values!r} was given; it must be a number or an array of numbers.") from None

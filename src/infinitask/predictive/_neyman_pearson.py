@@ -1,15 +1,15 @@
-"""One error held below a bound, the other as small as possible: on the data themselves, or with a guarantee."""
+"""One error below a bound, the other as small as possible: on the given data, or with a guarantee for new ones."""
 
 from __future__ import annotations
 
 import math
-from numbers import Real
 
 import numpy as np
 from scipy import stats
 
 from infinitask._array import HostArray
-from infinitask.predictive._curves import Confusion
+from infinitask._validation import number
+from infinitask.predictive._cost_curves import Confusion
 
 __all__ = ["allowed_errors", "choose_theta", "fixed_sequence", "order_statistic", "smallest_sample"]
 
@@ -17,7 +17,7 @@ __all__ = ["allowed_errors", "choose_theta", "fixed_sequence", "order_statistic"
 def allowed_errors(n: int, bound: float, confidence: float) -> int:
     """max{k : P[Bin(n, α) ≤ k] ≤ δ}, or −1: how many errors in n samples still show that the rate is at most α.
 
-    Were the rate of errors above α, so few of them would be seen with probability δ at the most.
+    If the rate of errors were above α, at most this many would be seen with probability δ or less.
 
     Parameters
     ----------
@@ -32,8 +32,7 @@ def allowed_errors(n: int, bound: float, confidence: float) -> int:
     >>> allowed_errors(100, bound=0.05, confidence=0.95), allowed_errors(50, bound=0.05, confidence=0.95)
     (1, -1)
     """
-    _check_open("bound", bound)
-    _check_open("confidence", confidence)
+    _check_open(bound=bound, confidence=confidence)
     # a tail that equals δ exactly counts; 1 − confidence is off by a rounding error
     level = (1.0 - confidence) * (1.0 + 1e-12)
     return int(np.searchsorted(stats.binom.cdf(np.arange(n), n, bound), level, side="right")) - 1
@@ -42,9 +41,9 @@ def allowed_errors(n: int, bound: float, confidence: float) -> int:
 def order_statistic(n: int, bound: float, confidence: float) -> int:
     """k* = min{k : Σ_{j≥k} C(n, j)(1 − α)^j α^(n−j) ≤ δ}: which of n ordered scores of a class is the threshold.
 
-    If the scores of n samples of one class are sorted and whatever scores above the k*-th is called the other class,
-    the error on new samples of this class is at most α with probability 1 − δ (Tong, Feng and Li, 2018). It leaves
-    n − k* = ``allowed_errors(n, bound, confidence)`` of the samples on the wrong side.
+    Sort the scores of n samples of one class, and assign every score above the k*-th to the other class. Then the
+    error on new samples of this class is at most α with probability 1 − δ (Tong, Feng and Li, 2018). There are
+    n − k* = ``allowed_errors(n, bound, confidence)`` samples on the wrong side.
 
     Parameters
     ----------
@@ -68,25 +67,24 @@ def order_statistic(n: int, bound: float, confidence: float) -> int:
 
 
 def smallest_sample(bound: float, confidence: float) -> int:
-    """⌈log δ / log(1 − α)⌉: with fewer samples not even a test without any error shows that the rate is at most α.
+    """⌈log δ / log(1 − α)⌉: with fewer samples even zero errors do not show that the rate is at most α.
 
     Examples
     --------
     >>> smallest_sample(bound=0.05, confidence=0.95)
     59
     """
-    _check_open("bound", bound)
-    _check_open("confidence", confidence)
+    _check_open(bound=bound, confidence=confidence)
     return math.ceil(math.log(1.0 - confidence) / math.log1p(-bound) * (1.0 - 1e-12))
 
 
 def fixed_sequence(errors: HostArray, n: int, bound: float, confidence: float) -> int:
-    """How many policies, from the first on, have an error rate of at most α: all of them do with probability 1 − δ.
+    """The number of policies, from the first on, whose error rate is at most α: all of them, with probability 1 − δ.
 
-    The policies stand in an order that was fixed before the samples were seen, the most cautious first. Each is tested
-    at level δ, and the first one that fails ends the walk: only the first policy whose rate really is above α can do
-    harm, and it passes with probability δ at the most. Nothing is asked of the policies; where they are nested (the
-    errors rise along the order), the walk ends at the threshold of :func:`order_statistic`.
+    The order of the policies is fixed before the samples are seen, the most cautious first. Each is tested at level δ,
+    and the first failure ends the walk: only the first policy whose rate is really above α can do harm, and it passes
+    with probability δ at most. The policies can be any; if they are nested (the errors rise along the order), the walk
+    ends at the threshold of :func:`order_statistic`.
 
     Parameters
     ----------
@@ -120,16 +118,16 @@ def choose_theta(
     """argmin FN(θ) with FP(θ)/negatives ≤ ``max_fpr``; or argmin FP(θ) with 1 − FN(θ)/positives ≥ ``min_sensitivity``;
     or argmin fn_cost·FN(θ) + fp_cost·FP(θ).
 
-    With a confidence, the rate that is held is the one of new data (see :func:`fixed_sequence`; the walk begins at the
-    end of Θ where this error is rarest), and the choice is among all θ that passed.
+    With a confidence, the bound holds for new data (see :func:`fixed_sequence`; the walk begins at the end of Θ where
+    this error is rarest), and the choice is among all θ that passed.
 
     Parameters
     ----------
     counts : Confusion
-        Of rows without weights, if a confidence is asked for.
+        Counted without weights if there is a confidence.
     min_sensitivity, max_fpr : float in [0, 1] or None
     fn_cost, fp_cost : float or None
-        Exactly one of the three wishes; both costs are one.
+        Give exactly one of three: ``max_fpr``, ``min_sensitivity``, or both costs.
     confidence : float in (0, 1) or None
         1 − δ, for a bound on one error.
 
@@ -147,7 +145,7 @@ def choose_theta(
     if (max_fpr is not None) + (min_sensitivity is not None) + costs != 1 or (fn_cost is None) != (fp_cost is None):
         raise ValueError(
             f"max_fpr={max_fpr}, min_sensitivity={min_sensitivity}, fn_cost={fn_cost}, fp_cost={fp_cost} were given; "
-            "exactly one wish is expected: max_fpr, or min_sensitivity, or both costs."
+            "give exactly one wish: max_fpr, or min_sensitivity, or both costs."
         )
     if fn_cost is not None and fp_cost is not None:
         if confidence is not None:
@@ -156,17 +154,17 @@ def choose_theta(
             )
         return counts.cheapest(fn_cost, fp_cost)
     for name, share in (("max_fpr", max_fpr), ("min_sensitivity", min_sensitivity)):
-        if share is not None and not (isinstance(share, Real) and 0.0 <= share <= 1.0):
-            raise ValueError(f"{name}={share!r} was given; it must be a number from 0 to 1.")
+        if share is not None:
+            number(name, share, low=0.0, high=1.0, open_low=False)
         if share is not None and confidence is not None:
-            _check_open(name, share)
+            _check_open(**{name: share})
     return _bounded(counts, max_fpr, min_sensitivity, confidence)
 
 
 def _bounded(
     counts: Confusion, max_fpr: float | None, min_sensitivity: float | None, confidence: float | None
 ) -> float:
-    """One error held, the other made small."""
+    """The θ with one error below its bound and the other as small as possible."""
     if max_fpr is not None:
         held, other, n, bound, order = counts.false_alarms, counts.missed, counts.negatives, max_fpr, slice(None)
         rows, errors, wish = "negatives", "false alarms", f"max_fpr={max_fpr:g}"
@@ -206,10 +204,11 @@ def _bounded(
         raise ValueError(f"No θ reaches {wish}: {reason}. {advice}")
     best = passed[other[passed] == other[passed].min()]
     if confidence is not None:
-        return float(theta[best[-1]])  # the least cautious, as the order statistic would have it
+        return float(theta[best[-1]])  # the least cautious, as for the order statistic
     return float(theta[best[np.argmin(held[best])]])
 
 
-def _check_open(name: str, value: float) -> None:
-    if not (isinstance(value, Real) and 0.0 < value < 1.0):
-        raise ValueError(f"{name}={value!r} was given; a guarantee needs a number strictly between 0 and 1.")
+def _check_open(**given: float) -> None:
+    """An error for a number of a guarantee that is not strictly between 0 and 1."""
+    for name, value in given.items():
+        number(name, value, low=0.0, high=1.0, open_high=True, hint="For a guarantee it lies strictly between them.")

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask._validation import numbers
 
 __all__ = ["Confusion", "CostCurve", "NetBenefitCurve", "ROCCurve", "theta_from_costs"]
 
@@ -45,10 +46,7 @@ def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
 
 
 def _costs(name: str, value: Any) -> HostArray:
-    try:
-        costs = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={value!r} was given; it must be a number or an array of numbers.") from None
+    costs = numbers(name, value)
     wrong = ~(np.isfinite(costs) & (costs >= 0.0))
     if np.any(wrong):
         raise ValueError(f"{name} contains {costs[wrong][0]}; costs must be finite numbers of at least 0.")
@@ -56,7 +54,7 @@ def _costs(name: str, value: Any) -> HostArray:
 
 
 def _levels(values: HostArray, what: str = "level") -> str:
-    """How many there are, and between which ends."""
+    """The number of levels, and the first and the last one, in words."""
     if values.size < 2:
         return f"{values.size} {what}{'s' * (values.size == 0)}" + "".join(f" at {value:g}" for value in values)
     return f"{values.size} {what}s from {values[0]:g} to {values[-1]:g}"
@@ -65,7 +63,9 @@ def _levels(values: HostArray, what: str = "level") -> str:
 @final
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """FN(θ) = Σ_i ω_i 1[y_i = 1, h(x_i)(θ) ≤ 0] and FP(θ) = Σ_i ω_i 1[y_i = −1, h(x_i)(θ) > 0].
+    """Counts the two errors of a classifier at every trade-off θ.
+
+    FN(θ) = Σ_i ω_i 1[y_i = 1, h(x_i)(θ) ≤ 0] and FP(θ) = Σ_i ω_i 1[y_i = −1, h(x_i)(θ) > 0].
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Confusion:
     missed, false_alarms : ndarray (k,)
         FN and FP: numbers of rows, or sums of their weights.
     positives, negatives : float
-        How many rows there are of each class, or their weight.
+        The number of rows of each class, or their weight.
 
     Examples
     --------
@@ -120,17 +120,17 @@ class Confusion:
         positives, negatives = float(weight[positive].sum()), float(weight[~positive].sum())
         if positives + negatives == 0.0:
             raise ValueError("sample_weight is zero for every row; at least one row must count.")
-        # weights that do not sum exactly must not leave −1e-17 misses
+        # rounding in the sums of weights must not leave −1e-17 misses
         return cls(theta, np.maximum(positives - caught, 0.0), false_alarms, positives, negatives)
 
     @property
     def tpr(self) -> HostArray:
-        """The share of the positives that is found: 1 − FN/positives."""
+        """The share of the positives that are found: 1 − FN/positives."""
         return np.asarray(1.0 - self.missed / self.positives)
 
     @property
     def fpr(self) -> HostArray:
-        """The share of the negatives that raises an alarm: FP/negatives."""
+        """The share of the negatives that raise an alarm: FP/negatives."""
         return np.asarray(self.false_alarms / self.negatives)
 
     @property
@@ -144,12 +144,12 @@ class Confusion:
         return np.asarray((fn_cost * self.missed + fp_cost * self.false_alarms) / total)
 
     def cheapest(self, fn_cost: float, fp_cost: float) -> float:
-        """The θ of the smallest cost; among equals the one next to ``theta_from_costs``."""
+        """The θ of the smallest cost; among ties the one nearest to ``theta_from_costs``."""
         near = theta_from_costs(fn_cost, fp_cost)
         if np.ndim(near) > 0:
-            raise ValueError(f"fn_cost={fn_cost!r}, fp_cost={fp_cost!r} were given; one θ is chosen from two numbers.")
+            raise ValueError(f"fn_cost={fn_cost!r}, fp_cost={fp_cost!r} were given; give two numbers to choose one θ.")
         cost = self.cost(fn_cost, fp_cost)
-        # sums of different counts may be equal up to rounding only
+        # equal costs may differ by rounding
         equal = self.theta[cost <= cost.min() * (1.0 + 1e-12)]
         return float(equal[np.argmin(np.abs(equal - near))])
 
@@ -157,7 +157,9 @@ class Confusion:
 @final
 @dataclass(frozen=True, eq=False)
 class ROCCurve:
-    """θ ↦ (FP(θ)/negatives, 1 − FN(θ)/positives): every point is one policy that the model offers.
+    """Shows which policies the model offers: one point for every θ.
+
+    θ ↦ (FP(θ)/negatives, 1 − FN(θ)/positives).
 
     Parameters
     ----------
@@ -192,8 +194,8 @@ class ROCCurve:
     def area(self) -> float:
         """∫ tpr d fpr, by trapezoids from (0, 0) through the policies to (1, 1).
 
-        Where decisions rise with θ, as they should, this is the AUC of the score −θ*(x), up to the step of the grid. A
-        policy for which another finds more at no more false alarms does not count.
+        If decisions rise with θ, as they should, this is the AUC of the score −θ*(x), up to the step of the grid. A
+        policy does not count if another one finds more without more false alarms.
         """
         order = np.lexsort((self.tpr, self.fpr))
         fpr = np.concatenate([[0.0], self.fpr[order], [1.0]])
@@ -204,9 +206,9 @@ class ROCCurve:
 @final
 @dataclass(frozen=True, eq=False)
 class CostCurve:
-    """c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP), the model asked at θ = θ₀.
+    """Shows the expected cost of the model's decisions for every true trade-off θ₀.
 
-    θ₀ is the true trade-off of the errors; their two costs sum to one.
+    c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP), with the model asked at θ = θ₀. The two costs sum to one.
 
     Parameters
     ----------
@@ -244,18 +246,18 @@ class CostCurve:
 
     @property
     def best_constant(self) -> HostArray:
-        """The smaller of the two costs of those who do not look."""
+        """The smaller cost of the two constant policies."""
         return np.minimum(self.cost_all_positive, self.cost_all_negative)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class NetBenefitCurve:
-    """NB(p_t) = TP/n − (FP/n)·p_t/(1 − p_t), the model asked at θ = 1 − 2 p_t.
+    """Shows what a model is worth to someone who treats from a probability p_t on: decision-curve analysis.
 
-    Decision-curve analysis (Vickers and Elkin, 2006): whoever would treat at a probability of p_t takes a false alarm
-    to be worth p_t/(1 − p_t) of a case found. It is the expected cost in other units: with c of :class:`CostCurve` and
-    the prevalence π, c(θ) = (1 − p_t)(π − NB).
+    NB(p_t) = TP/n − (FP/n)·p_t/(1 − p_t), with the model asked at θ = 1 − 2 p_t (Vickers and Elkin, 2006). A false
+    alarm costs p_t/(1 − p_t) of the value of a case found. It is the expected cost in other units: with c of
+    :class:`CostCurve` and the prevalence π, c(θ) = (1 − p_t)(π − NB).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The task at which a curve changes its sign, and the probability that this task tells."""
+"""The task at which a curve changes its sign, and the probability that follows from it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["flip_probability", "flip_score", "on_side", "sign_change"]
 def sign_change(levels: HostArray, values: HostArray) -> HostArray:
     """θ* of curves that fall through zero, (n,): low + ∫ 1[h(x)(θ) ≥ 0] dθ over Θ = [low, high].
 
-    For a curve that changes its sign once, from plus to minus, this is where; for one that does so several times it is
-    where its rearrangement does. Between levels a curve is taken as linear.
+    A curve that changes its sign once, from plus to minus, does so at θ*; with several changes, its rearrangement does.
+    Between levels a curve counts as linear.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def sign_change(levels: HostArray, values: HostArray) -> HostArray:
 def flip_score(levels: HostArray, values: HostArray) -> HostArray:
     """s(x) = −θ*(x) + max(min_θ h(x)(θ), 0) + min(max_θ h(x)(θ), 0), (n,), where h(x)(·) rises through zero at θ*(x).
 
-    The sooner a decision flips, the higher it scores. Where it never does, θ* is an end of Θ for all alike, and how far
-    h stays from zero puts them in order.
+    The earlier a decision flips, the higher the score. If it never does, θ* is an end of Θ, and the distance of h from
+    zero decides the order.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def flip_score(levels: HostArray, values: HostArray) -> HostArray:
     >>> flip_score(np.array([-1.0, 0.0, 1.0]), np.array([[-1.0, 1.0, 3.0], [0.5, 1.0, 2.0], [-3.0, -2.0, -1.0]]))
     array([ 0.5,  1.5, -2. ])
     """
-    # sign_change counts zeros with the nonnegative, here the negative class: predict is positive only where h > 0
+    # sign_change counts zeros as nonnegative, which here means the negative class: predict is positive where h > 0
     beyond = np.maximum(values.min(axis=1), 0.0) + np.minimum(values.max(axis=1), 0.0)
     return np.asarray(beyond - sign_change(levels, -values))
 
@@ -64,7 +64,7 @@ def flip_probability(levels: HostArray, values: HostArray, n_samples: float) -> 
     """p(x) = (1 − θ*(x))/2, (n,), where h(x)(·) rises through zero at θ*(x).
 
     At a trade-off θ the errors cost (1 + θ)/2 and (1 − θ)/2, and the positive class is the cheaper answer exactly where
-    its probability is above (1 − θ)/2: the θ at which the decision flips tells the probability (Wang, Shen and Liu,
+    its probability is above (1 − θ)/2: the θ at which the decision flips gives the probability (Wang, Shen and Liu,
     2008, with a grid of separate machines).
 
     Parameters
@@ -74,7 +74,7 @@ def flip_probability(levels: HostArray, values: HostArray, n_samples: float) -> 
     values : ndarray (n, k)
         h(x)(θ) at the levels.
     n_samples : float
-        p keeps 1/(n_samples + 2) away from 0 and 1, because so many samples tell nothing of rarer events.
+        p stays 1/(n_samples + 2) away from 0 and 1: this many samples say nothing about rarer events.
 
     Examples
     --------
