@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.demo._drawing import INK, STYLE
+from examples._style import INK, STYLE
 
 __all__ = ["BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "colour_bar", "colour_map", "colours", "save"]
 

@@ -1,14 +1,15 @@
-"""What the figures of the demo have in common."""
+"""The look that all figures share: settings of matplotlib, one colour map for θ, a grid over the data."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from infinitask._array import HostArray
+__all__ = ["INK", "PAPER", "STYLE", "colour_bar", "colours", "plane", "steps"]
 
-__all__ = ["INK", "PAPER", "STYLE", "DemoError", "colour_bar", "colours", "plane", "require_matplotlib", "steps"]
+Array = NDArray[Any]
 
 INK, PAPER = "#22272e", "#ffffff"
 STYLE = {
@@ -32,34 +33,19 @@ STYLE = {
     "legend.edgecolor": "none",
     "legend.framealpha": 0.9,
 }
-"""Settings of matplotlib, in force only while a figure is drawn."""
-
-
-class DemoError(Exception):
-    """What keeps the demo from running, as a sentence for the person who started it."""
-
-
-def require_matplotlib() -> None:
-    """Say which extra brings it, where it is missing."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise DemoError(
-            "the figures are drawn with matplotlib, which is not installed; install the extra with "
-            "`pip install infinitask[plot]`."
-        ) from error
+"""Settings of matplotlib, active only while a figure is drawn."""
 
 
 def colours(pale: float = 0.0) -> Any:
-    """One colour map for θ in all figures, without the end that is lost on white paper, mixed with a share of white."""
+    """The colour map for θ in all figures, without the end that is too light on white, mixed with a share of white."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
     return ListedColormap(pale + (1.0 - pale) * colormaps["plasma"](np.linspace(0.0, 0.92, 256)))
 
 
-def steps(levels: HostArray, pale: float = 0.0) -> Any:
-    """Colours for evenly spaced levels, one step of the colour bar each."""
+def steps(levels: Array, pale: float = 0.0) -> Any:
+    """One colour for each of some evenly spaced levels."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm
 
@@ -68,15 +54,15 @@ def steps(levels: HostArray, pale: float = 0.0) -> Any:
 
 
 def colour_bar(figure: Any, mapping: Any, axes: Any, label: str, ticks: Any) -> None:
-    """A bar of the colours beside the axes, without a frame."""
+    """Add a colour bar without a frame beside the axes."""
     bar = figure.colorbar(mapping, ax=axes, ticks=ticks, pad=0.02, aspect=30)
     bar.set_label(label, labelpad=8)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, which="both")
 
 
-def plane(X: HostArray, grid: int) -> tuple[HostArray, HostArray, HostArray]:
-    """A grid over the data with a margin: the two coordinates (grid, grid), and the points (grid², 2)."""
+def plane(X: Array, grid: int) -> tuple[Array, Array, Array]:
+    """A grid over the data with a margin: both coordinates (grid, grid) and the points (grid², 2)."""
     low, high = X.min(axis=0), X.max(axis=0)
     margin = 0.04 * (high - low)
     a, b = np.meshgrid(*np.linspace(low - margin, high + margin, grid).T)

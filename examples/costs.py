@@ -1,0 +1,58 @@
+"""Every trade-off between missed positives and false alarms on two overlapping moons.
+
+One fit answers all costs; the figure draws nine boundaries. Run it with ``python examples/costs.py``.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_moons
+from sklearn.preprocessing import StandardScaler
+
+from _gallery import Entry, Example, Size, main, timed_fit
+from _style import INK, PAPER, colour_bar, plane, steps
+from infinitask import InfiniteCostSensitiveClassifier
+
+COSTS = np.linspace(-0.8, 0.8, 9)
+
+
+def fit(size: Size) -> Example:
+    """Fit, and measure the mean cost of wrong labels on unseen data."""
+    points, labels = make_moons(size.n_train + size.n_test, noise=0.35, random_state=0)
+    X, X_test = points[: size.n_train], points[size.n_train :]
+    y, y_test = labels[: size.n_train], labels[size.n_train :]
+    scaler = StandardScaler().fit(X)
+    X, X_test = scaler.transform(X), scaler.transform(X_test)
+    model = InfiniteCostSensitiveClassifier(gamma=0.5, alpha=3e-4, n_nodes=size.n_nodes, tol=size.tol)
+    model, seconds = timed_fit(model, X, y)
+    cost = np.where(y_test[:, None] == 1, 1.0 + model.nodes_, 1.0 - model.nodes_) / 2.0
+    wrong = model.predict(X_test, theta=model.nodes_) != y_test[:, None]
+    held_out = float(np.mean(cost * wrong, axis=0) @ model.weights_)
+
+    def draw(figure: Any, grid: int) -> None:
+        axes = figure.add_subplot()
+        a, b, points = plane(X, grid)
+        scores = model.decision_function(points, theta=COSTS)
+        mapping = steps(COSTS)
+        for theta, score in zip(COSTS, scores.T, strict=True):
+            axes.contour(a, b, score.reshape(a.shape), levels=[0.0], colors=[mapping.to_rgba(theta)], linewidths=1.8)
+        marks = {"marker": "o", "linestyle": "none", "markersize": 4.2, "markeredgecolor": INK, "markeredgewidth": 0.7}
+        axes.plot(*X[y == 0].T, **marks, color=PAPER, alpha=0.8, label="negative", zorder=1)
+        axes.plot(*X[y == 1].T, **marks, color=INK, alpha=0.8, label="positive", zorder=1)
+        axes.set(xlabel="first feature", ylabel="second feature", aspect="equal")
+        axes.set_title("One fit, the boundaries at nine costs of error")
+        axes.legend(loc="lower right")
+        colour_bar(figure, mapping, axes, "trade-off θ  (above 0 a missed positive costs more)", ticks=COSTS)
+
+    return Example(
+        "costs of error", model, size.n_train, seconds, "cost of errors", held_out, "costs.png", (6.6, 6.0), draw
+    )
+
+
+ENTRY = Entry("Costs of error on two moons", Size(400, 4000, 32, 1e-4, 300), fit)
+
+if __name__ == "__main__":
+    sys.exit(main([ENTRY]))
