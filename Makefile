@@ -39,6 +39,9 @@ test-all: test test-slow ## all tests: what must hold before a pull request
 test-without-numba: $(INSTALLED) ## the quick tests of losses, objective, solvers and estimators, without compiled code
 	INFINITASK_COMPILED=0 $(BIN)/pytest -m "not slow" $(PYTEST_ARGS) tests/losses tests/objective tests/solvers tests/estimators
 
+test-matrix: ## the quick tests with the oldest and newest dependencies, on each Python found
+	$(PYTHON) tools/test_matrix.py $(PYTEST_ARGS)
+
 # Peers are optional: one that does not install here is left out, and the suite says so.
 peers: $(INSTALLED) ## install what the suite compares with, as far as it installs
 	@grep -v '^#' benchmarks/peers.txt | while read -r peer; do \
@@ -78,4 +81,4 @@ format: $(INSTALLED) ## put the code into the house style
 
 clean: ## remove the environment, the caches and what was built
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
-	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src tests experiments examples benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
