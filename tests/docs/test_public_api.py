@@ -15,7 +15,7 @@ import pytest
 
 import infinitask
 
-# The demonstration is a program, and only its door is public.
+# The demo is a program: only its `main` is public.
 PROGRAMS = {"infinitask.demo"}
 
 
@@ -92,8 +92,10 @@ def test_everything_can_be_imported_by_star() -> None:
 
 
 def test_version_is_that_of_the_project() -> None:
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    root = Path(__file__).parents[2]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert infinitask.__version__ == project["version"]
+    assert f"\nversion: {project['version']}\n" in (root / "CITATION.cff").read_text(encoding="utf-8")
     assert infinitask.__name__ == project["name"]
 
 
