@@ -33,13 +33,13 @@ REST = "Python and the rest"
 
 SPANS = {
     "checks and order": (
-        "infinitask.estimators.base:BaseInfiniteTask._validated",
-        "infinitask.estimators.problem:Data.canonical",
+        "infinitask.estimators.base:BaseInfiniteTask._rows",
+        "infinitask.problem:Data.canonical",
     ),
     "nodes and ψ": (
-        "infinitask.estimators.problem:quadrature_rule",
+        "infinitask.problem:quadrature_rule",
         "infinitask.measures._rules:Rule.__call__",
-        "infinitask.estimators.problem:task_features",
+        "infinitask.problem:task_features",
     ),
     "kernel": (
         "infinitask.kernels._input:RBF.__call__",

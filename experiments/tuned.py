@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
-from infinitask import IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
-from infinitask.estimators.problem import Data, pose
-from infinitask.tuning._folds import Folds
+from infinitask import Data, IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
+from infinitask.problem import pose
+from infinitask.tuning._left_out import shared_folds
 from infinitask.tuning._proposals import Proposals
 
 __all__ = ["LEVELS", "Trial", "best", "crossing", "model", "one_se", "pinball", "tune"]
@@ -33,14 +33,14 @@ ROUGH, FINE = (3e-2, 60), (1e-2, 200)
 """The duality gap and the most evaluations of a fit that is compared, and of one that may be the best."""
 
 PROMISING = 1.15
-"""A fit may be the best if its loss is at most so many times the smallest so far."""
+"""A fit may be the best if its loss is at most this many times the smallest so far."""
 
 CLOSEST = 12
 """Trials as good as the best whose effective dimension is looked at."""
 
 BIAS_RIDGE = 1e-4
 """λ_b of JQR and IND while they are tuned. Their bias is free; a ridge as light as that is out of sight next to a gap
-of 1e-2, and spares the certificate of a free bias, which takes half the time of so small a fit."""
+of 1e-2, and spares the certificate of a free bias, which takes half the time of a fit that small."""
 
 
 def pinball(y: Values, h: Values) -> float:
@@ -127,7 +127,7 @@ def one_se(trials: list[Trial], method: str, X: Values, y: Values) -> Trial:
 
 def effective_dimension(method: str, parameters: dict[str, float], X: Values, y: Values) -> float:
     """Σ_ij e_i f_j / (e_i f_j + λ)."""
-    recipe = model(method, parameters, y.size)._recipe()
+    recipe = model(method, parameters, y.size).recipe()
     problem = pose(recipe, Data(X, y, np.full(y.size, 1.0 / y.size)), np.random.default_rng(0))
     rows, term = problem.objective.rows, problem.objective.integrals[0]
     e = np.linalg.eigvalsh(rows.T @ rows / y.size)
@@ -140,17 +140,21 @@ def _cross_validation(
     method: str, X: Values, y: Values, criterion: Criterion
 ) -> Callable[[dict[str, float], float], Values]:
     splits = list(KFold(5).split(X))
-    weight = np.ones(y.size)
+    data = Data(X, y, np.full(y.size, 1.0 / y.size))
 
     def losses(parameters: dict[str, float], smallest: float) -> Values:
-        recipe = model(method, parameters, splits[0][0].size, tol=ROUGH[0])._recipe()
+        recipe = model(method, parameters, splits[0][0].size, tol=ROUGH[0], solver="lbfgs").recipe()
         if method != "itl":
             recipe = replace(recipe, alpha_bias=BIAS_RIDGE)
-        folds = Folds(recipe, X, y, weight, splits, LEVELS)
+        folds = shared_folds(recipe, data, splits, extrapolates=False)
 
         def measured(tol: float, max_iter: int) -> Values:
-            found = folds.left_out(tol=tol, max_iter=max_iter)
-            return np.array([criterion(y[test], h) for (_, test), h in zip(splits, found, strict=True)])
+            found, near = [], None
+            for fold, (_, test) in zip(folds, splits, strict=True):
+                fit = fold.fit(near, tol=tol, max_iter=max_iter)
+                near = None if fold.memory.last is None else fold.memory.last.elsewhere()
+                found.append(criterion(y[test], fold.values(fit, LEVELS)))
+            return np.array(found)
 
         rough = measured(*ROUGH)
         return measured(*FINE) if np.mean(rough) <= PROMISING * smallest else rough

@@ -10,12 +10,12 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 from sklearn.base import clone
 
-from infinitask.estimators.problem import Data, Recipe, pose
 from infinitask.features import integrated_basis, task_features
 from infinitask.kernels import Gaussian
 from infinitask.losses import Pinball
 from infinitask.measures import Uniform
 from infinitask.penalties import IntegratedRidge, NonCrossing, Ridge
+from infinitask.problem import Data, Recipe, pose
 from infinitask.solvers import solve
 
 Floats = np.ndarray[Any, Any]

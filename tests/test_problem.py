@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask.estimators.problem import Data, Problem, Recipe, pose
 from infinitask.kernels import RBF, Gaussian
 from infinitask.losses import Expectile, LevelSet, Pinball
 from infinitask.measures import Discrete, Uniform
 from infinitask.objective import Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
+from infinitask.problem import Data, Problem, Recipe, pose
 
 
 def rows(n: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

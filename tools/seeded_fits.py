@@ -293,7 +293,7 @@ def cases() -> dict[str, Callable[[], Answer]]:
     add("costs, small alpha", costs, alpha=1e-5)
     add("costs, diagonal", costs, task_kernel="diagonal")
     add("costs, measure", costs, measure=(-0.6, 0.9))
-    add("costs, one input", costs, data=(X, np.where(Y > np.quantile(Y, 0.9), "b", "a")))
+    add("costs, one input", costs, data=(X, np.where(np.quantile(Y, 0.9) < Y, "b", "a")))
     add("costs, nystroem", costs, features="nystroem", rank=20, random_state=0)
     add("costs, bound", bound_of_costs)
     add("level sets", sets)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import numpy as np
 
 from infinitask._array import Array, HostArray, one_blas_thread, to_host
 from infinitask._threads import shared_out
 from infinitask.features import FeatureMap, TaskMap
-from infinitask.features._maps import CombinedMap
-from infinitask.features._task import as_tasks
+from infinitask.features._maps import CombinedMap, as_tasks
 
 __all__ = ["Field"]
 
-Answer = TypeVar("Answer")
-
-ENTRIES = 2**20
+ENTRIES_PER_THREAD = 2**20
 """Numbers that a thread holds at a time, 8 MiB: memory does not grow with the number of predictions. Measured with 1000
 landmarks and 99 levels: half of it is as fast on two cores and slower by 10 to 20% on sixteen, a quarter costs 20%
 on both, and four times as much leaves the cache of the two, which costs 50%."""
@@ -27,17 +24,20 @@ on both, and four times as much leaves the cache of the two, which costs 50%."""
 DEVICE_ENTRIES = 2**24
 """The same on other devices, 128 MiB. Measured on an H200: 2 to 2.6 million rows a second, 0.8 with 8 MiB."""
 
-RECENT = 8
-"""Results that are kept for the tasks they belong to, because whoever asks for 99 levels asks again."""
+KEPT_SECTIONS = 8
+"""Sections x ↦ h(x)(θ) that are kept, with their tasks: a service asks for the same 99 levels all the time."""
 
-RECENT_TASKS = 4_096
-"""Those of longer lists of tasks are not kept."""
+LONGEST_KEPT = 4_096
+"""Sections of longer lists of tasks are not kept."""
+
+ENTRIES_AT_LEVELS = 1_000_000
+"""Rows × levels that are handed out at a time; what is made of them takes a copy or two."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Field:
-    """h(x)(θ) = φ(x)ᵀ C ψ(θ) + b(θ), with b(θ) = ψ_b(θ)ᵀ c + offset.
+    """The learnt function: h(x)(θ) = φ(x)ᵀ C ψ(θ) + b(θ), with b(θ) = ψ_b(θ)ᵀ c + offset.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Field:
     def __call__(self, X: Array, theta: Array, order: int = 0) -> HostArray:
         """∂^order h(x)(θ)/∂θ^order for every input (n, d) and task (q, d_Θ) or (q,): (n, q)."""
         tasks = as_tasks(theta)
-        section = self.recall(("section", order), lambda: self._section(tasks, order), tasks)
+        section = self._section(tasks, order)
         values = np.empty((X.shape[0], tasks.shape[0]))
 
         def fill(rows: slice) -> None:
@@ -113,6 +113,19 @@ class Field:
             return np.full(as_tasks(theta).shape[0], offset)
         return np.asarray(self.bias_psi(theta, order) @ self.bias_coef + offset)
 
+    def at_levels(self, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
+        """h at many levels (k,), for one block of rows after the other: the rows, and h (rows, k)."""
+        size = max(1, ENTRIES_AT_LEVELS // levels.size)
+        for start in range(0, X.shape[0], size):
+            rows = slice(start, start + size)
+            yield rows, self(X[rows, :], levels)
+
+    @cached_property
+    def knows_nodes_only(self) -> bool:
+        """Whether a diagonal kernel of tasks leaves everything between the nodes open."""
+        maps = (self.psi, self.bias_psi)
+        return any(task_map is not None and task_map.kernel.diagonal for task_map in maps)
+
     @property
     def norm(self) -> float:
         """‖C‖_F: the norm of φᵀCψ in its RKHS, because φ and ψ are isometric."""
@@ -125,37 +138,21 @@ class Field:
         return self.phi.then(self.coef)
 
     def _section(self, tasks: HostArray, order: int) -> _Section:
+        """x ↦ h(x)(θ) at these tasks: made, or taken from the last few; none is saved with the field."""
+        key = order, tasks.shape, tasks.tobytes()
+        kept: tuple[tuple[Any, _Section], ...] = vars(self).get("_kept", ())
+        for known, section in kept:
+            if known == key:
+                return section
         psi = self.psi(tasks, order).T
         (s, q), p = psi.shape, self._left.width
         # φ(x) takes p numbers: an answer at q tasks costs pq in one product, ps + sq by way of Cᵀφ(x)
         direct = p * q <= (p + q) * s
-        return _Section(self._left.then(psi) if direct else CombinedMap(self._left, psi), self.bias(tasks, order))
-
-    def recall(self, what: Hashable, compute: Callable[[], Answer], tasks: HostArray | None = None) -> Answer:
-        """``compute()``, or what it was a moment ago for the same tasks.
-
-        A service asks for the same tasks all the time. Only the last few results are kept, and none is saved.
-
-        Parameters
-        ----------
-        what : hashable
-            What is computed.
-        compute : callable
-            Its result must depend on the field, ``what`` and ``tasks`` only; it is shared and must not be written to.
-        tasks : ndarray or None
-            The values count, not the object.
-        """
-        if tasks is not None and tasks.size > RECENT_TASKS:
-            return compute()
-        key = what if tasks is None else (what, tasks.shape, tasks.tobytes())
-        kept: tuple[tuple[Any, Any], ...] = vars(self).get("_recent", ())
-        for known, answer in kept:
-            if known == key:
-                return answer  # type: ignore[no-any-return]
-        answer = compute()
-        # one assignment: a thread that comes in between loses an entry, no more
-        object.__setattr__(self, "_recent", ((key, answer), *kept[: RECENT - 1]))
-        return answer
+        section = _Section(self._left.then(psi) if direct else CombinedMap(self._left, psi), self.bias(tasks, order))
+        if tasks.size <= LONGEST_KEPT:
+            # one assignment: a thread that comes in between loses an entry, no more
+            object.__setattr__(self, "_kept", ((key, section), *kept[: KEPT_SECTIONS - 1]))
+        return section
 
     def __getstate__(self) -> dict[str, Any]:
         return {part.name: getattr(self, part.name) for part in fields(self)}  # without what is kept
@@ -171,9 +168,9 @@ class _Section:
 
 
 def _by_rows(visit: Callable[[slice], None], X: Array, entries: int) -> None:
-    """``visit`` all rows of X, some at a time; each takes so many ``entries``."""
+    """``visit`` all rows of X, some at a time; each row takes this many ``entries`` of memory."""
     n, on_host = X.shape[0], isinstance(X, np.ndarray)
-    size = max(1, (ENTRIES if on_host else DEVICE_ENTRIES) // max(1, entries))
+    size = max(1, (ENTRIES_PER_THREAD if on_host else DEVICE_ENTRIES) // max(1, entries))
     chunks = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     if not on_host or len(chunks) < 2:
         for rows in chunks:

@@ -13,8 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from infinitask import InfiniteCostSensitiveClassifier
-from infinitask.estimators import _costs
+from infinitask import InfiniteCostSensitiveClassifier, field
 from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, Uniform
 from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, flip_probability, flip_score
@@ -319,7 +318,7 @@ def test_the_size_of_the_blocks_does_not_matter(
 ) -> None:
     X, y = moons
     p, score, tpr = model.predict_proba(X), model.decision_function(X), model.roc_curve(X, y).tpr
-    monkeypatch.setattr(_costs, "BLOCK", 7)
+    monkeypatch.setattr(field, "ENTRIES_AT_LEVELS", 7 * 257)
     np.testing.assert_allclose(model.predict_proba(X), p, atol=1e-9)
     np.testing.assert_allclose(model.decision_function(X), score, atol=1e-9)
     np.testing.assert_array_equal(model.roc_curve(X, y).tpr, tpr)

@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteOneClassSVM
 from infinitask.datasets import make_mixture
-from infinitask.estimators._thresholds import halfway
 from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, ProductMeasure, Uniform
 from infinitask.metrics import mass_volume_area, mass_volume_curve, theta_property_deviation
+from infinitask.threshold import halfway
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from infinitask.estimators.problem import Data, Recipe, pose
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.measures import Uniform
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
+from infinitask.problem import Data, Recipe, pose
 from infinitask.solvers import SOLVERS, Solution, newton, solve
 from infinitask.solvers.base import Certificate, Ledger
 

@@ -13,9 +13,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, LeaveOneOut, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
+from infinitask import Data, InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.kernels import RBF, Linear, Scaled
+from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
 from infinitask.tuning._candidates import (
@@ -28,8 +29,9 @@ from infinitask.tuning._candidates import (
     ranked,
     relevance,
 )
-from infinitask.tuning._choice import contest
-from infinitask.tuning._folds import Folds
+from infinitask.tuning._choice import walk
+from infinitask.tuning._classifier_cv import _best_constant
+from infinitask.tuning._left_out import shared_folds
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 
@@ -140,33 +142,24 @@ class Valley:
     The plateaus are flat up to differences on which all folds agree and which mean nothing.
     """
 
-    def __init__(self, bottom: float, looked: list[float]) -> None:
-        self.bottom, self.looked = bottom, looked
+    def __init__(self, bottom: float, lambdas: np.ndarray) -> None:
+        self.bottom, self.lambdas, self.looked = bottom, lambdas, list[float]()
 
-    def left_out(self, alpha: float, alpha_bias: float) -> list[np.ndarray]:
-        self.looked.append(alpha)
-        away = np.log10(alpha) - self.bottom
+    def losses(self, i: int) -> list[float]:
+        self.looked.append(float(self.lambdas[i]))
+        away = np.log10(self.lambdas[i]) - self.bottom
         loss = 1.0 + min(max(away, 0.0), 1.0) + 0.2 * min(max(-away, 0.0), 1.0) + 1e-3 * np.sin(40.0 * away)
-        return [np.array([loss * (1.0 + 0.3 * fold)]) for fold in range(5)]
+        return [float(loss * (1.0 + 0.3 * fold)) for fold in range(5)]
 
 
 @pytest.mark.parametrize("bottom", [-4.0, -1.0, 1.0])
 @pytest.mark.parametrize("per_decade", [1, 2, 10])
 @pytest.mark.parametrize("begin", [0.0, 0.4, 1.0])
 def test_a_path_finds_the_bottom_and_goes_little_beyond(bottom: float, per_decade: int, begin: float) -> None:
-    lambdas, looked = 10.0 ** (np.arange(4 * per_decade, -7 * per_decade - 1, -1) / per_decade), list[float]()
-    start = round(begin * (lambdas.size - 1))
-    table = contest(
-        [Candidate("one", Kind(RBF(gamma=1.0)), 1.0, 0.1)],
-        lambdas,
-        [[(np.arange(4), np.arange(1))] * 5],
-        lambda entrant: start,
-        lambda entrant, splits: Valley(bottom, looked),  # type: ignore[arg-type,return-value]
-        lambda rows, h: float(h[0]),
-        0.0,
-        2.0 * (1.0 + 0.3 * np.arange(5)),
-    )
-    best = int(np.argmin(table.mean(axis=2)[0]))
+    lambdas = 10.0 ** (np.arange(4 * per_decade, -7 * per_decade - 1, -1) / per_decade)
+    start, valley = round(begin * (lambdas.size - 1)), Valley(bottom, lambdas)
+    table = walk(valley.losses, lambdas.size, start, 2.0 * (1.0 + 0.3 * np.arange(5)))
+    best, looked = int(np.argmin(table.mean(axis=1))), valley.looked
     assert abs(np.log10(lambdas[best]) - bottom) <= 0.1 + 1e-9
     assert len(looked) == len(set(looked))
     if lambdas[start] > 10.0**bottom:
@@ -237,8 +230,9 @@ def test_folds_give_what_fits_to_their_rows_give() -> None:
     splits = list(KFold(3, shuffle=True, random_state=0).split(X))
     for options in ({"alpha_bias": 1e-3}, {"alpha_bias": 0.0}, {"bias_kernel": None}):
         model = InfiniteQuantileRegressor(alpha=1e-3, n_nodes=10, gamma=3.0, tol=1e-6, **options)
-        folds = Folds(model._recipe(), X, y, weight, splits, LEVELS, max_iter=20_000)
-        for (train, test), h in zip(splits, folds.left_out(), strict=True):
+        folds = shared_folds(model.recipe(), Data(X, y, weight / weight.sum()), splits)
+        for (train, test), fold in zip(splits, folds, strict=True):
+            h = fold.values(fold.fit(), LEVELS)
             alone = clone(model).fit(X[train], y[train], sample_weight=weight[train])
             np.testing.assert_allclose(h, alone.predict(X[test], LEVELS), atol=2e-3)
 
@@ -479,10 +473,11 @@ def test_labels_without_inputs() -> None:
 
 
 def test_constants_of_the_classifier_are_the_best_ones() -> None:
-    y = np.repeat([1.0, -1.0], [10, 30])
-    model = InfiniteCostSensitiveClassifierCV()
-    contest = model._contest(y, np.ones(40), np.linspace(-0.8, 0.8, 9))
-    rows, weight = np.arange(40), np.ones(40)
-    best = np.mean(model._losses(contest, rows, np.tile(model._constant(contest, rows, weight), (40, 1))))
+    y, theta = np.repeat([1.0, -1.0], [10, 30]), np.linspace(-0.8, 0.8, 9)
+
+    def cost(constant: np.ndarray) -> float:
+        return float(np.mean(CostSensitiveHinge().value(theta, y[:, None], np.tile(constant, (40, 1)))))
+
+    best = cost(_best_constant(y, np.ones(40), theta))
     for other in (np.ones(9), -np.ones(9), np.zeros(9), np.linspace(-1.0, 1.0, 9)):
-        assert best <= np.mean(model._losses(contest, rows, np.tile(other, (40, 1)))) + 1e-12
+        assert best <= cost(other) + 1e-12

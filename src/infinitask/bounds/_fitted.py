@@ -9,18 +9,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray, place
-from infinitask.bounds._checks import number
+from infinitask._validation import number
 from infinitask.bounds._discrepancy import star_discrepancy
 from infinitask.bounds._formula import Bound, Task, assemble, cost_task, quantile_task
 from infinitask.features import FourierMap
-from infinitask.kernels import Chi2
+from infinitask.kernels import Chi2, takes_gamma
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.measures import Measure
 from infinitask.penalties import Ridge
 
 __all__ = ["bound_of"]
 
-GRID = 201
+TASKS_LOOKED_AT = 201
 """Tasks at which the largest k_Θ(θ, θ) is looked for; the ends are among them, where kernels that vary have it."""
 
 
@@ -35,8 +35,9 @@ def bound_of(
     Parameters
     ----------
     model : fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier
-        Or another model of this library with one of their losses. With smoothing > 0 (M-quantiles) the risk is that of
-        the smoothed loss. Of a pipeline give the last step, and X as the steps before hand it on.
+        Or another model of this library with one of their losses, self-tuned ones among them. Everything is read from
+        the fit; parameters that were changed after it do not count. With smoothing > 0 (M-quantiles) the risk is that
+        of the smoothed loss. Of a pipeline give the last step, and X as the steps before hand it on.
     X : array (n, d)
         The training data, those that ``fit`` was given, rows drawn independently and of equal weight. The bound speaks
         of new data; with other rows than those of the fit R̂ is not what it needs, and the number means nothing.
@@ -63,103 +64,110 @@ def bound_of(
     >>> bound.vacuous  # 200 samples are few for a bound
     True
     """
-    _check_model(model)
-    noncrossing, notes = _covered(model)
+    model, notes = _fitted(model)
+    recipe = model.recipe_
+    notes += _taken_for_granted(model, recipe)
     X, targets = np.asarray(X, dtype=np.float64), _targets(model, y)
     if X.ndim != 2 or X.shape[0] == 0 or targets.shape != X.shape[:1]:
         raise ValueError(f"X of shape {X.shape} and y of shape {targets.shape} were given; expected (n, d) and (n,).")
-    if y_bound is None and not isinstance(model._loss(), CostSensitiveHinge):
+    if y_bound is None and not isinstance(recipe.loss, CostSensitiveHinge):
         y_bound = float(np.max(np.abs(targets)))
         notes.append("y_bound is the largest |y| of the sample; the bound needs one that holds for every y.")
     task = _task(model, y_bound)
-    alpha, measure = float(model.alpha), model.measure_
-    discrete = measure.atoms() is not None
-    kappa, slope = _sizes(model, kappa_x, derivative=noncrossing > 0.0 or not discrete)
+    discrete = recipe.measure.atoms() is not None
+    kappa, slope = _sizes(model, kappa_x, derivative=recipe.noncrossing > 0.0 or not discrete)
     gap = max(0.0, float(model.solution_.objective - model.solution_.dual))
     return assemble(
         task,
         n=X.shape[0],
         m=len(model.nodes_),
-        alpha=alpha,
+        alpha=recipe.alpha,
         kappa=kappa,
         slope=slope,
-        noncrossing=noncrossing,
-        delta=number("delta", delta, below=1.0),
+        noncrossing=recipe.noncrossing,
+        delta=number("delta", delta, low=0.0, high=1.0, open_high=True),
         # the risk of a discrete measure is the sum over its points itself
-        discrepancy=0.0 if discrete else star_discrepancy(_cdf(measure, model.nodes_), model.weights_),
+        discrepancy=0.0 if discrete else star_discrepancy(_cdf(recipe.measure, model.nodes_), model.weights_),
         norm=_norm(model),
-        optimisation=2.0 * task.slope * kappa * math.sqrt(2.0 * gap / alpha),
+        optimisation=2.0 * task.slope * kappa * math.sqrt(2.0 * gap / recipe.alpha),
         empirical_risk=_empirical_risk(model, X, targets),
         notes=tuple(notes),
     )
 
 
-def _check_model(model: Any) -> None:
-    """An error where the model is none that has a bound, or not fitted."""
-    if isinstance(model, type) or not all(callable(getattr(model, part, None)) for part in ("_loss", "_penalty")):
-        given = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
-        advice = ""
-        if hasattr(model, "steps"):
-            advice = (
-                " Of a pipeline, pass the last step, and the inputs as they reach it: pipe[-1], pipe[:-1].transform(X)."
-            )
-        elif hasattr(model, "best_estimator_"):
-            advice = " Of a search, pass its best_estimator_."
-        raise TypeError(
-            f"{given} was given; bound_of takes a fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier."
-            f"{advice}"
+def _fitted(model: Any) -> tuple[Any, list[str]]:
+    """The fitted model, inside a self-tuned one where that was given; an error where it is none that has a bound."""
+    notes = []
+    if not isinstance(model, type) and hasattr(model, "cv_results_") and hasattr(model, "kernel_"):
+        notes.append("The kernel and λ are taken as chosen without the sample; this model chose them from it.")
+        model = model.best_estimator_
+    if not isinstance(model, type) and hasattr(model, "_prepare"):
+        check_is_fitted(model, "field_")
+        return model, notes
+    given = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+    advice = ""
+    if hasattr(model, "steps"):
+        advice = (
+            " Of a pipeline, pass the last step, and the inputs as they reach it: pipe[-1], pipe[:-1].transform(X)."
         )
-    check_is_fitted(model, "field_")
+    elif hasattr(model, "best_estimator_"):
+        advice = " Of a search, pass its best_estimator_."
+    raise TypeError(
+        f"{given} was given; bound_of takes a fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier."
+        f"{advice}"
+    )
 
 
-def _covered(model: Any) -> tuple[float, list[str]]:
-    """λ_nc, and what the bound takes for granted; an error where the argument of stability does not apply."""
-    loss, name = model._loss(), type(model).__name__
+def _taken_for_granted(model: Any, recipe: Any) -> list[str]:
+    """What the bound takes for granted; an error where the argument of stability does not apply."""
+    loss, name = recipe.loss, type(model).__name__
     if not isinstance(loss, (Pinball, MQuantile, CostSensitiveHinge)):
         raise ValueError(
             f"{name} has the loss {loss!r}; bounds are known for Pinball, MQuantile and CostSensitiveHinge, whose "
             "slopes are bounded."
         )
-    if not isinstance(model._penalty(), Ridge):
-        raise ValueError(f"{name} has the penalty {model._penalty()!r}; the bound is for penalty='ridge'.")
-    if model.field_.bias_psi is not None and model.alpha_bias == 0.0:
+    if not isinstance(recipe.penalty, Ridge):
+        raise ValueError(f"{name} has the penalty {recipe.penalty!r}; the bound is for penalty='ridge'.")
+    if model.field_.bias_psi is not None and recipe.alpha_bias == 0.0:
         raise ValueError(
             f"{name} has a bias without penalty (alpha_bias=0); one sample can then move it by any amount, and "
             "stability fails. Fit with alpha_bias above 0, or bias_kernel=None."
         )
-    notes = []
-    spec = getattr(model, "noncrossing", 0.0)
-    if isinstance(spec, str) and spec != "rearrange":
+    if recipe.hard:
         raise ValueError(
-            f"noncrossing={spec!r} was given; a constraint at the training inputs that may not be violated at all is "
-            "no Lipschitz function of the sample, and the bound does not cover it. Use a weight, or 'rearrange'."
+            "The model was fitted with noncrossing='hard'; a constraint at the training inputs that may not be "
+            "violated at all is no Lipschitz function of the sample, and the bound does not cover it. Use a weight, or "
+            "'rearrange'."
         )
-    if isinstance(spec, str):
+    notes = []
+    if recipe.rearranged:
         notes.append("The bound is for the field before it is rearranged; that does not raise a uniform risk.")
-    weight = model._noncrossing() if hasattr(model, "_noncrossing") else 0.0
-    if isinstance(getattr(model, "gamma", None), str):
+    if recipe.offset != 0.0:
+        notes.append(f"The targets are y − {recipe.offset:g}, an offset taken as chosen without the sample.")
+    if isinstance(recipe.gamma, str) and takes_gamma(recipe.kernel):
         notes.append("The kernel is taken as chosen without the sample; gamma is a rule that looks at X.")
-    if not isinstance(model.field_.phi, FourierMap) and "exact" not in str(getattr(model, "features_", "exact")):
+    if not isinstance(model.field_.phi, FourierMap) and "exact" not in model.features_:
         notes.append("The features are taken as chosen without the sample; their landmarks are rows of it.")
-    return float(weight), notes
+    return notes
 
 
 def _targets(model: Any, y: Any) -> HostArray:
+    """The targets of the fit: ±1 for classes, y less the offset otherwise."""
     y = np.asarray(y)
     if hasattr(model, "classes_"):
         return np.where(y == model.classes_[1], 1.0, -1.0)
-    return np.asarray(y, dtype=np.float64)
+    return np.asarray(y - model.recipe_.offset, dtype=np.float64)
 
 
 def _task(model: Any, y_bound: float | None) -> Task:
     """The constants of the loss, with means over the nodes of the model."""
-    low, high = _ends(model.measure_)
+    low, high = _ends(model.recipe_.measure)
     nodes, weights = model.nodes_, np.abs(model.weights_)
     mean, mass = float(weights @ nodes), float(np.sum(weights))
-    if isinstance(model._loss(), CostSensitiveHinge):
+    if isinstance(model.recipe_.loss, CostSensitiveHinge):
         return cost_task(low, high, slope=0.5 * (mass + abs(mean)))
     return quantile_task(
-        number("y_bound", y_bound, zero=True),
+        number("y_bound", y_bound, low=0.0, open_low=False),
         low,
         high,
         slope=float(weights @ np.maximum(nodes, 1.0 - nodes)),
@@ -170,7 +178,7 @@ def _task(model: Any, y_bound: float | None) -> Task:
 def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[float, float]:
     """κ and κ' of the whole model, k_X k_Θ + (λ/λ_b) k_b; κ' is 0 where it is not needed."""
     field = model.field_
-    inputs = _kappa_x(field.phi) if kappa_x is None else number("kappa_x", kappa_x)
+    inputs = _kappa_x(field.phi) if kappa_x is None else number("kappa_x", kappa_x, low=0.0)
     parts = [(inputs**2, field.psi.kernel)]
     if field.bias_psi is not None:
         parts.append((_bias_ratio(model), field.bias_psi.kernel))
@@ -179,7 +187,7 @@ def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[floa
             f"task_kernel={field.psi.kernel!r} has no derivative ∂₁∂₂k; the variation over θ is then not bounded by "
             "the norm. Use 'rbf', 'matern32', 'matern52' or 'polynomial', or a Discrete measure."
         )
-    grid = np.linspace(*_ends(model.measure_), GRID)
+    grid = np.linspace(*_ends(model.recipe_.measure), TASKS_LOOKED_AT)
 
     def size(order: int) -> float:
         orders = (order, order)
@@ -199,7 +207,7 @@ def _kappa_x(phi: Any) -> float:
 
 
 def _bias_ratio(model: Any) -> float:
-    return float(model.alpha) / float(model.alpha if model.alpha_bias is None else model.alpha_bias)
+    return float(model.recipe_.alpha / model.recipe_.alpha_bias)
 
 
 def _norm(model: Any) -> float:
@@ -210,9 +218,10 @@ def _norm(model: Any) -> float:
 
 
 def _empirical_risk(model: Any, X: HostArray, targets: HostArray) -> float:
+    recipe = model.recipe_
     inputs = X[:, model.training_rows_] if hasattr(model, "training_rows_") else X
-    values = model.field_(place(inputs, model.device), model.nodes_)
-    losses = model._loss().value(model.nodes_, targets[:, None], values)
+    values = model.field_(place(inputs, recipe.device), model.nodes_) - recipe.offset
+    losses = recipe.loss.value(model.nodes_, targets[:, None], values)
     return float(np.mean(losses @ model.weights_))
 
 

@@ -1,18 +1,19 @@
-"""The estimators: scikit-learn's face of the library."""
+"""The estimators: scikit-learn's face of the library, one file for each public class."""
 
 from .classifier import InfiniteCostSensitiveClassifier
+from .expectile import InfiniteExpectileRegressor
 from .finite import (
     IndependentCostSensitiveClassifier,
     IndependentQuantileRegressor,
     JointQuantileRegressor,
     QOneClassSVM,
 )
-from .general import InfiniteTaskEstimator
-from .level_set import InfiniteOneClassSVM
-from .paths import InfiniteKernelRidge, InfiniteSVR
+from .kernel_ridge import InfiniteKernelRidge
+from .one_class import InfiniteOneClassSVM
+from .path import fit_path
 from .quantile import InfiniteQuantileRegressor
-from .regression import InfiniteExpectileRegressor
-from .sweep import fit_path, score_path
+from .svr import InfiniteSVR
+from .task_estimator import InfiniteTaskEstimator
 
 __all__ = [
     "IndependentCostSensitiveClassifier",
@@ -27,5 +28,4 @@ __all__ = [
     "JointQuantileRegressor",
     "QOneClassSVM",
     "fit_path",
-    "score_path",
 ]

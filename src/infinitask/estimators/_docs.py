@@ -1,4 +1,4 @@
-"""What the estimators say of the parameters and attributes they share: written once, shown by every class."""
+"""Docstrings of the parameters and attributes that the estimators share: written once, shown by every class."""
 
 from __future__ import annotations
 
@@ -62,9 +62,11 @@ dual_gap_ : float
     Certified: the objective is within ``dual_gap_``·|objective| of the smallest possible.
 n_iter_ : int
 solution_ : Solution
-    Why the solver stopped (``message``), and the bounds along the way (``history``).
+    Why the solver stopped (``reason``, ``message``), and the bounds along the way (``history``).
 features_ : str
     Which features were picked.
+recipe_ : Recipe
+    All choices of the fit, as they were made; parameters that change later do not change it.
 """
 
 

@@ -1,87 +1,80 @@
-"""What the estimators share: the parameters, the checks, and one fit."""
+"""What the estimators share: parameters become a recipe, rows are checked, a fit is adopted, tasks are answered.
+
+An estimator is thin. Its ``_prepare`` turns parameters and data into a :class:`Prepared` fit, :meth:`_learn
+<BaseInfiniteTask._learn>` hands that to :func:`~infinitask.learn.learn` and keeps the result, and its own methods read
+the result: ``field_``, ``recipe_`` and the quadrature. Nothing here calls back into a subclass.
+"""
 
 from __future__ import annotations
 
+import copy
 import inspect
-import sys
 import warnings
 from abc import ABC, abstractmethod
-from contextvars import ContextVar
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from infinitask._array import HostArray, namespace, one_blas_thread, place, to_host
-from infinitask.estimators._checks import LARGEST, check_magnitude, check_number, parse_tasks
+from infinitask._array import HostArray, place
+from infinitask._validation import LARGEST, Constraint, check_magnitude, check_parameters, number, parse_tasks
 from infinitask.estimators._docs import completed
-from infinitask.estimators.order import solve_in_order
-from infinitask.estimators.problem import Data, Problem, Recipe, pose
-from infinitask.estimators.warm import Warm
-from infinitask.kernels import Precomputed, input_kernel
+from infinitask.estimators._remarks import remarks
+from infinitask.kernels import Precomputed, input_kernel, task_kernel
+from infinitask.learn import Fit, learn
 from infinitask.losses import Loss
-from infinitask.measures import Measure, Uniform, as_measure
-from infinitask.objective import Smoothing
-from infinitask.penalties import IntegratedRidge, Ridge
-from infinitask.solvers import SOLVERS, Eigenbasis, solve
+from infinitask.measures import Measure
+from infinitask.memory import Memory
+from infinitask.penalties import Penalty, Ridge
+from infinitask.predictive import Rearrangement
+from infinitask.problem import Data, Recipe
 
-__all__ = ["BaseInfiniteTask"]
+__all__ = ["BaseInfiniteTask", "Prepared", "d2_score", "order_in_theta", "targets_of"]
 
-_PATH: ContextVar[Warm | None] = ContextVar("_PATH", default=None)
-"""What the fits of a path share; see :func:`~infinitask.estimators.fit_path`."""
+SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank")
+"""Parameters that a recipe takes over as they are, copied where they are objects."""
 
-STANDARD = 5.0
-"""Targets whose root mean square is below this count as standardised."""
+SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
+"""Parameters of the solver and the machine that a recipe takes over as they are."""
 
-HEAVY = 0.1
-"""The part of the errors of a constant at which a ridge on the bias is said to be heavy."""
+SAME_NODE = 1e-12
+"""A task this close to a node is that node."""
 
-SOME_ROWS = 2_000
-"""Rows that are looked at where a few are enough."""
+
+class Prepared(NamedTuple):
+    """All that a fit needs: a recipe, rows, and what the rows taught before it."""
+
+    recipe: Recipe
+    X: HostArray
+    y: HostArray | None
+    weight: HostArray
+    learnt: dict[str, Any]
+    """Attributes that are written with the fit, such as ``classes_``."""
 
 
 class BaseInfiniteTask(BaseEstimator, ABC):
-    """One fit for every θ. Subclasses say which loss, which Θ, and what to call the answers."""
+    """One fit for every θ: the common part of all estimators."""
 
-    _default_nodes: int = 50
-    _free_alpha: bool = False
-    """Whether λ may be 0, because it does not weigh h."""
+    _constraints: ClassVar[Mapping[str, Constraint]] = {}
+    """Where a parameter may be more or less than the common table says."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__doc__ = completed(cls)
 
-    kernel: Any
-    gamma: Any
-    task_kernel: Any
-    task_gamma: Any
-    bias_kernel: Any
-    alpha: float
-    alpha_bias: float | None
-    measure: Any
-    quadrature: Any
-    n_nodes: int | None
-    features: Any
-    rank: int | None
-    solver: str
-    tol: float
-    max_iter: int
-    device: str | None
-    random_state: Any
-    verbose: int
-    warm_start: bool
-
     def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``.
-
-        scikit-learn reads the signature of each constructor, so there it must stand; once is enough.
-        """
+        """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``."""
         for name, value in parameters.items():
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
@@ -101,68 +94,46 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         tags.input_tags.pairwise = self._is_precomputed()
         return tags
 
+    def __getstate__(self) -> Any:
+        # what a later fit may start from does not travel
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_memory"}
+
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     # ------------------------------------------------------------------------------------------- fitting
     @abstractmethod
-    def _loss(self) -> Loss:
-        """The loss of the task."""
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
 
-    def _default_measure(self) -> Measure:
-        loss = self._loss()
-        return Uniform(*(loss.support or loss.domain))
+    @abstractmethod
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        """Check parameters and data; the fit before this one is forgotten."""
 
-    def _penalty(self) -> Ridge | IntegratedRidge:
-        return Ridge()
+    def _check_parameters(self) -> None:
+        check_parameters(self.get_params(deep=False), self._constraints)
 
-    def _noncrossing(self) -> float:
-        return 0.0
+    def _recipe_of(
+        self, loss: Loss, measure: Measure, *, default_nodes: int = 50, penalty: Penalty | None = None, **fixed: Any
+    ) -> Recipe:
+        """The parameters as a recipe; ``fixed`` are choices that an estimator makes itself.
 
-    def _hard(self) -> bool:
-        """Whether order in θ is a constraint."""
-        return False
-
-    def _recipe(self) -> Recipe:
-        """The parameters, checked."""
-        alpha = check_number("alpha", self.alpha, low=0.0, open_low=not self._free_alpha)
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver={self.solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
-        for name in ("max_iter", "n_nodes", "rank"):
-            value = getattr(self, name)
-            if value is None and name != "max_iter":
-                continue
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}={value!r} was given; it must be an integer of at least 1.")
-        if not isinstance(self.verbose, Integral) or self.verbose < 0:
-            raise ValueError(f"verbose={self.verbose!r} was given; it must be 0, 1 or 2.")
-        loss = self._loss()
-        measure = as_measure(self.measure, self._default_measure())
-        self._check_measure(measure, loss)
+        Specs are copied: what happens to a kernel object after the fit does not reach the fitted recipe.
+        """
+        _check_domain(measure, loss)
+        given = self.get_params(deep=False)
+        choices = {name: copy.deepcopy(given[name]) for name in SPECS if name in given}
+        choices |= {name: given[name] for name in SETTINGS}
+        choices |= {"alpha": float(given.get("alpha", 1.0))}
+        alpha_bias = given.get("alpha_bias")
+        choices |= {"alpha_bias": choices["alpha"] if alpha_bias is None else float(alpha_bias)}
+        nodes = given.get("n_nodes")
         return Recipe(
-            loss=loss,
-            measure=measure,
-            penalty=self._penalty(),
-            kernel=self.kernel,
-            gamma=self.gamma,
-            task_kernel=self.task_kernel,
-            task_gamma=self.task_gamma,
-            bias_kernel=self.bias_kernel,
-            alpha=alpha,
-            alpha_bias=(
-                alpha
-                if self.alpha_bias is None
-                else check_number("alpha_bias", self.alpha_bias, low=0.0, open_low=False)
-            ),
-            noncrossing=self._noncrossing(),
-            hard=self._hard(),
-            quadrature=self.quadrature,
-            n_nodes=self._default_nodes if self.n_nodes is None else int(self.n_nodes),
-            features=self.features,
-            rank=self.rank,
-            tol=check_number("tol", self.tol, low=0.0),
-            device=self.device,
-            random_state=self.random_state,
+            loss=copy.deepcopy(loss),
+            measure=copy.deepcopy(measure),
+            penalty=Ridge() if penalty is None else copy.deepcopy(penalty),
+            **(choices | {"n_nodes": default_nodes if nodes is None else int(nodes)} | fixed),
         )
 
     def _check_default(self, name: str, recipe: Recipe) -> bool:
@@ -174,28 +145,15 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         value = getattr(self, name)
         default = _default(type(self), name)
         given = not (np.shape(value) == np.shape(default) and np.all(np.asarray(value) == np.asarray(default)))
-        if recipe.measure.dim > 1 or not np.all(np.isfinite(recipe.loss.domain)):
-            domain = recipe.measure
-            if not given:
+        support = recipe.measure.support
+        if not given:
+            domain = recipe.loss.domain
+            if recipe.measure.dim > 1 or not np.all(np.isfinite(domain)):
                 return False
-        else:
-            domain = recipe.measure if given else Uniform(*recipe.loss.domain)
-        return parse_tasks(value, name, domain)[1]
+            support = np.array([domain[0]]), np.array([domain[1]])
+        return parse_tasks(value, name, support)[1]
 
-    def _check_measure(self, measure: Measure, loss: Loss) -> None:
-        if loss.dim not in (None, measure.dim):
-            raise ValueError(
-                f"measure={measure!r} lives in {measure.dim} dimensions; {type(loss).__name__} takes θ of dimension "
-                f"{loss.dim}."
-            )
-        low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))
-        if not (low >= loss.domain[0] and high <= loss.domain[1]):
-            raise ValueError(
-                f"measure={measure!r} lives on [{low:g}, {high:g}]; {type(loss).__name__} is defined for θ in "
-                f"[{loss.domain[0]:g}, {loss.domain[1]:g}]. Restrict the measure to that interval."
-            )
-
-    def _validated(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[HostArray, Any, HostArray]:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[HostArray, Any, HostArray]:
         """X, y and nonnegative weights as arrays; the fit before this one, if any, is forgotten."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
@@ -214,110 +172,68 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         check_magnitude("X", X[weight > 0.0])
         return X, y, weight
 
-    def _fit(self, recipe: Recipe, X: HostArray, y: HostArray | None, weight: HostArray, **learnt: Any) -> Self:
-        """Pose, solve, and only then write what was ``learnt``: an interrupt leaves the estimator unfitted."""
+    def _regression(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any, **options: Any) -> Prepared:
+        """The rows of a regression, with targets that are numbers."""
+        X, y, weight = self._rows(X, y, sample_weight, y_numeric=True, **options)
+        return Prepared(recipe, X, y.astype("float64"), weight, {})
+
+    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, remark: bool = True) -> Self:
+        """Fit, warn where that is due, and adopt the result.
+
+        Parameters
+        ----------
+        prepared : Prepared
+        memory : Memory or None
+            What earlier fits left; None: the estimator's own with ``warm_start``, else none.
+        remark : bool
+            Whether to warn where a certified optimum is still a poor model.
+        """
+        recipe, X, y, weight, _ = prepared
         if y is not None:
             check_magnitude("y", y[weight > 0.0])
         recipe.loss.check_targets(y)
-        gram = input_kernel(recipe.kernel, recipe.gamma).precomputed
-        data = Data.canonical(X, y, weight, gram=gram)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        with one_blas_thread():
-            warm = self._memory()
-            problem = pose(recipe, data, rng) if warm is None else warm.pose(recipe, data, rng)
-            if self.verbose:
-                r, s = problem.objective.shape
-                print(f"{type(self).__name__}: {problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
-            settings: dict[str, Any] = {
-                "solver": self.solver,
-                "tol": recipe.tol,
-                "max_iter": int(self.max_iter),
-                "verbose": int(self.verbose),
-            }
-            if recipe.hard:
-                solution, learnt["smallest_slope_"] = solve_in_order(problem, recipe.measure.support, **settings)
-            elif warm is None:
-                solution = solve(problem.objective, **settings)
-            else:
-                basis = Eigenbasis.of(problem.objective, warm.basis)
-                solution = solve(problem.objective, start=warm.start(problem), basis=basis, **settings)
-                warm.learn(problem, solution, basis)
-        if solution.converged:
-            self._look_at(recipe, problem, solution.z)
-        else:
-            warnings.warn(f"{type(self).__name__}: {solution.message}", ConvergenceWarning, stacklevel=3)
-        if gram and not np.all(weight > 0.0):
-            learnt["training_rows_"] = np.flatnonzero(weight > 0.0)
-        for name, value in learnt.items():
+        data = Data.canonical(X, y, weight, gram=input_kernel(recipe.kernel, recipe.gamma).precomputed)
+        fit = learn(recipe, data, self._own_memory() if memory is None else memory)
+        name = type(self).__name__
+        if not fit.solution.converged:
+            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=3)
+        elif remark:
+            for sentence in remarks(fit):
+                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=3)
+        return self._adopt(fit, prepared)
+
+    def _own_memory(self) -> Memory | None:
+        """What the fit before this one left, with ``warm_start``."""
+        if not self.warm_start:
+            self.__dict__.pop("_memory", None)
+            return None
+        return self.__dict__.setdefault("_memory", Memory())  # type: ignore[no-any-return]
+
+    def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
+        """Keep a fit; all at its end, so that an interrupt leaves the estimator unfitted."""
+        for name, value in prepared.learnt.items():
             setattr(self, name, value)
-        solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa))  # one number per pair is not kept
-        self._write(recipe, problem, problem.field(solution.z), solution)
-        return self
-
-    def _memory(self) -> Warm | None:
-        """What the fit before this one left, with ``warm_start``, or what a path keeps between its fits."""
-        path = _PATH.get()
-        if path is not None or not self.warm_start:
-            self.__dict__.pop("_warm", None)
-            return path
-        if "_warm" not in self.__dict__:
-            self._warm = Warm()
-        return self._warm
-
-    def __getstate__(self) -> Any:
-        # what a later fit may start from does not travel
-        state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_warm"}
-
-    def _look_at(self, recipe: Recipe, problem: Problem, z: HostArray) -> None:
-        """A warning where the ridge on the bias weighs about as much as the errors it should avoid.
-
-        Subclasses look at more: what a certificate of the optimum does not say of its use.
-        """
-        term, omega = problem.objective.integrals[0], problem.objective.sample_weight
-        if term.targets is None or recipe.bias_kernel is None or recipe.alpha_bias == 0.0:
-            return
-        size = float(np.max(to_host(omega @ term.targets**2))) ** 0.5
-        if size <= STANDARD:
-            return
-        rows = _some(problem)
-        y, omega = term.targets[rows, :], omega[rows]
-        total = float(namespace(omega).sum(omega))
-        constant = (omega @ y) / total + 0.0 * (omega[:, None] * term.weights)
-        errors = float(omega @ (term.loss.value(term.theta, y, constant) @ term.weights)) / total
-        if 0.5 * recipe.alpha_bias * size**2 > HEAVY * errors:
-            self._remark(
-                f"y has a root mean square of {size:.3g}, and the ridge holds the bias b(θ) towards 0 with "
-                f"alpha_bias={recipe.alpha_bias:g}: too heavily for targets of that size. Standardise y, for instance "
-                "with TransformedTargetRegressor, or set alpha_bias=0, which leaves the bias free, and an alpha "
-                "that is as many times smaller."
-            )
-
-    def _remark(self, sentence: str) -> None:
-        """Warn the caller of ``fit``."""
-        warnings.warn(f"{type(self).__name__}: {sentence}", UserWarning, stacklevel=5)
-
-    @staticmethod
-    def _some_values(problem: Problem, z: HostArray) -> HostArray:
-        """h at the nodes for some training rows, (rows, m)."""
-        objective = problem.objective
-        (r, s), term = objective.shape, objective.integrals[0]
-        rows = to_host(objective.rows[_some(problem), :]).astype(np.float64)
-        h = rows @ z[: r * s].reshape(r, s) @ to_host(term.cols).T
-        return np.asarray(h if term.bias_cols is None else h + to_host(term.bias_cols) @ z[r * s :])
-
-    def _write(self, recipe: Recipe, problem: Problem, field: Any, solution: Any) -> None:
-        nodes = problem.quadrature.nodes
+        counted = prepared.weight > 0.0
+        if input_kernel(fit.recipe.kernel, fit.recipe.gamma).precomputed and not np.all(counted):
+            self.training_rows_ = np.flatnonzero(counted)
+        if fit.smallest_slope is not None:
+            self.smallest_slope_ = fit.smallest_slope
+        if fit.shift is not None:
+            self.shift_ = fit.shift
+        nodes = fit.quadrature.nodes
         self.nodes_ = nodes[:, 0] if nodes.shape[1] == 1 else nodes
-        self.weights_ = problem.quadrature.weights
-        self.objective_ = solution.objective
-        self.dual_gap_ = solution.gap
-        self.n_iter_ = solution.n_iter
-        self.solution_ = solution
-        self.features_ = problem.phi.description
-        self.measure_ = recipe.measure
-        self.task_kernel_ = problem.kernel
-        self.field_ = field  # last: with it the estimator counts as fitted
+        self.weights_ = fit.quadrature.weights
+        self.objective_ = fit.solution.objective
+        self.dual_gap_ = fit.solution.gap
+        self.n_iter_ = fit.solution.n_iter
+        self.solution_ = fit.solution
+        self.features_ = fit.problem.phi.description
+        self.measure_ = fit.recipe.measure
+        self.task_kernel_ = fit.problem.kernel
+        self._support = fit.recipe.measure.support  # a measure asks SciPy, which takes longer than a prediction
+        self.recipe_ = fit.recipe
+        self.field_ = fit.field  # last: with it the estimator counts as fitted
+        return self
 
     # ---------------------------------------------------------------------------------------- prediction
     def _inputs(self, X: Any) -> Any:
@@ -329,7 +245,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
                 check_magnitude("X", X, smallest=0.0)
         if hasattr(self, "training_rows_"):
             X = X[:, self.training_rows_]
-        return place(X, self.device)
+        return place(X, self.recipe_.device)
 
     def _is_plain(self, X: Any) -> bool:
         """Whether X is sure to pass all checks as it is. They take longer than the prediction of a single row does."""
@@ -344,62 +260,66 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         )
 
     def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
-        """h(x)(θ): (n,) for a single θ or one for each row, (n, q) for several; ``strict``: the ends of the loss's
-        domain are no tasks.
-        """
+        """h(x)(θ): (n,) for a single θ or one for each row, (n, q) for several; in order if the recipe says so."""
         X = self._inputs(X)
-        tasks, single = self._asked(theta, name, strict=strict)
-        if per_sample:
-            return np.asarray(self.field_.paired(X, tasks))
-        values = self.field_(X, tasks)
-        return np.asarray(values[:, 0] if single else values)
+        tasks, single = self._tasks(theta, name, strict=strict)
+        if self.recipe_.rearranged:
+            at = tasks[:, 0]
+            values = np.concatenate(
+                [curves.paired(at[rows]) if per_sample else curves(at) for rows, curves in self._curves(X)]
+            )
+        else:
+            values = self.field_.paired(X, tasks) if per_sample else self.field_(X, tasks)
+        return np.asarray(values[:, 0] if single and not per_sample else values)
 
-    def _asked(self, theta: Any, name: str, *, strict: bool = False) -> tuple[HostArray, bool]:
-        """What :meth:`_tasks` makes of θ, and ``strict`` as above; not checked again where it was a moment ago."""
+    def _tasks(self, theta: Any, name: str, *, strict: bool = False) -> tuple[HostArray, bool]:
+        """θ as (q, d), known to the model, and whether one task was asked for without a list around it.
 
-        def checked() -> tuple[HostArray, bool]:
-            tasks, single = self._tasks(theta, name)
-            low, high = self._loss().domain
-            if strict and not np.all((tasks > low) & (tasks < high)):
+        ``strict``: the ends of the loss's domain are no tasks.
+        """
+        tasks, single = parse_tasks(theta, name, self._support)
+        if self.field_.knows_nodes_only:
+            nodes = self.nodes_.reshape(len(self.nodes_), -1)
+            known = np.any(np.all(np.abs(tasks[:, None, :] - nodes[None]) <= SAME_NODE, axis=2), axis=1)
+            if not np.all(known):
+                raise ValueError(
+                    f"{name} contains {np.squeeze(tasks[~known][0])}, which is not a node; the model knows "
+                    f"{self.nodes_.tolist()} and nothing between. Ask for one of these, or fit with other tasks or "
+                    "another kernel of tasks."
+                )
+        if strict:
+            low, high = self.recipe_.loss.domain
+            if not np.all((tasks > low) & (tasks < high)):
                 raise ValueError(
                     f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly "
                     "between."
                 )
-            return tasks.copy(), single  # the caller may write into what was given
-
-        try:
-            given = np.asarray(theta, dtype=np.float64)
-        except (TypeError, ValueError):
-            return checked()  # which says what is wrong
-        found: tuple[HostArray, bool] = self.field_.recall(("tasks", strict), checked, given)
-        return found
-
-    def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:
-        """θ as (q, d), known to the model, and whether one task was asked for without a list around it."""
-        tasks, single = parse_tasks(theta, name, self.measure_)
-        if self._knows_nodes_only():
-            nodes = self.nodes_.reshape(len(self.nodes_), -1)
-            known = np.any(np.all(np.abs(tasks[:, None, :] - nodes[None]) <= 1e-12, axis=2), axis=1)
-            if not np.all(known):
-                raise ValueError(
-                    f"{name} contains {tasks[~known][0]}, which is not a node; a diagonal kernel learns each node by "
-                    "itself and knows nothing between them. Ask for values of nodes_, or use another kernel of tasks."
-                )
         return tasks, single
 
     def _ends(self) -> tuple[float, float]:
-        """The ends of Θ ⊂ ℝ; a measure asks SciPy for them, which takes longer than a prediction."""
+        """The ends of Θ ⊂ ℝ."""
+        low, high = self._support
+        return float(low[0]), float(high[0])
 
-        def ends() -> tuple[float, float]:
-            low, high = (float(np.ravel(end)[0]) for end in self.measure_.support)
-            return low, high
+    def _levels(self, count: int) -> HostArray:
+        """Where questions about all of Θ are answered: at equally spaced levels, or at the nodes if these are all."""
+        if self.field_.knows_nodes_only:
+            return np.unique(self.nodes_)
+        return np.linspace(*self._ends(), count)
 
-        found: tuple[float, float] = self.field_.recall("ends", ends)
-        return found
+    def _curve_levels(self) -> HostArray:
+        """The levels at which curves are sorted; the atoms of a discrete measure are all it asks for."""
+        return np.unique(self.nodes_) if self.measure_.atoms() is not None else self._levels(SORTED_LEVELS)
 
-    def _knows_nodes_only(self) -> bool:
-        maps = (self.field_.psi, self.field_.bias_psi)
-        return any(feature_map is not None and feature_map.kernel.diagonal for feature_map in maps)
+    def _curves(self, X: Any) -> Iterator[tuple[slice, Rearrangement]]:
+        """θ ↦ h(x)(θ) put in order, for one block of rows after the other; X is checked."""
+        levels = self._curve_levels()
+        for rows, values in self.field_.at_levels(X, levels):
+            yield rows, Rearrangement.of(levels, values)
+
+
+SORTED_LEVELS = 1001
+"""Levels at which a curve is sorted. Between them it is linear: off by an eighth of 1e-6 times its curvature."""
 
 
 @lru_cache(maxsize=64)
@@ -408,6 +328,55 @@ def _default(cls: type, name: str) -> Any:
     return inspect.signature(cls).parameters[name].default
 
 
-def _some(problem: Problem) -> slice:
-    """A few thousand training rows at most."""
-    return slice(None, None, -(-int(problem.objective.rows.shape[0]) // SOME_ROWS))
+def _check_domain(measure: Measure, loss: Loss) -> None:
+    """An error where the loss is not defined on all of Θ."""
+    if loss.dim not in (None, measure.dim):
+        raise ValueError(
+            f"measure={measure!r} lives in {measure.dim} dimensions; {type(loss).__name__} takes θ of dimension "
+            f"{loss.dim}."
+        )
+    low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))
+    if not (low >= loss.domain[0] and high <= loss.domain[1]):
+        raise ValueError(
+            f"measure={measure!r} lives on [{low:g}, {high:g}]; {type(loss).__name__} is defined for θ in "
+            f"[{loss.domain[0]:g}, {loss.domain[1]:g}]. Restrict the measure to that interval."
+        )
+
+
+def order_in_theta(noncrossing: Any, kernel: Any, bias_kernel: Any, *, weight_if_rearranged: float) -> dict[str, Any]:
+    """What the parameter ``noncrossing`` asks of a recipe: a weight, a constraint, or predictions put in order."""
+    if not isinstance(noncrossing, str):
+        return {"noncrossing": number("noncrossing", noncrossing, low=0.0, open_low=False)}
+    if noncrossing == "hard":
+        return {"hard": True}
+    if noncrossing != "rearrange":
+        raise ValueError(
+            f"noncrossing={noncrossing!r} was given; it must be the weight of the penalty, a number of at "
+            "least 0, or 'rearrange', which puts the predictions in order, or 'hard', which makes the order at the "
+            "training inputs a constraint of the fit."
+        )
+    # sorting asks for no derivative: a kernel without one is fitted without the penalty
+    specs = [kernel] if bias_kernel in (None, "task") else [kernel, bias_kernel]
+    smooth = all(task_kernel(spec).max_order > 0 for spec in specs)
+    return {"noncrossing": weight_if_rearranged if smooth else 0.0, "rearranged": True}
+
+
+def targets_of(X: Any, y: Any) -> HostArray:
+    """y, finite, one for each row of X."""
+    y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
+    check_consistent_length(X, y)
+    return np.asarray(y)
+
+
+def d2_score(
+    model: BaseInfiniteTask, loss: Loss, predicted: HostArray, constants: HostArray, y: HostArray, weight: HostArray
+) -> float:
+    """1 − the integrated loss of ``predicted`` (n, m) / that of the best ``constants`` (m,), both at the nodes."""
+
+    def integrated(h: HostArray) -> float:
+        return float(weight @ loss.value(model.nodes_, y[:, None], h) @ model.weights_)
+
+    worst, best = integrated(np.broadcast_to(constants, predicted.shape)), integrated(predicted)
+    if worst == 0.0:
+        return 1.0 if best == 0.0 else 0.0
+    return 1.0 - best / worst

@@ -2,17 +2,323 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-from infinitask.estimators._costs import CostSensitiveClassification
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, column_or_1d
 
-__all__ = ["InfiniteCostSensitiveClassifier"]
+from infinitask._array import HostArray
+from infinitask.estimators.base import BaseInfiniteTask, Prepared
+from infinitask.losses import CostSensitiveHinge
+from infinitask.measures import Uniform, as_measure
+from infinitask.predictive import (
+    Confusion,
+    CostCurve,
+    NetBenefitCurve,
+    ROCCurve,
+    choose_theta,
+    flip_probability,
+    flip_score,
+    on_side,
+    theta_from_costs,
+)
+from infinitask.problem import Recipe
+
+__all__ = ["CostSensitiveEstimator", "InfiniteCostSensitiveClassifier"]
+
+TRADE_OFFS = 257
+"""Levels of θ at which questions about all of Θ are answered."""
 
 
-class InfiniteCostSensitiveClassifier(CostSensitiveClassification):
-    """min_h ∫ E c_θ(y) (1 − y h(x)(θ))₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², c_θ(y) = (1 + θ)/2 for y = 1, (1 − θ)/2 for y =
-    −1.
+class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
+    """What can be asked of decisions over a range of costs, however many trade-offs an estimator learns."""
 
+    theta: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the decision function of every trade-off.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+            Any two labels.
+        sample_weight : array (n,) or None
+        """
+        return self._learn(self._prepare(X, y, sample_weight))
+
+    def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        """The rows of a classification, with the labels coded as −1 and 1."""
+        X, y, weight = self._rows(X, y, sample_weight)
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}; y must hold two classes. "
+                "Wrap the classifier in OneVsRestClassifier for more."
+            )
+        counted = weight > 0.0
+        classes = np.unique(y[counted])
+        if classes.size != 2:
+            raise ValueError(
+                f"y holds {classes.size} class ({classes.tolist()}) among rows of positive weight; two classes are "
+                "needed to learn a decision between them."
+            )
+        signs = np.where(y == classes[1], 1.0, -1.0)
+        n = max(float(np.count_nonzero(counted)), float(weight.sum()))
+        return Prepared(recipe, X, signs, weight, {"classes_": classes, "n_samples_fit_": n})
+
+    # --------------------------------------------------------------------------------------- decisions
+    def decision_function(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
+        """h(x)(θ), positive for the positive class: (n,) for one trade-off or one for each row, (n, q) for several.
+
+        Without ``theta``, and with one trade-off θ₀ in the constructor, it is θ₀ − θ*(x) instead, θ*(x) being where the
+        decision flips: the sign is the same, and the rows stand in the order of ``predict_proba``, as scikit-learn asks
+        of a classifier that has both. Where a decision never flips, its distance from zero is added.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        theta : float, array (q,) or None
+            In [−1, 1]; None: the constructor's ``theta``.
+        per_sample : bool, default=False
+            Whether ``theta``, (n,), holds one trade-off for each row: the answer is h(x_i)(θ_i).
+        """
+        check_is_fitted(self)
+        default = self._default_theta()
+        if theta is not None or per_sample or np.ndim(default) > 0:
+            return self._values(X, default if theta is None else theta, "theta", per_sample=per_sample)
+        positive = self._values(X, default, "theta") > 0.0
+        levels = self._levels(TRADE_OFFS)
+        score = np.concatenate([flip_score(levels, h) for _, h in self.field_.at_levels(self._inputs(X), levels)])
+        return on_side(default + score, positive, centre=0.0)
+
+    def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
+        """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        theta : float, array (q,) or None
+            In [−1, 1]; None: the constructor's ``theta``.
+        per_sample : bool, default=False
+            Whether ``theta``, (n,), holds one trade-off for each row, say from the costs of each.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(100, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
+        >>> amount = np.linspace(1.0, 100.0, 100)  # what a missed positive costs; a look at a row costs 10
+        >>> model.predict(X, model.theta_from_costs(amount, 10.0), per_sample=True).shape
+        (100,)
+        """
+        check_is_fitted(self)
+        theta = self._default_theta() if theta is None else theta
+        positive = self._values(X, theta, "theta", per_sample=per_sample) > 0.0
+        return np.asarray(self.classes_[positive.astype(np.intp)])
+
+    def predict_proba(self, X: Any) -> HostArray:
+        """P(y = classes_[1] | x) = (1 − θ*(x))/2, in the second column of (n, 2); θ*(x): where the decision flips.
+
+        A decision that flips several times counts with the share of Θ on which it is negative. The larger column is
+        always that of ``predict(X, theta=0)``: where the share says otherwise, p is put next to ½ on that side.
+
+        The probability is no finer than what was learnt: on Θ = [low, high] it lies between (1 − high)/2 and
+        (1 − low)/2, and it keeps 1/(n + 2) away from 0 and 1, n being ``n_samples_fit_``, for n rows tell nothing of
+        rarer events.
+
+        Parameters
+        ----------
+        X : array (n, d)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(100, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
+        >>> model.predict_proba(X[:3]).round(1).tolist(), y[:3].tolist()
+        ([[1.0, 0.0], [0.0, 1.0], [0.2, 0.8]], [0, 1, 0])
+        """
+        check_is_fitted(self)
+        levels = self._levels(TRADE_OFFS)
+        blocks = self.field_.at_levels(self._inputs(X), levels)
+        p = np.concatenate([flip_probability(levels, h, self.n_samples_fit_) for _, h in blocks])
+        if 0.0 in levels if self.field_.knows_nodes_only else levels[0] <= 0.0 <= levels[-1]:
+            p = on_side(p, self._values(X, 0.0, "theta") > 0.0, centre=0.5)
+        return np.column_stack([1.0 - p, p])
+
+    def _default_theta(self) -> Any:
+        """The trade-off that is answered when none is asked for; None in the constructor: the node closest to 0."""
+        return self.nodes_[np.argmin(np.abs(self.nodes_))] if self.theta is None else self.theta
+
+    # ------------------------------------------------------------------------------- choosing a trade-off
+    @staticmethod
+    def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
+        """θ = (fn − fp)/(fn + fp): the trade-off at which the errors weigh as their costs do.
+
+        Parameters
+        ----------
+        fn_cost, fp_cost : float or array (n,)
+            Costs of a missed positive and of a false alarm; arrays: of each row.
+
+        Returns
+        -------
+        float or ndarray (n,)
+
+        Examples
+        --------
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> InfiniteCostSensitiveClassifier.theta_from_costs(fn_cost=9.0, fp_cost=1.0)
+        0.8
+        >>> InfiniteCostSensitiveClassifier.theta_from_costs(fn_cost=[9.0, 30.0], fp_cost=10.0)
+        array([-0.05263158,  0.5       ])
+        """
+        return theta_from_costs(fn_cost, fp_cost)
+
+    def choose_theta(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        min_sensitivity: float | None = None,
+        max_fpr: float | None = None,
+        fn_cost: float | None = None,
+        fp_cost: float | None = None,
+        confidence: float | None = None,
+    ) -> float:
+        """The θ that answers a wish on held-out data: one of ``min_sensitivity``, ``max_fpr``, or the two costs.
+
+        * ``max_fpr``: the largest sensitivity with FP/negatives ≤ ``max_fpr``;
+        * ``min_sensitivity``: the fewest false alarms with TP/positives ≥ ``min_sensitivity``;
+        * ``fn_cost`` and ``fp_cost``: the smallest (fn_cost·FN + fp_cost·FP)/n; among equals the one next to
+          ``theta_from_costs``.
+
+        With ``confidence`` = 1 − δ the bound holds for new data: with probability 1 − δ over the draw of (X, y),
+        P(predict(X, θ) positive | y negative) ≤ ``max_fpr``, or the same for the positives that are missed. From the
+        cautious end of Θ on, each level is tested against the bound by the binomial tail, until one fails; the order is
+        fixed beforehand, so every test has level δ and nothing is assumed of the model. Where decisions rise with θ
+        this is the order statistic of Neyman–Pearson classification (Tong, Feng and Li, 2018).
+
+        X must be held out: on the rows of ``fit`` the errors are too few, and the guarantee is void.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        min_sensitivity, max_fpr : float in [0, 1] or None
+        fn_cost, fp_cost : float or None
+        confidence : float in (0, 1) or None
+            For ``min_sensitivity`` and ``max_fpr``; None: the bound holds on (X, y).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(600, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:200], y[:200])
+        >>> theta = model.choose_theta(X[200:400], y[200:400], max_fpr=0.1, confidence=0.9)
+        >>> bool((model.predict(X[400:], theta) == 1)[y[400:] == 0].mean() <= 0.1)
+        True
+        """
+        return choose_theta(
+            self._confusion(X, y),
+            min_sensitivity=min_sensitivity,
+            max_fpr=max_fpr,
+            fn_cost=fn_cost,
+            fp_cost=fp_cost,
+            confidence=confidence,
+        )
+
+    # ------------------------------------------------------------------------------------------- curves
+    def roc_curve(self, X: Any, y: Any, sample_weight: Any = None) -> ROCCurve:
+        """θ ↦ (FPR, TPR) of ``predict(X, theta)``, with ``theta``, ``fpr``, ``tpr`` and ``area``.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(200, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100])
+        >>> model.roc_curve(X[100:], y[100:]).area > 0.9
+        True
+        """
+        return ROCCurve.of(self._confusion(X, y, sample_weight))
+
+    def cost_curve(self, X: Any, y: Any, sample_weight: Any = None) -> CostCurve:
+        """c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP) of the model at θ = θ₀, beside those who do not look at x.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(200, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> curve = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100]).cost_curve(X[100:], y[100:])
+        >>> bool((curve.cost <= curve.best_constant)[60:200].all())
+        True
+        """
+        return CostCurve.of(self._confusion(X, y, sample_weight))
+
+    def net_benefit_curve(self, X: Any, y: Any, sample_weight: Any = None) -> NetBenefitCurve:
+        """NB(p_t) = TP/n − (FP/n)·p_t/(1 − p_t) of the model at θ = 1 − 2 p_t, beside treating all and treating none.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(200, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> curve = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100]).net_benefit_curve(X[100:], y[100:])
+        >>> bool((curve.net_benefit > curve.treat_all)[curve.threshold > 0.3].all())
+        True
+        """
+        return NetBenefitCurve.of(self._confusion(X, y, sample_weight))
+
+    def _confusion(self, X: Any, y: Any, sample_weight: Any = None) -> Confusion:
+        """The errors on (X, y) at every level."""
+        check_is_fitted(self)
+        y = column_or_1d(y)
+        check_consistent_length(X, y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"y holds {unknown[0]!r}; the model knows the labels {self.classes_.tolist()}.")
+        weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        levels = self._levels(TRADE_OFFS)
+        blocks = (h for _, h in self.field_.at_levels(self._inputs(X), levels))
+        return Confusion.count(levels, blocks, y == self.classes_[1], weight)
+
+
+class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
+    """Two-class decisions for every trade-off between missed positives and false alarms, chosen at prediction.
+
+    min_h ∫ E c_θ(y) (1 − y h(x)(θ))₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², c_θ(y) = (1 + θ)/2 for y = 1, (1 − θ)/2 for y = −1.
     θ ∈ [−1, 1] weighs the errors: at θ = 0 both cost the same, towards 1 a missed positive costs more, towards −1 a
     false alarm does. The second of the sorted ``classes_`` is the positive one.
 
@@ -45,8 +351,6 @@ class InfiniteCostSensitiveClassifier(CostSensitiveClassification):
     True
     """
 
-    _default_nodes = 32
-
     def __init__(
         self,
         *,
@@ -72,3 +376,14 @@ class InfiniteCostSensitiveClassifier(CostSensitiveClassification):
         warm_start: bool = False,
     ) -> None:
         self._store(locals())
+
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        self._check_parameters()
+        measure = as_measure(self.measure, Uniform(-1.0, 1.0))
+        recipe = self._recipe_of(CostSensitiveHinge(), measure, default_nodes=32)
+        self._check_default("theta", recipe)
+        return recipe
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        return self._classification(self.recipe(), X, y, sample_weight)

@@ -20,21 +20,18 @@ task_kernel="piecewise-linear")``.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask.estimators._checks import LARGEST, parse_tasks
-from infinitask.estimators._costs import CostSensitiveClassification
-from infinitask.estimators._level_sets import LevelSets
-from infinitask.estimators._quantiles import QuantileRegression
-from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.estimators.problem import Recipe
-from infinitask.losses import Loss, Pinball
-from infinitask.measures import Discrete, Measure, Uniform
-from infinitask.penalties import IntegratedRidge, Ridge
+from infinitask.estimators.base import Prepared
+from infinitask.estimators.classifier import CostSensitiveEstimator
+from infinitask.estimators.one_class import LevelSetEstimator
+from infinitask.estimators.quantile import QuantileEstimator
+from infinitask.losses import CostSensitiveHinge, Pinball
+from infinitask.measures import Discrete
+from infinitask.penalties import IntegratedRidge
+from infinitask.problem import Recipe
 
 __all__ = [
     "IndependentCostSensitiveClassifier",
@@ -44,53 +41,30 @@ __all__ = [
 ]
 
 
-class _FiniteTasks(BaseInfiniteTask):
-    """Tasks named in the constructor, each with a bias of its own that no ridge holds."""
+SEPARATE: dict[str, Any] = {"task_kernel": "diagonal", "bias_kernel": "diagonal", "quadrature": "discrete"}
+"""Tasks that nothing couples, with a bias for each."""
 
-    # What other estimators take as parameters is fixed here.
-    task_kernel: Any = "diagonal"
-    task_gamma: Any = None
-    bias_kernel: Any = "diagonal"
-    alpha_bias: float | None = 0.0
-    measure: Any = None
-    quadrature: Any = "discrete"
-    n_nodes: int | None = None
-
-    @abstractmethod
-    def _named(self) -> tuple[str, Any]:
-        """The parameter that names the tasks, and its value."""
-
-    def _default_measure(self) -> Measure:
-        name, tasks = self._named()
-        try:
-            found = np.atleast_1d(np.asarray(tasks, dtype=np.float64))
-            measure = Discrete(found)
-            measure.atoms()
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"{name}={tasks!r} was given; it must be a list of distinct finite numbers, the tasks to learn."
-            ) from None
-        return measure
-
-    def _check_default(self, name: str, recipe: Recipe) -> bool:
-        return True if getattr(self, name) is None else super()._check_default(name, recipe)
-
-    def _tasks(self, theta: Any, name: str) -> tuple[HostArray, bool]:
-        tasks, single = parse_tasks(theta, name, Uniform(-LARGEST, LARGEST))
-        known = np.isin(tasks[:, 0], self.nodes_)
-        if not np.all(known):
-            raise ValueError(
-                f"{name} contains {tasks[~known][0, 0]:g}; the model knows {self.nodes_.tolist()} and nothing between. "
-                f"Ask for one of them, or fit with it among {self._named()[0]}."
-            )
-        return tasks, single
+JOINT: dict[str, Any] = {"bias_kernel": "diagonal", "quadrature": "discrete"}
+"""Tasks that a kernel couples, with a bias for each."""
 
 
-class JointQuantileRegressor(_FiniteTasks, QuantileRegression):
-    """min (1/nm) Σ_ij ρ_θj(y_i − h_j(x_i) − b_j) + (λ/2)‖h‖², h in the RKHS of k_X(x, x')·exp(−γ(θ_j − θ_j')²).
+def _atoms(name: str, tasks: Any) -> Discrete:
+    """The tasks that a constructor names, as a measure."""
+    try:
+        measure = Discrete(np.atleast_1d(np.asarray(tasks, dtype=np.float64)))
+        measure.atoms()
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name}={tasks!r} was given; it must be a list of distinct finite numbers, the tasks to learn."
+        ) from None
+    return measure
 
-    Joint quantile regression (Sangnier, Fercoq and d'Alché-Buc, 2016): a few levels learnt together, with a free bias
-    for each. Their C is 1/(λ n m).
+
+class JointQuantileRegressor(QuantileEstimator):
+    """Joint quantile regression: a few levels learnt together, with a free bias for each.
+
+    min (1/nm) Σ_ij ρ_θj(y_i − h_j(x_i) − b_j) + (λ/2)‖h‖², h in the RKHS of k_X(x, x')·exp(−γ(θ_j − θ_j')²) (Sangnier,
+    Fercoq and d'Alché-Buc, 2016). Their C is 1/(λ n m).
 
     Parameters
     ----------
@@ -120,9 +94,6 @@ class JointQuantileRegressor(_FiniteTasks, QuantileRegression):
     True
     """
 
-    noncrossing = 0.0
-    _rearranged_weight = 0.0
-
     def __init__(
         self,
         *,
@@ -144,17 +115,22 @@ class JointQuantileRegressor(_FiniteTasks, QuantileRegression):
     ) -> None:
         self._store(locals())
 
-    def _named(self) -> tuple[str, Any]:
-        return "quantiles", self.quantiles
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        self._check_parameters()
+        recipe = self._recipe_of(Pinball(), _atoms("quantiles", self.quantiles), alpha_bias=0.0, **JOINT)
+        self._check_default("quantiles", recipe)
+        return recipe
 
-    def _loss(self) -> Loss:
-        return Pinball()
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        return self._regression(self.recipe(), X, y, sample_weight)
 
 
-class IndependentQuantileRegressor(_FiniteTasks, QuantileRegression):
-    """min (1/n) Σ_i ρ_θ(y_i − f(x_i) − b) + (λ/2)‖f‖², for each level θ by itself.
+class IndependentQuantileRegressor(QuantileEstimator):
+    """Kernel quantile regression, level by level.
 
-    Kernel quantile regression (Takeuchi, Le, Sears and Smola, 2006), level by level. Their C is 1/(λ n).
+    min (1/n) Σ_i ρ_θ(y_i − f(x_i) − b) + (λ/2)‖f‖², for each level θ by itself (Takeuchi, Le, Sears and Smola, 2006).
+    Their C is 1/(λ n).
 
     Parameters
     ----------
@@ -177,9 +153,6 @@ class IndependentQuantileRegressor(_FiniteTasks, QuantileRegression):
     (100, 2)
     """
 
-    noncrossing = 0.0
-    _rearranged_weight = 0.0
-
     def __init__(
         self,
         *,
@@ -199,21 +172,23 @@ class IndependentQuantileRegressor(_FiniteTasks, QuantileRegression):
     ) -> None:
         self._store(locals())
 
-    def _named(self) -> tuple[str, Any]:
-        return "quantiles", self.quantiles
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        self._check_parameters()
+        measure = _atoms("quantiles", self.quantiles)
+        recipe = self._recipe_of(Pinball(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
+        self._check_default("quantiles", recipe)
+        return recipe
 
-    def _loss(self) -> Loss:
-        return Pinball()
-
-    def _penalty(self) -> Ridge | IntegratedRidge:
-        return IntegratedRidge()
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        return self._regression(self.recipe(), X, y, sample_weight)
 
 
-class IndependentCostSensitiveClassifier(_FiniteTasks, CostSensitiveClassification):
-    """min (1/n) Σ_i c_θ(y_i) (1 − y_i (f(x_i) + b))₊ + (λ/2)‖f‖², for each trade-off θ by itself.
+class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
+    """Support vector machines with class weights, one for each trade-off between the errors.
 
-    c_θ(y) = (1 + θ)/2 for y = 1 and (1 − θ)/2 for y = −1: a support vector machine with class weights for every θ, with
-    C = 1/(λ n).
+    min (1/n) Σ_i c_θ(y_i) (1 − y_i (f(x_i) + b))₊ + (λ/2)‖f‖², for each trade-off θ by itself, with c_θ(y) = (1 + θ)/2
+    for y = 1 and (1 − θ)/2 for y = −1; their C is 1/(λ n).
 
     Parameters
     ----------
@@ -260,21 +235,24 @@ class IndependentCostSensitiveClassifier(_FiniteTasks, CostSensitiveClassificati
     ) -> None:
         self._store(locals())
 
-    def _named(self) -> tuple[str, Any]:
-        return "thetas", self.thetas
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        self._check_parameters()
+        measure = _atoms("thetas", self.thetas)
+        recipe = self._recipe_of(CostSensitiveHinge(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
+        if self.theta is not None:
+            self._check_default("theta", recipe)
+        return recipe
 
-    def _default_theta(self) -> Any:
-        return self.nodes_[np.argmin(np.abs(self.nodes_))] if self.theta is None else self.theta
-
-    def _penalty(self) -> Ridge | IntegratedRidge:
-        return IntegratedRidge()
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        return self._classification(self.recipe(), X, y, sample_weight)
 
 
-class QOneClassSVM(_FiniteTasks, LevelSets):
-    """min ½‖h‖² + (1/q) Σ_j [(1/(ν_j n)) Σ_i (t_j − h(x_i))₊ − t_j]: one function of x, one free threshold a level.
+class QOneClassSVM(LevelSetEstimator):
+    """The q-one-class support vector machine: one function of x, and a free threshold for each outlier fraction.
 
-    The q-one-class support vector machine (Glazer, Lindenbaum and Markovitch, 2013). One function for all levels makes
-    the sets nested wherever the thresholds are in order.
+    min ½‖h‖² + (1/q) Σ_j [(1/(ν_j n)) Σ_i (t_j − h(x_i))₊ − t_j] (Glazer, Lindenbaum and Markovitch, 2013). One
+    function for all levels makes the sets nested wherever the thresholds are in order.
 
     Parameters
     ----------
@@ -301,11 +279,6 @@ class QOneClassSVM(_FiniteTasks, LevelSets):
     True
     """
 
-    task_kernel = "constant"
-    alpha = 0.0
-    nested = False
-    exact_fractions = False
-
     def __init__(
         self,
         *,
@@ -325,8 +298,10 @@ class QOneClassSVM(_FiniteTasks, LevelSets):
     ) -> None:
         self._store(locals())
 
-    def _named(self) -> tuple[str, Any]:
-        return "nus", self.nus
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        self._check_parameters()
+        return self._level_sets(_atoms("nus", self.nus), alpha=0.0, task_kernel="constant", **JOINT)
 
-    def _default_nu(self) -> Any:
-        return np.min(self.nodes_) if self.nu is None else self.nu
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        return self._inliers(self.recipe(), X, sample_weight)

@@ -1,7 +1,15 @@
-"""Good parameters from data: models that choose their own, and a search on top of Optuna (extra "tune")."""
+"""Good parameters from data.
+
+* :class:`InfiniteQuantileRegressorCV`, :class:`InfiniteCostSensitiveClassifierCV`: models that choose their own.
+* :func:`score_path`: cross-validated scores along a path of λ.
+* :class:`OptunaSearch`: a search over any parameters (extra "tune").
+
+All compare by rows left out, through one engine.
+"""
 
 from ._classifier_cv import InfiniteCostSensitiveClassifierCV
+from ._optuna_search import OptunaSearch
 from ._quantile_cv import InfiniteQuantileRegressorCV
-from ._search import OptunaSearch
+from ._score_path import score_path
 
-__all__ = ["InfiniteCostSensitiveClassifierCV", "InfiniteQuantileRegressorCV", "OptunaSearch"]
+__all__ = ["InfiniteCostSensitiveClassifierCV", "InfiniteQuantileRegressorCV", "OptunaSearch", "score_path"]

@@ -1,4 +1,4 @@
-r"""Kernels that may suit some data, ranked before any of them is used for what it is chosen for.
+r"""Candidate kernels for some data, ranked before any of them is fitted.
 
 The ranking is by kernel ridge regression of the normal scores t of y, because its leave-one-out errors are closed form
 for every ridge λ at once: with K + 1 = U diag(e) Uᵀ, the 1 for a constant, and the residuals r = (I − S) t,
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -24,18 +23,18 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from infinitask._array import HostArray
-from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Ranks, Scaled, Warped
+from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Ranks, Scaled, Sum, Warped
 
 __all__ = ["Candidate", "Kind", "candidates", "contenders", "leave_one_out", "normal_scores", "ranked", "relevance"]
 
-ROWS, ROWS_OF_SCALES = 400, 200
-"""Of more rows so many decide the ranking, and the scales of the inputs."""
+MAX_RANKING_ROWS, MAX_SCALE_ROWS = 400, 200
+"""At most this many rows take part in the ranking, and in the estimate of a scale for each input."""
 
-FOLDS = 5
+RANKING_FOLDS = 5
 """Parts in which rows are left out to judge a kernel that targets had a part in."""
 
-MANY_INPUTS = 60
-"""Of more inputs scales are not looked for one by one: that takes a number for each pair of rows and each input."""
+MAX_SCALED_INPUTS = 60
+"""Beyond this many inputs no scale is estimated for each: it takes a number for each pair of rows and each input."""
 
 RIDGES: HostArray = np.logspace(-5.0, 1.0, 19)
 """λ/n."""
@@ -112,7 +111,7 @@ Adapt = Callable[[HostArray], InputKernel]
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kernel, and how it follows from data.
+    """A candidate kernel, and how it is made from data.
 
     Parameters
     ----------
@@ -133,7 +132,7 @@ class Kind:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A kernel, and how well it did in the ranking.
+    """A candidate kernel with its result in the ranking.
 
     Parameters
     ----------
@@ -185,7 +184,7 @@ def _through(kind: Kind, wrap: Callable[[InputKernel], InputKernel]) -> Kind:
 def _by_values(X: HostArray, t: HostArray) -> dict[str, Kind]:
     spread = np.std(X, axis=0)
     unit = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12 * np.max(np.abs(X), axis=0))
-    some = _spread_out(t, ROWS)
+    some = _spread_out(t, MAX_RANKING_ROWS)
     Z, scales = X * unit, tuple(unit.tolist())
     gamma, taxi = float(RBF().resolve(Z[some]).gamma), float(Laplacian().resolve(Z[some]).gamma)
     found: dict[str, Kind] = {}
@@ -198,12 +197,12 @@ def _by_values(X: HostArray, t: HostArray) -> dict[str, Kind]:
     if np.count_nonzero(unit) > 1:
         for factor in (1 / 4, 1.0, 4.0):
             found[f"additive Gaussian, {factor:.1g}"] = Kind(Scaled(Additive(RBF(gamma=0.5 * factor)), scales))
-    if 1 < np.count_nonzero(unit) <= MANY_INPUTS:
+    if 1 < np.count_nonzero(unit) <= MAX_SCALED_INPUTS:
         known: dict[bytes, tuple[float, ...]] = {}
 
         def each(rows: HostArray) -> tuple[float, ...]:
             if rows.tobytes() not in known:
-                few = rows[_spread_out(t[rows], ROWS_OF_SCALES)]
+                few = rows[_spread_out(t[rows], MAX_SCALE_ROWS)]
                 known[rows.tobytes()] = tuple((relevance(Z[few], t[few]) * unit).tolist())
             return known[rows.tobytes()]
 
@@ -220,7 +219,7 @@ def _by_values(X: HostArray, t: HostArray) -> dict[str, Kind]:
 
 
 def _spread_out(t: HostArray, count: int) -> HostArray:
-    """Positions of so many targets, or of all if there are fewer: spread over their order, so that rare ones are in."""
+    """Positions of ``count`` targets, or of all if there are fewer: spread over their order, rare ones among them."""
     if t.size <= count:
         return np.arange(t.size)
     return np.sort(np.argsort(t, kind="stable")[np.linspace(0, t.size - 1, count).astype(int)])
@@ -230,7 +229,8 @@ def ranked(
     X: HostArray,
     y: HostArray,
     kernels: dict[str, InputKernel] | None = None,
-    keep: Callable[[InputKernel], bool] = bool,
+    *,
+    stationary_only: bool = False,
 ) -> list[Candidate]:
     """The candidates, or given kernels, the one with the smallest error first.
 
@@ -240,26 +240,26 @@ def ranked(
     y : ndarray (n,)
     kernels : dict or None
         Given kernels by their names.
-    keep : callable
-        Which candidates may take part.
+    stationary_only : bool
+        Whether only stationary candidates take part: random Fourier features know no others.
     """
     t = normal_scores(y)
     if kernels is None:
-        kinds = {name: kind for name, kind in candidates(X, t).items() if keep(kind.kernel)}
+        kinds = {k: kind for k, kind in candidates(X, t).items() if not stationary_only or kind.kernel.stationary}
     else:
         kinds = {name: Kind(kernel.resolve(X)) for name, kernel in kernels.items()}
-    rows = _spread_out(t, ROWS)
+    rows = _spread_out(t, MAX_RANKING_ROWS)
     found = [_judged(name, kind, X, t, rows) for name, kind in kinds.items()]
     return sorted(found, key=lambda candidate: candidate.error)
 
 
 def _judged(name: str, kind: Kind, X: HostArray, t: HostArray, rows: HostArray) -> Candidate:
-    if kind.adapt is None or rows.size < 2 * FOLDS:
+    if kind.adapt is None or rows.size < 2 * RANKING_FOLDS:
         errors = leave_one_out(kind.kernel(X[rows], X[rows]), t[rows])
     else:
         errors = np.zeros(RIDGES.size)
-        for k in range(FOLDS):  # rows are in no order that matters: every FOLDS-th one is left out
-            test, train = rows[k::FOLDS], np.delete(rows, np.s_[k::FOLDS])
+        for k in range(RANKING_FOLDS):  # rows are in no order that matters: every fifth one is left out
+            test, train = rows[k::RANKING_FOLDS], np.delete(rows, np.s_[k::RANKING_FOLDS])
             kernel = kind.on(train)
             e, U = np.linalg.eigh(kernel(X[train], X[train]) + 1.0)
             along, across = U.T @ t[train], (kernel(X[test], X[train]) + 1.0) @ U
@@ -271,7 +271,7 @@ def _judged(name: str, kind: Kind, X: HostArray, t: HostArray, rows: HostArray) 
 
 
 def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Candidate]:
-    """Whom to compare by what they are chosen for: the first ones, and sums of kernels.
+    """The candidates that are worth a cross-validation: the first of the ranking, and sums of kernels.
 
     A function in the space of a sum is a sum of functions: with few rows, where chance decides the ranking, it is the
     safer choice.
@@ -280,9 +280,9 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     ----------
     ranking : list of Candidate
     singles : int
-        Kernels by themselves.
+        Kernels that compete by themselves.
     joined : int
-        Kernels of a sum, of the first ones and of the first of each family; less than 2: no sums.
+        Kernels in a sum: one sum of the first ones, one of the first of each family; less than 2: no sums.
     """
     found = ranking[:singles]
     families: dict[str, Candidate] = {}
@@ -302,6 +302,6 @@ def _sum(kinds: list[Kind]) -> Kind:
     if any(kind.adapt is not None for kind in kinds):
 
         def adapt(rows: HostArray) -> InputKernel:
-            return reduce(add, (kind.on(rows) for kind in kinds))
+            return reduce(Sum, (kind.on(rows) for kind in kinds))
 
-    return Kind(reduce(add, (kind.kernel for kind in kinds)), adapt)
+    return Kind(reduce(Sum, (kind.kernel for kind in kinds)), adapt)

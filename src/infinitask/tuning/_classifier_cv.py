@@ -1,24 +1,35 @@
-"""The classifier of every trade-off from data in one call, in the manner of ``RidgeCV``."""
+"""Cost-sensitive classification that tunes itself, in the manner of ``RidgeCV``."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 
 from infinitask._array import HostArray
 from infinitask.estimators import InfiniteCostSensitiveClassifier
-from infinitask.tuning._cv import Contest, SelfTuned
+from infinitask.losses import CostSensitiveHinge
+from infinitask.tuning._choice import Contest, comparison_levels
+from infinitask.tuning._left_out import repeated_splits
+from infinitask.tuning._self_tuned import SelfTuned
 
 __all__ = ["InfiniteCostSensitiveClassifierCV"]
 
+BIAS_RIDGE = 1e-7
+"""λ_b. With one positive in twenty the decision flips near θ = 1 only, and 1e-4 is enough to keep it from doing so."""
 
-class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifier):
-    """An :class:`~infinitask.InfiniteCostSensitiveClassifier` whose kernel and λ are chosen by cross-validation.
+CONTEST_BIAS_GAMMA = 0.5
+"""γ of the bias of a fit that is compared."""
 
-    The way is that of :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`, with the cost-sensitive hinge loss,
-    averaged over the deciles of the measure, instead of the pinball loss. The bias is all but free, which suits rare
-    classes.
+
+class InfiniteCostSensitiveClassifierCV(ClassifierMixin, SelfTuned):
+    """Decisions for every trade-off between the errors, with the kernel and λ chosen by cross-validation.
+
+    The answer is an :class:`~infinitask.InfiniteCostSensitiveClassifier`, ``best_estimator_``; all its methods and
+    fitted attributes are here as well. It is chosen as in :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`, with
+    the cost-sensitive hinge loss, averaged over the deciles of the measure, instead of the pinball loss. The bias is
+    all but free, which suits rare classes.
 
     Parameters
     ----------
@@ -32,6 +43,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
     rule : {"one-se", "best"}
         A λ that all but ignores the inputs unless they surely help, and of others the largest that is about as good as
         the best; or the best in any case.
+    n_jobs : int or None
+        Kernels that are compared side by side, in processes; the choice does not depend on it.
     theta
         As for :class:`~infinitask.InfiniteCostSensitiveClassifier`.
     task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, solver, tol, max_iter, device, verbose
@@ -41,6 +54,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
 
     Attributes
     ----------
+    best_estimator_ : InfiniteCostSensitiveClassifier
+        Fitted to all rows with the chosen parameters.
     kernel_ : InputKernel
     alpha_, alpha_bias_ : float
     ignores_inputs_ : bool
@@ -60,8 +75,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
     True
     """
 
-    # with one positive in twenty the decision flips near θ = 1 only, and 1e-4 is enough to keep it from doing so
-    _bias_ridge = _last_bias_ridge = 1e-7
+    _model = InfiniteCostSensitiveClassifier
 
     def __init__(
         self,
@@ -70,6 +84,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
         alphas: Any = None,
         cv: Any = None,
         rule: str = "one-se",
+        n_jobs: int | None = None,
         theta: Any = 0.0,
         task_kernel: Any = "rbf",
         task_gamma: Any = None,
@@ -87,15 +102,59 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned, InfiniteCostSensitiveClassifi
     ) -> None:
         self._store(locals())
 
-    def _contest(self, y: HostArray, weight: HostArray, levels: HostArray) -> Contest:
-        return Contest(y, 1.0, 0.0, levels, bias_gamma=0.5)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the kernel and λ, and learn the decision function of every trade-off.
 
-    def _losses(self, contest: Contest, rows: HostArray, h: HostArray) -> HostArray:
-        y, theta = contest.targets[rows][:, None], contest.levels
-        cost = np.where(y > 0.0, 1.0 + theta, 1.0 - theta) / 2.0
-        return np.asarray(np.mean(cost * np.maximum(1.0 - y * h, 0.0), axis=1))
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+            Any two labels.
+        sample_weight : array (n,) or None
+        """
+        self._check_parameters()
+        rows = self._estimator()._prepare(X, y, sample_weight)
+        levels, weight = comparison_levels(rows.recipe.measure), rows.weight
+        repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
+        counted = [train[weight[train] > 0.0] for splits in repeats for train, _ in splits]
+        contest = Contest(
+            recipe=rows.recipe,
+            X=rows.X,
+            y=rows.y,
+            targets=rows.y,
+            weight=weight,
+            unit=1.0,
+            levels=levels,
+            loss=CostSensitiveHinge(),
+            judge=CostSensitiveHinge(),
+            bias_gamma=CONTEST_BIAS_GAMMA,
+            bias_ridge=BIAS_RIDGE,
+            repeats=repeats,
+            constants=[_best_constant(rows.y[train], weight[train], levels) for train in counted],
+        )
+        choice = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
+        return self._refit(choice, BIAS_RIDGE, 0.0, X, y, sample_weight)
 
-    def _constant(self, contest: Contest, rows: HostArray, weight: HostArray) -> HostArray:
-        theta = contest.levels
-        positive = float(weight[rows] @ (contest.targets[rows] > 0.0)) / float(np.sum(weight[rows]))
-        return np.where(positive * (1.0 + theta) > (1.0 - positive) * (1.0 - theta), 1.0, -1.0)
+    def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
+        """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        theta : float, array (q,) or None
+            In [−1, 1]; None: the constructor's ``theta``.
+        per_sample : bool, default=False
+            Whether ``theta``, (n,), holds one trade-off for each row.
+        """
+        return np.asarray(self._best().predict(X, theta, per_sample=per_sample))
+
+    @staticmethod
+    def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
+        """θ = (fn − fp)/(fn + fp); see :meth:`infinitask.InfiniteCostSensitiveClassifier.theta_from_costs`."""
+        return InfiniteCostSensitiveClassifier.theta_from_costs(fn_cost, fp_cost)
+
+
+def _best_constant(signs: HostArray, weight: HostArray, theta: HostArray) -> HostArray:
+    """The cheaper of the decisions 1 and −1 at each θ, (q,), for all rows alike."""
+    positive = float(weight @ (signs > 0.0)) / float(np.sum(weight))
+    return np.where(positive * (1.0 + theta) > (1.0 - positive) * (1.0 - theta), 1.0, -1.0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask.estimators._checks import check_number
-from infinitask.estimators.base import BaseInfiniteTask
+from infinitask._validation import Number
+from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -20,8 +20,9 @@ from infinitask.losses import (
     Pinball,
     Squared,
 )
-from infinitask.measures import Discrete
-from infinitask.penalties import IntegratedRidge, Ridge
+from infinitask.measures import Discrete, Uniform, as_measure
+from infinitask.penalties import IntegratedRidge, Penalty, Ridge
+from infinitask.problem import Recipe
 
 __all__ = ["InfiniteTaskEstimator"]
 
@@ -35,7 +36,9 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 class InfiniteTaskEstimator(BaseInfiniteTask):
-    """min_h Σ_ij ω_i w_j ℓ_θj(y_i, h(x_i)(θ_j)) + λ_nc Σ_ij ω_i w_j (−∂h/∂θ)₊ + (λ/2)‖h‖² + (λ_b/2)‖b‖².
+    """The general case: any parametrised convex loss, any Θ ⊂ ℝ^d, any measure on it.
+
+    min_h Σ_ij ω_i w_j ℓ_θj(y_i, h(x_i)(θ_j)) + λ_nc Σ_ij ω_i w_j (−∂h/∂θ)₊ + (λ/2)‖h‖² + (λ_b/2)‖b‖².
 
     Parameters
     ----------
@@ -71,6 +74,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     >>> tube.dual_gap_ <= tube.tol
     True
     """
+
+    _constraints: ClassVar = {"noncrossing": Number(low=0.0, open_low=False)}
 
     def __init__(
         self,
@@ -127,8 +132,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
             )
         return loss
 
-    def _penalty(self) -> Ridge | IntegratedRidge:
-        if isinstance(self.penalty, (Ridge, IntegratedRidge)):
+    def _penalty(self) -> Penalty:
+        if isinstance(self.penalty, Penalty):
             return self.penalty
         if self.penalty not in ("ridge", "integrated"):
             raise ValueError(
@@ -136,8 +141,29 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
             )
         return Ridge() if self.penalty == "ridge" else IntegratedRidge()
 
-    def _noncrossing(self) -> float:
-        return check_number("noncrossing", self.noncrossing, low=0.0, open_low=False)
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        self._check_parameters()
+        loss = self._loss()
+        measure = as_measure(self.measure, Uniform(*(loss.support or loss.domain)))
+        recipe = self._recipe_of(loss, measure, penalty=self._penalty(), noncrossing=float(self.noncrossing))
+        if self.theta is not None:
+            self._check_default("theta", recipe)
+        return recipe
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        recipe = self.recipe()
+        shape: tuple[int, ...] = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
+        several = len(shape) == 2 and shape[1] > 1
+        prepared = self._regression(recipe, X, y, sample_weight, multi_output=several)
+        if several:
+            atoms = recipe.measure.atoms()
+            if atoms is None or atoms.nodes.shape[0] != shape[1]:
+                raise ValueError(
+                    f"y of shape {shape} was given with measure={recipe.measure!r}; a target for each task needs a "
+                    f"Discrete measure of {shape[1]} points. Give a 1d y for a continuum."
+                )
+        return prepared
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn h for every θ.
@@ -149,20 +175,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
             (n, T): a target of its own for each of the T points of a discrete measure, the points in ascending order.
         sample_weight : array (n,) or None
         """
-        recipe = self._recipe()
-        if self.theta is not None:
-            self._check_default("theta", recipe)
-        shape: tuple[int, ...] = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
-        several = len(shape) == 2 and shape[1] > 1
-        X, y, weight = self._validated(X, y, sample_weight, y_numeric=True, multi_output=several)
-        if several:
-            atoms = recipe.measure.atoms()
-            if atoms is None or atoms.nodes.shape[0] != y.shape[1]:
-                raise ValueError(
-                    f"y of shape {y.shape} was given with measure={recipe.measure!r}; a target for each task needs a "
-                    f"Discrete measure of {y.shape[1]} points. Give a 1d y for a continuum."
-                )
-        return self._fit(recipe, X, y.astype("float64"), weight)
+        return self._learn(self._prepare(X, y, sample_weight))
 
     def decision_function(self, X: Any, theta: Any = None) -> HostArray:
         """h(x)(θ): (n,) for one task, (n, q) for several.
@@ -203,7 +216,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(predicted, y)
         weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
-        loss = self._loss().value(self.nodes_, y if y.ndim == 2 else y[:, None], predicted)
+        loss = self.recipe_.loss.value(self.nodes_, y if y.ndim == 2 else y[:, None], predicted)
         return -float(weight @ (loss @ self.weights_)) / float(weight.sum())
 
     def _default_theta(self) -> Any:

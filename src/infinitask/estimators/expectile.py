@@ -1,4 +1,4 @@
-"""Infinite expectile regression."""
+"""Infinite expectile regression: the whole conditional expectile function from one fit."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask.estimators._ordered import OrderedTask
-from infinitask.losses import Expectile, Loss
+from infinitask.estimators.base import BaseInfiniteTask, Prepared, d2_score, order_in_theta, targets_of
+from infinitask.losses import Expectile
+from infinitask.measures import Uniform, as_measure
+from infinitask.problem import Recipe
 
 __all__ = ["InfiniteExpectileRegressor"]
 
 
-class InfiniteExpectileRegressor(RegressorMixin, OrderedTask):
-    """min_h ∫ E |θ − 1[r<0]| r² dθ + λ_nc ∫ E (−∂h/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², r = y − h(x)(θ) − b(θ).
+class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
+    """Conditional expectiles of every level from one fit; the level is chosen at prediction.
 
+    min_h ∫ E |θ − 1[r<0]| r² dθ + λ_nc ∫ E (−∂h/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², r = y − h(x)(θ) − b(θ).
     The expectile of level 0.5 is the conditional mean; the others weigh what lies above and below it unequally.
 
     Parameters
@@ -45,8 +49,6 @@ class InfiniteExpectileRegressor(RegressorMixin, OrderedTask):
     (100, 3)
     """
 
-    _rearranged_weight = 0.0
-
     def __init__(
         self,
         *,
@@ -74,8 +76,19 @@ class InfiniteExpectileRegressor(RegressorMixin, OrderedTask):
     ) -> None:
         self._store(locals())
 
-    def _loss(self) -> Loss:
-        return Expectile()
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        self._check_parameters()
+        recipe = self._recipe_of(
+            Expectile(),
+            as_measure(self.measure, Uniform()),
+            **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=0.0),
+        )
+        self._check_default("expectiles", recipe)
+        return recipe
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        return self._regression(self.recipe(), X, y, sample_weight)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the expectile function.
@@ -86,10 +99,7 @@ class InfiniteExpectileRegressor(RegressorMixin, OrderedTask):
         y : array (n,)
         sample_weight : array (n,) or None
         """
-        recipe = self._recipe()
-        self._check_default("expectiles", recipe)
-        X, y, weight = self._validated(X, y, sample_weight, y_numeric=True)
-        return self._fit(recipe, X, y.astype("float64"), weight)
+        return self._learn(self._prepare(X, y, sample_weight))
 
     def predict(self, X: Any, expectiles: Any = None) -> HostArray:
         """The conditional expectiles: (n,) for one level, (n, q) for several.
@@ -111,11 +121,12 @@ class InfiniteExpectileRegressor(RegressorMixin, OrderedTask):
         y : array (n,)
         sample_weight : array (n,) or None
         """
-
-        def constants(y: HostArray, weight: HostArray) -> HostArray:
-            return _constant_expectiles(y, self.nodes_, weight)
-
-        return self._d2(X, y, sample_weight, Expectile(), constants, "expectiles")
+        check_is_fitted(self)
+        predicted = self._values(X, self.nodes_, "expectiles")
+        y = targets_of(predicted, y)
+        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
+        constants = _constant_expectiles(y, self.nodes_, weight)
+        return d2_score(self, Expectile(), predicted, constants, y, weight)
 
 
 def _constant_expectiles(y: HostArray, theta: HostArray, weight: HostArray) -> HostArray:

@@ -1,4 +1,4 @@
-"""The threshold that leaves out of the training rows the fraction asked for."""
+"""A threshold that is set last, so that the fraction of the training rows outside a level set is the one asked for."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from typing import final
 import numpy as np
 
 from infinitask._array import HostArray, as_like, to_host
-from infinitask.estimators.problem import Problem
 from infinitask.field import Field
+from infinitask.measures import Measure
+from infinitask.problem import Problem
 
 __all__ = ["Shift", "halfway"]
 
-LEVELS = 513
-"""Evenly spread levels at which the threshold is set, besides the nodes. A row that is there many times leaves all at
-once, and the level at which it does is known up to the distance of two: on Spambase (35 equal rows of 2300, 1.5%) the
-fraction strays by 0.008 with 513 levels, as it must by 35/2300/2, and by 0.015 with 257."""
+THRESHOLD_LEVELS = 513
+"""Evenly spread levels at which the threshold is set, besides the nodes. Equal rows leave the set together, and the
+level at which they do is known up to the distance of two levels: on Spambase (35 equal rows of 2300, 1.5%) the fraction
+strays by 0.008 with 513 levels, as it must by 35/2300/2, and by 0.015 with 257."""
 
-ENTRIES = 1_000_000
-"""Rows × levels that are held at a time."""
+ENTRIES_AT_A_TIME = 1_000_000
+"""Rows × levels that are held in memory."""
 
 TIE = 1e-10
-"""Values closer than this part of the largest count as one: their order is rounding."""
+"""Values closer than this part of the largest count as equal: their order is rounding."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """What is added to t(θ): linear between levels.
+    """A correction of the threshold t(θ), linear between levels.
 
     Parameters
     ----------
@@ -45,25 +46,28 @@ class Shift:
         return np.interp(theta, self.levels, self.values)
 
     @classmethod
-    def of(cls, problem: Problem, field: Field, ends: tuple[float, float] | None) -> Shift:
-        """The shift after which the rows of the problem are left out as asked.
+    def of(cls, problem: Problem, field: Field, measure: Measure) -> Shift:
+        """The shift after which a fraction θ of the rows of the problem lies outside.
 
         Given h, the θ-quantile of h(x_i)(θ) minimises E (1/θ)(t − h)₊ − t, which is all that the objective says of t
-        but for its ridge: the shift makes the objective smaller, not larger, as far as it sees the data.
+        but for its ridge: as far as it sees the data, the shift makes the objective smaller.
 
         Parameters
         ----------
         problem : Problem
         field : Field
             Its solution.
-        ends : (float, float) or None
-            The ends of Θ; None where the nodes are all there is.
+        measure : Measure
+            μ on the fractions.
         """
-        nodes = problem.quadrature.nodes[:, 0]
-        levels = np.unique(nodes if ends is None else np.append(nodes, np.linspace(*ends, LEVELS)))
+        levels = problem.quadrature.nodes[:, 0]
+        if measure.atoms() is None and not field.knows_nodes_only:
+            low, high = (float(np.ravel(end)[0]) for end in measure.support)
+            levels = np.append(levels, np.linspace(low, high, THRESHOLD_LEVELS))
+        levels = np.unique(levels)
         rows, omega = problem.objective.rows, to_host(problem.objective.sample_weight)
         coef = field.coef @ field.psi(levels).T
-        size = max(1, ENTRIES // rows.shape[0])
+        size = max(1, ENTRIES_AT_A_TIME // rows.shape[0])
         t = [
             halfway(to_host(rows @ as_like(coef[:, k : k + size], rows)), omega, levels[k : k + size])
             for k in range(0, levels.size, size)

@@ -23,6 +23,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from infinitask._array import HostArray
+from infinitask._validation import count
+from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.tuning._left_out import Splits, left_out_scores
 
 __all__ = ["OptunaSearch"]
 
@@ -31,7 +34,7 @@ SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
 
 
 class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
-    """Parameters by cross-validation, chosen one trial after the other by Optuna.
+    """A search for good parameters by cross-validation, one trial after the other, with Optuna.
 
     Parameters
     ----------
@@ -56,7 +59,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         The duality gap of the fits during the search, where the estimator has a ``tol``; the last fit has its own.
         None: its own always.
     n_jobs : int
-        Folds that are fitted side by side, in processes.
+        Folds that are fitted side by side, in processes; the scores do not depend on it.
     storage : path, optuna storage or None
         A file, made if it is not there, that holds the trials as they are done. A search with the same data and
         settings goes on from there; anything else is refused.
@@ -142,7 +145,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         self._check(space)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         folds = list(check_cv(self.cv, y, classifier=is_classifier(self.estimator)).split(X, y))
-        scorer = check_scoring(self.estimator, self.scoring)
+        check_scoring(self.estimator, self.scoring)  # what cannot be scored should not be fitted
         base = clone(self.estimator)
         if self.search_tol is not None and "tol" in base.get_params() and "tol" not in space:
             base.set_params(tol=max(float(self.search_tol), float(base.get_params()["tol"])))
@@ -156,7 +159,8 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                     _seed(optuna, study, self.sampler, seed, number)
                     trial = study.ask(space)
                     try:
-                        scores = self._scores(parallel, base, trial.params, X, y, weight, folds, scorer)
+                        model = clone(base).set_params(**trial.params)
+                        scores = self._scores(parallel, model, X, y, weight, folds)
                     except KeyboardInterrupt:
                         if kept is None:
                             raise
@@ -191,8 +195,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                 f"space names {', '.join(map(repr, unknown))}, which {type(self.estimator).__name__} does not have; "
                 f"its parameters are {', '.join(sorted(known))}."
             )
-        if not isinstance(self.n_trials, (int, np.integer)) or self.n_trials < 1:
-            raise ValueError(f"n_trials={self.n_trials!r} was given; it must be an integer ≥ 1.")
+        count("n_trials", self.n_trials)
 
     def _kept(self, optuna: Any, space: Mapping[str, Any], X: Any, y: Any, weight: Any, folds: Any) -> Any:
         """The study that holds the finished trials, new or as far as it came; None without a storage."""
@@ -222,22 +225,21 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             )
         return study
 
-    @staticmethod
     def _scores(
-        parallel: Parallel,
-        base: Any,
-        params: Mapping[str, Any],
-        X: Any,
-        y: Any,
-        weight: Any,
-        folds: Any,
-        scorer: Any,
+        self, parallel: Parallel, model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits
     ) -> HostArray:
-        jobs = (delayed(_score)(clone(base).set_params(**params), X, y, weight, *fold, scorer) for fold in folds)
-        scores = np.array(list(parallel(jobs)), dtype=float)
+        """The scores of a trial on every fold."""
+        with warnings.catch_warnings():
+            # a gap that was not reached at parameters that will not be chosen is no news
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            if isinstance(model, BaseInfiniteTask):
+                scores = left_out_scores([model], X, y, weight, splits, self.scoring, parallel)[0]
+            else:
+                jobs = (delayed(_score)(clone(model), X, y, weight, *split, self.scoring) for split in splits)
+                scores = np.array(list(parallel(jobs)), dtype=float)
         if not np.all(np.isfinite(scores)):
             raise ArithmeticError(f"the scores of its folds are {scores}.")
-        return scores
+        return np.asarray(scores)
 
     def _write(self, optuna: Any, study: Any) -> None:
         trials = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
@@ -285,16 +287,16 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _score(model: Any, X: Any, y: Any, weight: Any, train: Any, test: Any, scorer: Any) -> float:
-    """The score on one fold."""
+def _score(model: Any, X: Any, y: Any, weight: Any, train: Any, test: Any, scoring: Any) -> float:
+    """The score of any estimator of scikit-learn's kind on one fold."""
     X_train, y_train = _safe_split(model, X, y, train)
     X_test, y_test = _safe_split(model, X, y, test, train)
     arguments = {} if weight is None else {"sample_weight": weight[train]}
     with warnings.catch_warnings():
-        # a gap that was not reached at parameters that will not be chosen is no news
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X_train, *(() if y is None else (y_train,)), **arguments)
-        return float(scorer(model, X_test) if y is None else scorer(model, X_test, y_test))
+    scorer = check_scoring(model, scoring)
+    return float(scorer(model, X_test) if y is None else scorer(model, X_test, y_test))
 
 
 def _optuna() -> Any:

@@ -1,0 +1,113 @@
+"""Infinite support vector regression: every half-width of the tube from one fit."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+from sklearn.base import RegressorMixin
+
+from infinitask._array import HostArray
+from infinitask._validation import Number
+from infinitask.estimators.base import BaseInfiniteTask, Prepared
+from infinitask.losses import EpsilonInsensitive
+from infinitask.measures import Uniform, as_measure
+from infinitask.problem import Recipe
+
+__all__ = ["InfiniteSVR"]
+
+
+class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
+    """Support vector regression for every half-width ε of the tube from one fit; ε is chosen at prediction.
+
+    min_h ∫ E (|y − h(x)(θ) − b(θ)| − θ)₊ dμ(θ) + (λ/2)‖h‖² + (λ_b/2)‖b‖², θ = ε: how large an error may be before it
+    counts.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        The half-width that ``predict`` and ``score`` use when none is asked for, in units of y.
+    measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
+        μ on the half-widths; None: uniform on [0, 1], which suits a standardised y.
+    {parameters}
+
+    Attributes
+    ----------
+    {attributes}
+
+    Notes
+    -----
+    With ``task_kernel="diagonal"``, ``bias_kernel="diagonal"`` and ``alpha_bias=0`` every node θ_j is a problem of its
+    own, the one of ``sklearn.svm.SVR`` with ε = θ_j and C = w_j / (n λ), where w_j is the node's entry of ``weights_``.
+    Sample weights, normalised to sum one, take the place of 1/n.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteSVR
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(100, random_state=0)
+    >>> model = InfiniteSVR(n_nodes=20).fit(X, y)
+    >>> model.predict(X, epsilon=[0.0, 0.25, 0.5]).shape
+    (100, 3)
+    >>> model.dual_gap_ <= model.tol
+    True
+    """
+
+    _constraints: ClassVar = {"epsilon": Number(low=0.0, open_low=False)}
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.1,
+        kernel: Any = "rbf",
+        gamma: Any = "median",
+        task_kernel: Any = "rbf",
+        task_gamma: Any = None,
+        bias_kernel: Any = "task",
+        alpha: float = 1e-3,
+        alpha_bias: float | None = None,
+        measure: Any = None,
+        quadrature: Any = "gauss-legendre",
+        n_nodes: int | None = None,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self._store(locals())
+
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        self._check_parameters()
+        recipe = self._recipe_of(EpsilonInsensitive(), as_measure(self.measure, Uniform()))
+        self._check_default("epsilon", recipe)
+        return recipe
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        return self._regression(self.recipe(), X, y, sample_weight)
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the regression of every half-width.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        """
+        return self._learn(self._prepare(X, y, sample_weight))
+
+    def predict(self, X: Any, epsilon: Any = None) -> HostArray:
+        """The regression: (n,) for one half-width, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        epsilon : float, array (q,) or None
+            Half-widths of the tube; None: the constructor's ``epsilon``.
+        """
+        return self._values(X, self.epsilon if epsilon is None else epsilon, "epsilon")

@@ -1,0 +1,326 @@
+"""From a recipe and data to an objective, and from its solution to a field.
+
+Here the choices of φ, ψ, loss and penalty meet. :func:`pose` makes nodes, task features, input features, the bias and
+the terms of the objective, one function each; nothing here knows scikit-learn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from infinitask._array import Array, HostArray, as_like, namespace, place, to_host
+from infinitask.features import (
+    Features,
+    TaskFeatures,
+    feature_recipe,
+    task_features,
+)
+from infinitask.field import Field
+from infinitask.kernels import TaskKernel, input_kernel, task_kernel
+from infinitask.losses import Loss
+from infinitask.measures import Measure, Quadrature, quadrature_rule
+from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
+from infinitask.penalties import NonCrossing, Penalty
+
+__all__ = ["Data", "Problem", "Recipe", "pose", "tolerance"]
+
+DEVICE_ENTRIES = 16_000_000
+"""Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the
+cache."""
+
+TASK_TOLERANCE = 1e-14
+"""Tasks are few: ψ is always as exact as rounding allows."""
+
+FREE_TOLERANCE = 1e-8
+"""Nothing but the data holds a free bias: directions of ψ_b that the nodes hardly see are left out."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows in a canonical order, each once.
+
+    Parameters
+    ----------
+    X : ndarray (n, d)
+        Inputs, or rows of the Gram matrix.
+    y : ndarray (n,), or (n, m) for a target of its own at every node, or None
+    weight : ndarray (n,)
+        Positive, summing to one.
+    """
+
+    X: HostArray
+    y: HostArray | None
+    weight: HostArray
+
+    @classmethod
+    def canonical(cls, X: HostArray, y: HostArray | None, weight: HostArray, *, gram: bool = False) -> Data:
+        """Drop rows of weight 0, merge equal rows, sort.
+
+        A row that occurs twice and a row of weight two pose the same problem, and so do two orders of the rows. Here
+        they become the same numbers as well, so that the fit is the same to the last bit. Rows of a Gram matrix stay as
+        they are.
+        """
+        kept = weight > 0.0
+        if not np.all(kept):
+            X, weight = X[kept], weight[kept]
+            y = None if y is None else y[kept]
+            if gram:
+                X = X[:, kept]
+        if not gram:
+            table = X if y is None else np.column_stack([X, y])
+            # the weight decides last, so that sums of weights do not depend on the order either
+            order = np.lexsort((weight, *table.T[::-1]))
+            table = table[order]
+            fresh = np.ones(order.size, dtype=bool)
+            fresh[1:] = np.any(table[1:] != table[:-1], axis=1)
+            first = order[fresh]
+            weight = np.bincount(np.cumsum(fresh) - 1, weights=weight[order])
+            X, y = X[first], (None if y is None else y[first])
+        weight = weight / np.max(weight)  # so that the sum cannot overflow
+        return cls(X, y, weight / np.sum(weight))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to learn, and how: all choices of a fit, checked and free of defaults that depend on an estimator.
+
+    The names are those of the estimators' parameters. What is read after a fit is read from its recipe, so a recipe is
+    never changed: :func:`dataclasses.replace` makes another one.
+    """
+
+    loss: Loss
+    measure: Measure
+    penalty: Penalty
+    kernel: Any = "rbf"
+    gamma: Any = "median"
+    task_kernel: Any = "rbf"
+    task_gamma: Any = None
+    task_gaps: float | None = None
+    """Where ``task_gamma`` is None: σ = (2γ)^(−1/2) in mean gaps between neighbouring nodes, at most the median
+    distance of all nodes; None: σ is that median distance."""
+    bias_kernel: Any = "task"
+    alpha: float = 1e-3
+    alpha_bias: float = 1e-3
+    bias_slope: float = 0.0
+    """v of the term ∫ v b dμ that is linear in the bias: 1 for level sets, where b = −t."""
+    noncrossing: float = 0.0
+    hard: bool = False
+    """Whether order in θ at the training inputs is a constraint; see :mod:`~infinitask.solvers.order`."""
+    rearranged: bool = False
+    """Whether predictions are put in order over θ; see :class:`~infinitask.predictive.Rearrangement`."""
+    exact_fractions: bool = False
+    """Whether a threshold is set last so that the fraction outside is θ; see :mod:`~infinitask.threshold`."""
+    offset: float = 0.0
+    """Taken off the targets before the fit and added to the answers."""
+    quadrature: Any = "gauss-legendre"
+    n_nodes: int = 50
+    features: Any = "auto"
+    rank: int | None = None
+    solver: str = "auto"
+    tol: float = 1e-4
+    max_iter: int = 10_000
+    device: str | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """The derivatives in θ that the objective looks at."""
+        return (0, 1) if self.noncrossing > 0.0 or self.hard else (0,)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A posed problem: the objective, and how its unknowns become a field."""
+
+    objective: Objective
+    quadrature: Quadrature
+    phi: Features
+    psi: TaskFeatures
+    psi_bias: TaskFeatures | None
+    kernel: TaskKernel
+    constant: float | None
+    """Value of the constant feature by which a bias with the task kernel joins φ; None if it did not."""
+
+    def field(self, z: HostArray, offset: float = 0.0) -> Field:
+        """Unknowns → h."""
+        r, s = self.objective.shape
+        C, c = z[: r * s].reshape(r, s), z[r * s :]
+        if self.constant is not None:
+            return Field(self.phi.map, self.psi.map, C[1:], self.psi.map, self.constant * C[0], offset)
+        bias_map = None if self.psi_bias is None else self.psi_bias.map
+        return Field(self.phi.map, self.psi.map, C, bias_map, None if bias_map is None else c, offset)
+
+    def only(self, rows: HostArray) -> Problem:
+        """The same problem with some of its rows; the feature maps stay those of all rows."""
+        phi = replace(self.phi, values=self.phi.values[rows])
+        return replace(self, objective=self.objective.only(rows), phi=phi)
+
+    def values(self, z: HostArray, rows: Any) -> HostArray:
+        """h at the nodes for some rows of the problem, (rows, m)."""
+        objective, term = self.objective, self.objective.integrals[0]
+        r, s = objective.shape
+        phi = to_host(objective.rows[rows, :]).astype(np.float64)
+        h = phi @ z[: r * s].reshape(r, s) @ to_host(term.cols).T
+        return np.asarray(h if term.bias_cols is None else h + to_host(term.bias_cols) @ z[r * s :])
+
+
+def tolerance(recipe: Recipe, data: Data) -> float:
+    """How exact φ must be, relative to the largest k(x, x) or to 1.
+
+    Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
+    one: a hundredth of the tolerance is out of sight.
+    """
+    y = data.y
+    size = 1.0 if y is None else min(1.0, float(np.mean(data.weight @ np.abs(y - data.weight @ y))) or 1.0)
+    return 1e-2 * recipe.tol * recipe.alpha * size
+
+
+def pose(
+    recipe: Recipe,
+    data: Data,
+    rng: np.random.Generator,
+    *,
+    phi: Features | None = None,
+    tol: float | None = None,
+) -> Problem:
+    """Choose nodes and features, and write down the objective.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : Data
+    rng : numpy.random.Generator
+    phi : Features or None
+        Features of these inputs that are exact enough; None: they are built.
+    tol : float or None
+        How exact they shall be; None: :func:`tolerance`.
+
+    Returns
+    -------
+    Problem
+    """
+    quadrature = quadrature_rule(recipe.quadrature)(recipe.measure, recipe.n_nodes, rng)
+    kernel, task_gamma = _task_kernel(recipe, quadrature.nodes)
+    plain = task_features(kernel, quadrature.nodes, recipe.orders, TASK_TOLERANCE)
+    psi = _in_penalty_coordinates(recipe, plain, kernel, quadrature)
+    X = place(data.X, recipe.device)
+    if phi is None:
+        phi = _input_features(recipe, X, tolerance(recipe, data) if tol is None else tol, rng)
+    rows, constant, psi_bias = _bias(recipe, phi.values, psi, plain, kernel, task_gamma, quadrature.nodes)
+    objective = Objective(
+        rows,
+        as_like(data.weight, X),
+        _integrals(recipe, rows, psi, psi_bias, quadrature, data.y),
+        recipe.alpha,
+        recipe.alpha_bias,
+        _linear_in_bias(recipe, psi_bias, quadrature),
+        BLOCK_ENTRIES if recipe.device is None else DEVICE_ENTRIES,
+    )
+    return Problem(objective, quadrature, phi, psi, psi_bias, kernel, constant)
+
+
+def _task_kernel(recipe: Recipe, nodes: HostArray) -> tuple[TaskKernel, Any]:
+    """k_Θ with its bandwidth as a number, and the bandwidth given or derived."""
+    gamma = _node_gamma(nodes, recipe.task_gaps) if recipe.task_gamma is None else recipe.task_gamma
+    return task_kernel(recipe.task_kernel, gamma).resolve(nodes), gamma
+
+
+def _node_gamma(nodes: HostArray, gaps: float | None) -> float:
+    """γ = 1/(2σ²) with σ from the distances between nodes; 1 where there is one node only."""
+    distances = pdist(nodes)
+    sigma = float(np.median(distances)) if distances.size else 0.0
+    if gaps is not None and distances.size:
+        sigma = min(sigma, gaps * float(np.max(distances)) / (len(nodes) - 1))
+    return 0.5 / sigma**2 if sigma > 0.0 else 1.0
+
+
+def _in_penalty_coordinates(
+    recipe: Recipe, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature
+) -> TaskFeatures:
+    """ψ in coordinates in which the penalty is (λ/2)‖C‖²."""
+    if recipe.penalty.sees_nodes_only and len(recipe.orders) > 1:
+        given = "'hard'" if recipe.hard else f"{recipe.noncrossing:g}"
+        raise ValueError(
+            f"noncrossing={given} was given with the integrated ridge; that ridge sees h at the "
+            "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge."
+        )
+    return recipe.penalty.basis(psi, kernel, quadrature)
+
+
+def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Generator) -> Features:
+    """φ of the inputs."""
+    xp = namespace(X)
+    k_input = input_kernel(recipe.kernel, recipe.gamma)
+    if not k_input.precomputed:
+        k_input = k_input.resolve(X)
+    largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
+    exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
+    return feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
+
+
+def _bias(
+    recipe: Recipe,
+    rows: Array,
+    psi: TaskFeatures,
+    plain: TaskFeatures,
+    kernel: TaskKernel,
+    task_gamma: Any,
+    nodes: HostArray,
+) -> tuple[Array, float | None, TaskFeatures | None]:
+    """How the bias b(θ) enters: through one more feature of x (rows and its value), or with a ψ_b of its own."""
+    if recipe.bias_kernel is None:
+        return rows, None, None
+    as_task = isinstance(recipe.bias_kernel, str) and recipe.bias_kernel == "task"
+    free = recipe.alpha_bias == 0.0
+    if as_task and psi is plain and recipe.bias_slope == 0.0 and not free:
+        # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
+        constant = float(np.sqrt(recipe.alpha / recipe.alpha_bias))
+        ones = as_like(np.full((rows.shape[0], 1), constant), rows)
+        return namespace(rows).concat([ones, rows], axis=1), constant, None
+    if as_task and not free:
+        return rows, None, plain
+    try:
+        k_bias = kernel if as_task else task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
+    except ValueError as error:
+        raise ValueError(f"bias_kernel={recipe.bias_kernel!r} was given. {error}") from None
+    if not free:
+        return rows, None, task_features(k_bias, nodes, recipe.orders, TASK_TOLERANCE)
+    # what vanishes at the nodes is left out of a free bias: a penalty on the derivative alone would hold it
+    psi_bias = task_features(k_bias, nodes, (0,), FREE_TOLERANCE)
+    slopes = (psi_bias.map(nodes, 1),) if len(recipe.orders) > 1 else ()
+    return rows, None, replace(psi_bias, values=(*psi_bias.values, *slopes))
+
+
+def _integrals(
+    recipe: Recipe,
+    rows: Array,
+    psi: TaskFeatures,
+    psi_bias: TaskFeatures | None,
+    quadrature: Quadrature,
+    y: HostArray | None,
+) -> tuple[Integral, ...]:
+    """The empirical risk and, where it has a weight, the penalty on crossing."""
+    nodes = quadrature.nodes
+    theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
+    weights = as_like(quadrature.weights, rows)
+    targets = None if y is None else as_like(y if y.ndim == 2 else y[:, None], rows)
+    recipe.loss.check(theta, targets)
+
+    def integral(loss: Loss, order: int, targets: Array | None) -> Integral:
+        bias_cols = None if psi_bias is None else as_like(psi_bias.values[order], rows)
+        return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, targets)
+
+    risk = integral(recipe.loss, 0, targets)
+    return (risk, integral(NonCrossing(recipe.noncrossing), 1, None)) if recipe.noncrossing > 0.0 else (risk,)
+
+
+def _linear_in_bias(recipe: Recipe, psi_bias: TaskFeatures | None, quadrature: Quadrature) -> HostArray | None:
+    """v of the term ⟨v, c⟩; None where there is none."""
+    if recipe.bias_slope == 0.0 or psi_bias is None:
+        return None
+    return np.asarray(recipe.bias_slope * (psi_bias.values[0].T @ quadrature.weights))
