@@ -238,12 +238,12 @@ def test_tasks_that_changed_in_place_are_new_tasks(counted: Field) -> None:
 def test_what_is_kept_is_little(counted: Field, monkeypatch: pytest.MonkeyPatch) -> None:
     for shift in range(20):
         counted(NEW, THETA + shift)
-    assert len(vars(counted)["_recent"]) == field.RECENT
+    assert len(vars(counted)["_kept"]) == field.KEPT_SECTIONS
     counted(NEW, THETA + 19)
     assert len(Counted.asked) == 20
     counted(NEW, THETA)
     assert len(Counted.asked) == 21
-    monkeypatch.setattr(field, "RECENT_TASKS", 3)
+    monkeypatch.setattr(field, "LONGEST_KEPT", 3)
     counted(NEW, THETA)
     assert len(Counted.asked) == 22
 
@@ -252,9 +252,9 @@ def test_a_pickle_and_a_copy_carry_nothing_that_was_kept() -> None:
     h = build()
     small = len(pickle.dumps(h))
     expected = h(NEW, np.linspace(0.0, 1.0, 500))
-    assert {"_left", "_recent"} <= set(vars(h))
+    assert {"_left", "_kept"} <= set(vars(h))
     for twin in (pickle.loads(pickle.dumps(h)), copy(h), deepcopy(h), replace(h)):
-        assert not {"_left", "_recent"} & set(vars(twin))
+        assert not {"_left", "_kept"} & set(vars(twin))
         np.testing.assert_array_equal(twin(NEW, np.linspace(0.0, 1.0, 500)), expected)
     assert len(pickle.dumps(h)) == small
 
@@ -273,7 +273,7 @@ def test_the_number_of_threads_does_not_matter(workers: int, monkeypatch: pytest
 
 def test_several_threads_may_ask_at_once() -> None:
     h = build()
-    tasks = [THETA + 0.01 * i for i in range(2 * field.RECENT)]
+    tasks = [THETA + 0.01 * i for i in range(2 * field.KEPT_SECTIONS)]
     expected = [h(NEW, theta) for theta in tasks]
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda i: h(NEW, tasks[i % len(tasks)]), range(400)))

@@ -152,7 +152,7 @@ def test_what_cannot_be_scored_is_not_fitted() -> None:
     X = np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(TypeError, match="score"):
         score_path(InfiniteOneClassSVM(n_nodes=5), X, alphas=[1.0])
-    with pytest.raises(ValueError, match="which has none"):
+    with pytest.raises(ValueError, match="takes no bandwidth"):
         score_path(InfiniteQuantileRegressor(kernel="precomputed"), X @ X.T, X[:, 0], alphas=[1.0], gammas=[1.0])
 
 

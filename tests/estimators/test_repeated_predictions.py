@@ -74,7 +74,7 @@ def test_tasks_are_refused_however_often_they_are_asked_for(fitted: tuple[Case, 
 
 def test_what_one_method_allows_is_not_allowed_to_another() -> None:
     model = InfiniteQuantileRegressor(n_nodes=8).fit(X, Y)
-    model._asked([0.0, 1.0], "theta")
+    model._tasks([0.0, 1.0], "theta")
     with pytest.raises(ValueError, match="strictly between"):
         model.predict(X, [0.0, 1.0])
 

@@ -361,7 +361,7 @@ def test_weights_count() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"rule": "last"}, "'one-se' or 'best'"),
+        ({"rule": "last"}, "'one-se', 'best'"),
         ({"kernels": "rbf"}, "'auto' or a list"),
         ({"kernels": []}, "at least one kernel"),
         ({"alphas": [1.0, -1.0]}, "positive finite numbers"),

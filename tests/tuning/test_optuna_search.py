@@ -267,8 +267,8 @@ def test_scores_that_are_no_numbers_fail() -> None:
         ({"space": {"a": []}}, "a list of choices"),
         ({"space": {}}, "nothing to search"),
         ({"space": {"a": 3.0}}, "expected a pair"),
-        ({"n_trials": 0}, "an integer ≥ 1"),
-        ({"n_trials": 2.5}, "an integer ≥ 1"),
+        ({"n_trials": 0}, "an integer of at least 1"),
+        ({"n_trials": 2.5}, "an integer of at least 1"),
         ({"sampler": "best"}, "'tpe', 'gp', 'random'"),
     ],
 )
@@ -328,7 +328,7 @@ def test_a_search_that_is_stopped_says_what_is_kept(tmp_path: Path, monkeypatch:
             raise KeyboardInterrupt
         return scores(*arguments)
 
-    monkeypatch.setattr(OptunaSearch, "_scores", staticmethod(stopped))
+    monkeypatch.setattr(OptunaSearch, "_scores", stopped)
     with pytest.raises(KeyboardInterrupt, match=r"2 of 4 trials are kept in .*trials\.log: fit again to go on"):
         search.fit(X, y)
     assert len(search.fit(X, y).cv_results_["params"]) == 4

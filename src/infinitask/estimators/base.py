@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -69,6 +70,9 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
     """Where a parameter may be more or less than the common table says."""
 
+    _needs_targets: ClassVar[bool] = False
+    """Whether ``fit`` needs y, where scikit-learn's mixins do not say so."""
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__doc__ = completed(cls)
@@ -92,6 +96,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_precomputed()
+        tags.target_tags.required = tags.target_tags.required or self._needs_targets
         return tags
 
     def __getstate__(self) -> Any:
@@ -193,8 +198,10 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             check_magnitude("y", y[weight > 0.0])
         recipe.loss.check_targets(y)
         data = Data.canonical(X, y, weight, gram=input_kernel(recipe.kernel, recipe.gamma).precomputed)
-        fit = learn(recipe, data, self._own_memory() if memory is None else memory)
         name = type(self).__name__
+        if recipe.verbose:
+            print(f"{name}: {data.weight.size} rows", file=sys.stderr)
+        fit = learn(recipe, data, self._own_memory() if memory is None else memory)
         if not fit.solution.converged:
             warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=3)
         elif remark:

@@ -75,6 +75,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     True
     """
 
+    _needs_targets = True
     _constraints: ClassVar = {"noncrossing": Number(low=0.0, open_low=False)}
 
     def __init__(
@@ -105,11 +106,6 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         warm_start: bool = False,
     ) -> None:
         self._store(locals())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def _loss(self) -> Loss:
         if isinstance(self.loss, Loss):

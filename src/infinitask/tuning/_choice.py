@@ -253,7 +253,7 @@ def _walked(contest: Contest, entrant: Candidate, lambdas: HostArray, begin: int
 
 
 def walk(losses: Callable[[int], list[float]], count: int, begin: int, ignoring: HostArray) -> HostArray:
-    """From λ number ``begin`` to smaller ones until two in a row are not worth it, then to larger ones while that helps.
+    """From a first λ to smaller ones until two in a row are not worth it, then to larger ones while that helps.
 
     Parameters
     ----------

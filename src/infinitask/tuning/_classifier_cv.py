@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from infinitask._array import HostArray
 from infinitask.estimators import InfiniteCostSensitiveClassifier
@@ -23,7 +22,7 @@ CONTEST_BIAS_GAMMA = 0.5
 """γ of the bias of a fit that is compared."""
 
 
-class InfiniteCostSensitiveClassifierCV(ClassifierMixin, SelfTuned):
+class InfiniteCostSensitiveClassifierCV(SelfTuned):
     """Decisions for every trade-off between the errors, with the kernel and λ chosen by cross-validation.
 
     The answer is an :class:`~infinitask.InfiniteCostSensitiveClassifier`, ``best_estimator_``; all its methods and
@@ -147,6 +146,17 @@ class InfiniteCostSensitiveClassifierCV(ClassifierMixin, SelfTuned):
             Whether ``theta``, (n,), holds one trade-off for each row.
         """
         return np.asarray(self._best().predict(X, theta, per_sample=per_sample))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy of ``predict(X)``.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        """
+        return float(self._best().score(X, y, sample_weight))
 
     @staticmethod
     def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:

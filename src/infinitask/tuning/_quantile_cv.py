@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from infinitask._array import HostArray
 from infinitask.estimators import InfiniteQuantileRegressor
@@ -28,7 +27,7 @@ CONTEST_BIAS_GAMMA = 2.0
 """γ of the bias of a fit that is compared."""
 
 
-class InfiniteQuantileRegressorCV(RegressorMixin, SelfTuned):
+class InfiniteQuantileRegressorCV(SelfTuned):
     """Conditional quantiles of every level, with the kernel and λ chosen by cross-validation: no parameter to set.
 
     The answer is an :class:`~infinitask.InfiniteQuantileRegressor`, ``best_estimator_``; all its methods and fitted
