@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -18,7 +19,9 @@ FORMS = ("proved", "printed")
 @final
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """R(h) ≤ R̂(h) + stability + deviation + quadrature + optimisation, with probability 1 − δ.
+    """A generalisation bound, term by term.
+
+    R(h) ≤ R̂(h) + stability + deviation + quadrature + optimisation, with probability 1 − δ.
 
     Attributes
     ----------
@@ -27,7 +30,7 @@ class Bound:
     delta : float
         δ.
     beta, xi : float
-        β, the uniform stability, and ξ, a bound of the loss.
+        β, the uniform stability, and ξ, a bound on the loss.
     variation, discrepancy : float
         V and D_m.
     stability : float
@@ -37,13 +40,13 @@ class Bound:
     quadrature : float
         V·D_m.
     optimisation : float
-        What the duality gap ε of the fit adds, 2ℒκ√(2ε/λ); 0 for an exact minimiser.
+        The part of the duality gap ε of the fit, 2ℒκ√(2ε/λ); 0 for an exact minimiser.
     empirical_risk : float or None
-        R̂(h), where the model is known.
+        R̂(h), if the model is known.
     zero_risk : float
-        A bound of the risk of h = 0: what is known without data.
+        A bound on the risk of h = 0, which needs no data.
     notes : tuple of str
-        What the number takes for granted.
+        Assumptions behind the number.
 
     Examples
     --------
@@ -71,22 +74,22 @@ class Bound:
 
     @property
     def statistical(self) -> float:
-        """What n samples leave open: stability + deviation."""
+        """The statistical part: stability + deviation."""
         return self.stability + self.deviation
 
     @property
     def total(self) -> float:
-        """The bound of R(h) − R̂(h): the sum of all terms."""
+        """The bound on R(h) − R̂(h): the sum of all terms."""
         return self.statistical + self.quadrature + self.optimisation
 
     @property
     def risk(self) -> float | None:
-        """The bound of R(h): R̂(h) + total, where the model is known."""
+        """The bound on R(h): R̂(h) + total, if the model is known."""
         return None if self.empirical_risk is None else self.empirical_risk + self.total
 
     @property
     def vacuous(self) -> bool:
-        """Whether h = 0 is known to do as well as the bound promises."""
+        """Whether the bound promises no more than h = 0 is known to reach."""
         return (self.total if self.risk is None else self.risk) >= self.zero_risk
 
 
@@ -206,13 +209,14 @@ def quantile_bound(
     >>> [round(quantile_bound(n, 200, 0.1, y_bound=1.0).statistical, 2) for n in (100, 10_000)]
     [3.4, 0.33]
     """
-    numbers = _Numbers.checked(n, m, alpha, kappa_x, kappa_theta, slope_theta, noncrossing, delta, discrepancy)
     reach = number("y_bound", y_bound, low=0.0)
-    if choice("form", form, FORMS) == "printed":
-        return numbers.printed(2.0, reach)
-    # the means over the nodes are those over Θ up to variation · discrepancy
-    d = numbers.discrepancy
-    return numbers.proved(quantile_task(reach, 0.0, 1.0, slope=min(1.0, 0.75 + d), middle=min(1.0, 0.5 + d)))
+
+    def task(d: float) -> Task:
+        # the means over the nodes are those over Θ up to variation · discrepancy
+        return quantile_task(reach, 0.0, 1.0, slope=min(1.0, 0.75 + d), middle=min(1.0, 0.5 + d))
+
+    given = (n, m, alpha, kappa_x, kappa_theta, slope_theta, noncrossing, delta, discrepancy)
+    return _bound(form, task, 2.0, reach, *given)
 
 
 def cost_sensitive_bound(
@@ -245,84 +249,64 @@ def cost_sensitive_bound(
     >>> round(cost_sensitive_bound(10_000, 100, 1.0).statistical, 3)
     0.024
     """
-    numbers = _Numbers.checked(n, m, alpha, kappa_x, kappa_theta, slope_theta, 0.0, delta, discrepancy)
-    if choice("form", form, FORMS) == "printed":
-        return numbers.printed(1.0, 1.0)
-    return numbers.proved(cost_task(-1.0, 1.0, slope=min(1.0, 0.5 + numbers.discrepancy)))
+    given = (n, m, alpha, kappa_x, kappa_theta, slope_theta, 0.0, delta, discrepancy)
+    return _bound(form, lambda d: cost_task(-1.0, 1.0, slope=min(1.0, 0.5 + d)), 1.0, 1.0, *given)
 
 
-@final
-@dataclass(frozen=True)
-class _Numbers:
-    """What the caller gave, checked."""
+def _bound(
+    form: str,
+    task: Callable[[float], Task],
+    sigma: float,
+    reach: float,
+    n: int,
+    m: int,
+    alpha: float,
+    kappa_x: float,
+    kappa_theta: float,
+    slope_theta: float,
+    noncrossing: float,
+    delta: float,
+    discrepancy: float | None,
+) -> Bound:
+    """The bound in the form asked for, from numbers that are checked here.
 
-    n: int
-    m: int
-    alpha: float
-    kappa_x: float
-    kappa_theta: float
-    slope_theta: float
-    noncrossing: float
-    delta: float
-    given: float | None
-
-    @classmethod
-    def checked(cls, n: Any, m: Any, alpha: Any, kappa_x: Any, kappa_theta: Any, *others: Any) -> _Numbers:
-        slope_theta, noncrossing, delta, discrepancy = others
-        return cls(
-            count("n", n),
-            count("m", m),
-            number("alpha", alpha, low=0.0),
-            number("kappa_x", kappa_x, low=0.0),
-            number("kappa_theta", kappa_theta, low=0.0),
-            number("slope_theta", slope_theta, low=0.0, open_low=False),
-            number("noncrossing", noncrossing, low=0.0, open_low=False),
-            number("delta", delta, low=0.0, high=1.0, open_high=True),
-            None if discrepancy is None else number("discrepancy", discrepancy, low=0.0, open_low=False),
+    ``task`` gives the proved constants for a discrepancy; ``sigma`` and ``reach`` are the printed ones.
+    """
+    n, m = count("n", n), count("m", m)
+    alpha = number("alpha", alpha, low=0.0)
+    kappa_x, kappa_theta = number("kappa_x", kappa_x, low=0.0), number("kappa_theta", kappa_theta, low=0.0)
+    slope_theta = number("slope_theta", slope_theta, low=0.0, open_low=False)
+    noncrossing = number("noncrossing", noncrossing, low=0.0, open_low=False)
+    delta = number("delta", delta, low=0.0, high=1.0, open_high=True)
+    given = None if discrepancy is None else number("discrepancy", discrepancy, low=0.0, open_low=False)
+    kappa = kappa_x * kappa_theta
+    if choice("form", form, FORMS) == "proved":
+        spread = sequence_discrepancy(m) if given is None else given
+        sizes = {"alpha": alpha, "kappa": kappa, "slope": kappa_x * slope_theta, "noncrossing": noncrossing}
+        return assemble(task(spread), n=n, m=m, delta=delta, discrepancy=spread, **sizes)
+    if noncrossing > 0.0:
+        raise ValueError(
+            f"noncrossing={noncrossing:g} was given with form='printed'; the paper bounds the problem without that "
+            "penalty. Use form='proved', or noncrossing=0."
         )
-
-    @property
-    def discrepancy(self) -> float:
-        return sequence_discrepancy(self.m) if self.given is None else self.given
-
-    def proved(self, task: Task) -> Bound:
-        return assemble(
-            task,
-            n=self.n,
-            m=self.m,
-            alpha=self.alpha,
-            kappa=self.kappa_x * self.kappa_theta,
-            slope=self.kappa_x * self.slope_theta,
-            noncrossing=self.noncrossing,
-            delta=self.delta,
-            discrepancy=self.discrepancy,
-        )
-
-    def printed(self, sigma: float, reach: float) -> Bound:
-        """The corollaries of the appendix, with its λ, which is ours halved."""
-        if self.noncrossing > 0.0:
-            raise ValueError(
-                f"noncrossing={self.noncrossing:g} was given with form='printed'; the paper bounds the problem without "
-                "that penalty. Use form='proved', or noncrossing=0."
-            )
-        lam, kappa = self.alpha / 2.0, self.kappa_x * self.kappa_theta
-        beta = sigma**2 * kappa**2 / (2.0 * lam * self.n)
-        size = reach + kappa * math.sqrt(reach / lam)
-        # |∂₁k_Θ(s, t)| ≤ κ'_Θ κ_Θ, the print's C
-        bend = self.slope_theta * self.kappa_theta
-        variation = size + 2.0 * self.kappa_x * math.sqrt(2.0 * reach * bend / lam)
-        discrepancy = math.log(self.m) / self.m if self.given is None else self.given
-        return Bound(
-            n=self.n,
-            m=self.m,
-            delta=self.delta,
-            beta=beta,
-            xi=sigma * size,
-            variation=variation,
-            discrepancy=discrepancy,
-            stability=2.0 * beta,
-            deviation=(4.0 * beta + sigma * size) * math.sqrt(math.log(1.0 / self.delta) / self.n),
-            quadrature=variation * discrepancy,
-            zero_risk=reach,
-            notes=("These are the printed formulas; the deviation lacks a factor n that its theorem has.",),
-        )
+    # the corollaries of the appendix, with its λ, which is half of ours
+    lam = alpha / 2.0
+    beta = sigma**2 * kappa**2 / (2.0 * lam * n)
+    size = reach + kappa * math.sqrt(reach / lam)
+    # |∂₁k_Θ(s, t)| ≤ κ'_Θ κ_Θ, the print's C
+    variation = size + 2.0 * kappa_x * math.sqrt(2.0 * reach * (slope_theta * kappa_theta) / lam)
+    spread = math.log(m) / m if given is None else given
+    return Bound(
+        n=n,
+        m=m,
+        delta=delta,
+        beta=beta,
+        xi=sigma * size,
+        variation=variation,
+        discrepancy=spread,
+        stability=2.0 * beta,
+        deviation=(4.0 * beta + sigma * size) * math.sqrt(math.log(1.0 / delta) / n),
+        quadrature=variation * spread,
+        zero_risk=reach,
+        notes=("These are the printed formulas; the deviation lacks a factor n that its theorem has.",),
+    )
