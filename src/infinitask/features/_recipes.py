@@ -229,7 +229,7 @@ class Auto(FeatureRecipe):
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         n = int(X.shape[0])
-        cap = self.rank if self.rank is not None else (n if n <= AUTO_UNCAPPED_ROWS else AUTO_CAP)
+        cap = AUTO_CAP if self.rank is None and n > AUTO_UNCAPPED_ROWS else self.rank
         return _cholesky(rows_of(kernel, X), tolerance, _limit(cap, n), rng)
 
 
