@@ -13,7 +13,6 @@ each found by the same LAPACK call on a few candidate rows.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import final
 
@@ -26,15 +25,12 @@ from infinitask.features._maps import FeatureMap, Inverse, KernelMap, Precompute
 from infinitask.kernels import InputKernel
 
 __all__ = [
-    "ComputedRows",
     "Factor",
-    "PrecomputedRows",
     "Rows",
     "draw",
     "factorise",
     "factorise_rows",
     "require_finite",
-    "rows_of",
     "tolerance_for",
 ]
 
@@ -86,79 +82,59 @@ class Factor:
     residual: float
 
 
-class Rows(ABC):
-    """Gives entries of the Gram matrix of the training rows, and the maps that its columns span."""
-
-    name: object
-    """The kernel in error messages; its text is made only for an error."""
-    like: Array
-    n: int
-
-    @abstractmethod
-    def diagonal(self) -> HostArray:
-        """k(x_i, x_i), shape (n,)."""
-
-    @abstractmethod
-    def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
-        """k(x_i, x_j) for i in ``rows`` and j in ``columns``; None is all of them."""
-
-    @abstractmethod
-    def map(self, columns: HostArray, transform: Inverse) -> FeatureMap:
-        """φ(x) = k(x, X[columns]) T."""
-
-
 @final
-class ComputedRows(Rows):
-    """The Gram k(X, X) of a kernel that is evaluated when an entry is needed."""
+class Rows:
+    """Gives entries of the Gram matrix of the training rows, and the maps that its columns span.
+
+    Parameters
+    ----------
+    kernel : InputKernel
+        Resolved on X here; it is also the name in error messages, and its text is made only for an error.
+    X : array (n, d)
+        Inputs; for a precomputed kernel the Gram matrix (n, n).
+    """
 
     def __init__(self, kernel: InputKernel, X: Array) -> None:
-        self.kernel, self.like, self.name = kernel, X, kernel
-        self.n = int(X.shape[0])
+        if kernel.precomputed:
+            _check_gram(X)
+        self.kernel = kernel if kernel.precomputed else kernel.resolve(X)
+        self.X, self.n = X, int(X.shape[0])
 
     def diagonal(self) -> HostArray:
-        return np.asarray(to_host(self.kernel.diag(self.like)), dtype=float)
+        """k(x_i, x_i), shape (n,)."""
+        gram = self.kernel.precomputed
+        diagonal = namespace(self.X).linalg.diagonal(self.X) if gram else self.kernel.diag(self.X)
+        return np.asarray(to_host(diagonal), dtype=float)
 
     def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
-        return self.kernel(take(self.like, rows, 0), take(self.like, columns, 0))
+        """k(x_i, x_j) for i in ``rows`` and j in ``columns``; None is all of them."""
+        if self.kernel.precomputed:
+            return take(take(self.X, rows, 0), columns, 1)
+        return self.kernel(take(self.X, rows, 0), take(self.X, columns, 0))
 
     def map(self, columns: HostArray, transform: Inverse) -> FeatureMap:
-        return KernelMap(self.kernel, take(self.like, columns, 0), transform)
+        """φ(x) = k(x, X[columns]) T."""
+        if self.kernel.precomputed:
+            return PrecomputedMap(columns, transform)
+        return KernelMap(self.kernel, take(self.X, columns, 0), transform)
 
 
-@final
-class PrecomputedRows(Rows):
-    """A Gram matrix given by the caller."""
-
-    def __init__(self, gram: Array) -> None:
-        xp = namespace(gram)
-        if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
-            raise ValueError(
-                f"kernel='precomputed' was given an array of shape {tuple(gram.shape)}; fit expects the square "
-                "Gram matrix k(X_train, X_train). Rows k(x, X_train) of new inputs belong to predict."
-            )
-        # rounding in a Gram grows with its entries
-        slack = max(1e-8, 100 * float(xp.finfo(gram.dtype).eps)) * float(xp.max(xp.abs(gram)))
-        skew = float(xp.max(xp.abs(gram - xp.matrix_transpose(gram))))
-        if skew > slack:
-            raise ValueError(
-                f"kernel='precomputed' was given a Gram matrix with |K − Kᵀ| up to {skew:.3g}; a kernel is "
-                "symmetric. Pass (K + K.T) / 2 if the difference is an accident of rounding."
-            )
-        self.like, self.name, self.n = gram, "precomputed", int(gram.shape[0])
-
-    def diagonal(self) -> HostArray:
-        return np.asarray(to_host(namespace(self.like).linalg.diagonal(self.like)), dtype=float)
-
-    def block(self, rows: HostArray | None, columns: HostArray | None) -> Array:
-        return take(take(self.like, rows, 0), columns, 1)
-
-    def map(self, columns: HostArray, transform: Inverse) -> FeatureMap:
-        return PrecomputedMap(columns, transform)
-
-
-def rows_of(kernel: InputKernel, X: Array) -> Rows:
-    """The Gram of ``kernel`` on ``X``, or ``X`` itself where the kernel is precomputed."""
-    return PrecomputedRows(X) if kernel.precomputed else ComputedRows(kernel.resolve(X), X)
+def _check_gram(gram: Array) -> None:
+    """An error where a matrix is not a Gram matrix by its shape or symmetry."""
+    xp = namespace(gram)
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' was given an array of shape {tuple(gram.shape)}; fit expects the square "
+            "Gram matrix k(X_train, X_train). Rows k(x, X_train) of new inputs belong to predict."
+        )
+    # rounding in a Gram grows with its entries
+    slack = max(1e-8, 100 * float(xp.finfo(gram.dtype).eps)) * float(xp.max(xp.abs(gram)))
+    skew = float(xp.max(xp.abs(gram - xp.matrix_transpose(gram))))
+    if skew > slack:
+        raise ValueError(
+            f"kernel='precomputed' was given a Gram matrix with |K − Kᵀ| up to {skew:.3g}; a kernel is "
+            "symmetric. Pass (K + K.T) / 2 if the difference is an accident of rounding."
+        )
 
 
 def tolerance_for(tolerance: float, like: Array) -> float:
@@ -252,11 +228,11 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: obje
 
 def _low_rank(rows: Rows, tolerance: float) -> bool:
     """Whether few columns of the Gram seem to span it, judged from a sample of many rows."""
-    if rows.n <= RANK_CHECK_ROWS or not (isinstance(rows, ComputedRows) and rows.kernel.stationary):
+    if rows.n <= RANK_CHECK_ROWS or not rows.kernel.stationary:
         return False
     some = np.linspace(0, rows.n - 1, RANK_SAMPLE).astype(int)
     gram = np.array(to_host(rows.block(some, some)), dtype=float)
-    require_finite(gram, rows.name)
+    require_finite(gram, rows.kernel)
     factor, _ = eliminate(gram, tolerance * float(np.max(np.diagonal(gram))), RANK_SAMPLE)
     return bool(factor.shape[1] <= LOW_RANK)
 
@@ -283,14 +259,14 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
         # a fixed seed: draws only decide the order of the work, and a fit to few rows is the same to the last bit
         rng = np.random.default_rng(0)
     if n <= DIRECT_ROWS and (limit < n or not _low_rank(rows, tolerance)):
-        found = factorise(rows.block(None, None), tolerance, limit, rows.name)
-        return Factor(as_like(found.values, rows.like), found.pivots, found.transform, found.residual)
-    xp = namespace(rows.like)
+        found = factorise(rows.block(None, None), tolerance, limit, rows.kernel)
+        return Factor(as_like(found.values, rows.X), found.pivots, found.transform, found.residual)
+    xp = namespace(rows.X)
     left = rows.diagonal().copy()
     largest = float(np.max(left, initial=0.0))
-    eps = float(xp.finfo(rows.like.dtype).eps)
-    require_finite(left, rows.name)
-    require_semidefinite(left, largest, rows.name, eps)
+    eps = float(xp.finfo(rows.X.dtype).eps)
+    require_finite(left, rows.kernel)
+    require_semidefinite(left, largest, rows.kernel, eps)
     stop = tolerance * largest
     blocks: list[Array] = []
     pivots: list[HostArray] = []
@@ -304,7 +280,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
             part = take(block, candidates, 0)
             remainder = remainder - part @ xp.matrix_transpose(part)
         host = np.array(to_host(remainder), dtype=float)
-        require_finite(host, rows.name)
+        require_finite(host, rows.kernel)
         fresh = np.diagonal(host).copy()
         floor = max(stop, BLOCK_DROP * float(np.max(left)))
         lower, order = eliminate(host, floor, min(BLOCK_PIVOTS, limit - found_so_far))
@@ -318,14 +294,14 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
             columns = columns - block @ xp.matrix_transpose(take(block, chosen, 0))
         new = columns @ as_like(Inverse(lower[:r]).matrix, columns)
         left = left - np.asarray(to_host(xp.sum(new * new, axis=1)), dtype=float)
-        require_finite(left, rows.name)
-        require_semidefinite(left, largest, rows.name, eps)
+        require_finite(left, rows.kernel)
+        require_semidefinite(left, largest, rows.kernel, eps)
         left[chosen] = 0.0
         blocks.append(new)
         pivots.append(chosen)
         found_so_far += r
     if not blocks:
-        return _zero_factor(as_like(np.zeros((n, 1)), rows.like))
+        return _zero_factor(as_like(np.zeros((n, 1)), rows.X))
     values = xp.concat(blocks, axis=1)
     order = np.concatenate(pivots)
     lower = np.tril(np.asarray(to_host(take(values, order, 0)), dtype=float))

@@ -17,7 +17,6 @@ from infinitask.features._cholesky import (
     factorise,
     factorise_rows,
     require_finite,
-    rows_of,
     tolerance_for,
 )
 from infinitask.features._maps import FeatureMap, Features, FourierMap
@@ -93,7 +92,7 @@ class PivotedCholesky(FeatureRecipe):
         self.rank = rank
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
-        return _cholesky(rows_of(kernel, X), tolerance, _limit(self.rank, int(X.shape[0])), rng)
+        return _cholesky(Rows(kernel, X), tolerance, _limit(self.rank, int(X.shape[0])), rng)
 
 
 @final
@@ -135,7 +134,7 @@ class Nystroem(FeatureRecipe):
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         n = int(X.shape[0])
-        rows = rows_of(kernel, X)
+        rows = Rows(kernel, X)
         p = _limit(DEFAULT_RANK if self.rank is None else self.rank, n)
         if self.landmarks == "uniform":
             chosen = draw(np.ones(n), p, rng)
@@ -230,7 +229,7 @@ class Auto(FeatureRecipe):
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         n = int(X.shape[0])
         cap = AUTO_CAP if self.rank is None and n > AUTO_UNCAPPED_ROWS else self.rank
-        return _cholesky(rows_of(kernel, X), tolerance, _limit(cap, n), rng)
+        return _cholesky(Rows(kernel, X), tolerance, _limit(cap, n), rng)
 
 
 _RECIPES: dict[str, type[Any]] = {
@@ -284,9 +283,9 @@ def _cholesky(rows: Rows, tolerance: float, limit: int, rng: np.random.Generator
 
 def _landmark_features(rows: Rows, chosen: HostArray, tolerance: float) -> tuple[FeatureMap, Array]:
     """φ on the chosen rows and its values, without the landmarks that the others span to the tolerance."""
-    factor = factorise(rows.block(chosen, chosen), tolerance, name=rows.name)
+    factor = factorise(rows.block(chosen, chosen), tolerance, name=rows.kernel)
     phi = rows.map(chosen[factor.pivots], factor.transform)
-    return phi, phi(rows.like)
+    return phi, phi(rows.X)
 
 
 def _left(rows: Rows, values: Array) -> tuple[float, HostArray]:
@@ -294,13 +293,13 @@ def _left(rows: Rows, values: Array) -> tuple[float, HostArray]:
     diagonal = rows.diagonal()
     squares = np.asarray(to_host(namespace(values).sum(values * values, axis=1)), dtype=float)
     left = diagonal - squares
-    require_finite(left, rows.name)
+    require_finite(left, rows.kernel)
     return float(np.max(diagonal)), left
 
 
 def _leverage(rows: Rows, p: int, tolerance: float, rng: np.random.Generator) -> HostArray:
     """Approximate ridge leverage scores, in (0, 1]; see :class:`Nystroem`."""
-    xp = namespace(rows.like)
+    xp = namespace(rows.X)
     _, sketch = _landmark_features(rows, draw(np.ones(rows.n), p, rng), tolerance)
     largest, left = _left(rows, sketch)
     left = np.maximum(left, 0.0)
