@@ -508,14 +508,14 @@ def test_a_model_does_not_keep_the_whole_factor() -> None:
 def columns_asked_for(kernel: Any, n: int, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[Any, int]:
     """The features of n rows on a line, and the largest block of the Gram that was computed for them."""
     sizes: list[int] = []
-    block = cholesky_module.ComputedRows.block
+    block = cholesky_module.Rows.block
 
     def watched(self: Any, rows: Any, columns: Any) -> Any:
         found = block(self, rows, columns)
         sizes.append(int(np.prod(found.shape)))
         return found
 
-    monkeypatch.setattr(cholesky_module.ComputedRows, "block", watched)
+    monkeypatch.setattr(cholesky_module.Rows, "block", watched)
     X = np.linspace(0.0, 1.0, n)[:, None] ** 2
     found = PivotedCholesky(**options).build(kernel, X, 1e-10, np.random.default_rng(0))
     np.testing.assert_allclose(found.values @ found.values.T, kernel(X, X), atol=1e-9 if not options else 2.0)
