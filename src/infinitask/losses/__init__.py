@@ -1,21 +1,20 @@
 r"""The losses of the tasks, pointwise: they know θ, y and h, and no matrix.
 
-Every loss with a name of its own is a row of one table. With the residual r = y − h it is the largest of its lower
-bounds,
+Every named loss is a row of one table. With the residual r = y − h it is the largest of its lower bounds,
 
 .. math::
 
     \ell_\theta(y, h) = \max_{u \in [a, b]} \; u r - \epsilon |u| - \tfrac{1}{2} q u^2 ,
 
-and a row says what the interval [a, b], the dead zone ε and the softness q are. All else follows: the
-maximiser u = −∂ℓ/∂h is the slope (with the sign turned), the dual term is
-−ℓ*(−u) = y u − ε|u| − q u²/2, and adding κ to q gives the Moreau envelope
+and a row gives the interval [a, b], the dead zone ε and the softness q. Everything else follows: the maximiser
+u = −∂ℓ/∂h is minus the slope, the dual term is −ℓ*(−u) = y u − ε|u| − q u²/2, and adding κ to q gives the Moreau
+envelope
 
 .. math::
 
     \ell^\kappa_\theta(y, h) = \min_p \; \ell_\theta(y, p) + \tfrac{1}{2 \kappa} (h - p)^2
 
-whose slopes stay inside [a, b]: this is why each slope of a smoothed loss is a feasible dual point.
+whose slopes stay inside [a, b]. So each slope of a smoothed loss is a feasible dual point.
 
 ===================  =========  ==================  ===========  ==================================
 loss                 Θ          [a, b]              ε            q (for u < 0, for u > 0)
@@ -29,8 +28,10 @@ level set            [0.05, 1]  [0, 1 / θ]          0            0, with r = �
 squared              any        ℝ                   0            1, 1
 ===================  =========  ==================  ===========  ==================================
 
-A loss that is no such row is given by its value and its slope (:class:`ConvexLoss`), or as a plain function that torch
-or jax differentiates (:class:`FunctionLoss`); the rest is then made of its tangents.
+Any other convex loss is given by its value and its slope (:class:`ConvexLoss`), or as a plain function that torch or
+jax differentiates (:class:`FunctionLoss`); the rest is then computed from its tangents.
+
+To add a loss, write a class with its row in ``_rows.py``.
 """
 
 from ._base import BoxLoss, Loss, Pointwise, Row, Sums

@@ -1,4 +1,4 @@
-"""What a loss is, and how a row of the table becomes one."""
+"""What a loss is, and how a row of the table becomes a loss."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["BoxLoss", "Loss", "Pointwise", "Row", "Sums"]
 
 
 class Pointwise(NamedTuple):
-    """What one visit to a pair (i, j) yields; each field is an array of the shape of h."""
+    """Value, lower bound and dual point at every pair (i, j); each field is an array of the shape of h."""
 
     value: Array
     """The loss itself, ℓ."""
     lower: Array
-    """u r − ε|u| − q u²/2: the lower bound of the loss at h that the dual point u stands for; ℓ* enters here."""
+    """u r − ε|u| − q u²/2, the lower bound of the loss at h that belongs to the dual point u."""
     dual: Array
     """u = −∂ℓ^κ/∂h, the dual point."""
 
 
 class Sums(NamedTuple):
-    """Sums over the nodes of what :class:`Pointwise` holds, with the weights w_j: (n,) each, and the dual point."""
+    """:class:`Pointwise` summed over the nodes with the weights w_j, (n,) each, and the dual point."""
 
     value: Array
     lower: Array
@@ -36,7 +36,7 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, point: Pointwise, weights: Array, kappa: Any, centre: Array | None) -> Sums:
-        """The sums of what is known at every pair."""
+        """The sums of values known at every pair."""
         lower = point.lower @ weights
         value = lower if point.value is point.lower else point.value @ weights
         return cls(value, lower, _square(point.dual, weights, kappa, centre), point.dual)
@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
 
 class Loss(BaseEstimator, ABC):
-    """A loss ℓ_θ(y, h), convex in h, for every θ of its domain.
+    """Measures how bad an answer h to task θ is, given the target y: ℓ_θ(y, h), convex in h.
 
     In all methods ``theta`` is (m,) (or (m, d) when Θ is d-dimensional), ``y`` is (n, 1) (or (n, m) when every task has
     its own targets) or None, ``h`` is (n, m).
@@ -77,16 +77,16 @@ class Loss(BaseEstimator, ABC):
     """Whether the smallest value of the loss is 0, for every θ and y."""
 
     def check_targets(self, y: Array | None) -> None:
-        """Raise an error where the loss cannot take such targets."""
+        """Raise an error if the loss cannot take these targets."""
 
     def check(self, theta: Array, y: Array | None) -> None:
-        """Raise an error where what the loss says of itself at (θ, y) cannot be: no certificate would hold."""
+        """Raise an error if the definition of the loss is wrong at (θ, y): no certificate would hold."""
 
     @abstractmethod
     def pointwise(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Pointwise:
-        """Value, lower bound and dual point of the envelope, in one visit.
+        """Value, lower bound and dual point of the envelope, computed together.
 
         ``kappa`` is a scalar or (m,). With a ``centre`` v (n, m) the envelope is taken around it: u maximises the lower
         bound less (κ/2)(u − v)² instead of (κ/2)u².
@@ -105,24 +105,24 @@ class Loss(BaseEstimator, ABC):
     def sums(
         self, theta: Array, y: Array | None, h: Array, weights: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Sums:
-        """:meth:`pointwise`, summed over the nodes with ``weights`` (m,): what an objective needs."""
+        """:meth:`pointwise` summed over the nodes with ``weights`` (m,), as the objective needs it."""
         return Sums.of(self.pointwise(theta, y, h, kappa, centre), weights, kappa, centre)
 
     def corner(self, theta: Array, y: Array | None, zero: Array, side: float, reach: float) -> tuple[Array, Array]:
         """The dual point u of a field far above (``side`` = 1) or far below (−1) the targets, and −ℓ*(−u).
 
-        ``zero`` is an array of zeros (n, m); where the slopes have no end, far means ``reach``.
+        ``zero`` is an array of zeros (n, m). If the slopes are not bounded, far means ``reach``.
         """
         h = zero + side * reach if y is None else zero + y + side * reach
         point = self.pointwise(theta, y, h)
         return point.dual, point.lower + point.dual * h
 
     def width(self, theta: Array) -> Array:
-        """Smoothing of each node relative to the others (m,): κ·width is what ``kappa`` receives."""
+        """Smoothing of each node relative to the others, (m,): a solver passes κ·width as ``kappa``."""
         return namespace(theta).ones_like(theta if theta.ndim == 1 else theta[:, 0])
 
     def smooth(self, scale: float) -> bool:
-        """Whether the slope changes slowly over distances of ``scale`` in h: if so a solver need not smooth it."""
+        """Whether the slope changes slowly over distances of ``scale`` in h, so that a solver need not smooth it."""
         return False
 
     def value(self, theta: Array, y: Array | None, h: Array) -> Array:
@@ -143,7 +143,7 @@ def _square(u: Array, weights: Array, kappa: Any, centre: Array | None) -> Array
 
 
 def _array(value: Any, like: Array) -> Array:
-    """An entry of a row as an array: None is 0, a number has no dimension."""
+    """An entry of a row as an array: None is 0, a number becomes an array without axes."""
     if value is None or isinstance(value, (int, float)):
         return as_like(0.0 if value is None else value, like)
     return value
@@ -154,7 +154,7 @@ def _is_zero(kappa: Any) -> bool:
 
 
 class BoxLoss(Loss):
-    """A loss given by its row of the table; subclasses implement :meth:`row` and nothing else.
+    """A loss given by its row of the table; a subclass implements :meth:`row` and nothing else.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class BoxLoss(Loss):
         """The interval, dead zone and softness at (θ, y)."""
 
     def check(self, theta: Array, y: Array | None) -> None:
-        """The entries must broadcast, the interval hold 0, the dead zone and the softness not be negative."""
+        """The entries must broadcast, the interval must contain 0, dead zone and softness must not be negative."""
         row = self.row(theta, y)
         if not isinstance(row, Row):
             raise TypeError(f"{type(self).__name__}.row returned a {type(row).__name__}; it must return a Row.")
@@ -204,11 +204,11 @@ class BoxLoss(Loss):
                 )
 
     def residual(self, y: Array | None, h: Array) -> Array:
-        """r = y − h, or −h where there is no target."""
+        """r = y − h, or −h without targets."""
         return -h if y is None else y - h
 
     def _soft(self, row: Row, r: Array) -> Array | None:
-        """q on the side of the kink where r (or u, which has its sign) lies; None for 0."""
+        """q on the side of the kink where r lies (or u, which has the same sign); None for 0."""
         if row.soft_low is None and row.soft_high is None:
             return None
         return namespace(r).where(r > 0, _array(row.soft_high, r), _array(row.soft_low, r))
@@ -221,7 +221,7 @@ class BoxLoss(Loss):
         if _is_zero(kappa) and q is None:
             zero = xp.zeros_like(r)
             return xp.where(r > 0, _array(row.high, r) + zero, xp.where(r < 0, _array(row.low, r) + zero, zero))
-        # κ alone is one number per node: its inverse is taken there, not at every pair
+        # κ alone is one number for each node: invert it there, not at every pair
         if q is None:
             u = r * (1.0 / kappa)
         elif _is_zero(kappa):
@@ -235,7 +235,7 @@ class BoxLoss(Loss):
         return u if row.high is None else xp.minimum(u, _array(row.high, u))
 
     def _over(self, row: Row, r: Array, q: Array) -> Array:
-        """r / q; where a side has no softness it is the end of the interval there."""
+        """r / q; on a side without softness the end of the interval."""
         if row.soft_low is not None and row.soft_high is not None:
             return r / q
         xp = namespace(r)
@@ -271,8 +271,8 @@ class BoxLoss(Loss):
     ) -> Sums:
         """See :meth:`Loss.sums`.
 
-        A kink at zero and nothing else is the hot path. There max(b r, a r) = ((b − a)|r| + (a + b) r)/2, so that its
-        sum over the nodes is two products with vectors and no array of size n × m is made for it: an evaluation takes
+        The hot path is a loss with a kink at zero and nothing else. There max(b r, a r) = ((b − a)|r| + (a + b) r)/2,
+        so its sum over the nodes is two products with vectors and needs no array of size n × m: an evaluation takes
         half the time.
         """
         row = self.row(theta, y)

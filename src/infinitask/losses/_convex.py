@@ -8,9 +8,9 @@ A tangent of a convex loss lies below it, and so does every mixture of two tange
     \ell(h) \ge (1-t) \, [\ell(p_1) + s_1 (h - p_1)] + t \, [\ell(p_2) + s_2 (h - p_2)] ,
     \qquad u = -(1-t) s_1 - t s_2 ,
 
-and this is a lower bound for the dual point u whatever p₁ and p₂ are. The best one less (κ/2)(u − v)² is what a solver
-asks for. It is where F(u) = ℓ'(h + κ(u − v)) + u changes its sign. F grows, and F(v) = ℓ'(h) + v, so that the
-change of sign lies between v and −ℓ'(h); from there on two tangents close in on it.
+and this is a lower bound for the dual point u whatever p₁ and p₂ are. A solver needs the u that maximises this bound
+less (κ/2)(u − v)². There F(u) = ℓ'(h + κ(u − v)) + u changes its sign. F grows, and F(v) = ℓ'(h) + v, so the change of
+sign lies between v and −ℓ'(h), and two tangents close in on it.
 """
 
 from __future__ import annotations
@@ -28,29 +28,32 @@ from infinitask.losses._tangents import Tangent, crossing, either, narrow, share
 
 __all__ = ["ConvexLoss"]
 
-DOUBLINGS = 60
-"""How often the interval that is searched for a minimum is doubled before there is said to be none."""
+MAX_DOUBLINGS = 60
+"""The interval in which a minimum is sought is doubled at most this often."""
 
-SLACK = 1e-12
-"""A dual point outside the interval of slopes by no more than this is at its end."""
+SLOPE_SLACK = 1e-12
+"""A dual point outside the interval of slopes by no more than this counts as its end."""
 
-NODES, TARGETS = 24, 64
-"""The most θ and y among which convexity is checked."""
+CHECKED_TASKS, CHECKED_TARGETS = 24, 64
+"""Convexity is checked at about this many θ and y."""
 
-OFFSETS = (1e-3, 1e-2, 0.1, 0.4, 1.0, 3.0, 10.0)
-"""How far from y the loss is looked at, in units of the spread of y; near 0, in its own units."""
+CHECKED_OFFSETS = (1e-3, 1e-2, 0.1, 0.4, 1.0, 3.0, 10.0)
+"""Distances from y at which convexity is checked, in units of the spread of y."""
+
+CHECKED_VALUES = (-3.0, -1.0, -0.1, 0.1, 1.0, 3.0)
+"""Values of h at which convexity is checked as well."""
 
 
 class ConvexLoss(Loss):
-    """ℓ_θ(y, h) and ∂ℓ_θ(y, h)/∂h; subclasses implement :meth:`value` and :meth:`slope` and nothing else.
+    """A loss of your own: a subclass implements :meth:`value`, ℓ_θ(y, h), and :meth:`slope`, ∂ℓ_θ(y, h)/∂h.
 
-    The loss must be convex in h. This is looked at in samples when an estimator is fitted, with a warning where it
-    fails. Envelope, dual point and lower bound are made of tangents of the loss, so that the duality gap is a
-    certificate as good as that of a :class:`~infinitask.losses.BoxLoss`.
+    The loss must be convex in h. A fit checks this at sample points and warns if it fails. Envelope, dual point and
+    lower bound are computed from tangents of the loss, so the duality gap is as good a certificate as that of a
+    :class:`~infinitask.losses.BoxLoss`.
 
     ``smooth_scale`` tells a solver that the slope has no kinks: it is the distance in h over which the slope changes by
-    about one, math.inf for a loss that never needs to be smoothed, and 0 (the default) for a loss with kinks. An
-    estimator has to be given a ``measure``, unless the class names a finite ``domain`` or ``support``.
+    about one, math.inf for a loss that never needs smoothing, and 0 (the default) for a loss with kinks. An estimator
+    needs a ``measure``, unless the class has a finite ``domain`` or ``support``.
 
     Examples
     --------
@@ -75,7 +78,7 @@ class ConvexLoss(Loss):
     rests_at_zero = False
 
     smooth_scale: float = 0.0
-    """Distances in h over which the slope changes slowly; 0 where it has kinks."""
+    """Distance in h over which the slope changes slowly; 0 if it has kinks."""
 
     @abstractmethod
     def value(self, theta: Array, y: Array | None, h: Array) -> Array:
@@ -89,7 +92,7 @@ class ConvexLoss(Loss):
         return self.value(theta, y, h), self.slope(theta, y, h)
 
     def smooth(self, scale: float) -> bool:
-        """See :meth:`Loss.smooth`: whether ``smooth_scale`` is as large."""
+        """See :meth:`Loss.smooth`: whether ``smooth_scale`` is at least ``scale``."""
         return self.smooth_scale >= scale
 
     def pointwise(
@@ -97,7 +100,7 @@ class ConvexLoss(Loss):
     ) -> Pointwise:
         """See :meth:`Loss.pointwise`."""
         xp = namespace(h)
-        with np.errstate(all="ignore"):  # a loss may overflow where a step too long asks for it
+        with np.errstate(all="ignore"):  # a loss may overflow at a step that is too long
             value, slope = self._value_and_slope(theta, y, h)
             if _is_zero(kappa):
                 return Pointwise(value, value, -slope)
@@ -117,12 +120,12 @@ class ConvexLoss(Loss):
         falls = here.slope + v > 0
         ends = either(falls, there, here), either(falls, here, there)
         low, high = narrow(tangent, lambda u: u, ends, scale=kappa, unit=(1.0 + xp.abs(h)) / kappa)
-        # of all mixtures of the two tangents the best: where they cross, unless one of them alone is better
+        # the best mixture of the two tangents is where they cross, unless one of them alone is better
         best = xp.minimum(xp.maximum(crossing(low, high, kappa)[0], -high.slope), -low.slope)
         t = share(low, high, -best)
         parts = [(part * end.value, part * end.slope, v - end.x) for part, end in ((1.0 - t, low), (t, high))]
         lower = sum(at + kappa * slope * way for at, slope, way in parts)
-        # a bound that rounding has lifted would be none
+        # rounding must not lift the bound
         eps = float(xp.finfo(h.dtype).eps)
         lower = lower - 4.0 * eps * sum(xp.abs(at) + kappa * xp.abs(slope * way) for at, slope, way in parts)
         return Pointwise(here.value, lower, -parts[0][1] - parts[1][1])
@@ -132,7 +135,7 @@ class ConvexLoss(Loss):
     ) -> Array:
         """See :meth:`Loss.curvature`: 1/(κ + 1/ℓ''), with ℓ'' from two slopes close to each other.
 
-        It steers steps and enters no certificate.
+        It guides the steps of a solver and does not enter the certificate.
         """
         xp = namespace(h)
         eps = float(xp.finfo(h.dtype).eps)
@@ -141,7 +144,7 @@ class ConvexLoss(Loss):
         if not _is_zero(kappa):
             u = self.pointwise(theta, y, h, kappa, centre).dual
             point = h + kappa * (u if centre is None else u - centre)
-            # far below the width of what smoothing has rounded: a kink must look like one
+            # far below the width of the smoothed part, so that a kink still looks like one
             step = xp.minimum(step, 1e-4 * kappa + 0.0 * h)
         step = xp.maximum(step, 8.0 * eps * (xp.abs(h) + xp.abs(point)) + float(xp.finfo(h.dtype).smallest_normal))
         rise = self.slope(theta, y, point + step) - self.slope(theta, y, point - step)
@@ -161,14 +164,14 @@ class ConvexLoss(Loss):
 
         inner = outer = tangent(xp.zeros_like(u))
         force = inner.slope + u
-        found = xp.abs(force) <= SLACK
+        found = xp.abs(force) <= SLOPE_SLACK
         side = xp.where(force > 0, -xp.ones_like(u), xp.ones_like(u))
         reach = side
-        for _ in range(DOUBLINGS):
+        for _ in range(MAX_DOUBLINGS):
             if bool(xp.all(found)):
                 break
             fresh = tangent(reach)
-            over = side * (fresh.slope + u) >= -SLACK
+            over = side * (fresh.slope + u) >= -SLOPE_SLACK
             outer = either(found, outer, fresh)
             inner = either(found | over, inner, fresh)
             found = found | over
@@ -181,7 +184,7 @@ class ConvexLoss(Loss):
 
     # ---------------------------------------------------------------------------------------------- the check
     def check(self, theta: Array, y: Array | None) -> None:
-        """Look at the loss in samples: shapes, finite numbers, no tangent above the loss."""
+        """Check the loss at sample points: shapes, finite numbers, no tangent above the loss."""
         theta, y = _some(theta, y)
         points = [as_like(h, theta) for h in _points(theta, y)]
         with np.errstate(all="ignore"):  # far out a loss may overflow
@@ -194,12 +197,12 @@ class ConvexLoss(Loss):
                 for part in (points, [s[0] for s in seen], [s[1] for s in seen])
             )
             eps = float(namespace(theta).finfo(theta.dtype).eps)
-            # at h = 0 a loss shows the size of its terms, which may cancel close to y
+            # at h = 0 the size of the terms is seen, which may cancel close to y
             size = np.abs(V[0]) + np.median(np.where(np.isfinite(V), np.abs(V), 0.0), axis=0)
             self._check_tangents(P, V, S, 0.1 * eps**0.5, 1e3 * eps * size, theta, y)
 
     def _check_array(self, name: str, found: Any, h: Array, theta: Array, y: Array | None) -> None:
-        """``found``, the answer of a method, must have the shape of h and be a number, at h = 0 a finite one."""
+        """``found``, returned by a method, must have the shape of h and no NaN, and be finite at h = 0."""
         method = f"{type(self).__name__}.{name}"
         shape = tuple(getattr(found, "shape", ()))
         if shape != tuple(h.shape):
@@ -219,7 +222,7 @@ class ConvexLoss(Loss):
     def _check_tangents(
         self, P: HostArray, V: HostArray, S: HostArray, relative: float, floor: HostArray, theta: Array, y: Array | None
     ) -> None:
-        """A warning where a tangent at one of the points P (k, n, m) is above the loss at another one."""
+        """A warning if a tangent at one of the points P (k, n, m) is above the loss at another one."""
         step = P[None] - P[:, None]
         move = S[:, None] * step
         allowed = relative * (np.abs(V[:, None]) + np.abs(V[None]) + np.abs(move)) + floor
@@ -247,17 +250,17 @@ def _where(theta: Array, y: Array | None, k: tuple[Any, ...]) -> str:
 
 
 def _some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
-    """Some θ and some y, always the same, the smallest and the largest among them.
+    """Some θ and some y, always the same ones, with the smallest and the largest.
 
-    There are not as many of one as of the other, so that an answer of the wrong shape is seen.
+    Their numbers differ, so that a result of the wrong shape is noticed.
     """
     rng = np.random.default_rng(0)
     tasks = to_host(theta)
-    nodes = _chosen(tasks, NODES, rng)
+    nodes = _chosen(tasks, CHECKED_TASKS, rng)
     if y is None:
         return as_like(tasks[nodes], theta), None
     targets = to_host(y)
-    rows = _chosen(targets, TARGETS, rng)
+    rows = _chosen(targets, CHECKED_TARGETS, rng)
     if rows.size == nodes.size:
         rows = np.append(rows, rows[-1])
     if targets.shape[1] > 1:
@@ -266,14 +269,14 @@ def _some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
 
 
 def _chosen(values: HostArray, most: int, rng: np.random.Generator) -> HostArray:
-    """Indices of at most about so many rows of ``values``, the extremes of every column among them."""
+    """Indices of about ``most`` rows of ``values``, with the extremes of every column."""
     columns = values.reshape(values.shape[0], -1)[:, :8]
     extremes = np.concatenate([np.argmin(columns, axis=0), np.argmax(columns, axis=0)])
     return np.unique(np.concatenate([extremes, rng.permutation(values.shape[0])[:most]]))
 
 
 def _points(theta: Array, y: Array | None) -> list[HostArray]:
-    """Values of h, (n, m) each: 0, close to 0, and close to and far from y; scattered, so that no lattice is missed."""
+    """Values of h, (n, m) each: 0, close to 0, close to y and far from y, at random distances."""
     m = theta.shape[0]
     rng = np.random.default_rng(1)
     centre = np.zeros((2 if m == 1 else 1, 1)) if y is None else to_host(y).astype(np.float64)
@@ -284,6 +287,6 @@ def _points(theta: Array, y: Array | None) -> list[HostArray]:
         return np.asarray(size * rng.uniform(0.5, 1.0, size=zero.shape))
 
     points = [zero, zero + centre]
-    for offset in OFFSETS:
+    for offset in CHECKED_OFFSETS:
         points += [centre + scattered(sign * spread * offset) for sign in (-1.0, 1.0)]
-    return points + [scattered(size) for size in (-3.0, -1.0, -0.1, 0.1, 1.0, 3.0)]
+    return points + [scattered(size) for size in CHECKED_VALUES]

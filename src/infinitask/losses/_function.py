@@ -11,21 +11,22 @@ __all__ = ["FunctionLoss"]
 
 
 class FunctionLoss(ConvexLoss):
-    """ℓ_θ(y, h) = function(θ, y, h), and ∂ℓ/∂h by automatic differentiation with torch or jax.
+    """A loss given by a plain function; torch or jax find its slope.
 
-    The function receives tensors of that library: ``theta`` (m,) or (m, d), ``y`` (n, 1) and ``h`` (n, m), and returns
-    the loss of every pair, (n, m). It is written with operators and with functions of that library (``torch.abs``,
-    ``jax.numpy.abs``), not with those of NumPy. As every :class:`ConvexLoss` it must be convex in h.
+    ℓ_θ(y, h) = function(θ, y, h), and ∂ℓ/∂h by automatic differentiation. The function receives tensors of that
+    library, ``theta`` (m,) or (m, d), ``y`` (n, 1) and ``h`` (n, m), and returns the loss of every pair, (n, m). Write
+    it with operators and with functions of that library (``torch.abs``, ``jax.numpy.abs``), not with those of NumPy. As
+    every :class:`ConvexLoss` it must be convex in h.
 
     Parameters
     ----------
     function : callable
-        (theta, y, h) → loss. One that is defined at the top of a module can be pickled; a lambda cannot.
+        (theta, y, h) → loss. A function defined at the top of a module can be pickled; a lambda cannot.
     backend : {"auto", "torch", "jax"}, default="auto"
         The library that differentiates; "auto": torch if it is installed, else jax.
     smooth_scale : float, default=0.0
-        Over which distances in h the slope changes slowly: math.inf where it never needs to be smoothed, 0 where it may
-        have kinks. A loss without kinks is fitted faster if this is said.
+        Distance in h over which the slope changes slowly: math.inf if it never needs smoothing, 0 if it may have kinks.
+        A fit is faster if a loss without kinks says so.
 
     Examples
     --------
@@ -55,5 +56,5 @@ class FunctionLoss(ConvexLoss):
         return self._value_and_slope(theta, y, h)[0]
 
     def slope(self, theta: Array, y: Array | None, h: Array) -> Array:
-        """See :meth:`ConvexLoss.slope`; at a kink what the library takes for its derivative there."""
+        """See :meth:`ConvexLoss.slope`; at a kink the derivative that the library gives."""
         return self._value_and_slope(theta, y, h)[1]

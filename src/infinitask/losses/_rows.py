@@ -1,17 +1,18 @@
-"""The rows of the table: one small class per loss."""
+"""The rows of the table: one small class for each loss."""
 
 from __future__ import annotations
 
 import math
 
 from infinitask._array import Array, namespace
+from infinitask._validation import is_number
 from infinitask.losses._base import BoxLoss, Row
 
 __all__ = ["CostSensitiveHinge", "EpsilonInsensitive", "Expectile", "LevelSet", "MQuantile", "Pinball", "Squared"]
 
 
 def _positive(a: Array) -> Array:
-    """``a``, or the smallest number that can be divided by: at θ = 0 or 1 one side has no slope and q no role."""
+    """``a``, at least the smallest safe divisor: at θ = 0 or 1 one side has no slope, and its q does not matter."""
     xp = namespace(a)
     smallest = 1e3 * float(xp.finfo(a.dtype).smallest_normal)
     return xp.clip(a, smallest)
@@ -22,7 +23,7 @@ class _OneDimensional(BoxLoss):
 
 
 class Pinball(_OneDimensional):
-    """max(θ r, (θ − 1) r), r = y − h: its minimiser is the θ-quantile.
+    """For quantiles: max(θ r, (θ − 1) r), r = y − h, is smallest at the θ-quantile.
 
     Examples
     --------
@@ -37,7 +38,7 @@ class Pinball(_OneDimensional):
 
 
 class MQuantile(_OneDimensional):
-    """|θ − 1[r<0]| ψ₁^κ(r): the pinball loss with its kink rounded on [−κ, κ].
+    """For M-quantiles: the pinball loss with its kink rounded on [−κ, κ], |θ − 1[r<0]| ψ₁^κ(r).
 
     ψ₁^κ(r) is r²/(2κ) where |r| ≤ κ and |r| − κ/2 beyond.
 
@@ -57,14 +58,14 @@ class MQuantile(_OneDimensional):
         self.kappa = kappa
 
     def smooth(self, scale: float) -> bool:
-        """Where the rounded part is as wide as a solver's own first smoothing would be."""
+        """Whether the rounded part is as wide as a solver's own first smoothing."""
         return self.kappa >= scale
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
-        if not (isinstance(self.kappa, (int, float)) and 0.0 < self.kappa < math.inf):
+        if not (is_number(self.kappa) and self.kappa > 0.0):
             raise ValueError(
-                f"MQuantile got kappa={self.kappa!r}; it must be a positive finite number. "
+                f"MQuantile was given kappa={self.kappa!r}; it must be a positive finite number. "
                 "Use the Pinball loss for kappa = 0."
             )
         return Row(
@@ -76,7 +77,7 @@ class MQuantile(_OneDimensional):
 
 
 class Expectile(_OneDimensional):
-    """|θ − 1[r<0]| r², r = y − h: its minimiser is the θ-expectile.
+    """For expectiles: |θ − 1[r<0]| r², r = y − h, is smallest at the θ-expectile.
 
     Examples
     --------
@@ -95,7 +96,7 @@ class Expectile(_OneDimensional):
 
 
 class CostSensitiveHinge(_OneDimensional):
-    """c (1 − y h)₊ with c = |(θ + 1)/2 − 1[y = −1]| and labels y ∈ {−1, 1}.
+    """For decisions with a trade-off θ of the two errors: c (1 − y h)₊, c = |(θ + 1)/2 − 1[y = −1]|, y ∈ {−1, 1}.
 
     Examples
     --------
@@ -125,9 +126,9 @@ class CostSensitiveHinge(_OneDimensional):
 
 
 class LevelSet(_OneDimensional):
-    """(1/θ)(−z)₊ with z = h − t: the mass outside the level set, per unit of the fraction allowed.
+    """For level sets: (1/θ)(−z)₊ with z = h − t, the mass outside the set divided by the fraction allowed.
 
-    The other part of the one-class problem, −t(θ), is linear in the unknowns and lives in the objective.
+    The other part of the one-class problem, −t(θ), is linear in the unknowns and is added by the objective.
 
     Examples
     --------
@@ -149,7 +150,7 @@ class LevelSet(_OneDimensional):
 
 
 class EpsilonInsensitive(_OneDimensional):
-    """(|r| − θ)₊, r = y − h: the loss of support vector regression, θ the half-width of its tube.
+    """For support vector regression: (|r| − θ)₊, r = y − h, with θ the half-width of the tube.
 
     Examples
     --------
@@ -167,7 +168,7 @@ class EpsilonInsensitive(_OneDimensional):
 
 
 class Squared(BoxLoss):
-    """r²/2, r = y − h: the same for every θ, which speaks through the penalty or the targets.
+    """For least squares: r²/2, r = y − h, the same for every θ; θ enters by the penalty or the targets.
 
     Examples
     --------

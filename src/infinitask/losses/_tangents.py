@@ -10,11 +10,11 @@ from infinitask._array import Array, namespace
 __all__ = ["Tangent", "crossing", "either", "narrow", "share"]
 
 STEPS = 60
-"""The most points at which a loss is visited to find a change of sign: a third of them halve the interval."""
+"""A change of sign is sought with at most this many evaluations of the loss; a third of them halve the interval."""
 
 
 class Tangent(NamedTuple):
-    """The tangent of the loss at the points that x stands for; arrays of the shape of h."""
+    """Tangents of the loss at the points x; arrays of the shape of h."""
 
     x: Array
     value: Array
@@ -22,7 +22,7 @@ class Tangent(NamedTuple):
 
     @property
     def finite(self) -> Array:
-        """Where it is one: far out a loss may overflow."""
+        """Where value and slope are finite: far out a loss may overflow."""
         isfinite = namespace(self.x).isfinite
         return isfinite(self.value) & isfinite(self.slope)
 
@@ -44,7 +44,7 @@ def share(low: Tangent, high: Tangent, slope: Array) -> Array:
 def crossing(low: Tangent, high: Tangent, scale: Any) -> tuple[Array, Array, Array]:
     """Where two tangents cross, and how far below the loss each one is at the other's point.
 
-    ``scale`` is the distance in h that one unit of x stands for.
+    ``scale`` is the distance in h of one unit of x.
     """
     xp = namespace(low.x)
     width = scale * (high.x - low.x)
@@ -67,21 +67,21 @@ def narrow(
     """The tangents at both sides of the point where slope + added(x), which grows with x, changes its sign.
 
     Three guesses take turns: where the tangents cross, which is the kink if there is one; where the chord is zero,
-    which is good for a curved loss; the middle, by which the interval shrinks whatever the loss.
+    which is good for a curved loss; the middle, which shrinks the interval for every loss.
 
     Parameters
     ----------
     tangent : callable
         x → tangent of the loss there.
     added : callable
-        x → what is added to the slope.
+        x → the number added to the slope.
     ends : pair of Tangent
         At two points with the change of sign between them.
     scale : float or array (m,)
-        The distance in h that one unit of x stands for.
+        The distance in h of one unit of x.
     unit : array
-        The x of about the size of h: the middle of wider intervals is that of their exponents, of which an exponential
-        loss may span any number, and x is known to a rounding error of it at best.
+        The size in x of about the size of h. Intervals wider than this are halved on a logarithmic scale, because an
+        exponential loss may span many orders of magnitude; and x is known at best to a rounding error of it.
     """
     low, high = ends
     xp = namespace(low.x)
@@ -110,10 +110,10 @@ def narrow(
 
 
 def _settled(low: Tangent, high: Tangent, added: Callable[[Array], Array], scale: Any, noise: Array) -> Array:
-    """Where more steps would change nothing but the last digits.
+    """Where more steps would change only the last digits.
 
-    The sum is zero to rounding at one end, or the ends are as close as rounding allows, or one end is a kink through
-    which the other tangent passes.
+    Either the sum is zero to rounding at one end, or the ends are as close as rounding allows, or one end is a kink
+    through which the other tangent passes.
     """
     xp = namespace(low.x)
     eps = float(xp.finfo(low.x.dtype).eps)
