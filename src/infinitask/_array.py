@@ -1,8 +1,7 @@
 """The only module that names array libraries.
 
-Everything below the estimators is written against the Python array API standard: it asks
-:func:`namespace` for the library of its arguments and calls nothing else. A GPU is then a device on
-which the arrays live, not a second implementation.
+Everything below the estimators is written for the Python array API standard: it asks :func:`namespace` for the library
+of its arguments and calls only that. A GPU is then a device on which the arrays live, not a second implementation.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ HostArray: TypeAlias = NDArray[Any]
 
 
 def namespace(*arrays: Array) -> Any:
-    """The array library common to all arguments; Python scalars and ``None`` have none."""
+    """The array library common to all arguments; Python scalars and ``None`` do not count."""
     found = [a for a in arrays if a is not None and compat.is_array_api_obj(a)]
     return compat.array_namespace(*found) if found else compat.array_namespace(np.empty(0))
 
@@ -56,7 +55,7 @@ def to_host(values: Array) -> HostArray:
 
 
 def place(values: HostArray, device: str | None) -> Array:
-    """Move host values to where the data shall live.
+    """Move host values to the device of the data.
 
     Parameters
     ----------
@@ -74,7 +73,7 @@ def place(values: HostArray, device: str | None) -> Array:
             "install the extra with `pip install infinitask[torch]`, or use device=None for NumPy."
         ) from error
     try:
-        # a copy of what is read-only: torch has no such tensors
+        # read-only arrays are copied: torch has no read-only tensors
         return torch.asarray(values if values.flags.writeable else values.copy(), device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -90,9 +89,9 @@ _DIFFERENTIATING = ("torch", "jax")
 
 
 def differentiate(function: Function, backend: str = "auto") -> Callable[[Array, Array, Array], tuple[Array, Array]]:
-    """(θ, y, h) → f and ∂f/∂h, for a function f(θ, y, h) that acts on every entry of h by itself.
+    """(θ, y, h) → f and ∂f/∂h, for a function f(θ, y, h) that acts on every entry of h separately.
 
-    The function receives tensors of the backend; what comes out is of the library, on the device and of the dtype of h.
+    The function receives tensors of the backend; the results have the library, device and dtype of h.
 
     Parameters
     ----------
@@ -117,7 +116,7 @@ def _by_torch(function: Function, theta: Array, y: Array | None, h: Array) -> tu
     import torch
 
     def tensor(values: Array) -> Any:
-        # what lives in another library is copied: torch has no tensors that are read-only
+        # arrays of other libraries are copied: torch has no read-only tensors
         return values.detach() if compat.is_torch_array(values) else torch.asarray(to_host(values).copy())
 
     with torch.enable_grad():
@@ -140,12 +139,12 @@ def _by_jax(function: Function, theta: Array, y: Array | None, h: Array) -> tupl
     with double(True):
         host = [None if a is None else to_host(a) for a in (theta, y, h)]
         (_, value), slope = _jax_derivative(function)(*host)
-        # copies: what jax gives away is read-only, and torch has no such tensors
+        # copies: arrays of jax are read-only, and torch has no such tensors
         return as_like(np.array(value), h), as_like(np.array(slope), h)
 
 
 def _called(function: Function, name: str, *tensors: Array) -> Array:
-    """function(θ, y, h), with a word on what most often goes wrong."""
+    """function(θ, y, h), with a hint at the most frequent mistake if it fails."""
     try:
         return function(*tensors)
     except (TypeError, RuntimeError) as error:
@@ -157,7 +156,7 @@ def _called(function: Function, name: str, *tensors: Array) -> Array:
 
 @lru_cache(maxsize=16)
 def _jax_derivative(function: Function) -> Any:
-    """Compiled once for every shape; kept here, because a loss that held it could not be pickled."""
+    """The derivative, compiled once for every shape; kept here because a loss that held it could not be pickled."""
     import jax
 
     def total(theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
@@ -176,12 +175,11 @@ def _threadpools() -> ThreadpoolController:
 def one_blas_thread() -> Iterator[None]:
     """A context in which matrix products of NumPy and SciPy use one thread.
 
-    The products of a fit are small: a second thread brings little, and where other processes want the cores it waits
-    for most of the time (measured: a fit of 0.6 s took 18 s). And a sum that one thread makes is the same on every
-    machine.
+    The products of a fit are small: a second thread brings little, and if other processes use the cores it mostly waits
+    (measured: a fit of 0.6 s took 18 s). And a sum computed by one thread is the same on every machine.
     """
     global _inside, _limiter
-    # fits may overlap in time: the first one in sets the limit, the last one out lifts it
+    # fits may overlap in time: the first one sets the limit, the last one to end lifts it
     with _lock:
         if _inside == 0:
             _take_control()
@@ -199,7 +197,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _take_control() -> None:
-    """Let this thread set the limit of OpenBLAS, which threadpoolctl keeps to the first one that did so from 3.8 on."""
+    """Let this thread set the limit of OpenBLAS: threadpoolctl 3.8 and later reserve that to the first thread."""
     clear = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)

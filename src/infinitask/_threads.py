@@ -1,4 +1,4 @@
-"""The threads that share out the blocks of rows."""
+"""Threads that work on blocks of rows side by side."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["shared_out"]
 _Item = TypeVar("_Item")
 _Part = TypeVar("_Part")
 
-MOST_THREADS = 4
-"""See :func:`shared_out`."""
+MAX_THREADS = 4
+"""More threads would wait for the interpreter; see :func:`shared_out`."""
 
 
 def shared_out(visit: Callable[[_Item], _Part], items: Sequence[_Item]) -> list[_Part]:
-    """What a function makes of the items, by threads side by side; NumPy lets go of the interpreter while it computes.
+    """``visit`` of every item, by threads side by side; NumPy releases the interpreter while it computes.
 
-    Between two operations of NumPy a thread waits for the interpreter, so that many threads hinder each other; a
-    compiled pass has no such moments.
+    Between two operations of NumPy a thread waits for the interpreter, so many threads hinder each other. Compiled
+    passes do not wait.
     """
     threads = _pool() if len(items) > 1 else None
     return [visit(item) for item in items] if threads is None else list(threads.map(visit, items))
@@ -29,15 +29,15 @@ def shared_out(visit: Callable[[_Item], _Part], items: Sequence[_Item]) -> list[
 
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor | None:
-    """The threads; None where there is one core, on which waiting for another thread would cost a tenth.
+    """The threads; None with one core, where waiting for a second thread would cost a tenth of the time.
 
-    OMP_NUM_THREADS sets their number as well, which joblib does in the processes it starts.
+    OMP_NUM_THREADS limits their number; joblib sets it in the processes it starts.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if asked.isdigit() and int(asked) > 0:
         cores = min(cores, int(asked))
-    return ThreadPoolExecutor(min(MOST_THREADS, cores)) if cores > 1 else None
+    return ThreadPoolExecutor(min(MAX_THREADS, cores)) if cores > 1 else None
 
 
 if hasattr(os, "register_at_fork"):
