@@ -85,11 +85,12 @@ class TaskScorer(ABC):
 @final
 @dataclass(frozen=True, repr=False)
 class QuantileScorer(TaskScorer):
-    """−metric(y, estimator.predict(X, quantiles=levels), levels): a float, greater is better.
+    """Scores predicted quantiles by a metric: a float, greater is better.
 
-    The estimator may be a pipeline or another wrapper that hands ``quantiles`` on to ``predict``. These are ready to be
-    given as ``scoring=``; θ_j are the levels below, q of them, q_ij the quantile predicted for x_i at θ_j, ω_i weights
-    that sum to one (1/n without ``sample_weight``), ρ_θ(r) = max(θ r, (θ − 1) r):
+    The score is −metric(y, estimator.predict(X, quantiles=levels), levels). The estimator may be a pipeline or another
+    wrapper that passes ``quantiles`` on to ``predict``. The scorers below are ready for ``scoring=``. Here θ_j are the
+    q levels, q_ij is the quantile predicted for x_i at θ_j, ω_i are weights that sum to one (1/n without
+    ``sample_weight``), and ρ_θ(r) = max(θ r, (θ − 1) r):
 
     integrated_pinball_scorer
         −(1/q) Σ_j Σ_i ω_i ρ_θj(y_i − q_ij), minus the mean pinball loss over the percentiles.
@@ -136,10 +137,11 @@ class QuantileScorer(TaskScorer):
 @final
 @dataclass(frozen=True, repr=False)
 class CostScorer(TaskScorer):
-    """−integrated_cost(y, estimator.predict(X, theta=levels), levels): a float, greater is better, at most 0.
+    """Scores decisions by their cost over all trade-offs: a float, greater is better, at most 0.
 
-    That is −(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i] with c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives;
-    ``cost_scorer`` is the one with ``theta=None``. The estimator may be a pipeline that ends in the classifier.
+    The score is −integrated_cost(y, estimator.predict(X, theta=levels), levels), that is
+    −(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i] with c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives.
+    ``cost_scorer`` has ``theta=None``. The estimator may be a pipeline that ends in the classifier.
 
     Parameters
     ----------
@@ -170,10 +172,11 @@ class CostScorer(TaskScorer):
 @final
 @dataclass(frozen=True, repr=False)
 class LevelSetScorer(TaskScorer):
-    """−theta_property_deviation(ν, estimator.predict(X, nu=ν)): a float, greater is better, at most 0.
+    """Scores how well level sets leave out the fractions asked for: a float, greater is better, at most 0.
 
-    That is −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance of the fraction left out from the
-    fraction asked for; ``theta_property_scorer`` is the one with ``nu=None``.
+    The score is −theta_property_deviation(ν, estimator.predict(X, nu=ν)), that is
+    −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance between the fraction left out and the
+    fraction asked for. ``theta_property_scorer`` has ``nu=None``.
 
     Parameters
     ----------
@@ -203,10 +206,11 @@ class LevelSetScorer(TaskScorer):
 @final
 @dataclass(frozen=True)
 class MassVolumeScorer:
-    """−mass_volume_area(estimator.score_samples, X): a float, greater is better; for any detector of outliers.
+    """Scores any detector of outliers without labels: a float, greater is better.
 
-    That is −∫ λ(t_α) dα, λ(t) the volume of {x: s(x) ≥ t}, s = ``score_samples`` and t_α the largest t with a mass of
-    at least α. No labels are needed. ``mass_volume_scorer`` is the one with the values below.
+    The score is −mass_volume_area(estimator.score_samples, X), that is −∫ λ(t_α) dα, with λ(t) the volume of
+    {x: s(x) ≥ t}, s = ``score_samples`` and t_α the largest t with a mass of at least α. ``mass_volume_scorer`` has the
+    defaults below.
 
     Parameters
     ----------
@@ -215,7 +219,7 @@ class MassVolumeScorer:
     n_samples : int, default=10_000
         Points of the Monte Carlo in the bounding box of X.
     random_state : int
-        Fixed, so that all candidates of a search are judged by the same points.
+        Fixed, so that all candidates of a search are compared at the same points.
 
     Examples
     --------
