@@ -237,8 +237,7 @@ class MassVolumeScorer:
     random_state: int = 0
 
     def __repr__(self) -> str:
-        given = f"masses={self.masses}, n_samples={self.n_samples}, random_state={self.random_state}"
-        return f"MassVolumeScorer(−mass_volume_area, {given})"
+        return f"MassVolumeScorer(−mass_volume_area, {', '.join(f'{k}={v}' for k, v in vars(self).items())})"
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """−mass_volume_area of the scores; greater is better."""
@@ -247,14 +246,7 @@ class MassVolumeScorer:
                 f"{self!r} was given a {type(estimator).__name__}, which has no score_samples; it scores models that "
                 "have it, such as InfiniteOneClassSVM or IsolationForest."
             )
-        return -mass_volume_area(
-            estimator.score_samples,
-            X,
-            masses=self.masses,
-            n_samples=self.n_samples,
-            random_state=self.random_state,
-            sample_weight=sample_weight,
-        )
+        return -mass_volume_area(estimator.score_samples, X, sample_weight=sample_weight, **vars(self))
 
 
 def _crossing_loss(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
