@@ -47,7 +47,7 @@ estimated: entries that are never computed cannot be found wrong."""
 BLOCK_PIVOTS = 256
 """Pivots eliminated together when the Gram is too large to form."""
 
-CANDIDATES = 512
+PIVOT_CANDIDATES = 512
 """Rows among which the pivots of a block are chosen."""
 
 BLOCK_DROP = 1e-3
@@ -274,7 +274,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     while found_so_far < limit and float(np.max(left)) > stop:
         above = np.flatnonzero(left > stop)
         # the worst row is always a candidate, so that every round makes progress
-        candidates = np.union1d(above[draw(left[above], CANDIDATES, rng)], np.argmax(left))
+        candidates = np.union1d(above[draw(left[above], PIVOT_CANDIDATES, rng)], np.argmax(left))
         remainder = rows.block(candidates, candidates)
         for block in blocks:
             part = take(block, candidates, 0)

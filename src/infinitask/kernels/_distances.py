@@ -55,7 +55,7 @@ PRODUCT_ROUNDING = 2e-15
 Gaussian data with the median rule it is below 2. With 8 columns and 1000 rows on the other side the product takes
 1.0 ns for a pair, the loops take 2.2 ns, and exp takes 0.8 ns."""
 
-NEAR = 1e-4
+NEAR_SHARE = 1e-4
 """Pairs below this part of ‖x‖² have lost four digits or more in the product, and are subtracted afterwards."""
 
 MEDIAN_ROWS = 1000
@@ -117,7 +117,7 @@ def squared_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     squares = xp.concat([left, norms, ones[0]], axis=1) @ xp.concat([-2.0 * right, ones[1], others], axis=1).T
     # Near rows have nearly equal norms, so ‖x‖² can stand for both.
     if on_host:
-        rows, columns = _at_most(squares, NEAR * norms)
+        rows, columns = _at_most(squares, NEAR_SHARE * norms)
         if rows.size <= squares.size // MANY_NEAR:
             for start in range(0, rows.size, step := max(1, TEMPORARY_ENTRIES // d)):
                 i, j = rows[start : start + step], columns[start : start + step]

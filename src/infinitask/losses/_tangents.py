@@ -9,7 +9,7 @@ from infinitask._array import Array, namespace
 
 __all__ = ["Tangent", "crossing", "either", "narrow", "share"]
 
-STEPS = 60
+MAX_STEPS = 60
 """A change of sign is sought with at most this many evaluations of the loss; a third of them halve the interval."""
 
 
@@ -87,7 +87,7 @@ def narrow(
     xp = namespace(low.x)
     settled = xp.zeros_like(low.x, dtype=xp.bool)
     noise = float(xp.finfo(low.x.dtype).eps) * unit
-    for step in range(STEPS):
+    for step in range(MAX_STEPS):
         settled = settled | _settled(low, high, added, scale, noise)
         if bool(xp.all(settled)):
             break

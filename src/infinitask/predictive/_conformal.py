@@ -14,7 +14,7 @@ from infinitask.predictive._rearrangement import Rearrangement
 
 __all__ = ["ConformalCalibration"]
 
-ROUNDING = 1e-12
+OUTWARD_ROUNDING = 1e-12
 """Levels and ends are rounded outwards by this part of their size: curves of the same x differ by about 1e-14 from one
 batch of rows to another."""
 
@@ -103,12 +103,12 @@ class ConformalCalibration:
         """
         if math.isinf(radius):
             return np.tile([-math.inf, math.inf], (curves.values.shape[0], 1))
-        radius = radius * (1.0 + ROUNDING) + ROUNDING
+        radius = radius * (1.0 + OUTWARD_ROUNDING) + OUTWARD_ROUNDING
         levels = np.array([0.5 - radius, 0.5 + radius])
         beyond = levels - np.clip(levels, curves.levels[0], curves.levels[-1])
         slope = _slope(curves, self.scale)[:, None]
         ends = curves(levels) + slope * beyond
-        return np.asarray(ends + np.array([-1.0, 1.0]) * ROUNDING * (np.abs(ends) + slope))
+        return np.asarray(ends + np.array([-1.0, 1.0]) * OUTWARD_ROUNDING * (np.abs(ends) + slope))
 
 
 def _slope(curves: Rearrangement, scale: float) -> HostArray:
