@@ -79,7 +79,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Both ways to factorise: LAPACK on the whole Gram, and blocks of pivots."""
     if request.param == "blocks":
         monkeypatch.setattr(_cholesky, "DIRECT_ROWS", 10)
-        monkeypatch.setattr(_cholesky, "CANDIDATES", 60)
+        monkeypatch.setattr(_cholesky, "PIVOT_CANDIDATES", 60)
         monkeypatch.setattr(_cholesky, "BLOCK_PIVOTS", 20)
     return str(request.param)
 
