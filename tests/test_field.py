@@ -244,8 +244,9 @@ def test_what_is_kept_is_little(counted: Field, monkeypatch: pytest.MonkeyPatch)
     counted(NEW, THETA)
     assert len(Counted.asked) == 21
     monkeypatch.setattr(field, "LONGEST_KEPT", 3)
-    counted(NEW, THETA)
-    assert len(Counted.asked) == 22
+    for _ in range(2):  # a list of tasks that is too long to be kept
+        counted(NEW, THETA + 50)
+    assert len(Counted.asked) == 23
 
 
 def test_a_pickle_and_a_copy_carry_nothing_that_was_kept() -> None:
