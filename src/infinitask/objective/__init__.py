@@ -23,8 +23,20 @@ A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`B
 """
 
 from ._balance import Balance
-from ._blocks import BLOCK_ENTRIES, staircase
+from ._curvature import Pairs, curved_pairs, hessian_product, pairs
 from ._objective import Objective
-from ._terms import Evaluation, Integral, Pairs, Smoothing
+from ._terms import BLOCK_ENTRIES, Evaluation, Integral, Smoothing, staircase
 
-__all__ = ["BLOCK_ENTRIES", "Balance", "Evaluation", "Integral", "Objective", "Pairs", "Smoothing", "staircase"]
+__all__ = [
+    "BLOCK_ENTRIES",
+    "Balance",
+    "Evaluation",
+    "Integral",
+    "Objective",
+    "Pairs",
+    "Smoothing",
+    "curved_pairs",
+    "hessian_product",
+    "pairs",
+    "staircase",
+]

@@ -14,22 +14,31 @@ term is concave it loses no more than the segment does.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from infinitask._array import Array, HostArray, to_host
+from infinitask._array import Array, HostArray, as_like, to_host
+from infinitask.losses import BoxLoss
+
+if TYPE_CHECKING:
+    from infinitask.objective._objective import Objective
 
 __all__ = ["Balance", "NodeSums"]
 
-ROUNDING = 1e-14
+MAX_MISS = 1e-14
 """Part of the range of S by which a node may miss its balance."""
 
-ROOM = 1e-12
+AT_CORNER = 1e-12
 """Part of the range of S below which a node is at its corner: sums in another order differ by that much."""
 
-BALANCED = 1e-9
+MAX_EXCESS = 1e-9
 """Part of the excess that may be left."""
+
+CORNER_DISTANCE = 4.0
+"""How far from every target the corners look, in units of :attr:`Objective.scale`, where the slopes of the loss have no
+end: a longer distance would only cost more of the dual."""
 
 
 @dataclass
@@ -43,8 +52,15 @@ class NodeSums:
     pull: Array
     """Σ_i ω_i φ_i u_ij, (r, m)."""
 
-    def plus(self, other: NodeSums) -> NodeSums:
+    @classmethod
+    def of(cls, phi: Array, omega: Array, u: Array, data: Array) -> NodeSums:
+        """The sums over a block of rows φ (k, r) with weights ω, from u and −ℓ*(−u), each (k, m)."""
+        return cls(omega @ u, omega @ data, (phi.T * omega) @ u)
+
+    def plus(self, other: NodeSums | None) -> NodeSums:
         """The sums over both sets of rows."""
+        if other is None:
+            return self
         return NodeSums(self.mass + other.mass, self.data + other.data, self.pull + other.pull)
 
     def on_host(self) -> NodeSums:
@@ -64,6 +80,10 @@ class Balance:
         w.
     cols, bias_cols : ndarray (m, s), (m, s_b)
         Ψ and Ψ_b.
+    alpha : float
+        λ.
+    exact : bool
+        Whether the dual term of all integrals but the first is 0: they have kinks at 0 and no targets.
     """
 
     low: NodeSums
@@ -71,6 +91,68 @@ class Balance:
     weights: HostArray
     cols: HostArray
     bias_cols: HostArray
+    alpha: float
+    exact: bool
+
+    @classmethod
+    def of(cls, objective: Objective) -> Balance:
+        """The balance of an objective whose bias is free."""
+        first, *others = objective.integrals
+
+        def corner(side: float) -> NodeSums:
+            """The dual point of a field far above (1) or far below (−1) every target."""
+            total: NodeSums | None = None
+            for block in objective.blocks():
+                omega = objective.sample_weight[block]
+                u, data = first.loss.corner(
+                    first.theta,
+                    first.targets_of(block),
+                    0.0 * omega[:, None] * first.weights,
+                    side,
+                    CORNER_DISTANCE * objective.scale,
+                )
+                total = NodeSums.of(objective.rows[block, :], omega, u, data).plus(total)
+            assert total is not None
+            return total.on_host()
+
+        rows = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
+        exact = len(rows) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows)
+        weights, cols, bias_cols = (
+            to_host(part).astype(np.float64) for part in (first.weights, first.cols, first.bias_cols)
+        )
+        return cls(corner(1.0), corner(-1.0), weights, cols, bias_cols, objective.alpha, exact)
+
+    def origin(self, data: float, objective: Objective) -> tuple[float, HostArray]:
+        """The dual point next to u = 0, whose data term is ``data``; see :meth:`dual`."""
+        r, m = objective.rows.shape[1], self.weights.size
+        nothing = NodeSums(*(as_like(np.zeros(shape), objective.rows) for shape in ((m,), (m,), (r, m))))
+        return self._moved(data, np.zeros(objective.size), objective.linear, nothing)
+
+    def dual(self, data: float, pulled: HostArray, gradient: HostArray, nodes: NodeSums) -> tuple[float, HostArray]:
+        """The dual point that balances: its data term, −∞ where there is none, and z_u.
+
+        Parameters
+        ----------
+        data : float
+            The data term of the dual point that the slopes make.
+        pulled : ndarray (size,)
+            Its Σ ω w u (φ ⊗ ψ, ψ_b).
+        gradient : ndarray (size,)
+        nodes : NodeSums
+        """
+        if self.exact:
+            # the same number without h, which may be far from the data
+            data = float(to_host(as_like(self.weights, nodes.data) @ nodes.data))
+        return self._moved(data, pulled, gradient, nodes)
+
+    def _moved(self, data: float, pulled: HostArray, gradient: HostArray, nodes: NodeSums) -> tuple[float, HostArray]:
+        size = nodes.pull.shape[0] * self.cols.shape[1]
+        shift = self.shift(nodes.on_host(), gradient[size:])
+        C, rest = pulled[:size].copy(), np.zeros(pulled.size - size)
+        if shift is None:
+            return -np.inf, np.concatenate([C / self.alpha, rest])
+        C += shift[1].ravel()
+        return data + shift[0], np.concatenate([C / self.alpha, rest])
 
     def shift(self, nodes: NodeSums, excess: HostArray) -> tuple[float, HostArray] | None:
         """How the dual data term and Σ ω w u φ ψᵀ (r, s) change on the way to balance; None where there is none.
@@ -84,14 +166,14 @@ class Balance:
         """
         below, above = nodes.mass - self.low.mass, self.high.mass - nodes.mass
         span = below + above
-        below, above = (np.where(way <= ROOM * span, 0.0, way) for way in (below, above))
+        below, above = (np.where(way <= AT_CORNER * span, 0.0, way) for way in (below, above))
         # a node at a corner can only leave it: first move the others, each by as much as it is free to
         for room in (np.minimum(below, above), below + above):
             delta = self._change(room, excess)
             if delta is None:
                 continue
             # a node at a corner that would have to go beyond it by rounding stays there
-            delta = np.where(np.abs(delta) <= ROUNDING * span, 0.0, delta)
+            delta = np.where(np.abs(delta) <= MAX_MISS * span, 0.0, delta)
             up = delta > 0.0
             way = np.where(up, above, -below)
             s = np.divide(delta, way, out=np.where(delta == 0.0, 0.0, np.inf), where=way != 0.0)
@@ -116,5 +198,5 @@ class Balance:
 
         delta = towards(excess)
         delta = delta + towards(missing(delta))  # R may be badly conditioned: once more with what is left
-        slack = BALANCED * np.max(np.abs(excess)) + ROUNDING * np.abs(self.bias_cols).T @ (self.weights * room)
+        slack = MAX_EXCESS * np.max(np.abs(excess)) + MAX_MISS * np.abs(self.bias_cols).T @ (self.weights * room)
         return delta if np.all(np.abs(missing(delta)) <= slack) else None

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from infinitask._array import HostArray, to_host
-from infinitask.objective import Evaluation, Objective, Smoothing
+from infinitask.objective import Evaluation, Objective, Smoothing, curved_pairs
 from infinitask.solvers.base import Ledger, Reason, Solution, Start
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
@@ -182,7 +182,7 @@ class _Path:
         objective = self.basis.objective
         n, r = objective.rows.shape[0], objective.shape[0]
         system = NewtonSystem(objective, self.basis.damping)
-        pairs = float(objective.curved_pairs(z, smoothing))
+        pairs = float(curved_pairs(objective, z, smoothing))
         by_pairs = pairs**3 / 3.0 + 100.0 * pairs**2 + 0.8 * min(pairs, n) ** 2 * r
         step = 3e6 + min(system.cost_by_unknowns(n), by_pairs, COST_LIMIT)
         return float(2.0 + step / self.evaluation)

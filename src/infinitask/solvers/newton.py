@@ -23,7 +23,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from infinitask._array import HostArray, to_host
-from infinitask.objective import Evaluation, Objective, Smoothing
+from infinitask.objective import Evaluation, Objective, Smoothing, hessian_product, pairs
 from infinitask.solvers.base import Ledger
 from infinitask.solvers.basis import Metric
 from infinitask.solvers.line_search import line_search
@@ -112,7 +112,7 @@ class NewtonSystem:
 
     def active(self, z: HostArray, smoothing: Smoothing) -> ActiveSet:
         """The curved pairs of all integrals at z."""
-        found = self.objective.pairs(z, smoothing)
+        found = pairs(self.objective, z, smoothing)
         sizes = [t.cols.shape[0] for t in self.objective.integrals]
         starts = np.cumsum([0, *sizes])
         return ActiveSet(
@@ -255,7 +255,7 @@ class NewtonSystem:
         rho = float(residual @ y)
         target = 1e-2 * rho
         for _ in range(200):
-            Hp = self.objective.hessian_product(z, smoothing, p)
+            Hp = hessian_product(self.objective, z, smoothing, p)
             curve = float(p @ Hp)
             if not curve > 0.0:
                 break

@@ -1,0 +1,73 @@
+"""What Newton's method asks of an objective: the pairs at which it is curved, and products with its Hessian."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from infinitask._array import HostArray, namespace, to_host
+from infinitask.objective._objective import Objective
+from infinitask.objective._terms import Smoothing
+
+__all__ = ["Pairs", "curved_pairs", "hessian_product", "pairs"]
+
+NO_CURVATURE = 1e-100
+"""Curvature below this is none: its inverse must not overflow."""
+
+
+class Pairs(NamedTuple):
+    """Pairs (i, j) of one integral at which the smoothed loss is curved."""
+
+    row: HostArray
+    node: HostArray
+    weight: HostArray
+    """ω_i w_j ∂²ℓ^κ_ij."""
+
+
+def curved_pairs(objective: Objective, z: HostArray, smoothing: Smoothing) -> int:
+    """The number of pairs at which the smoothed losses are curved."""
+    xp = namespace(objective.rows)
+    return sum(
+        int(xp.sum(xp.astype(part > NO_CURVATURE, xp.int64)))
+        for _, parts in objective.curvatures(z, smoothing)
+        for part in parts
+    )
+
+
+def pairs(objective: Objective, z: HostArray, smoothing: Smoothing) -> list[Pairs]:
+    """The pairs of every integral at which the smoothed loss is curved."""
+    found: list[list[Pairs]] = [[] for _ in objective.integrals]
+    for block, parts in objective.curvatures(z, smoothing):
+        for t, part in enumerate(parts):
+            weight = to_host(part)
+            row, node = np.nonzero(weight > NO_CURVATURE)
+            found[t].append(Pairs(row + block.start, node, weight[row, node]))
+    return [Pairs(*(np.concatenate(part) for part in zip(*parts, strict=True))) for parts in found]
+
+
+def hessian_product(objective: Objective, z: HostArray, smoothing: Smoothing, v: HostArray) -> HostArray:
+    """∇²P_κ(z) v, (size,), by one more pass over the data."""
+    xp = namespace(objective.rows)
+    V, b = objective.split(v)
+    shift = objective.bias_at_nodes(b)
+    out_C = 0.0 * V
+    out_c = None if b is None else 0.0 * b
+    for block, weights in objective.curvatures(z, smoothing):
+        phi = objective.rows[block, :]
+        A = phi @ V
+        pulled = None
+        for t, term in enumerate(objective.integrals):
+            moved = A @ term.cols.T
+            if shift[t] is not None:
+                moved = moved + shift[t]
+            moved = moved * weights[t]
+            part = moved @ term.cols
+            pulled = part if pulled is None else pulled + part
+            if out_c is not None and term.bias_cols is not None:
+                out_c = out_c + term.bias_cols.T @ xp.sum(moved, axis=0)
+        out_C = out_C + phi.T @ pulled
+    product = to_host(xp.reshape(out_C, (-1,))).astype(np.float64)
+    if out_c is not None:
+        product = np.concatenate([product, to_host(out_c).astype(np.float64)])
+    return np.asarray(product + objective.ridge * v)

@@ -1,0 +1,127 @@
+"""The compiled way through the pairs of an integral: when it is taken, and the table that it reads."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import find_spec
+from types import ModuleType
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.losses import BoxLoss, Sums
+from infinitask.objective._terms import SWITCH, Integral
+
+__all__ = ["Table", "compiled_functions"]
+
+MAX_KINDS = 16
+"""The most different targets for which a table is kept: a loss whose interval follows a continuous target has none."""
+
+REPLACED = ("residual", "pointwise", "sums", "curvature")
+"""Methods of a loss that the compiled functions replace: a loss that overrides one of them goes its own way."""
+
+MISSING = {"low": -np.inf, "high": np.inf, "dead_zone": 0.0, "soft_low": 0.0, "soft_high": 0.0}
+"""The entries of a row of the table, and what None stands for in each."""
+
+
+@lru_cache(maxsize=1)
+def compiled_functions() -> ModuleType | None:
+    """The module of compiled functions; None without numba, which is in the extra "fast"."""
+    if find_spec("numba") is None:
+        return None
+    try:
+        from infinitask.objective import _compiled
+    except (ImportError, AttributeError) as error:  # the latter where an import was interrupted before
+        warnings.warn(
+            f"numba is installed but cannot be loaded ({error}); fits are slower without it. Install a version that "
+            f"suits this NumPy, or set {SWITCH}=0 to do without.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return _compiled
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Does for an integral on the host what the methods ``sums`` and ``curvature`` of its loss do, compiled.
+
+    Parameters
+    ----------
+    functions : module
+        :mod:`infinitask.objective._compiled`.
+    targets : ndarray (n, 1) or (n, m)
+        Zeros where the loss has none.
+    kind : ndarray (n,)
+        The line of the table of every sample.
+    lines : ndarray (5, kinds, m)
+        The entries of a row, for every kind of sample.
+    weights, width : ndarray (m,)
+        w, and the smoothing of the nodes relative to each other.
+    """
+
+    functions: ModuleType
+    targets: HostArray
+    kind: HostArray
+    lines: HostArray
+    weights: HostArray
+    width: HostArray
+    _known: dict[float, HostArray] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, term: Integral, n: int) -> Table | None:
+        """The table of an integral over n samples; None where there is none, or nothing compiled."""
+        loss, y = term.loss, term.targets
+        if not isinstance(loss, BoxLoss) or not isinstance(term.cols, np.ndarray):
+            return None
+        if any(getattr(type(loss), name) is not getattr(BoxLoss, name) for name in REPLACED):
+            return None
+        functions = compiled_functions()
+        if functions is None:
+            return None
+        kind, row = np.zeros(n, dtype=np.int64), loss.row(term.theta, None if y is None else y[:1])
+        if any(np.ndim(entry) == 2 for entry in row if entry is not None):
+            # a row follows the target through its value: samples with equal targets are of one kind
+            if y is None or y.shape[1] > 1:
+                return None
+            values, kind = np.unique(y[:, 0], return_inverse=True)
+            if values.size > MAX_KINDS:
+                return None
+            row = loss.row(term.theta, values[:, None])
+        dtype, shape = term.weights.dtype, (int(kind.max()) + 1, int(term.theta.shape[0]))
+        entries = [MISSING[name] if entry is None else entry for name, entry in zip(MISSING, row, strict=True)]
+        lines = np.stack([np.broadcast_to(np.asarray(entry, dtype), shape) for entry in entries])
+        targets = np.zeros((n, 1), dtype) if y is None else np.array(y, dtype, order="C")
+        return cls(functions, targets, np.asarray(kind, np.int64), lines, term.weights, term.width)
+
+    def sums(self, H: HostArray, block: slice, kappa: float, centre: HostArray | None) -> Sums:
+        """See :meth:`Loss.sums <infinitask.losses.Loss.sums>`, on a block of rows; H is overwritten."""
+        found = np.empty((H.shape[0], 3))
+        self.functions.visit(H, *self._arguments(block, kappa, centre), found)
+        value, lower, square = found.T
+        return Sums(value, lower, square, H)
+
+    def curvature(self, H: HostArray, block: slice, kappa: float, centre: HostArray | None) -> HostArray:
+        """See :meth:`Loss.curvature <infinitask.losses.Loss.curvature>`, likewise."""
+        self.functions.curvatures(H, *self._arguments(block, kappa, centre))
+        return H
+
+    def _arguments(self, block: slice, kappa: float, centre: HostArray | None) -> tuple[HostArray, ...]:
+        if centre is None:
+            centre = np.zeros((1, self.weights.size), self.weights.dtype)
+        return self.targets[block], self.kind[block], self._at(kappa), centre
+
+    def _at(self, kappa: float) -> HostArray:
+        """The whole table for this κ, (11, kinds, m)."""
+        found = self._known.get(kappa)
+        if found is None:
+            low, _, _, *soft = self.lines
+            at_nodes = np.broadcast_to((kappa * self.width).astype(low.dtype, copy=False), low.shape)
+            with np.errstate(divide="ignore", over="ignore"):
+                inverse = [np.minimum(1.0 / (q + k), self.functions.STEEPEST) for k in (at_nodes, 0.0) for q in soft]
+            found = np.stack([*self.lines, *inverse, np.broadcast_to(self.weights, low.shape), at_nodes])
+            self._known.clear()  # a solver stays at one level for many evaluations and does not come back
+            self._known[kappa] = found
+        return found
