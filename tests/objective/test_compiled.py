@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -23,13 +24,36 @@ from infinitask.losses import (
     Pinball,
     Row,
 )
-from infinitask.losses._compiled import kernels
-from infinitask.objective import Evaluation, Integral, Objective, Smoothing
-from infinitask.objective import _fused as fused_module
+from infinitask.objective import (
+    Evaluation,
+    Integral,
+    Objective,
+    Smoothing,
+    curved_pairs,
+    hessian_product,
+    pairs,
+)
+from infinitask.objective._table import compiled_functions
+from infinitask.objective._terms import SWITCH
 from infinitask.penalties import NonCrossing
-from tests.support.random_objectives import LOSSES, SIGNED, Given, compiled_only, point, posed
+from tests.support.random_objectives import LOSSES, SIGNED, Given, point, posed
 
 Floats = np.ndarray[Any, Any]
+
+compiled_only = pytest.mark.skipif(
+    compiled_functions() is None or os.environ.get(SWITCH) == "0", reason="numba is not installed, or switched off"
+)
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small problems would not be compiled by themselves."""
+    if os.environ.get(SWITCH) != "0":
+        monkeypatch.setenv(SWITCH, "1")
+
+
+def is_compiled(objective: Objective) -> bool:
+    return all(table is not None for table in objective.tables)
 
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 KAPPAS = (0.0, 1e-3, 1.0, 1e3)
@@ -38,9 +62,9 @@ KAPPAS = (0.0, 1e-3, 1.0, 1e3)
 def written(objective: Objective) -> Objective:
     """The same objective, whose pairs NumPy visits."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused_module, "kernels", lambda: None)
+        patch.setenv(SWITCH, "0")
         other = replace(objective)
-        assert other.fused is None
+        assert not is_compiled(other)
     return other
 
 
@@ -76,13 +100,13 @@ def assert_same_curvature(a: Objective, b: Objective, z: Floats, smoothing: Smoo
             assert_close(one, two, tolerance)
     for one, two in zip(a.node_curvature(z, smoothing), b.node_curvature(z, smoothing), strict=True):
         assert_close(one, two, tolerance)
-    assert a.curved_pairs(z, smoothing) == b.curved_pairs(z, smoothing)
-    for ours, theirs in zip(a.pairs(z, smoothing), b.pairs(z, smoothing), strict=True):
+    assert curved_pairs(a, z, smoothing) == curved_pairs(b, z, smoothing)
+    for ours, theirs in zip(pairs(a, z, smoothing), pairs(b, z, smoothing), strict=True):
         np.testing.assert_array_equal(ours.row, theirs.row)
         np.testing.assert_array_equal(ours.node, theirs.node)
         assert_close(ours.weight, theirs.weight, tolerance)
     v = point(a, 1)
-    assert_close(a.hessian_product(z, smoothing, v), b.hessian_product(z, smoothing, v), tolerance)
+    assert_close(hessian_product(a, z, smoothing, v), hessian_product(b, z, smoothing, v), tolerance)
 
 
 def assert_same(a: Objective, b: Objective, z: Floats, smoothing: Smoothing, tolerance: float = 1e-12) -> None:
@@ -107,8 +131,8 @@ def test_compiled_is_written(loss: Loss, bias: str | None) -> None:
     }
     objective = posed(loss, bias=bias, others=others[bias])
     other = written(objective)
-    assert objective.fused is not None
-    assert objective.curved_pairs(point(objective), Smoothing((1.0,) * len(objective.integrals))) > 0
+    assert is_compiled(objective)
+    assert curved_pairs(objective, point(objective), Smoothing((1.0,) * len(objective.integrals))) > 0
     for smoothing in smoothings(objective):
         assert_same(objective, other, point(objective), smoothing)
     # each integral at a level of its own, some of them not smoothed
@@ -194,7 +218,7 @@ def test_in_single_precision(loss: Loss) -> None:
 @pytest.mark.parametrize("precision", [replace, single])
 def test_a_kink_is_not_curved(precision: Any) -> None:
     objective = precision(at_kinks(Pinball()))
-    assert objective.curved_pairs(np.zeros(objective.size), Smoothing((0.0,))) == 0
+    assert curved_pairs(objective, np.zeros(objective.size), Smoothing((0.0,))) == 0
 
 
 @compiled_only
@@ -222,10 +246,10 @@ def test_far_away_and_nowhere(loss: Loss) -> None:
 def test_rows_that_follow_the_target() -> None:
     """Few different targets make a table, many do not."""
     many = posed(Given(lambda theta, y: Row(theta - 1.0, theta, dead_zone=0.1 * np.abs(y))))
-    assert many.fused is None
+    assert not is_compiled(many)
     y = np.random.default_rng(1).integers(-3, 4, size=(23, 1)).astype(float)
     few = replace(many, integrals=(replace(many.integrals[0], targets=y),))
-    assert few.fused is not None
+    assert is_compiled(few)
     for smoothing in smoothings(few):
         assert_same(few, written(few), point(few), smoothing)
 
@@ -264,7 +288,7 @@ def test_an_interruption_does_no_harm(failure: type[BaseException], monkeypatch:
     objective = replace(posed(Pinball(), bias="penalised", n=200), block_entries=60)
     smoothing, z = Smoothing((0.3,)), point(objective)
     expected = objective.evaluate(z, smoothing)
-    loops, calls = kernels(), []
+    loops, calls = compiled_functions(), []
     assert loops is not None
     assert len(objective._groups) > 5
 
@@ -274,9 +298,9 @@ def test_an_interruption_does_no_harm(failure: type[BaseException], monkeypatch:
             raise failure
         real(*arguments)
 
-    real = loops.visit_blocks
+    real = loops.visit
     with monkeypatch.context() as patch:
-        patch.setattr(loops, "visit_blocks", visit)
+        patch.setattr(loops, "visit", visit)
         with pytest.raises(failure):
             objective.evaluate(z, smoothing)
     for _ in range(3):
@@ -312,4 +336,4 @@ def test_all_that_is_compiled_is_in_one_file() -> None:
     """numba looks at the file of a function to see whether what it keeps on disk is out of date, and at no other."""
     folder = Path(infinitask.__file__).parent
     found = [file.name for file in folder.rglob("*.py") if "numba.njit" in file.read_text(encoding="utf-8")]
-    assert found == ["_kernels.py"]
+    assert found == ["_compiled.py"]

@@ -18,7 +18,7 @@ from infinitask._array import as_like, to_host
 from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
-from infinitask.objective import Evaluation, Integral, Objective, Smoothing
+from infinitask.objective import Evaluation, Integral, Objective, Smoothing, hessian_product, pairs
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import newton, solve
 from infinitask.solvers.base import DualPoint
@@ -213,7 +213,7 @@ def test_hessian_product_is_the_finite_difference_of_the_gradient(case: Case, sm
     v = point(objective, 1)
     step = 1e-7
     up, down = (objective.evaluate(z + d * v, smoothing).gradient for d in (step, -step))
-    product = objective.hessian_product(z, smoothing, v)
+    product = hessian_product(objective, z, smoothing, v)
     np.testing.assert_allclose(product, (up - down) / (2 * step), atol=1e-6)
     # more than the ridge is at work
     assert np.linalg.norm(product - objective.ridge * v) > 0.1 * np.linalg.norm(product)
@@ -224,7 +224,7 @@ def test_hessian_is_the_ridge_and_the_curved_pairs(case: Case, smooth: Any) -> N
     objective = case.objective()
     smoothing, z = smooth(objective), point(objective)
     expected = dense_hessian(objective, z, smoothing)
-    found = np.stack([objective.hessian_product(z, smoothing, e) for e in np.eye(objective.size)])
+    found = np.stack([hessian_product(objective, z, smoothing, e) for e in np.eye(objective.size)])
     np.testing.assert_allclose(found, expected, atol=1e-12)
     # the pairs carry the same weight
     system = NewtonSystem(objective)
@@ -274,7 +274,7 @@ def test_integrals_may_have_nodes_of_their_own() -> None:
     z, smoothing = point(objective), around_zero(objective)
     assert_same(a.evaluate(z, smoothing), b.evaluate(z, smoothing))
     assert [v.size for v in a.node_curvature(z, smoothing)] == [7, 3]
-    np.testing.assert_allclose(a.hessian_product(z, smoothing, z), b.hessian_product(z, smoothing, z), atol=1e-12)
+    np.testing.assert_allclose(hessian_product(a, z, smoothing, z), hessian_product(b, z, smoothing, z), atol=1e-12)
     found = [solve(o, tol=1e-9) for o in (a, b)]
     assert all(f.converged for f in found)
     assert found[0].objective == pytest.approx(found[1].objective, rel=2e-9)
@@ -370,8 +370,8 @@ def test_no_centre_is_a_centre_of_zero() -> None:
     for some, whole in (((None, second), (zero, second)), ((first, None), (first, zero)), ((None, None), None)):
         a, b = (replace(around_zero(objective), centre=centre) for centre in (some, whole))
         assert_same(objective.evaluate(z, a), objective.evaluate(z, b))
-        np.testing.assert_allclose(objective.hessian_product(z, a, v), objective.hessian_product(z, b, v), atol=1e-13)
-        for one, other in zip(objective.pairs(z, a), objective.pairs(z, b), strict=True):
+        np.testing.assert_allclose(hessian_product(objective, z, a, v), hessian_product(objective, z, b, v), atol=1e-13)
+        for one, other in zip(pairs(objective, z, a), pairs(objective, z, b), strict=True):
             np.testing.assert_array_equal(one.row, other.row)
             np.testing.assert_array_equal(one.node, other.node)
     # where nothing is smoothed a centre has no say
@@ -449,11 +449,11 @@ def test_size_of_the_blocks_does_not_matter(case: Case) -> None:
         assert len(list(cut.blocks())) > 1
         assert_same(cut.evaluate(z, smoothing), whole.evaluate(z, smoothing))
         np.testing.assert_allclose(
-            cut.hessian_product(z, smoothing, v), whole.hessian_product(z, smoothing, v), atol=1e-12
+            hessian_product(cut, z, smoothing, v), hessian_product(whole, z, smoothing, v), atol=1e-12
         )
         for a, b in zip(cut.duals(z, smoothing), whole.duals(z, smoothing), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
-        for a, b in zip(cut.pairs(z, smoothing), whole.pairs(z, smoothing), strict=True):
+        for a, b in zip(pairs(cut, z, smoothing), pairs(whole, z, smoothing), strict=True):
             np.testing.assert_array_equal(a.row, b.row)
             np.testing.assert_array_equal(a.node, b.node)
             np.testing.assert_allclose(a.weight, b.weight, rtol=1e-12)
@@ -540,7 +540,7 @@ def test_in_the_eigenbasis_a_constant_curvature_is_diagonal() -> None:
     middle = replace(objective.integrals[0], theta=np.full(7, 0.5))
     basis = Eigenbasis.of(replace(objective, integrals=(middle,)))
     z, smoothing = point(objective), around_zero(objective, 0.0)
-    H = np.stack([basis.objective.hessian_product(z, smoothing, e) for e in np.eye(objective.size)])
+    H = np.stack([hessian_product(basis.objective, z, smoothing, e) for e in np.eye(objective.size)])
     np.testing.assert_allclose(H, np.diag(basis.metric(z, smoothing).diagonal), atol=1e-12)
 
 
@@ -564,7 +564,7 @@ def test_a_repeated_row_is_a_doubled_weight(case: Case) -> None:
     assert_same(repeated.evaluate(z, smoothing), doubled.evaluate(z, smoothing))
     v = point(objective, 1)
     np.testing.assert_allclose(
-        repeated.hessian_product(z, smoothing, v), doubled.hessian_product(z, smoothing, v), atol=1e-12
+        hessian_product(repeated, z, smoothing, v), hessian_product(doubled, z, smoothing, v), atol=1e-12
     )
 
 
@@ -596,7 +596,7 @@ def test_libraries_agree(case: Case, xp: Any, dtype: str) -> None:
         assert found.gradient.dtype == np.float64
         assert_same(found, objective.evaluate(z, smoothing), tolerance)
         np.testing.assert_allclose(
-            other.hessian_product(z, theirs, v), objective.hessian_product(z, smoothing, v), atol=10 * tolerance
+            hessian_product(other, z, theirs, v), hessian_product(objective, z, smoothing, v), atol=10 * tolerance
         )
         for a, b in zip(other.node_curvature(z, theirs), objective.node_curvature(z, smoothing), strict=True):
             assert isinstance(a, np.ndarray)
@@ -606,7 +606,7 @@ def test_libraries_agree(case: Case, xp: Any, dtype: str) -> None:
             assert a.dtype == like.dtype
             np.testing.assert_allclose(to_host(a), b, atol=tolerance)
         if dtype == "float64":
-            for a, b in zip(other.pairs(z, theirs), objective.pairs(z, smoothing), strict=True):
+            for a, b in zip(pairs(other, z, theirs), pairs(objective, z, smoothing), strict=True):
                 np.testing.assert_array_equal(a.row, b.row)
                 np.testing.assert_array_equal(a.node, b.node)
                 np.testing.assert_allclose(a.weight, b.weight, rtol=1e-10)
@@ -624,7 +624,7 @@ def test_nothing_as_large_as_rows_times_nodes_is_stored() -> None:
     v = point(objective, 1)
     for work in (
         lambda: objective.evaluate(z, smoothing),
-        lambda: objective.hessian_product(z, smoothing, v),
+        lambda: hessian_product(objective, z, smoothing, v),
         lambda: objective.node_curvature(z, smoothing),
     ):
         work()  # what is computed once is not counted

@@ -21,9 +21,8 @@ from infinitask import (
 )
 from infinitask.datasets import make_sine
 from infinitask.losses import Pinball, Squared
-from infinitask.losses._compiled import SWITCH
-from infinitask.objective import Objective, Smoothing
-from infinitask.objective import _fused as fused_module
+from infinitask.objective import Objective, Smoothing, hessian_product
+from infinitask.objective._terms import SWITCH
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import SOLVERS, solve
 from infinitask.solvers.base import Ledger, Start
@@ -183,7 +182,7 @@ def test_least_squares_are_solved(bias: str | None, solver: str) -> None:
     objective = posed(Squared(), bias=bias, n=60)
     nothing = Smoothing((0.0,))
     zero = np.zeros(objective.size)
-    H = np.stack([objective.hessian_product(zero, nothing, e) for e in np.eye(objective.size)])
+    H = np.stack([hessian_product(objective, zero, nothing, e) for e in np.eye(objective.size)])
     best = -np.linalg.solve(H, objective.evaluate(zero, nothing).gradient)
     found = solve(objective, solver=solver, tol=1e-10)
     assert found.converged
@@ -232,8 +231,7 @@ def test_from_wherever_it_starts(kappa: float, solver: str) -> None:
 # ---------------------------------------------------------------------------------- with and without a compiler
 def fitted(model: Any, X: Floats, y: Floats | None, weight: Floats | None, compiled: bool) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        if not compiled:
-            patch.setattr(fused_module, "kernels", lambda: None)
+        patch.setenv(SWITCH, "1" if compiled else "0")
         return model.fit(X, sample_weight=weight) if y is None else model.fit(X, y, sample_weight=weight)
 
 
@@ -305,7 +303,7 @@ import sys
 from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 model = InfiniteQuantileRegressor(n_nodes=10).fit(*make_sine(40, random_state=0))
-print(model.objective_, "infinitask.losses._kernels" in sys.modules)
+print(model.objective_, "infinitask.objective._compiled" in sys.modules)
 """
 
 
@@ -318,10 +316,8 @@ print(model.objective_, "infinitask.losses._kernels" in sys.modules)
     ],
 )
 def test_without_numba(way: str, tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != SWITCH}
-    if way == "switched off":
-        environment[SWITCH] = "0"
-    elif way == "broken":
+    environment = {**os.environ, SWITCH: "0" if way == "switched off" else "1"}
+    if way == "broken":
         (tmp_path / "numba").mkdir()
         (tmp_path / "numba" / "__init__.py").write_text("raise ImportError('made for another NumPy')")
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(tmp_path), environment.get("PYTHONPATH")]))

@@ -19,14 +19,10 @@ from infinitask.losses import (
     Row,
     Squared,
 )
-from infinitask.losses._compiled import kernels
 from infinitask.objective import Integral, Objective
 from infinitask.penalties import NonCrossing
 
 Floats = np.ndarray[Any, Any]
-
-
-compiled_only = pytest.mark.skipif(kernels() is None, reason="numba is not installed, or switched off")
 
 
 class Given(BoxLoss):
