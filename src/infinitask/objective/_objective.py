@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -28,6 +30,7 @@ from infinitask.objective._terms import (
 __all__ = ["Objective"]
 
 _Seen: TypeAlias = tuple[Integral, Array | None, Array]
+_Room: TypeAlias = tuple[HostArray, HostArray]
 _Part = TypeVar("_Part")
 
 
@@ -164,25 +167,14 @@ class Objective:
 
     def _visit(self, block: slice, C: Array, bias: list[Array | None], smoothing: Smoothing, sums: RowSums) -> None:
         """Add what a block of rows contributes."""
-        omega = self.sample_weight[block]
+        omega, phi = self.sample_weight[block], self.features(block)
+        A = phi @ C[: phi.shape[1], :]
+        room = self._room(phi.shape[0])
         pulled = None
-        for t, (term, y, H) in enumerate(self._block_fields(block, C, bias)):
-            kappa, centre = smoothing.of(t, term, block)
-            table = self.tables[t]
-            if t == 0 and self.free and table is None:
-                seen = term.loss.pointwise(term.theta, y, H, kappa, centre)
-                point = Sums.of(seen, term.weights, kappa, centre)
-                # −ℓ*(−u) is the lower bound of the loss at h, and u h; a row of the table knows it without h
-                known = isinstance(term.loss, BoxLoss)
-                data = term.loss.dual(term.theta, y, point.dual) if known else seen.lower + point.dual * H
+        for t, term in enumerate(self.integrals):
+            point, data = self._sums(t, block, self._field(A, term, bias[t], room), smoothing, room)
+            if data is not None:
                 sums.nodes = NodeSums.of(self.rows[block, :], omega, point.dual, data).plus(sums.nodes)
-            elif table is not None:
-                point = table.sums(H, block, smoothing.kappa[t], centre)
-                if t == 0 and self.free:
-                    data = term.loss.dual(term.theta, y, point.dual)
-                    sums.nodes = NodeSums.of(self.rows[block, :], omega, point.dual, data).plus(sums.nodes)
-            else:
-                point = term.loss.sums(term.theta, y, H, term.weights, kappa, centre)
             sums.value[t] = sums.value[t] + omega @ point.value
             sums.lower[t] = sums.lower[t] + omega @ point.lower
             sums.square[t] = sums.square[t] + omega @ point.square
@@ -190,7 +182,56 @@ class Objective:
             pulled = part if pulled is None else pulled + part
             if sums.c is not None and term.bias_cols is not None:
                 sums.c = sums.c - term.bias_cols.T @ (term.weights * (omega @ point.dual))
-        sums.C = sums.C - (self.rows[block, :].T * omega) @ pulled
+        sums.C -= (self.rows[block, :].T * omega) @ pulled
+        if room is not None:
+            self._rooms.append(room)
+
+    def _sums(
+        self, t: int, block: slice, H: Array, smoothing: Smoothing, room: _Room | None
+    ) -> tuple[Sums, Array | None]:
+        """The sums of integral t over its nodes and, where a dual point must balance, −ℓ*(−u); H is overwritten."""
+        term, table, balances = self.integrals[t], self.tables[t], t == 0 and self.free
+        y = term.targets_of(block)
+        kappa, centre = smoothing.of(t, term, block)
+        if balances and table is None:
+            seen = term.loss.pointwise(term.theta, y, H, kappa, centre)
+            # −ℓ*(−u) is the lower bound of the loss at h, and u h; a row of the table knows it without h
+            known = isinstance(term.loss, BoxLoss)
+            data = term.loss.dual(term.theta, y, seen.dual) if known else seen.lower + seen.dual * H
+            return Sums.of(seen, term.weights, kappa, centre), data
+        if table is not None:
+            point = table.sums(H, block, smoothing.kappa[t], centre)
+        else:
+            spare = None if room is None else room[1][: H.size].reshape(H.shape)
+            point = term.loss.sums(term.theta, y, H, term.weights, kappa, centre, room=spare)
+        return point, term.loss.dual(term.theta, y, point.dual) if balances else None
+
+    def _field(self, A: Array, term: Integral, shift: Array | None, room: _Room | None = None) -> Array:
+        """H = A Ψᵀ + 1 bᵀ of an integral, in ``room`` where that is given."""
+        if room is None:
+            H = A @ term.cols.T
+        else:
+            shape = (A.shape[0], term.cols.shape[0])
+            H = np.matmul(A, term.cols.T, out=room[0][: shape[0] * shape[1]].reshape(shape))
+        if shift is not None:
+            H += shift
+        return H
+
+    def _room(self, rows: int) -> _Room | None:
+        """Two arrays for the fields of a block on the host, which no other thread uses."""
+        if not isinstance(self.rows, np.ndarray):
+            return None
+        size = rows * max(int(term.theta.shape[0]) for term in self.integrals)
+        while self._rooms:
+            with suppress(IndexError):  # another thread may have taken the last one
+                room = self._rooms.pop()
+                if room[0].size >= size:
+                    return room
+        return np.empty(size, self.rows.dtype), np.empty(size, self.rows.dtype)
+
+    @cached_property
+    def _rooms(self) -> deque[_Room]:
+        return deque()
 
     def _evaluation(self, z: HostArray, sums: RowSums) -> Evaluation:
         """From sums over the data to the objective and its dual."""
@@ -271,18 +312,10 @@ class Objective:
         C, c = self.split(z)
         bias = self.bias_at_nodes(c)
         for block in self.blocks() if blocks is None else blocks:
-            yield block, self._block_fields(block, C, bias)
-
-    def _block_fields(self, block: slice, C: Array, bias: list[Array | None]) -> list[_Seen]:
-        phi = self.features(block)
-        A = phi @ C[: phi.shape[1], :]
-        seen = []
-        for term, shift in zip(self.integrals, bias, strict=True):
-            H = A @ term.cols.T
-            if shift is not None:
-                H = H + shift
-            seen.append((term, term.targets_of(block), H))
-        return seen
+            phi = self.features(block)
+            A = phi @ C[: phi.shape[1], :]
+            terms = zip(self.integrals, bias, strict=True)
+            yield block, [(term, term.targets_of(block), self._field(A, term, shift)) for term, shift in terms]
 
     def curvatures(
         self, z: HostArray, smoothing: Smoothing, blocks: list[slice] | None = None
