@@ -182,7 +182,11 @@ class Objective:
             pulled = part if pulled is None else pulled + part
             if sums.c is not None and term.bias_cols is not None:
                 sums.c = sums.c - term.bias_cols.T @ (term.weights * (omega @ point.dual))
-        sums.C -= (self.rows[block, :].T * omega) @ pulled
+        part = phi.T @ (omega[:, None] * pulled)
+        if self.reach is None:
+            sums.C -= part
+        else:
+            sums.C[: phi.shape[1], :] -= part
         if room is not None:
             self._rooms.append(room)
 
@@ -193,12 +197,10 @@ class Objective:
         term, table, balances = self.integrals[t], self.tables[t], t == 0 and self.free
         y = term.targets_of(block)
         kappa, centre = smoothing.of(t, term, block)
-        if balances and table is None:
+        if balances and not isinstance(term.loss, BoxLoss):
             seen = term.loss.pointwise(term.theta, y, H, kappa, centre)
-            # −ℓ*(−u) is the lower bound of the loss at h, and u h; a row of the table knows it without h
-            known = isinstance(term.loss, BoxLoss)
-            data = term.loss.dual(term.theta, y, seen.dual) if known else seen.lower + seen.dual * H
-            return Sums.of(seen, term.weights, kappa, centre), data
+            # −ℓ*(−u) is the lower bound of the loss at h, and u h
+            return Sums.of(seen, term.weights, kappa, centre), seen.lower + seen.dual * H
         if table is not None:
             point = table.sums(H, block, smoothing.kappa[t], centre)
         else:
