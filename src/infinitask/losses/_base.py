@@ -111,11 +111,13 @@ class Loss(BaseEstimator, ABC):
         kappa: Any = 0.0,
         centre: Array | None = None,
         *,
+        row: Row | None = None,
         room: HostArray | None = None,
     ) -> Sums:
         """:meth:`pointwise` summed over the nodes with ``weights`` (m,), as the objective needs it.
 
-        With ``room``, a NumPy array like h, both may be overwritten, and the dual point may be one of them.
+        ``row`` is the row of the table at (θ, y), if it is known. With ``room``, a NumPy array like h, both may be
+        overwritten, and the dual point may be one of them.
         """
         return Sums.of(self.pointwise(theta, y, h, kappa, centre), weights, kappa, centre)
 
@@ -286,6 +288,7 @@ class BoxLoss(Loss):
         kappa: Any = 0.0,
         centre: Array | None = None,
         *,
+        row: Row | None = None,
         room: HostArray | None = None,
     ) -> Sums:
         """See :meth:`Loss.sums`.
@@ -295,16 +298,20 @@ class BoxLoss(Loss):
         half the time. With ``room`` no array of that size is made at all, which halves it again where an array is too
         large for the allocator to keep.
         """
-        row = self.row(theta, y)
-        per_node = all(getattr(end, "ndim", 2) == 1 for end in (row.low, row.high))
-        kinked = row.dead_zone is row.soft_low is row.soft_high is None and type(self).residual is BoxLoss.residual
-        if _is_zero(kappa) or not per_node or not kinked:
+        row = self.row(theta, y) if row is None else row
+        ends = [getattr(end, "ndim", 0) for end in (row.low, row.high)]
+        kinked = row.dead_zone is row.soft_low is row.soft_high is None and 0 not in ends
+        if _is_zero(kappa) or not kinked or type(self).residual is not BoxLoss.residual:
             return super().sums(theta, y, h, weights, kappa, centre)
         xp, kappa = namespace(h), _array(kappa, h)
         here: dict[str, Any] = {} if room is None else {"out": h}
         there: dict[str, Any] = {} if room is None else {"out": room}
         r = xp.negative(h, **here) if y is None else xp.subtract(y, h, **here)
-        value = xp.abs(r, **there) @ (0.5 * weights * (row.high - row.low)) + r @ (0.5 * weights * (row.high + row.low))
+        if ends == [1, 1]:
+            half = 0.5 * weights
+            value = xp.abs(r, **there) @ (half * (row.high - row.low)) + r @ (half * (row.high + row.low))
+        else:
+            value = xp.maximum(xp.multiply(row.high, r, **there), row.low * r, **there) @ weights
         shifted = r if centre is None else xp.add(r, xp.multiply(kappa, centre, **there), **there)
         u = xp.multiply(shifted, 1.0 / kappa, **there)
         # two calls are faster than one of clip with a bound per node

@@ -204,8 +204,11 @@ class Objective:
         if table is not None:
             point = table.sums(H, block, smoothing.kappa[t], centre)
         else:
-            spare = None if room is None else room[1][: H.size].reshape(H.shape)
-            point = term.loss.sums(term.theta, y, H, term.weights, kappa, centre, room=spare)
+            row = term.row_of(block)
+            options: dict[str, Any] = {}
+            if row is not None:
+                options = {"row": row, "room": None if room is None else room[1][: H.size].reshape(H.shape)}
+            point = term.loss.sums(term.theta, y, H, term.weights, kappa, centre, **options)
         return point, term.loss.dual(term.theta, y, point.dual) if balances else None
 
     def _field(self, A: Array, term: Integral, shift: Array | None, room: _Room | None = None) -> Array:

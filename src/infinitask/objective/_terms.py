@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from infinitask._array import Array, HostArray
-from infinitask.losses import Loss
+from infinitask.losses import BoxLoss, Loss, Row
 
 if TYPE_CHECKING:
     from infinitask.objective._balance import NodeSums
@@ -48,6 +48,10 @@ def compiles(pairs: int) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------------------- terms
+MAX_KNOWN_PAIRS = 500_000
+"""Pairs up to which the rows of the table are kept between evaluations: 8 MB where they follow the targets."""
+
+
 @dataclass(frozen=True)
 class Integral:
     """One data term: Σ_ij ω_i w_j ℓ(θ_j, y_i, (rows · C · colsᵀ + 1 (bias_cols · c)ᵀ)_ij).
@@ -84,6 +88,23 @@ class Integral:
     def targets_of(self, block: slice) -> Array | None:
         """The targets of a block of rows."""
         return None if self.targets is None else self.targets[block, :]
+
+    def row_of(self, block: slice) -> Row | None:
+        """The row of the table on a block of rows; None where the loss has none or sums in its own way."""
+        loss = self.loss
+        if not isinstance(loss, BoxLoss) or type(loss).sums is not BoxLoss.sums:
+            return None
+        row = self._known_rows.get(block.start)
+        if row is None:
+            row = loss.row(self.theta, self.targets_of(block))
+            n = 1 if self.targets is None else int(self.targets.shape[0])
+            if n * int(self.theta.shape[0]) <= MAX_KNOWN_PAIRS:
+                self._known_rows[block.start] = row
+        return row
+
+    @cached_property
+    def _known_rows(self) -> dict[int, Row]:
+        return {}
 
 
 @dataclass(frozen=True)
