@@ -25,6 +25,8 @@ from infinitask.objective._terms import (
     blocks_of,
     compiles,
     groups_of,
+    product,
+    subtract_product,
 )
 
 __all__ = ["Objective"]
@@ -119,8 +121,8 @@ class Objective:
     def blocks(self) -> Iterator[slice]:
         """Slices of rows."""
         nodes = max(int(term.theta.shape[0]) for term in self.integrals)
-        product = self.shape if isinstance(self.rows, np.ndarray) else None
-        return blocks_of(int(self.rows.shape[0]), nodes, product, self.block_entries)
+        shape = self.shape if isinstance(self.rows, np.ndarray) else None
+        return blocks_of(int(self.rows.shape[0]), nodes, shape, self.block_entries)
 
     @cached_property
     def _groups(self) -> list[list[slice]]:
@@ -168,7 +170,7 @@ class Objective:
     def _visit(self, block: slice, C: Array, bias: list[Array | None], smoothing: Smoothing, sums: RowSums) -> None:
         """Add what a block of rows contributes."""
         omega, phi = self.sample_weight[block], self.features(block)
-        A = phi @ C[: phi.shape[1], :]
+        A = product(phi, C[: phi.shape[1], :])
         room = self._room(phi.shape[0])
         pulled = None
         for t, term in enumerate(self.integrals):
@@ -178,15 +180,11 @@ class Objective:
             sums.value[t] = sums.value[t] + omega @ point.value
             sums.lower[t] = sums.lower[t] + omega @ point.lower
             sums.square[t] = sums.square[t] + omega @ point.square
-            part = point.dual @ term.weighted_cols
+            part = product(point.dual, term.weighted_cols)
             pulled = part if pulled is None else pulled + part
             if sums.c is not None and term.bias_cols is not None:
                 sums.c = sums.c - term.bias_cols.T @ (term.weights * (omega @ point.dual))
-        part = phi.T @ (omega[:, None] * pulled)
-        if self.reach is None:
-            sums.C -= part
-        else:
-            sums.C[: phi.shape[1], :] -= part
+        subtract_product(sums.C, phi, omega[:, None] * pulled)
         if room is not None:
             self._rooms.append(room)
 
@@ -213,11 +211,8 @@ class Objective:
 
     def _field(self, A: Array, term: Integral, shift: Array | None, room: _Room | None = None) -> Array:
         """H = A Ψᵀ + 1 bᵀ of an integral, in ``room`` where that is given."""
-        if room is None:
-            H = A @ term.cols.T
-        else:
-            shape = (A.shape[0], term.cols.shape[0])
-            H = np.matmul(A, term.cols.T, out=room[0][: shape[0] * shape[1]].reshape(shape))
+        shape = (A.shape[0], term.cols.shape[0])
+        H = product(A, term.cols.T, None if room is None else room[0][: shape[0] * shape[1]].reshape(shape))
         if shift is not None:
             H += shift
         return H
@@ -318,7 +313,7 @@ class Objective:
         bias = self.bias_at_nodes(c)
         for block in self.blocks() if blocks is None else blocks:
             phi = self.features(block)
-            A = phi @ C[: phi.shape[1], :]
+            A = product(phi, C[: phi.shape[1], :])
             terms = zip(self.integrals, bias, strict=True)
             yield block, [(term, term.targets_of(block), self._field(A, term, shift)) for term, shift in terms]
 

@@ -26,7 +26,9 @@ __all__ = [
     "blocks_of",
     "compiles",
     "groups_of",
+    "product",
     "staircase",
+    "subtract_product",
 ]
 
 # ----------------------------------------------------------------------------------------------------- compiled or not
@@ -199,8 +201,12 @@ BLOCK_ENTRIES = 65_536
 non-crossing: an evaluation takes 6.8 ms here, 11 ms at half of it (the threads wait for the interpreter more often) and
 14 ms at twice (the temporaries leave the cache)."""
 
-FAST_PRODUCT, MIN_BLOCK_ROWS = 1_000_000, 24
-"""Rows × r × s up to which OpenBLAS multiplies at 36 to 45 GFlop/s, not 11 to 18; and the fewest rows of a block."""
+FAST_PRODUCT, MIN_PIECE = 1_000_000, 24
+"""Multiplications of a product up to which OpenBLAS makes 36 to 45 GFlop/s, not 11 to 18; and the fewest rows of a
+piece of a product."""
+
+PIECES_OF_BLOCK = 4
+"""The most pieces of Φ C in one block: more would leave threads too few blocks to share, fewer cost more calls."""
 
 MAX_GROUPS = 16
 """The most groups of blocks that threads share out among themselves."""
@@ -209,12 +215,36 @@ MAX_MEAN_REACH = 0.8
 """Up to this mean part of a row before its zeros begin it pays to bring the rows in order."""
 
 
-def blocks_of(n: int, nodes: int, product: tuple[int, int] | None, entries: int) -> Iterator[slice]:
-    """Slices of n rows with up to ``entries`` entries each and, on the host, fast products with an (r, s) matrix."""
+def _piece(inner: int, columns: int) -> int:
+    """Rows of a fast product with an (inner, columns) matrix."""
+    return max(MIN_PIECE, FAST_PRODUCT // (inner * columns))
+
+
+def product(left: Array, right: Array, out: HostArray | None = None) -> Array:
+    """left @ right, on the host piece by piece and in ``out`` where that is given."""
+    if not isinstance(left, np.ndarray):
+        return left @ right
+    (rows, inner), columns = left.shape, right.shape[1]
+    out = np.empty((rows, columns), left.dtype) if out is None else out
+    step = _piece(inner, columns)
+    for start in range(0, rows, step):
+        np.matmul(left[start : start + step], right, out=out[start : start + step])
+    return out
+
+
+def subtract_product(total: Array, left: Array, right: Array) -> None:
+    """Take leftᵀ @ right (k, s) from the first rows of ``total`` (r, s); likewise."""
+    step = _piece(left.shape[1], right.shape[1]) if isinstance(left, np.ndarray) else left.shape[0]
+    first = total[: left.shape[1], :]
+    for start in range(0, left.shape[0], step):
+        first -= left[start : start + step, :].T @ right[start : start + step, :]
+
+
+def blocks_of(n: int, nodes: int, shape: tuple[int, int] | None, entries: int) -> Iterator[slice]:
+    """Slices of n rows with up to ``entries`` entries each and, on the host, few pieces of a product with C (r, s)."""
     step = max(1, entries // nodes)
-    if product is not None:
-        r, s = product
-        step = min(step, max(MIN_BLOCK_ROWS, FAST_PRODUCT // (r * s)))
+    if shape is not None:
+        step = min(step, PIECES_OF_BLOCK * _piece(*shape))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
 
