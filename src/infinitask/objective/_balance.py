@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from infinitask._array import Array, HostArray, as_like, to_host
 from infinitask.losses import BoxLoss
@@ -55,7 +55,7 @@ class NodeSums:
     @classmethod
     def of(cls, phi: Array, omega: Array, u: Array, data: Array) -> NodeSums:
         """The sums over a block of rows φ (k, r) with weights ω, from u and −ℓ*(−u), each (k, m)."""
-        return cls(omega @ u, omega @ data, (phi.T * omega) @ u)
+        return cls(omega @ u, omega @ data, phi.T @ (omega[:, None] * u))
 
     def plus(self, other: NodeSums | None) -> NodeSums:
         """The sums over both sets of rows."""
@@ -191,7 +191,9 @@ class Balance:
             return None
 
         def towards(missing: HostArray) -> HostArray:
-            return np.asarray(room * (self.bias_cols @ solve_triangular(R, solve_triangular(R, missing, trans="T"))))
+            # RᵀR x = missing by LAPACK itself: R has few rows, and the checks of SciPy take longer than both solves
+            x = dtrtrs(R.T, dtrtrs(R.T, missing, lower=1)[0], lower=1, trans=1)[0]
+            return np.asarray(room * (self.bias_cols @ x))
 
         def missing(delta: HostArray) -> HostArray:
             return np.asarray(excess - self.bias_cols.T @ (self.weights * delta))
