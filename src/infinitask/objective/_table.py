@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -99,7 +99,7 @@ class Table:
     def sums(self, H: HostArray, block: slice, kappa: float, centre: HostArray | None) -> Sums:
         """See :meth:`Loss.sums <infinitask.losses.Loss.sums>`, on a block of rows; H is overwritten."""
         found = np.empty((H.shape[0], 3))
-        self.functions.visit(H, *self._arguments(block, kappa, centre), found)
+        self.functions.visit(H, *self._arguments(block, kappa, centre), self.kinked, found)
         value, lower, square = found.T
         return Sums(value, lower, square, H)
 
@@ -113,15 +113,21 @@ class Table:
             centre = np.zeros((1, self.weights.size), self.weights.dtype)
         return self.targets[block], self.kind[block], self._at(kappa), centre
 
+    @cached_property
+    def kinked(self) -> bool:
+        """Whether the loss has a kink at 0 and nothing else."""
+        return not np.any(self.lines[2:]) and bool(np.all(np.isfinite(self.lines[:2])))
+
     def _at(self, kappa: float) -> HostArray:
-        """The whole table for this κ, (11, kinds, m)."""
+        """The whole table for this κ, (13, kinds, m)."""
         found = self._known.get(kappa)
         if found is None:
-            low, _, _, *soft = self.lines
+            low, high, _, *soft = self.lines
             at_nodes = np.broadcast_to((kappa * self.width).astype(low.dtype, copy=False), low.shape)
-            with np.errstate(divide="ignore", over="ignore"):
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 inverse = [np.minimum(1.0 / (q + k), self.functions.STEEPEST) for k in (at_nodes, 0.0) for q in soft]
-            found = np.stack([*self.lines, *inverse, np.broadcast_to(self.weights, low.shape), at_nodes])
+                halves = [0.5 * self.weights * (high - low), 0.5 * self.weights * (high + low)]
+            found = np.stack([*self.lines, *inverse, np.broadcast_to(self.weights, low.shape), at_nodes, *halves])
             self._known.clear()  # a solver stays at one level for many evaluations and does not come back
             self._known[kappa] = found
         return found
