@@ -96,6 +96,11 @@ class Table:
         targets = np.zeros((n, 1), dtype) if y is None else np.array(y, dtype, order="C")
         return cls(functions, targets, np.asarray(kind, np.int64), lines, term.weights, term.width)
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the compiled functions have been used in this process."""
+        return bool(self.functions.visit.signatures)
+
     def sums(self, H: HostArray, block: slice, kappa: float, centre: HostArray | None) -> Sums:
         """See :meth:`Loss.sums <infinitask.losses.Loss.sums>`, on a block of rows; H is overwritten."""
         found = np.empty((H.shape[0], 3))

@@ -239,6 +239,8 @@ class Ledger:
         self._started = time.perf_counter()
         self._shown = 0.0
         if verbose:
+            if any(table is not None and not table.loaded for table in objective.tables):
+                self._write("Loading compiled loops; at their first use on a machine numba compiles them, about 2 s.")
             self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  step")
 
     def evaluate(self, z: HostArray, smoothing: Smoothing, label: str = "") -> Evaluation:
