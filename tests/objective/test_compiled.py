@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import io
 import os
 import pickle
+import subprocess
+import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -33,16 +36,13 @@ from infinitask.objective import (
     hessian_product,
     pairs,
 )
-from infinitask.objective._table import compiled_functions
-from infinitask.objective._terms import SWITCH
+from infinitask.objective._table import Table, compiled_functions
+from infinitask.objective._terms import MIN_COMPILED_PAIRS, SWITCH, compiles
 from infinitask.penalties import NonCrossing
-from tests.support.random_objectives import LOSSES, SIGNED, Given, point, posed
+from infinitask.solvers.base import Ledger
+from tests.support.random_objectives import LOSSES, SIGNED, Given, compiled_only, point, posed
 
 Floats = np.ndarray[Any, Any]
-
-compiled_only = pytest.mark.skipif(
-    compiled_functions() is None or os.environ.get(SWITCH) == "0", reason="numba is not installed, or switched off"
-)
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +54,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def is_compiled(objective: Objective) -> bool:
     return all(table is not None for table in objective.tables)
+
 
 every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 KAPPAS = (0.0, 1e-3, 1.0, 1e3)
@@ -337,3 +338,32 @@ def test_all_that_is_compiled_is_in_one_file() -> None:
     folder = Path(infinitask.__file__).parent
     found = [file.name for file in folder.rglob("*.py") if "numba.njit" in file.read_text(encoding="utf-8")]
     assert found == ["_compiled.py"]
+
+
+# ------------------------------------------------------------------------------------------------- the first call
+def test_the_size_of_a_problem_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    for asked, expected in ((None, (False, True)), ("0", (False, False)), ("1", (True, True))):
+        monkeypatch.delenv(SWITCH) if asked is None else monkeypatch.setenv(SWITCH, asked)
+        assert (compiles(MIN_COMPILED_PAIRS - 1), compiles(MIN_COMPILED_PAIRS)) == expected
+
+
+def test_small_fits_do_not_load_numba() -> None:
+    script = """
+import sys
+from infinitask import InfiniteQuantileRegressor
+from infinitask.datasets import make_sine
+InfiniteQuantileRegressor().fit(*make_sine(400, random_state=0))
+print("numba" in sys.modules)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != SWITCH}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@compiled_only
+@pytest.mark.parametrize("loaded", [False, True])
+def test_the_first_use_is_announced(loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Table, "loaded", loaded)
+    stream = io.StringIO()
+    Ledger(posed(Pinball()), 1e-4, 10, verbose=1, stream=stream)
+    assert ("numba compiles them" in stream.getvalue()) is not loaded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,15 @@ from infinitask.losses import (
     Squared,
 )
 from infinitask.objective import Integral, Objective
+from infinitask.objective._table import compiled_functions
+from infinitask.objective._terms import SWITCH
 from infinitask.penalties import NonCrossing
 
 Floats = np.ndarray[Any, Any]
+
+compiled_only = pytest.mark.skipif(
+    compiled_functions() is None or os.environ.get(SWITCH) == "0", reason="numba is not installed, or switched off"
+)
 
 
 class Given(BoxLoss):
