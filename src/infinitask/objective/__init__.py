@@ -25,7 +25,7 @@ A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`B
 from ._balance import Balance
 from ._curvature import Pairs, curved_pairs, hessian_product, pairs
 from ._objective import Objective
-from ._terms import BLOCK_ENTRIES, Evaluation, Integral, Smoothing, staircase
+from ._terms import BLOCK_ENTRIES, Evaluation, Integral, Smoothing, product, staircase
 
 __all__ = [
     "BLOCK_ENTRIES",
@@ -38,5 +38,6 @@ __all__ = [
     "curved_pairs",
     "hessian_product",
     "pairs",
+    "product",
     "staircase",
 ]

@@ -229,8 +229,10 @@ def product(left: Array, right: Array, out: HostArray | None = None) -> Array:
     if not isinstance(left, np.ndarray):
         return left @ right
     (rows, inner), columns = left.shape, right.shape[1]
-    out = np.empty((rows, columns), left.dtype) if out is None else out
     step = _piece(inner, columns)
+    if rows <= step:
+        return np.matmul(left, right, out=out)
+    out = np.empty((rows, columns), left.dtype) if out is None else out
     for start in range(0, rows, step):
         np.matmul(left[start : start + step], right, out=out[start : start + step])
     return out

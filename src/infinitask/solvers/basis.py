@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask.objective import Integral, Objective, Smoothing, staircase
+from infinitask.objective import Integral, Objective, Smoothing, product, staircase
 
 __all__ = ["Eigenbasis", "Metric"]
 
@@ -64,7 +64,8 @@ class Metric:
         out = v * scale
         if self.U is not None and shift is not None:
             r, s = self.U.shape[0], shift.shape[1]
-            out[: r * s] += (self.U @ (shift * (self.U.T @ v[: r * s].reshape(r, s)))).ravel()
+            inside = shift * product(self.U.T, v[: r * s].reshape(r, s))
+            out[: r * s] += product(self.U, inside).ravel()
         return np.asarray(out)
 
     def _powers(self, exponent: float) -> tuple[HostArray, HostArray | None]:
