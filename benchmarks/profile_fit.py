@@ -21,7 +21,6 @@ from typing import Any
 from unittest import mock
 
 from infinitask import InfiniteQuantileRegressor, _threads
-from infinitask.losses._compiled import kernels
 from paper_kappa import machine
 from suite.problems import Array, heteroscedastic
 
@@ -49,14 +48,12 @@ SPANS = {
     "factorisation": ("infinitask.features._recipes:_cholesky",),
     "eigenbasis": ("infinitask.solvers.basis:Eigenbasis.of",),
     "products": (
-        "infinitask.objective._fused:Fused.visit",
-        "infinitask.objective._fused:Fused.curvatures",
         "infinitask.objective._objective:Objective._visit",
-        "infinitask.objective._objective:Objective._block_fields",
+        "infinitask.objective._objective:Objective._field",
     ),
     "loss": (
-        "infinitask.losses._kernels:visit",
-        "infinitask.losses._kernels:curvatures",
+        "infinitask.objective._table:Table.sums",
+        "infinitask.objective._table:Table.curvature",
         "infinitask.losses._base:BoxLoss.pointwise",
         "infinitask.losses._base:BoxLoss.sums",
         "infinitask.losses._base:BoxLoss.curvature",
@@ -142,10 +139,6 @@ class Clock:
     def watching(self) -> Iterator[None]:
         """A context in which all that :data:`SPANS` names is timed."""
         with ExitStack() as stack:
-            if kernels() is not None:
-                # the pass as Python reads it, so that its loops can be told from its products
-                loops = import_module("infinitask.losses._kernels")
-                stack.enter_context(mock.patch.object(loops, "visit_blocks", loops.visit_blocks.py_func))
             for part, places in SPANS.items():
                 for place in places:
                     self._patch(part, place, stack)
@@ -155,8 +148,6 @@ class Clock:
 
     def _patch(self, part: str, place: str, stack: ExitStack) -> None:
         module, path = place.split(":")
-        if module.endswith("._kernels") and kernels() is None:
-            return  # nothing is compiled
         *names, last = path.split(".")
         owner = reduce(getattr, names, import_module(module))
         found = vars(owner).get(last)
