@@ -1,13 +1,14 @@
 """Run the quick tests with the oldest and the newest supported dependencies, on each Python of this machine.
 
 ``python tools/test_matrix.py [ARGUMENTS OF PYTEST]``, or ``make test-matrix PYTEST_ARGS="..."``. Each pair of a Python
-and a set of versions has an environment of its own under ``build/matrix``. The oldest versions are the lower bounds of
-``dependencies`` in pyproject.toml: "numpy>=2.0" is tested with the last release of NumPy 2.0. A Python for which pip
-finds no wheels of these versions is reported and left out.
+and a set of versions has an environment of its own under ``build/matrix``. The oldest versions are the lower bounds in
+pyproject.toml, of ``dependencies`` and of the extra ``test``: "numpy>=2.0" is tested with the last release of NumPy
+2.0. A Python for which pip finds no wheels of these versions is reported and left out.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -30,10 +31,22 @@ for name in {SHOWN!r}:
 
 
 def pythons(required: str) -> dict[str, str]:
-    """The supported Pythons on the path, by version."""
+    """The supported Pythons on the path and among those of pyenv, by version."""
     oldest = int(required.removeprefix(">=3."))
-    found = {f"3.{minor}": shutil.which(f"python3.{minor}") for minor in range(oldest, NEWEST_MINOR + 1)}
-    return {version: path for version, path in found.items() if path is not None}
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = {}
+    for version in (f"3.{minor}" for minor in range(oldest, NEWEST_MINOR + 1)):
+        folders = [os.environ.get("PATH", ""), *map(str, pyenv.glob(f"{version}.*/bin"))]
+        paths = (shutil.which(f"python{version}", path=folder) for folder in folders)
+        working = next((path for path in paths if path is not None and works(path)), None)
+        if working is not None:
+            found[version] = working
+    return found
+
+
+def works(python: str) -> bool:
+    """Whether it runs and can make environments: version managers put names on the path that do not run."""
+    return subprocess.run([python, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0
 
 
 def lower_bounds(dependencies: list[str]) -> list[str]:
@@ -54,7 +67,8 @@ def install(python: str, folder: Path, constraints: list[str]) -> bool:
 def main(arguments: list[str]) -> int:
     """Test every pair; 0 if at least one could be installed and all of those passed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    sets = {"oldest": lower_bounds(project["dependencies"]), "newest": []}
+    bounded = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    sets: dict[str, list[str]] = {"oldest": lower_bounds(bounded), "newest": []}
     results: dict[str, str] = {}
     for version, python in pythons(project["requires-python"]).items():
         for age, constraints in sets.items():
