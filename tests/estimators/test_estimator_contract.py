@@ -26,6 +26,7 @@ from infinitask.kernels import RBF, Gaussian, Linear, Precomputed
 from infinitask.measures import Sobol, Uniform
 from infinitask.objective import Objective
 from tests.support.estimator_cases import ESTIMATORS, LEVELS, Case, sample
+from tests.support.scikit_learn_checks import run_check
 
 
 @pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
@@ -43,7 +44,7 @@ def fitted(request: pytest.FixtureRequest) -> tuple[Case, Any, np.ndarray]:
 # ---------------------------------------------------------------------------------------------- scikit-learn
 @parametrize_with_checks([cls() for cls in ESTIMATORS])
 def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -> None:
-    check(estimator)
+    run_check(estimator, check)
 
 
 def test_every_public_estimator_is_tested_here() -> None:

@@ -20,6 +20,7 @@ from infinitask import (
 )
 from infinitask.datasets import make_sine
 from infinitask.measures import Discrete
+from tests.support.scikit_learn_checks import run_check
 
 QUANTILES: list[type[Any]] = [JointQuantileRegressor, IndependentQuantileRegressor]
 FINITE: list[type[Any]] = [*QUANTILES, IndependentCostSensitiveClassifier, QOneClassSVM]
@@ -49,7 +50,7 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
 
 @parametrize_with_checks([cls() for cls in FINITE], expected_failed_checks=_expected_failures)
 def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -> None:
-    check(estimator)
+    run_check(estimator, check)
 
 
 @pytest.mark.parametrize("cls", FINITE)

@@ -285,13 +285,13 @@ def test_integrals_may_have_nodes_of_their_own() -> None:
 @pytest.mark.parametrize("kappa", [0.2, 1.0, 10.0])
 def test_all_ways_solve_the_same_system(case: Case, smooth: Any, kappa: float) -> None:
     objective = case.objective()
-    smoothing, z = smooth(objective, kappa), point(objective)
+    system, smoothing = NewtonSystem(objective), smooth(objective, kappa)
+    # The first point with active pairs: the basis of ψ, and so the field of a point, depends on the version of LAPACK.
+    z = next(z for z in (point(objective, seed) for seed in range(20)) if system.active(z, smoothing).row.size > 0)
+    active = system.active(z, smoothing)
     H = dense_hessian(objective, z, smoothing)
     g = objective.evaluate(z, smoothing).gradient
     expected = -np.linalg.solve(H, g)
-    system = NewtonSystem(objective)
-    active = system.active(z, smoothing)
-    assert active.row.size > 0
     scale = np.linalg.norm(expected)
     np.testing.assert_allclose(system._by_pairs(active, g), expected, atol=1e-9 * scale)
     np.testing.assert_allclose(system._by_unknowns(active, g), expected, atol=1e-9 * scale)

@@ -32,6 +32,7 @@ from infinitask.tuning._candidates import (
 from infinitask.tuning._choice import walk
 from infinitask.tuning._classifier_cv import _best_constant
 from infinitask.tuning._left_out import shared_folds
+from tests.support.scikit_learn_checks import run_check
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 
@@ -189,7 +190,7 @@ QUICK: dict[str, Any] = {"kernels": ["rbf"], "alphas": [1e-1, 1e-3], "cv": 2, "n
 
 @parametrize_with_checks([InfiniteQuantileRegressorCV(**QUICK), InfiniteCostSensitiveClassifierCV(**QUICK)])
 def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -> None:
-    check(estimator)
+    run_check(estimator, check)
 
 
 # --------------------------------------------------------------------------------------------------------- the model
