@@ -100,16 +100,17 @@ class Integral:
         loss = self.loss
         if not isinstance(loss, BoxLoss) or type(loss).sums is not BoxLoss.sums:
             return None
-        row = self._known_rows.get(block.start)
+        key = block.start, block.stop
+        row = self._known_rows.get(key)
         if row is None:
             row = loss.row(self.theta, self.targets_of(block))
             n = 1 if self.targets is None else int(self.targets.shape[0])
             if n * int(self.theta.shape[0]) <= MAX_KNOWN_PAIRS:
-                self._known_rows[block.start] = row
+                self._known_rows[key] = row
         return row
 
     @cached_property
-    def _known_rows(self) -> dict[int, Row]:
+    def _known_rows(self) -> dict[tuple[int, int], Row]:
         return {}
 
 
