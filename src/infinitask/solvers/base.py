@@ -1,4 +1,4 @@
-r"""What all solvers share: the certificate, the book it is kept in, and the answer.
+r"""What all solvers share: the certificate, the ledger that keeps it, and the solution.
 
 A solver walks through points z. Each evaluation of the objective gives an upper bound P(z) and, from the slopes, a dual
 point u with data term A(u) and coefficients z_u. The dual
@@ -81,7 +81,7 @@ class Solution:
     history : ndarray (k, 3)
         Evaluations, P and D of every evaluation: its own P, and the best D known then.
     smoothing : Smoothing
-        How the integrals were smoothed at the end of the way.
+        How the integrals were smoothed at the end.
     floor : float
         Where |P| is below it, the gap is relative to it.
 
@@ -119,7 +119,7 @@ class Solution:
 
 
 class Start(NamedTuple):
-    """Where a solver may start: the end of another one's way."""
+    """Where a solver may start: the solution of a similar problem."""
 
     z: HostArray
     """The unknowns, (size,)."""
@@ -129,7 +129,7 @@ class Start(NamedTuple):
     """See :class:`Certificate`, if it is known."""
 
     def elsewhere(self) -> Start:
-        """The start for other data: without what belongs to these."""
+        """The start for other data: without what belongs to these data."""
         return Start(self.z, Smoothing(self.smoothing.kappa))
 
 
@@ -211,7 +211,7 @@ class Ledger:
     verbose : int
         0: silent; 1: a line of progress about twice a second; 2: a line for every evaluation.
     aim : float or None
-        The relative gap to go for, at most ``tol``; missing it is no failure. None: ``tol``.
+        The relative gap to aim at, at most ``tol``; missing it is no failure. None: ``tol``.
     stream : text file or None
         Where the lines go; None: standard error.
     """
@@ -244,7 +244,7 @@ class Ledger:
             self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  step")
 
     def evaluate(self, z: HostArray, smoothing: Smoothing, label: str = "") -> Evaluation:
-        """One pass over the data, entered into the book."""
+        """One pass over the data; the certificate, the counts and the history take it in."""
         evaluation = self.objective.evaluate(z, smoothing)
         self.n_evaluations += 1
         if not np.isfinite(evaluation.primal) or not np.all(np.isfinite(evaluation.gradient)):
@@ -279,7 +279,7 @@ class Ledger:
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing left to do or to do it with."""
+        """Whether the aim is reached or the evaluations allowed are used up."""
         return self.certificate.gap <= self.aim or self.exhausted
 
     def solution(self, stalled: Reason = Reason.STALLED) -> Solution:

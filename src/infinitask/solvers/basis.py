@@ -22,18 +22,18 @@ from infinitask.objective import Integral, Objective, Smoothing, product, stairc
 
 __all__ = ["Eigenbasis", "Metric"]
 
-DAMPING = 1e-2
-"""See :attr:`Eigenbasis.damping`."""
+BIAS_DAMPING = 1e-2
+"""Part of the usual curvature of a free bias that is added to its Hessian: see :attr:`Eigenbasis.damping`."""
 
-ALL = 400
-"""Up to so many features all eigenvectors are computed: 15 ms."""
+MAX_FEATURES_FOR_ALL = 400
+"""Up to this number of features all eigenvectors are computed, which takes 15 ms."""
 
-LEADING, FEWER, MANY = 256, 160, 1000
-"""The eigenvectors that are computed of more features, and of more than MANY. With 2000 features in eight dimensions
-all would take a second, 160 a twentieth of it and 256 a tenth; a fit saves no more evaluations by the others than they
-cost. With 500 features they cost little, and 160 would take a quarter more evaluations."""
+LEADING_VECTORS, LEADING_VECTORS_OF_MANY, MANY_FEATURES = 256, 160, 1000
+"""The number of eigenvectors that are computed for more features, and for more than MANY_FEATURES. With 2000 features
+in eight dimensions all would take a second, 160 a twentieth of it and 256 a tenth; a fit saves no more evaluations by
+the others than they cost. With 500 features they cost little, and 160 would take a quarter more evaluations."""
 
-ROWS = 512
+ROWS_AT_A_TIME = 512
 """Rows that are visited together on the host."""
 
 
@@ -123,7 +123,7 @@ class Eigenbasis:
             return replace(like, objective=rotated, source=objective)
         near = None if like is None or like.U.shape[0] != objective.shape[0] else like.U
         turned, order = objective, None
-        if isinstance(objective.rows, np.ndarray) and objective.shape[0] > ALL:
+        if isinstance(objective.rows, np.ndarray) and objective.shape[0] > MAX_FEATURES_FOR_ALL:
             found = staircase(objective.rows)
             if found is not None:
                 turned, order = objective.reordered(*found), found[0]
@@ -169,18 +169,20 @@ class Eigenbasis:
 
     @cached_property
     def damping(self) -> HostArray:
-        """What stands in for the ridge of a free bias in a step, (size,); 0 elsewhere.
+        """What takes the place of the ridge of a free bias in a step, (size,); 0 elsewhere.
 
-        A node where no loss is curved gives a free bias nothing to hold on to. A hundredth of the curvature that it has
-        otherwise keeps its steps bounded: that of targets spread evenly over their scale, or, because a field that
-        mimics the bias costs no more than λ, λ itself if that is less.
+        At a node where no loss is curved, nothing bounds the step of a free bias. A hundredth of its usual curvature
+        does: of the curvature of targets spread evenly over their scale or, because a field that mimics the bias costs
+        no more than λ, of λ itself if that is less.
         """
         objective = self.objective
         damping = np.zeros(objective.size)
         first = objective.integrals[0]
         if objective.free and first.bias_cols is not None:
             f = to_host(first.weights).astype(np.float64) @ to_host(first.bias_cols).astype(np.float64) ** 2
-            damping[objective.size - objective.bias_size :] = DAMPING * np.minimum(f / objective.scale, objective.alpha)
+            damping[objective.size - objective.bias_size :] = BIAS_DAMPING * np.minimum(
+                f / objective.scale, objective.alpha
+            )
         return damping
 
     def back(self, z: HostArray) -> HostArray:
@@ -192,11 +194,11 @@ class Eigenbasis:
         return self._turned(z, self.U.T, self.V.T, None if self.V_b is None else self.V_b.T)
 
     def smoothing_back(self, smoothing: Smoothing) -> Smoothing:
-        """What is smoothed with, for rows in the original order."""
+        """The smoothing for rows in the original order."""
         return smoothing if self.order is None else smoothing.reordered(np.argsort(self.order))
 
     def smoothing_forth(self, smoothing: Smoothing) -> Smoothing:
-        """What is smoothed with in the original order, for the rows of ``objective``."""
+        """The smoothing of rows in the original order, for the rows of ``objective``."""
         return smoothing if self.order is None else smoothing.reordered(self.order)
 
     def _turned(self, z: HostArray, U: HostArray, V: HostArray, V_b: HostArray | None) -> HostArray:
@@ -217,10 +219,10 @@ def _of_rows(objective: Objective, near: HostArray | None = None) -> tuple[HostA
     if near is not None:
         e = np.diagonal(_moments(objective, near))
         return near, e, max(_total(objective) - float(np.sum(e)), 0.0) / max(r - near.shape[1], 1)
-    if r <= ALL:
+    if r <= MAX_FEATURES_FOR_ALL:
         e, U = np.linalg.eigh(_moments(objective))
         return U, np.maximum(e, 0.0), 0.0
-    count = LEADING if r <= MANY else FEWER
+    count = LEADING_VECTORS if r <= MANY_FEATURES else LEADING_VECTORS_OF_MANY
     first = np.zeros((r, count))
     for phi, omega in _parts(objective):
         width = phi.shape[1]
@@ -232,10 +234,10 @@ def _of_rows(objective: Objective, near: HostArray | None = None) -> tuple[HostA
 
 
 def _parts(objective: Objective) -> Iterator[tuple[Array, Array]]:
-    """Φ and ω of some rows at a time: of all, nothing more of the size of Φ is made."""
+    """Φ and ω of some rows at a time, so that no second array of the size of Φ is made."""
     n = int(objective.rows.shape[0])
-    for start in range(0, n, ROWS if isinstance(objective.rows, np.ndarray) else n):
-        block = slice(start, min(start + ROWS, n) if isinstance(objective.rows, np.ndarray) else n)
+    for start in range(0, n, ROWS_AT_A_TIME if isinstance(objective.rows, np.ndarray) else n):
+        block = slice(start, min(start + ROWS_AT_A_TIME, n) if isinstance(objective.rows, np.ndarray) else n)
         yield objective.features(block), objective.sample_weight[block]
 
 

@@ -25,55 +25,57 @@ from infinitask.objective import Evaluation, Objective, Smoothing, curved_pairs
 from infinitask.solvers.base import Ledger, Reason, Solution, Start
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
-from infinitask.solvers.newton import COST_LIMIT, NewtonSystem, newton_stage
+from infinitask.solvers.newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
 
 __all__ = ["SOLVERS", "solve"]
 
 SOLVERS = ("auto", "lbfgs", "newton")
 
-PATIENCE = 400
-"""Evaluations without halving the optimisation error after which L-BFGS hands over to Newton, or half a Newton step's
-worth of them if that is more."""
+MAX_IDLE_EVALUATIONS = 400
+"""L-BFGS is stuck after this number of evaluations that did not halve the optimisation error."""
 
-FAR = 300.0
-"""A start is far off where the optimisation error is so many times the slack: the way begins with more smoothing."""
+MIN_IDLE_NEWTON_STEPS, MAX_IDLE_NEWTON_STEPS = 0.5, 3
+"""Where Newton's method can take over, those evaluations must have cost at least the first number of Newton steps, and
+L-BFGS is stuck in any case when they have cost the second."""
 
-STALLED = 3
-"""... or so many Newton steps' worth if that is less."""
+NEWTON_STEPS_TO_FINISH, MAX_GAP_TO_FINISH = 4, 1e-2
+"""Newton's method needs about this number of steps to finish. L-BFGS hands over when it has cost as much and the gap is
+below the second number. Farther off, few pairs may be curved here and thousands on the way: with one positive in twenty
+and n = 5000 a fit took 18 s instead of 1.5."""
 
-FINISH, CLOSE = 4, 1e-2
-"""Newton steps that are taken to finish: L-BFGS hands over when it has cost as much as they would, and the gap is below
-the second number. Farther off, few pairs may be curved here and thousands on the way: with one positive in twenty and
-n = 5000 a fit took 18 s instead of 1.5."""
+FAR_START = 300.0
+"""A start is far from the solution where the optimisation error is more than this number times the slack: the way then
+begins with more smoothing."""
 
-CHEAP, DEAR = 1e10, 50.0
-"""A dense solve is taken if it costs no more operations than the first number, or no more evaluations than the second;
-else conjugate gradients."""
+CHEAP_SOLVE, MAX_SOLVE_IN_EVALUATIONS = 1e10, 50.0
+"""A dense solve is taken if it costs at most this number of operations, or at most this number of evaluations; else
+conjugate gradients."""
 
-NEWTON_STEPS = 15
-"""Newton steps at one level of smoothing after which a level closer to the last one is tried."""
+MAX_NEWTON_STEPS = 15
+"""The most Newton steps at one level of smoothing; then a level closer to the last one is tried."""
 
 PERFECT_FIT = 1e-6
 """Where |P| is below this part of P at the start, the gap is relative to the latter: a perfect fit must not loop."""
 
-CENTRE_LIMIT = 20_000_000
-"""The most numbers a centre may have: 160 MB. Beyond, Newton follows κ → 0 without one."""
+MAX_CENTRE_PAIRS = 20_000_000
+"""The most numbers a centre may have: 160 MB. Beyond, Newton's method follows κ → 0 without one."""
 
-FEW_FAILURES, MAX_FAILURES = 3, 30
-"""Newton stages that may fail before L-BFGS has another go, and before the solver gives up."""
+MAX_FAILURES_FIRST, MAX_FAILURES = 3, 30
+"""Newton stages that may fail before L-BFGS tries again, and before the solver gives up."""
 
-SHRINK_MOST, SHRINK_LEAST = 0.1, 0.5
-"""The range of the factor by which κ shrinks. Smaller steps cost stages, larger ones leave Newton's region."""
+MIN_SHRINK, MAX_SHRINK = 0.1, 0.5
+"""The range of the factor by which κ shrinks. A factor near 1 costs stages, a small one leaves Newton's region."""
 
-NEWTON_SHRINK = 0.5
-"""The least factor by which κ shrinks between Newton's proximal steps. With 0.1, five levels jointly (n = 400, a gap of
-1e-6) take 98 evaluations instead of 60: too far from the last solution, few pairs are curved, and steps are short."""
+MIN_SHRINK_NEWTON = 0.5
+"""The smallest factor by which κ shrinks between Newton's proximal steps. With 0.1, five levels jointly (n = 400, a gap
+of 1e-6) take 98 evaluations instead of 60: too far from the last solution, few pairs are curved, and steps are
+short."""
 
-FEW, SHRINK_CENTRED = 500_000, 0.3
-"""Up to so many pairs L-BFGS smooths around its last dual point as well, and κ shrinks no faster than by this factor:
-on 120 small fits a fifth of the evaluations are saved."""
+MAX_CENTRED_LBFGS_PAIRS, MIN_SHRINK_CENTRED = 500_000, 0.3
+"""Up to this number of pairs L-BFGS smooths around its last dual point as well, and κ shrinks by no smaller factor: on
+120 small fits a fifth of the evaluations are saved."""
 
-POWER = 0.75
+SLACK_POWER = 0.75
 """κ shrinks with this power of the slack, which is made of pairs within κ of a kink, each off by up to κ: it goes with
 κ² where the pairs are spread evenly and with κ where all lie at the kink. With 1/2, level sets lose some accuracy: the
 fraction outside is off by 0.013 instead of 0.007."""
@@ -97,7 +99,7 @@ def solve(
     solver : {"auto", "lbfgs", "newton"}
         "auto" starts with L-BFGS and lets Newton finish where L-BFGS is slow.
     tol : float
-        From 1e-6 down to 1e-9 a hundredth of it is gone for on small problems, where that is cheap.
+        From 1e-6 down to 1e-9 the aim is a hundredth of it on small problems, where that is cheap.
     max_iter : int
         The most evaluations of the objective.
     verbose : int
@@ -136,10 +138,10 @@ def solve(
     if solver == "lbfgs":
         path.by_lbfgs(here, lambda z, stalled: False)
     elif solver == "newton":
-        path.by_newton(MAX_FAILURES, COST_LIMIT)
+        path.by_newton(MAX_FAILURES, MAX_SOLVE_COST)
     else:
         # each gets stuck where the other may not
-        for gives_up, failures in ((path.dear, FEW_FAILURES), (path.stuck, MAX_FAILURES)):
+        for gives_up, failures in ((path.dear, MAX_FAILURES_FIRST), (path.stuck, MAX_FAILURES)):
             path.by_lbfgs(here, gives_up)
             if ledger.done:
                 break
@@ -152,17 +154,17 @@ def solve(
 
 
 class _Path:
-    """The state of a solve: the point, how the losses are smoothed there, and the book."""
+    """The state of a solve: the point, how the losses are smoothed there, and the ledger."""
 
     def __init__(self, ledger: Ledger, basis: Eigenbasis, z: HostArray, smoothing: Smoothing) -> None:
         self.ledger = ledger
         self.basis = basis
         self.z = z
         self.smoothing = smoothing
-        self.entries = _entries(basis.objective)
+        self.pairs = _pairs(basis.objective)
 
     def enough(self, evaluation: Evaluation) -> bool:
-        """Whether the optimisation error is below the slack, or out of sight."""
+        """Whether the optimisation error is below the slack, or too small to matter for the gap."""
         return evaluation.error <= max(
             0.3 * sum(evaluation.slack), 0.2 * self.ledger.aim * self.ledger.certificate.scale
         )
@@ -174,7 +176,7 @@ class _Path:
         n, (r, s) = objective.rows.shape[0], objective.shape
         length = r if objective.reach is None else float(np.mean(objective.reach))
         nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
-        # a pointwise loss is some forty, the calls themselves cost 5e5
+        # a loss costs about forty operations a pair, and the calls of an evaluation 5e5
         return 5e5 + 4.0 * float(n) * (length * s + nodes * s + 10 * nodes)
 
     def newton_step(self, z: HostArray, smoothing: Smoothing) -> float:
@@ -184,32 +186,33 @@ class _Path:
         system = NewtonSystem(objective, self.basis.damping)
         pairs = float(curved_pairs(objective, z, smoothing))
         by_pairs = pairs**3 / 3.0 + 100.0 * pairs**2 + 0.8 * min(pairs, n) ** 2 * r
-        step = 3e6 + min(system.cost_by_unknowns(n), by_pairs, COST_LIMIT)
+        step = 3e6 + min(system.cost_by_unknowns(n), by_pairs, MAX_SOLVE_COST)
         return float(2.0 + step / self.evaluation)
 
     @property
     def dense_limit(self) -> float:
         """The most operations of a dense solve, where there is an alternative."""
-        return min(COST_LIMIT, max(CHEAP, DEAR * self.evaluation))
+        return min(MAX_SOLVE_COST, max(CHEAP_SOLVE, MAX_SOLVE_IN_EVALUATIONS * self.evaluation))
 
     def dear(self, z: HostArray, stalled: int) -> bool:
         """Whether L-BFGS got stuck, or has cost as much as it would to finish with Newton's method from here."""
         step = self.newton_step(z, self.smoothing)
-        close = self.ledger.certificate.gap <= CLOSE
-        slow = stalled >= min(max(PATIENCE, 0.5 * step), STALLED * step)
-        return slow or (close and self.ledger.n_evaluations >= FINISH * step)
+        close = self.ledger.certificate.gap <= MAX_GAP_TO_FINISH
+        enough_idle = max(MAX_IDLE_EVALUATIONS, MIN_IDLE_NEWTON_STEPS * step)
+        slow = stalled >= min(enough_idle, MAX_IDLE_NEWTON_STEPS * step)
+        return slow or (close and self.ledger.n_evaluations >= NEWTON_STEPS_TO_FINISH * step)
 
     @staticmethod
     def stuck(z: HostArray, stalled: int) -> bool:
         """Whether L-BFGS got stuck, where Newton's method did so before."""
-        return stalled >= PATIENCE
+        return stalled >= MAX_IDLE_EVALUATIONS
 
     def by_lbfgs(self, here: Evaluation, give_up: Callable[[HostArray, int], bool]) -> None:
         """Stages of L-BFGS with ever less smoothing, the first from ``here``, until the gap is reached or none helps.
 
         Small problems smooth around the dual point of the last stage, so that the slack falls faster than κ.
         """
-        ledger, centred = self.ledger, self.entries <= FEW
+        ledger, centred = self.ledger, self.pairs <= MAX_CENTRED_LBFGS_PAIRS
         while not ledger.done:
             self.z, here = lbfgs_stage(ledger, self.z, here, self.smoothing, self.basis.metric, self.enough, give_up)
             if ledger.done:
@@ -219,13 +222,13 @@ class _Path:
             smaller = tuple(
                 k
                 if k == 0.0 or slack <= share
-                else k * min(SHRINK_LEAST, max(SHRINK_MOST, (0.7 * share / slack) ** POWER))
+                else k * min(MAX_SHRINK, max(MIN_SHRINK, (0.7 * share / slack) ** SLACK_POWER))
                 for k, slack in zip(kappa, here.slack, strict=True)
             )
             if not self.enough(here) or (smaller == kappa and not centred):
                 return
             if centred:
-                kappa = tuple(max(least, SHRINK_CENTRED * k) for least, k in zip(smaller, kappa, strict=True))
+                kappa = tuple(max(least, MIN_SHRINK_CENTRED * k) for least, k in zip(smaller, kappa, strict=True))
                 self.smoothing = Smoothing(kappa, self.basis.objective.duals(self.z, self.smoothing))
             else:
                 self.smoothing = Smoothing(smaller)
@@ -241,13 +244,13 @@ class _Path:
         """
         ledger, system = self.ledger, NewtonSystem(self.basis.objective, self.basis.damping, limit)
         smoothing = self.smoothing
-        centred = self.entries <= CENTRE_LIMIT
-        least = NEWTON_SHRINK if centred else SHRINK_MOST
+        centred = self.pairs <= MAX_CENTRE_PAIRS
+        least = MIN_SHRINK_NEWTON if centred else MIN_SHRINK
         factor, failures = least, 0
         while not ledger.done:
             metric = self.basis.metric(self.z, smoothing)
             before = ledger.n_iter
-            self.z, fine = newton_stage(ledger, system, self.z, smoothing, metric, self.enough, NEWTON_STEPS)
+            self.z, fine = newton_stage(ledger, system, self.z, smoothing, metric, self.enough, MAX_NEWTON_STEPS)
             if ledger.done:
                 return
             steps = ledger.n_iter - before
@@ -264,31 +267,31 @@ class _Path:
 
 
 def _near(ledger: Ledger, z: HostArray, near: Smoothing, wide: Smoothing) -> tuple[HostArray, Evaluation, Smoothing]:
-    """How to smooth at a point that solves another problem: as it was there, or more where it is far off."""
+    """How to smooth at a point that solves another problem: as it was there, or more where it is far from this one."""
     kappa = near.kappa
     while True:
         # an integral that needed no smoothing there may need it here
         kappa = tuple(min(k, widest) if k > 0.0 else widest for k, widest in zip(kappa, wide.kappa, strict=True))
         smoothing = Smoothing(kappa, near.centre)
         here = ledger.evaluate(z, smoothing, "start")
-        if ledger.done or kappa == wide.kappa or here.error <= FAR * sum(here.slack):
+        if ledger.done or kappa == wide.kappa or here.error <= FAR_START * sum(here.slack):
             return z, here, smoothing
         kappa = tuple(4.0 * k for k in kappa)
 
 
-def _entries(objective: Objective) -> int:
+def _pairs(objective: Objective) -> int:
     """Pairs of all integrals."""
     return int(objective.rows.shape[0]) * sum(int(term.theta.shape[0]) for term in objective.integrals)
 
 
 def _aim(objective: Objective, tol: float) -> float:
-    """The gap to go for.
+    """The gap to aim at.
 
     A function is less well determined than its objective: at a gap of 1e-7 values are off by up to 1e-3 (60 random
     problems with n ≤ 60). Whoever asks for such a gap wants the values; on a small problem a hundredth of it costs a
     few steps more.
     """
-    small = objective.size <= 2_000 and _entries(objective) <= 200_000
+    small = objective.size <= 2_000 and _pairs(objective) <= 200_000
     return 1e-2 * tol if 1e-9 <= tol <= 1e-6 and small else tol
 
 

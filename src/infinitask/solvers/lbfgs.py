@@ -31,19 +31,20 @@ from infinitask.solvers.line_search import line_search
 
 __all__ = ["Memory", "lbfgs_stage"]
 
-MEMORY = 20
-"""Steps that are remembered."""
+STEPS_REMEMBERED = 20
+"""Steps from which the inverse Hessian is estimated."""
 
-ASK = 25
-"""Evaluations after which it is asked whether to give up: the answer costs about one."""
+EVALUATIONS_BEFORE_ASKING = 25
+"""Evaluations between two questions whether to give up: the answer costs about one evaluation."""
 
-SHORT, OLD = 0.5, 4
-"""A step shorter than this says that the metric no longer fits: it is measured again if it has served for so many
-steps. On 120 small fits that saves a twentieth of the time; at the first short step in any case it would cost more."""
+SHORT_LBFGS_STEP, MIN_METRIC_STEPS = 0.5, 4
+"""A step shorter than this says that the metric no longer fits: it is measured again if it has served for at least
+this number of steps. On 120 small fits that saves a twentieth of the time; measured again at every short step, the
+metric would cost more than it saves."""
 
 
 class Memory:
-    """The inverse Hessian that the last steps tell of.
+    """An estimate of the inverse Hessian from the last steps.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class Memory:
         Steps that are remembered.
     """
 
-    def __init__(self, size: int, length: int = MEMORY) -> None:
+    def __init__(self, size: int, length: int = STEPS_REMEMBERED) -> None:
         self.length = length
         self.count = 0
         self._S, self._MY = np.empty((length, size)), np.empty((length, size))
@@ -120,7 +121,7 @@ def lbfgs_stage(
     while not (ledger.done or enough(here)):
         if here.error < 0.5 * best:
             best, since = here.error, ledger.n_evaluations
-        if ledger.n_evaluations - asked >= ASK:
+        if ledger.n_evaluations - asked >= EVALUATIONS_BEFORE_ASKING:
             if give_up(z, ledger.n_evaluations - since):
                 break
             asked = ledger.n_evaluations
@@ -129,13 +130,13 @@ def lbfgs_stage(
         if fresh is None:
             if memory.count == 0:
                 break
-            memory = Memory(z.size)  # rounding spoilt what is remembered
+            memory = Memory(z.size)  # the steps remembered are spoilt by rounding
             continue
         change, before = fresh.gradient - here.gradient, downhill
         z, here = z + step * along, fresh
         age += 1
         ledger.n_iter += 1
-        if step < SHORT and age >= OLD:
+        if step < SHORT_LBFGS_STEP and age >= MIN_METRIC_STEPS:
             memory, metric, age = Memory(z.size), measure(z, smoothing), 0
             downhill = metric.power(here.gradient, -1.0)
             continue

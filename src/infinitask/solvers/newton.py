@@ -5,7 +5,7 @@ z_ij = (φ_i ⊗ ψ_j, ψ_b,j) of the curved pairs and W their weights the gener
 solve with it:
 
 * **pairs**: (Λ + ZᵀWZ)⁻¹ = Λ⁻¹ − Λ⁻¹Zᵀ (W⁻¹ + ZΛ⁻¹Zᵀ)⁻¹ ZΛ⁻¹, and ZΛ⁻¹Zᵀ is k_X(x_i, x_i')·k_Θ(θ_j, θ_j')/λ plus the
-  bias: as many equations as curved pairs, whatever r and s are. Nodes that do not talk to each other (a diagonal task
+  bias: as many equations as curved pairs, whatever r and s are. Nodes whose features are orthogonal (a diagonal task
   kernel) give separate, small systems.
 * **unknowns**: the r·s + s_b equations themselves, summed up row by row of the data.
 * **conjugate gradients**: products only, preconditioned by the diagonal in the joint eigenbasis.
@@ -30,23 +30,24 @@ from infinitask.solvers.line_search import line_search
 
 __all__ = ["ActiveSet", "NewtonSystem", "newton_stage"]
 
-COST_LIMIT = 3e11
+MAX_SOLVE_COST = 3e11
 """The most operations of one dense solve: several seconds on two cores."""
 
-SIZE_LIMIT = 8_000
+MAX_SOLVE_SIZE = 8_000
 """The most equations of one dense solve: 512 MB."""
 
-IDLE = 4
-"""Full steps that may leave more than half of the error."""
+MAX_IDLE_STEPS = 4
+"""A Newton stage ends after this number of full steps in a row that left more than half of the error."""
 
-MANY_PAIRS, MANY_COST = 200_000, 1e10
-"""Above so many pairs and below so many operations a step is taken by blocks, whatever the number of curved pairs."""
+SHORT_NEWTON_STEP, MAX_SHORT_STEPS = 0.25, 4
+"""A Newton stage ends after this number of steps in a row that were shorter than the first number."""
 
-CHUNK = 16_384
+MIN_PAIRS_BY_BLOCKS, MAX_COST_BY_BLOCKS = 200_000, 1e10
+"""From this number of pairs on, and up to this number of operations, a step is taken by blocks, whatever the number of
+curved pairs."""
+
+PAIRS_AT_A_TIME = 16_384
 """Pairs whose features are gathered at a time."""
-
-SHORT_STEP, PATIENCE = 0.25, 4
-"""A Newton stage is given up after so many steps in a row that were shorter than this."""
 
 
 class ActiveSet(NamedTuple):
@@ -71,7 +72,7 @@ class NewtonSystem:
         The most operations of one dense solve.
     """
 
-    def __init__(self, objective: Objective, damping: HostArray | None = None, limit: float = COST_LIMIT) -> None:
+    def __init__(self, objective: Objective, damping: HostArray | None = None, limit: float = MAX_SOLVE_COST) -> None:
         self.objective = objective
         self.limit = limit
         self.ridge = objective.ridge if damping is None else objective.ridge + damping
@@ -105,7 +106,7 @@ class NewtonSystem:
 
     @cached_property
     def component(self) -> HostArray:
-        """For every node the number of the group of nodes it talks to."""
+        """For every node the number of its group: nodes of different groups have orthogonal features."""
         gram = np.abs(self.task_gram)
         scale = np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
         return np.asarray(connected_components(gram > 1e-13 * scale, directed=False)[1])
@@ -130,7 +131,7 @@ class NewtonSystem:
     def cost_by_unknowns(self, n: int) -> float:
         """Operations of a solve by unknowns with n rows of data."""
         (_, s), p = self.objective.shape, self.objective.size
-        return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * self.cols.shape[0] * s**2 if p <= SIZE_LIMIT else np.inf
+        return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * self.cols.shape[0] * s**2 if p <= MAX_SOLVE_SIZE else np.inf
 
     # -- the three ways
     def solve(self, active: ActiveSet, g: HostArray) -> tuple[HostArray, str] | None:
@@ -141,7 +142,7 @@ class NewtonSystem:
         sizes = np.bincount(self.component[active.node]).astype(float)
         by_pairs = float(np.sum(sizes**3)) / 3 + 30.0 * float(np.sum(sizes**2))
         by_unknowns = self.cost_by_unknowns(np.unique(active.row).size)
-        if np.max(sizes) > SIZE_LIMIT:
+        if np.max(sizes) > MAX_SOLVE_SIZE:
             by_pairs = np.inf
         if min(by_pairs, by_unknowns) > self.limit:
             return None
@@ -167,8 +168,8 @@ class NewtonSystem:
         r, s = self.objective.shape
         at_nodes = self.cols @ v[: r * s].reshape(r, s).T
         moved = (self.bias_cols @ v[r * s :])[node]
-        for start in range(0, row.size, CHUNK):
-            part = slice(start, start + CHUNK)
+        for start in range(0, row.size, PAIRS_AT_A_TIME):
+            part = slice(start, start + PAIRS_AT_A_TIME)
             moved[part] += np.einsum("kr,kr->k", self.rows[row[part]], at_nodes[node[part]])
         return np.asarray(moved)
 
@@ -208,7 +209,7 @@ class NewtonSystem:
         return -np.asarray(scipy.linalg.cho_solve(_factor(H), g, check_finite=False))
 
     def by_blocks(self, z: HostArray, smoothing: Smoothing, g: HostArray) -> HostArray:
-        """As by unknowns, straight from the blocks of rows: pairs, of which there may be millions, are never listed."""
+        """As by unknowns, but straight from the blocks of rows: no list of pairs is made, which may be millions."""
         blocks = (
             (self.rows[block], np.concatenate([to_host(weight) for weight in weights], axis=1))
             for block, weights in self.objective.curvatures(z, smoothing)
@@ -229,7 +230,7 @@ class NewtonSystem:
             for start in range(0, rows.shape[0], step):
                 phi, W = rows[start : start + step], weights[start : start + step]
                 count = phi.shape[0]
-                # a dense product is some twenty times faster per entry
+                # a dense product is about twenty times faster per entry
                 if isinstance(W, scipy.sparse.csr_array) and W.nnz > 0.05 * count * joint.shape[0]:
                     W = W.toarray()
                 per_row = (W @ outer).reshape(count, s + b, s + b)
@@ -317,7 +318,7 @@ def newton_stage(
 
     def newton_direction(point: HostArray, at: Evaluation) -> tuple[HostArray, str]:
         n = system.rows.shape[0]
-        if n * system.cols.shape[0] > MANY_PAIRS and system.cost_by_unknowns(n) < MANY_COST:
+        if n * system.cols.shape[0] > MIN_PAIRS_BY_BLOCKS and system.cost_by_unknowns(n) < MAX_COST_BY_BLOCKS:
             return system.by_blocks(point, smoothing, at.gradient), f"{system.objective.size} unknowns"
         found = system.solve(system.active(point, smoothing), at.gradient)
         return found or (system.by_products(point, smoothing, at.gradient, metric), "conjugate gradients")
@@ -336,11 +337,11 @@ def newton_stage(
             return z, False
         z, here = z + step * direction, fresh
         ledger.n_iter += 1
-        # kinks on the way cut steps short; many in a row mean that the problem should be smoother
-        short = short + 1 if step < SHORT_STEP else 0
-        # and full steps that do not lessen the error go nowhere: a free bias that hardly any pair holds
+        # kinks on the way cut steps short; several short ones in a row mean that the problem should be smoother
+        short = short + 1 if step < SHORT_NEWTON_STEP else 0
+        # full steps that do not reduce the error lead nowhere: hardly any pair determines a free bias
         idle = 0 if step < 1.0 or here.error <= goal else idle + 1
         goal = min(goal, 0.5 * here.error) if idle == 0 else goal
-        if short >= PATIENCE or idle >= IDLE:
+        if short >= MAX_SHORT_STEPS or idle >= MAX_IDLE_STEPS:
             break
     return z, ledger.done or enough(here)

@@ -260,7 +260,7 @@ def solve_in_order(
             smallest, cost = order.smallest_slope(found.z)
         missing, z = max(0.0, -smallest), found.z
         while smallest < 0.0:
-            # a hair more, so that rounding does not leave the proof short of zero
+            # slightly more, so that rounding does not leave the proof short of zero
             z = z - smallest * (1.0 + 1e-6) * order.lift
             smallest, _ = order.smallest_slope(z)
         smoothing = Smoothing((0.0, 0.0))
