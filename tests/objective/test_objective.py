@@ -308,7 +308,7 @@ def test_all_ways_solve_the_same_system(case: Case, smooth: Any, kappa: float) -
 
 
 def test_push_is_the_field_at_the_pairs_and_pull_its_transpose(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton, "CHUNK", 7)  # several of them, the last one shorter
+    monkeypatch.setattr(newton, "PAIRS_AT_A_TIME", 7)  # several of them, the last one shorter
     objective = case.objective()
     system = NewtonSystem(objective)
     rng = np.random.default_rng(2)

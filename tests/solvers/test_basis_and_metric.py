@@ -111,8 +111,8 @@ def tall(loss: Loss, r: int = 30, n: int = 80, bias: str | None = "penalised", d
 
 def leading(patch: pytest.MonkeyPatch, count: int) -> None:
     """Few features are many, and so many eigenvectors lead."""
-    patch.setattr(basis_module, "LEADING", count)
-    patch.setattr(basis_module, "ALL", count)
+    patch.setattr(basis_module, "LEADING_VECTORS", count)
+    patch.setattr(basis_module, "MAX_FEATURES_FOR_ALL", count)
 
 
 @pytest.mark.parametrize("count", [1, 5, 29])
@@ -139,8 +139,8 @@ def test_leading_eigenvectors(count: int, n: int, decay: float, monkeypatch: pyt
 
 
 def test_up_to_a_size_all_eigenvectors_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(basis_module, "LEADING", 5)
-    monkeypatch.setattr(basis_module, "ALL", 30)
+    monkeypatch.setattr(basis_module, "LEADING_VECTORS", 5)
+    monkeypatch.setattr(basis_module, "MAX_FEATURES_FOR_ALL", 30)
     objective = tall(Pinball())
     basis = Eigenbasis.of(objective)
     assert basis.whole

@@ -27,7 +27,7 @@ from infinitask.penalties import NonCrossing
 from infinitask.solvers import SOLVERS, solve
 from infinitask.solvers.base import Ledger, Start
 from infinitask.solvers.basis import Eigenbasis
-from infinitask.solvers.lbfgs import ASK, Memory, lbfgs_stage
+from infinitask.solvers.lbfgs import EVALUATIONS_BEFORE_ASKING, Memory, lbfgs_stage
 from tests.support.random_objectives import compiled_only, point, posed
 from tests.support.random_problems import problem
 
@@ -161,7 +161,7 @@ def test_a_stage_gives_up_when_told() -> None:
 
     _, ledger, *_ = stage(objective, Smoothing((0.01, 0.01)), lambda e: False, give_up)
     assert len(asked) == 2
-    assert 2 * ASK <= ledger.n_evaluations < 1000
+    assert 2 * EVALUATIONS_BEFORE_ASKING <= ledger.n_evaluations < 1000
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

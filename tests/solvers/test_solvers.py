@@ -17,7 +17,7 @@ from infinitask.measures import Uniform
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
 from infinitask.problem import Data, Recipe, pose
-from infinitask.solvers import SOLVERS, Solution, newton, solve
+from infinitask.solvers import SOLVERS, Solution, line_search, newton, solve
 from infinitask.solvers.base import Certificate, Ledger
 
 Floats = np.ndarray[Any, Any]
@@ -153,7 +153,7 @@ def test_scipy_finds_the_same_dual_optimum() -> None:
 def test_steps_by_blocks_arrive_as_well(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case.objective()
     best = case.best
-    monkeypatch.setattr(newton, "MANY_PAIRS", 0)
+    monkeypatch.setattr(newton, "MIN_PAIRS_BY_BLOCKS", 0)
     monkeypatch.setattr(newton.NewtonSystem, "solve", None)  # not asked
     found = solve(objective, solver="newton", tol=TOL)
     assert found.converged
@@ -163,7 +163,7 @@ def test_steps_by_blocks_arrive_as_well(case: Case, monkeypatch: pytest.MonkeyPa
 def test_conjugate_gradients_arrive_as_well(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case.objective()
     best = case.best
-    monkeypatch.setattr(newton, "COST_LIMIT", 0.0)
+    monkeypatch.setattr(newton, "MAX_SOLVE_COST", 0.0)
     found = solve(objective, solver="newton", tol=TOL)
     assert found.converged
     assert found.objective == pytest.approx(best.objective, rel=TOL)
@@ -454,7 +454,7 @@ def test_line_search_takes_what_it_can_get() -> None:
     ledger: Any = Line()
     z, smoothing = np.zeros(1), Smoothing((1.0,))
     here = ledger.evaluate(z, smoothing)
-    step, fresh = newton.line_search(ledger, z, smoothing, here, np.ones(1), "")
+    step, fresh = line_search.line_search(ledger, z, smoothing, here, np.ones(1), "")
     assert step > 0.0
     assert fresh is not None
     assert fresh.smoothed < here.smoothed
