@@ -48,8 +48,16 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
     return {}
 
 
-@parametrize_with_checks([cls() for cls in FINITE], expected_failed_checks=_expected_failures)
+@parametrize_with_checks([JointQuantileRegressor(), QOneClassSVM()], expected_failed_checks=_expected_failures)
 def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -> None:
+    run_check(estimator, check)
+
+
+@pytest.mark.slow  # one fit for each task
+@parametrize_with_checks(
+    [IndependentQuantileRegressor(), IndependentCostSensitiveClassifier()], expected_failed_checks=_expected_failures
+)
+def test_scikit_learn_accepts_independent_fits(estimator: Any, check: Callable[[Any], None]) -> None:
     run_check(estimator, check)
 
 

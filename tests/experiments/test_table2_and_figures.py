@@ -132,6 +132,7 @@ def test_pinball(tmp_path: Path) -> None:
         assert slope[-1] == pytest.approx(0.8)
 
 
+@pytest.mark.slow
 def test_the_penalty_leaves_fewer_crossings(tmp_path: Path) -> None:
     found, settings = records(crossing.EXPERIMENT, crossing.units(True))
     files = crossing.report(found, tmp_path, settings)
@@ -153,6 +154,7 @@ def test_falls_of_curves() -> None:
     assert found == {"crossing": 0.25, "share_of_pairs": 0.25, "share_of_inputs": 0.5, "deepest": 0.5}
 
 
+@pytest.mark.slow
 def test_smoothing(tmp_path: Path) -> None:
     found, settings = records(smoothing.EXPERIMENT, smoothing.units(True))
     files = smoothing.report(found, tmp_path, settings)
@@ -185,6 +187,7 @@ def test_more_nodes_come_closer(tmp_path: Path) -> None:
     assert_drawn(tmp_path / "nodes.png")
 
 
+@pytest.mark.slow
 def test_csc_sets(tmp_path: Path) -> None:
     found, settings = records(csc_sets.EXPERIMENT, csc_sets.units(True))
     files = csc_sets.report(found, tmp_path, settings)

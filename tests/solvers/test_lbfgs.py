@@ -311,8 +311,8 @@ print(model.objective_, "infinitask.objective._compiled" in sys.modules)
     "way",
     [
         "switched off",
-        "not installed",
-        "broken",
+        pytest.param("not installed", marks=pytest.mark.slow),
+        pytest.param("broken", marks=pytest.mark.slow),
     ],
 )
 def test_without_numba(way: str, tmp_path: Path) -> None:

@@ -211,7 +211,8 @@ def test_it_is_good_whatever_the_units(units: tuple[float, float]) -> None:
     assert model.dual_gap_ <= 1e-4
 
 
-@pytest.mark.parametrize("d", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [3, 10])
 def test_noise_is_not_learnt(d: int) -> None:
     rng = np.random.default_rng(0)
     worse = []
