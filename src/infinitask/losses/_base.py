@@ -312,8 +312,8 @@ class BoxLoss(Loss):
             value = xp.abs(r, **there) @ (half * (row.high - row.low)) + r @ (half * (row.high + row.low))
         else:
             value = xp.maximum(xp.multiply(row.high, r, **there), row.low * r, **there) @ weights
-        u = xp.multiply(r, 1.0 / kappa, **there)
-        u = u if centre is None else xp.add(u, centre, **there)
+        shifted = r if centre is None else xp.add(r, xp.multiply(kappa, centre, **there), **there)
+        u = xp.multiply(shifted, 1.0 / kappa, **there)
         # two calls are faster than one of clip with a bound per node
         u = xp.minimum(xp.maximum(u, row.low, **there), row.high, **there)
         lower = xp.multiply(u, r, **here) @ weights
