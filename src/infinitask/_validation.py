@@ -216,6 +216,8 @@ def parse_tasks(theta: Any, name: str, support: tuple[HostArray, HostArray]) -> 
     if not fits or tasks.size == 0:
         raise ValueError(f"{name} of shape {tasks.shape} was given; it must be {expected}, and not empty.")
     tasks = tasks.reshape(-1, d)
+    if d == 1 and low[0] <= tasks.min() and tasks.max() <= high[0]:  # the usual case, quickly
+        return tasks, single
     size = np.maximum(np.abs(low), np.abs(high))
     slack = SUPPORT_SLACK * np.where(np.isfinite(size), size, 0.0)
     inside = np.all(np.isfinite(tasks) & (tasks >= low - slack) & (tasks <= high + slack), axis=1)

@@ -296,7 +296,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
                 )
         if strict:
             low, high = self.recipe_.loss.domain
-            if not np.all((tasks > low) & (tasks < high)):
+            if not (low < tasks.min() and tasks.max() < high):
                 raise ValueError(
                     f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly "
                     "between."
