@@ -20,8 +20,6 @@ import threadpoolctl
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Array", "HostArray", "as_like", "differentiate", "namespace", "one_blas_thread", "place", "to_host"]
-
 Array: TypeAlias = Any
 """An array of any library that follows the array API standard."""
 

@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TypeVar
 
-__all__ = ["shared_out"]
-
 _Item = TypeVar("_Item")
 _Part = TypeVar("_Part")
 

@@ -18,35 +18,6 @@ import numpy as np
 
 from infinitask._array import Array, HostArray, namespace
 
-__all__ = [
-    "CONSTRAINTS",
-    "LARGEST",
-    "Choice",
-    "Count",
-    "Flag",
-    "Number",
-    "check_magnitude",
-    "check_parameters",
-    "choice",
-    "count",
-    "finite",
-    "flag",
-    "intervals",
-    "is_number",
-    "levels_within",
-    "matrices",
-    "matrix",
-    "number",
-    "numbers",
-    "parse_tasks",
-    "polynomial_parameters",
-    "positive_numbers",
-    "predictions",
-    "resolved",
-    "shares",
-    "targets",
-]
-
 LARGEST = 1e100
 """Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
 

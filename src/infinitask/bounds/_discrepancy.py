@@ -9,8 +9,6 @@ import numpy as np
 
 from infinitask._validation import count, number
 
-__all__ = ["propose_nodes", "sequence_discrepancy", "star_discrepancy"]
-
 
 def star_discrepancy(u: Any, weights: Any = None) -> float:
     """D_m = sup_t |Σ_j w_j 1[u_j ≤ t] − t| = max_j max(W_j − u_j, u_j − W_(j−1)), W_j = w_1 + … + w_j, u ascending.

@@ -18,8 +18,6 @@ from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.measures import Measure
 from infinitask.penalties import Ridge
 
-__all__ = ["bound_of"]
-
 TASKS_LOOKED_AT = 201
 """Tasks at which the largest k_Θ(θ, θ) is looked for; the ends are among them, where kernels that vary have it."""
 

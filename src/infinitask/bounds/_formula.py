@@ -10,8 +10,6 @@ from typing import Any, final
 from infinitask._validation import choice, count, number
 from infinitask.bounds._discrepancy import sequence_discrepancy
 
-__all__ = ["Bound", "Task", "assemble", "cost_sensitive_bound", "cost_task", "quantile_bound", "quantile_task"]
-
 FORMS = ("proved", "printed")
 """The formulas as proved here, or as printed in the paper."""
 

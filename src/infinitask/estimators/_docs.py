@@ -6,8 +6,6 @@ import inspect
 import re
 import textwrap
 
-__all__ = ["completed"]
-
 _PARAMETERS = """
 kernel : str, kernel object or callable, default="rbf"
     k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an

@@ -14,8 +14,6 @@ from infinitask._array import namespace, to_host
 from infinitask.learn import Fit
 from infinitask.losses import CostSensitiveHinge, LevelSet
 
-__all__ = ["remarks"]
-
 STANDARDISED = 5.0
 """Targets whose root mean square is at most this count as standardised."""
 

@@ -24,16 +24,6 @@ from infinitask._validation import number
 from infinitask.features._maps import FeatureMap, Inverse, KernelMap, PrecomputedMap, take
 from infinitask.kernels import InputKernel
 
-__all__ = [
-    "Factor",
-    "Rows",
-    "draw",
-    "factorise",
-    "factorise_rows",
-    "require_finite",
-    "tolerance_for",
-]
-
 DIRECT_ROWS = 3000
 """Up to this many rows the whole Gram goes to LAPACK, unless its rank is low. At full rank that is 3 to 4 times faster
 than blocks of pivots."""

@@ -13,19 +13,6 @@ from scipy.linalg import lapack, solve_triangular
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
 from infinitask.kernels import InputKernel, TaskKernel
 
-__all__ = [
-    "CombinedMap",
-    "FeatureMap",
-    "Features",
-    "FourierMap",
-    "Inverse",
-    "KernelMap",
-    "PrecomputedMap",
-    "TaskMap",
-    "as_tasks",
-    "take",
-]
-
 
 def take(values: Array, positions: HostArray | None, axis: int) -> Array:
     """``values`` at host positions along an axis; None is all of them."""

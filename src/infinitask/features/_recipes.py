@@ -22,8 +22,6 @@ from infinitask.features._cholesky import (
 from infinitask.features._maps import FeatureMap, Features, FourierMap
 from infinitask.kernels import InputKernel
 
-__all__ = ["Auto", "FeatureRecipe", "Nystroem", "PivotedCholesky", "RandomFourier", "feature_recipe"]
-
 AUTO_UNCAPPED_ROWS = 3000
 """Up to this many rows `Auto` allows one feature for each row: n³ operations take about a second."""
 

@@ -16,8 +16,6 @@ from infinitask.features._cholesky import factorise, tolerance_for
 from infinitask.features._maps import TaskMap, as_tasks
 from infinitask.kernels import TaskKernel
 
-__all__ = ["TaskFeatures", "integrated_basis", "node_basis", "task_features"]
-
 NEGLIGIBLE_ENERGY = 1e-13
 """Squared singular values below this part of the largest are rounding; see :func:`integrated_basis`."""
 

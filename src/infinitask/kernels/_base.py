@@ -16,7 +16,6 @@ from infinitask._validation import matrices, matrix
 if TYPE_CHECKING:
     from ._composed import Product, Sum
 
-__all__ = ["CallableKernel", "InputKernel", "Precomputed"]
 
 DIAGONAL_BLOCK = 32
 """Rows of the square blocks from which a function's diagonal is read."""

@@ -14,8 +14,6 @@ from infinitask._validation import matrices, matrix
 
 from ._base import InputKernel
 
-__all__ = ["Additive", "Product", "Ranks", "Scaled", "Sum", "Warped"]
-
 MAX_KNOTS = 257
 """At most this many values of an input are kept for its normal scores, evenly spaced in rank."""
 

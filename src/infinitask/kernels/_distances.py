@@ -20,20 +20,6 @@ from sklearn.metrics.pairwise import additive_chi2_kernel
 from infinitask._array import Array, HostArray, namespace, to_host
 from infinitask._validation import matrix
 
-__all__ = [
-    "chi2_distances",
-    "chi2_gamma",
-    "decay",
-    "euclidean_gamma",
-    "few_rows",
-    "l1_distances",
-    "l1_gamma",
-    "magnitude",
-    "norm_gamma",
-    "squared_distances",
-    "variance_gamma",
-]
-
 TEMPORARY_ENTRIES = 2**19
 """The size of a temporary array: 4 MB of float64, which stay in the cache."""
 

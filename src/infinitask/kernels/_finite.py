@@ -10,8 +10,6 @@ from infinitask._array import Array, HostArray, as_like, namespace, to_host
 
 from ._task import TaskKernel
 
-__all__ = ["TaskMatrix"]
-
 MATRIX_ROUNDING = 1e-12
 """Tasks are equal, and a matrix is symmetric and positive semi-definite, up to this part of their size."""
 

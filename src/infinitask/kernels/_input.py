@@ -30,8 +30,6 @@ from ._distances import (
     variance_gamma,
 )
 
-__all__ = ["RBF", "Chi2", "Laplacian", "Linear", "Matern", "Polynomial", "input_kernel", "takes_gamma"]
-
 
 def _ones(X: Array) -> Array:
     """One per row of X, (n,)."""

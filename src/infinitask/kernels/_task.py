@@ -19,17 +19,6 @@ from infinitask._validation import matrices, number, polynomial_parameters, reso
 
 from ._distances import euclidean_gamma, few_rows, squared_distances
 
-__all__ = [
-    "ConstantTask",
-    "Diagonal",
-    "Gaussian",
-    "MaternTask",
-    "PiecewiseLinear",
-    "PolynomialTask",
-    "TaskKernel",
-    "task_kernel",
-]
-
 _DERIVATIVES = {(0, 0): "k", (1, 0): "∂₁k", (0, 1): "∂₂k", (1, 1): "∂₁∂₂k"}
 
 

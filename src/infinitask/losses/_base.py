@@ -10,8 +10,6 @@ from sklearn.base import BaseEstimator
 
 from infinitask._array import Array, HostArray, as_like, namespace
 
-__all__ = ["BoxLoss", "Loss", "Pointwise", "Row", "Sums"]
-
 
 class Pointwise(NamedTuple):
     """Value, lower bound and dual point at every pair (i, j); each field is an array of the shape of h."""

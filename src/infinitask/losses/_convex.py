@@ -26,8 +26,6 @@ from infinitask._array import Array, HostArray, as_like, namespace, to_host
 from infinitask.losses._base import Loss, Pointwise, _is_zero
 from infinitask.losses._tangents import Tangent, crossing, either, narrow, share
 
-__all__ = ["ConvexLoss"]
-
 MAX_DOUBLINGS = 60
 """The interval in which a minimum is sought is doubled at most this often."""
 

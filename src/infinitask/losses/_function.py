@@ -7,8 +7,6 @@ from collections.abc import Callable
 from infinitask._array import Array, differentiate
 from infinitask.losses._convex import ConvexLoss
 
-__all__ = ["FunctionLoss"]
-
 
 class FunctionLoss(ConvexLoss):
     """A loss given by a plain function; torch or jax find its slope.

@@ -8,8 +8,6 @@ from infinitask._array import Array, namespace
 from infinitask._validation import is_number
 from infinitask.losses._base import BoxLoss, Row
 
-__all__ = ["CostSensitiveHinge", "EpsilonInsensitive", "Expectile", "LevelSet", "MQuantile", "Pinball", "Squared"]
-
 
 def _positive(a: Array) -> Array:
     """``a``, at least the smallest safe divisor: at θ = 0 or 1 one side has no slope, and its q does not matter."""

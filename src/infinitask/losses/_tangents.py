@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from infinitask._array import Array, namespace
 
-__all__ = ["Tangent", "crossing", "either", "narrow", "share"]
-
 MAX_STEPS = 60
 """A change of sign is sought with at most this many evaluations of the loss; a third of them halve the interval."""
 

@@ -20,17 +20,6 @@ from infinitask._validation import count
 if TYPE_CHECKING:
     from infinitask.measures._spaces import Measure
 
-__all__ = [
-    "Atoms",
-    "ClenshawCurtis",
-    "GaussLegendre",
-    "Halton",
-    "MonteCarlo",
-    "Quadrature",
-    "Rule",
-    "Sobol",
-    "quadrature_rule",
-]
 
 UNIT_MARGIN = 2.0**-32
 """Sampled points keep this distance from 0 and 1, where F⁻¹ may be infinite."""

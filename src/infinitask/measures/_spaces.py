@@ -16,17 +16,6 @@ from infinitask._array import HostArray
 from infinitask._validation import SUPPORT_SLACK, is_number, number
 from infinitask.measures._rules import Quadrature
 
-__all__ = [
-    "Beta",
-    "Discrete",
-    "Measure",
-    "ProductMeasure",
-    "ScipyMeasure",
-    "TruncatedNormal",
-    "Uniform",
-    "as_measure",
-]
-
 
 class Measure(BaseEstimator, ABC):
     """Says which tasks count, and how much: a probability measure μ on Θ ⊂ ℝ^d.

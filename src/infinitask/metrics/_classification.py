@@ -9,8 +9,6 @@ import numpy as np
 from infinitask._array import HostArray
 from infinitask._validation import levels_within, shares
 
-__all__ = ["integrated_cost", "sensitivity_specificity"]
-
 
 def sensitivity_specificity(
     y_true: Any, y_pred: Any, pos_label: Any = None, sample_weight: Any = None

@@ -11,8 +11,6 @@ from sklearn.utils import check_random_state
 from infinitask._array import HostArray
 from infinitask._validation import count, finite, levels_within, numbers, shares
 
-__all__ = ["mass_volume_area", "mass_volume_curve", "theta_property_deviation"]
-
 
 def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) -> float:
     """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: how far the fractions left out are from those asked for.

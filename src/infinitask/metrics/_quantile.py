@@ -10,16 +10,6 @@ from infinitask._array import HostArray
 from infinitask._validation import finite, intervals, levels_within, number, predictions, shares, targets
 from infinitask.losses import Pinball
 
-__all__ = [
-    "calibration_error",
-    "crossing_loss",
-    "crps",
-    "integrated_pinball_loss",
-    "interval_coverage",
-    "interval_score",
-    "mean_interval_width",
-]
-
 
 def integrated_pinball_loss(
     y_true: Any, y_pred: Any, quantiles: Any, weights: Any = None, sample_weight: Any = None

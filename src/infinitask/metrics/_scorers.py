@@ -24,22 +24,6 @@ from infinitask.metrics._quantile import (
     interval_coverage,
 )
 
-__all__ = [
-    "CostScorer",
-    "LevelSetScorer",
-    "MassVolumeScorer",
-    "QuantileScorer",
-    "TaskScorer",
-    "calibration_scorer",
-    "cost_scorer",
-    "coverage_scorer",
-    "crossing_scorer",
-    "crps_scorer",
-    "integrated_pinball_scorer",
-    "mass_volume_scorer",
-    "theta_property_scorer",
-]
-
 GRID_PARTS = 100
 """Without levels of its own a scorer divides Θ into this many equal parts and asks at the 99 points between them: the
 percentiles for Θ = (0, 1)."""

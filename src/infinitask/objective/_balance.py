@@ -25,7 +25,6 @@ from infinitask.losses import BoxLoss
 if TYPE_CHECKING:
     from infinitask.objective._objective import Objective
 
-__all__ = ["Balance", "NodeSums"]
 
 MAX_MISS = 1e-14
 """Part of the range of S by which a node may miss its balance."""

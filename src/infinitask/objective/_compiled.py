@@ -25,8 +25,6 @@ import numba
 
 from infinitask._array import HostArray
 
-__all__ = ["curvatures", "visit"]
-
 STEEPEST = 1e30
 """The inverse of a softness of 0: any residual but 0 then goes to an end of the interval."""
 

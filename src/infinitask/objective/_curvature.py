@@ -10,8 +10,6 @@ from infinitask._array import HostArray, namespace, to_host
 from infinitask.objective._objective import Objective
 from infinitask.objective._terms import Smoothing
 
-__all__ = ["Pairs", "curved_pairs", "hessian_product", "pairs"]
-
 NO_CURVATURE = 1e-100
 """Curvature below this is none: its inverse must not overflow."""
 

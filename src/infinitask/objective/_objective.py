@@ -29,8 +29,6 @@ from infinitask.objective._terms import (
     subtract_product,
 )
 
-__all__ = ["Objective"]
-
 _Seen: TypeAlias = tuple[Integral, Array | None, Array]
 _Room: TypeAlias = tuple[HostArray, HostArray]
 MAX_WEIGHTED_ENTRIES = 2**17

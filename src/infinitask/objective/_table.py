@@ -14,8 +14,6 @@ from infinitask._array import HostArray
 from infinitask.losses import BoxLoss, Sums
 from infinitask.objective._terms import SWITCH, Integral
 
-__all__ = ["Table", "compiled_functions"]
-
 MAX_KINDS = 16
 """The most different targets for which a table is kept: a loss whose interval follows a continuous target has none."""
 

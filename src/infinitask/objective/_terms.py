@@ -16,20 +16,6 @@ from infinitask.losses import BoxLoss, Loss, Row
 if TYPE_CHECKING:
     from infinitask.objective._balance import NodeSums
 
-__all__ = [
-    "BLOCK_ENTRIES",
-    "SWITCH",
-    "Evaluation",
-    "Integral",
-    "RowSums",
-    "Smoothing",
-    "blocks_of",
-    "compiles",
-    "groups_of",
-    "product",
-    "staircase",
-    "subtract_product",
-]
 
 # ----------------------------------------------------------------------------------------------------- compiled or not
 SWITCH = "INFINITASK_COMPILED"

@@ -10,10 +10,8 @@
 * :func:`choose_theta`: the cheapest θ, or one error below a bound and the other as small as possible; guaranteed by
   :func:`fixed_sequence`, which for nested decisions is the :func:`order_statistic` of Neyman–Pearson classification
   (:func:`allowed_errors`, :func:`smallest_sample`).
-* :func:`over_levels`: h at many levels, a block of rows at a time.
 """
 
-from ._blocks import level_blocks, over_levels
 from ._conformal import ConformalCalibration
 from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
 from ._distribution import QuantileDistribution
@@ -34,10 +32,8 @@ __all__ = [
     "fixed_sequence",
     "flip_probability",
     "flip_score",
-    "level_blocks",
     "on_side",
     "order_statistic",
-    "over_levels",
     "sign_change",
     "smallest_sample",
     "theta_from_costs",

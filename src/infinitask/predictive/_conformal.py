@@ -12,8 +12,6 @@ import numpy as np
 from infinitask._array import HostArray
 from infinitask.predictive._rearrangement import Rearrangement
 
-__all__ = ["ConformalCalibration"]
-
 OUTWARD_ROUNDING = 1e-12
 """Levels and ends are rounded outwards by this part of their size: curves of the same x differ by about 1e-14 from one
 batch of rows to another."""

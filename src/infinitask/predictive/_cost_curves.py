@@ -11,8 +11,6 @@ import numpy as np
 from infinitask._array import HostArray
 from infinitask._validation import numbers
 
-__all__ = ["Confusion", "CostCurve", "NetBenefitCurve", "ROCCurve", "theta_from_costs"]
-
 
 def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
     """θ = (fn − fp)/(fn + fp): the trade-off at which the errors weigh as their costs do.

@@ -13,8 +13,6 @@ from infinitask._array import HostArray
 from infinitask._validation import count, number, numbers
 from infinitask.predictive._rearrangement import Rearrangement
 
-__all__ = ["QuantileDistribution"]
-
 HALF_WINDOW = 0.1
 """Half the window over which ``pdf`` takes the slope of the cdf, in distances between the quartiles. For a normal
 distribution that is 0.13 standard deviations, which changes the density by less than the width of its line in a

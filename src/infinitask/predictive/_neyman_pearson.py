@@ -11,8 +11,6 @@ from infinitask._array import HostArray
 from infinitask._validation import number
 from infinitask.predictive._cost_curves import Confusion
 
-__all__ = ["allowed_errors", "choose_theta", "fixed_sequence", "order_statistic", "smallest_sample"]
-
 
 def allowed_errors(n: int, bound: float, confidence: float) -> int:
     """max{k : P[Bin(n, α) ≤ k] ≤ δ}, or −1: how many errors in n samples still show that the rate is at most α.

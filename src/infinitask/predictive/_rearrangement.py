@@ -9,8 +9,6 @@ import numpy as np
 
 from infinitask._array import HostArray
 
-__all__ = ["Rearrangement"]
-
 
 @final
 @dataclass(frozen=True, eq=False)

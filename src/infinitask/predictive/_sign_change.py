@@ -6,8 +6,6 @@ import numpy as np
 
 from infinitask._array import HostArray
 
-__all__ = ["flip_probability", "flip_score", "on_side", "sign_change"]
-
 
 def sign_change(levels: HostArray, values: HostArray) -> HostArray:
     """θ* of curves that fall through zero, (n,): low + ∫ 1[h(x)(θ) ≥ 0] dθ over Θ = [low, high].

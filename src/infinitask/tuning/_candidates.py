@@ -25,8 +25,6 @@ from scipy.stats import rankdata
 from infinitask._array import HostArray
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Ranks, Scaled, Sum, Warped
 
-__all__ = ["Candidate", "Kind", "candidates", "contenders", "leave_one_out", "normal_scores", "ranked", "relevance"]
-
 MAX_RANKING_ROWS, MAX_SCALE_ROWS = 400, 200
 """At most this many rows take part in the ranking, and in the estimate of a scale for each input."""
 

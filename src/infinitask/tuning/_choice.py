@@ -24,8 +24,6 @@ from infinitask.problem import Data, Recipe
 from infinitask.tuning._candidates import Candidate, contenders, ranked
 from infinitask.tuning._left_out import Fold, Splits, shared_folds
 
-__all__ = ["Choice", "Contest", "comparison_levels", "surely_worse", "walk"]
-
 LAMBDAS: HostArray = np.logspace(1.5, -7.0, 18)
 """λ for targets whose typical distance from their centre is 1; the first one all but ignores the inputs."""
 

@@ -13,8 +13,6 @@ from infinitask.tuning._choice import Contest, comparison_levels
 from infinitask.tuning._left_out import repeated_splits
 from infinitask.tuning._self_tuned import SelfTuned
 
-__all__ = ["InfiniteCostSensitiveClassifierCV"]
-
 BIAS_RIDGE = 1e-7
 """λ_b. With one positive in twenty the decision flips near θ = 1 only, and 1e-4 is enough to keep it from doing so."""
 

@@ -31,8 +31,6 @@ from infinitask.memory import Memory
 from infinitask.problem import Data, Problem, Recipe, pose, tolerance
 from infinitask.solvers import Start
 
-__all__ = ["Fold", "Splits", "left_out_scores", "repeated_splits", "shared_folds"]
-
 Splits = list[tuple[HostArray, HostArray]]
 """Positions of the training rows and of the rows left out, for each fold."""
 

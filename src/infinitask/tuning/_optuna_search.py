@@ -27,8 +27,6 @@ from infinitask._validation import count
 from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.tuning._left_out import Splits, left_out_scores
 
-__all__ = ["OptunaSearch"]
-
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
 """What is searched by default, for inputs and targets of size one."""
 

@@ -22,8 +22,6 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from infinitask._array import HostArray
 
-__all__ = ["Proposals"]
-
 CANDIDATES = 1024
 """Points of the cube among which the next one is chosen, and as many near the best ones."""
 

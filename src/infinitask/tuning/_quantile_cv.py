@@ -13,8 +13,6 @@ from infinitask.tuning._choice import Contest, comparison_levels
 from infinitask.tuning._left_out import repeated_splits
 from infinitask.tuning._self_tuned import SelfTuned
 
-__all__ = ["InfiniteQuantileRegressorCV"]
-
 SMALLEST_UNIT = 0.1
 """The unit of y is its median distance from the median, but at least this part of the mean one: most targets may be
 nearly equal."""

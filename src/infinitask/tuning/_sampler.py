@@ -14,8 +14,6 @@ from optuna.trial import FrozenTrial, TrialState
 from infinitask._array import HostArray
 from infinitask.tuning._proposals import Proposals
 
-__all__ = ["ExpectedImprovement"]
-
 
 class ExpectedImprovement(BaseSampler):
     """Sobol points, then the largest expected improvement.

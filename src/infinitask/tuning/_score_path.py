@@ -18,8 +18,6 @@ from infinitask.estimators.path import check_has_path
 from infinitask.kernels import takes_gamma
 from infinitask.tuning._left_out import left_out_scores
 
-__all__ = ["score_path"]
-
 
 def score_path(
     estimator: Any,

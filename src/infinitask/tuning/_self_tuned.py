@@ -14,8 +14,6 @@ from infinitask._validation import check_parameters
 from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.tuning._choice import Choice
 
-__all__ = ["SelfTuned"]
-
 
 class SelfTuned(BaseEstimator):
     """A model that chooses its kernel and λ; what it chose is ``best_estimator_``, and its methods are here as well."""
