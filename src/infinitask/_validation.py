@@ -8,8 +8,8 @@ where it is used, by the functions below the table.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
 from reprlib import Repr
 from typing import Any
@@ -82,70 +82,29 @@ def positive_numbers(name: str, values: Any) -> HostArray:
 
 
 # ------------------------------------------------------------------------------- parameters of the estimators
-@dataclass(frozen=True)
-class Number:
-    """A number in an interval, see :func:`number`."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    open_low: bool = True
-    optional: bool = False
-
-    def check(self, name: str, value: Any) -> None:
-        """An error where the value does not fit."""
-        if value is not None or not self.optional:
-            number(name, value, low=self.low, high=self.high, open_low=self.open_low)
+Constraint = Callable[[str, Any], Any]
+"""A check of (name, value) that raises an error where the value does not fit."""
 
 
-@dataclass(frozen=True)
-class Count:
-    """A whole number."""
+def optional(check: Constraint) -> Constraint:
+    """The same check for a parameter that may be None."""
+    return lambda name, value: None if value is None else check(name, value)
 
-    least: int = 1
-    optional: bool = False
-
-    def check(self, name: str, value: Any) -> None:
-        """An error where the value does not fit."""
-        if value is not None or not self.optional:
-            count(name, value, least=self.least)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of some words."""
-
-    options: tuple[str, ...]
-
-    def check(self, name: str, value: Any) -> None:
-        """An error where the value does not fit."""
-        choice(name, value, self.options)
-
-
-@dataclass(frozen=True)
-class Flag:
-    """True or False."""
-
-    def check(self, name: str, value: Any) -> None:
-        """An error where the value does not fit."""
-        flag(name, value)
-
-
-Constraint = Number | Count | Choice | Flag
 
 CONSTRAINTS: dict[str, Constraint] = {
-    "alpha": Number(low=0.0),
-    "alpha_bias": Number(low=0.0, open_low=False, optional=True),
-    "exact_fractions": Flag(),
-    "max_iter": Count(),
-    "n_nodes": Count(optional=True),
-    "nested": Flag(),
-    "rank": Count(optional=True),
-    "rule": Choice(("one-se", "best")),
-    "smoothing": Number(low=0.0, open_low=False),
-    "solver": Choice(("auto", "lbfgs", "newton")),
-    "tol": Number(low=0.0),
-    "verbose": Count(least=0),
-    "warm_start": Flag(),
+    "alpha": partial(number, low=0.0),
+    "alpha_bias": optional(partial(number, low=0.0, open_low=False)),
+    "exact_fractions": flag,
+    "max_iter": count,
+    "n_nodes": optional(count),
+    "nested": flag,
+    "rank": optional(count),
+    "rule": partial(choice, options=("one-se", "best")),
+    "smoothing": partial(number, low=0.0, open_low=False),
+    "solver": partial(choice, options=("auto", "lbfgs", "newton")),
+    "tol": partial(number, low=0.0),
+    "verbose": partial(count, least=0),
+    "warm_start": flag,
 }
 """What a parameter of an estimator must be, wherever it has this name. Kernels, measures, rules and features are specs:
 they are checked by the functions that turn them into objects."""
@@ -156,7 +115,7 @@ def check_parameters(parameters: Mapping[str, Any], own: Mapping[str, Constraint
     for name, value in parameters.items():
         constraint = own.get(name) or CONSTRAINTS.get(name)
         if constraint is not None:
-            constraint.check(name, value)
+            constraint(name, value)
 
 
 # ------------------------------------------------------------------------------------------- tasks and data

@@ -309,6 +309,7 @@ def _integrals(
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
     weights = as_like(quadrature.weights, rows)
     targets = None if y is None else as_like(y if y.ndim == 2 else y[:, None], rows)
+    recipe.loss.check_targets(targets)
     recipe.loss.check(theta, targets)
 
     def integral(loss: Loss, order: int, targets: Array | None) -> Integral:

@@ -30,7 +30,7 @@ from infinitask.tuning._candidates import (
     relevance,
 )
 from infinitask.tuning._choice import walk
-from infinitask.tuning._classifier_cv import _best_constant
+from infinitask.tuning._cv_models import _best_constant
 from infinitask.tuning._left_out import shared_folds
 from tests.support.scikit_learn_checks import run_check
 

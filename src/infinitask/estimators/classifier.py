@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 from infinitask._array import HostArray
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.losses import CostSensitiveHinge
-from infinitask.measures import Uniform, as_measure
+from infinitask.measures import Uniform
 from infinitask.predictive import (
     Confusion,
     CostCurve,
@@ -380,8 +380,7 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
         self._check_parameters()
-        measure = as_measure(self.measure, Uniform(-1.0, 1.0))
-        recipe = self._recipe_of(CostSensitiveHinge(), measure, default_nodes=32)
+        recipe = self._recipe_of(CostSensitiveHinge(), Uniform(-1.0, 1.0), default_nodes=32)
         self._check_default("theta", recipe)
         return recipe
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from infinitask._array import HostArray
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, d2_score, order_in_theta, targets_of
 from infinitask.losses import Expectile
-from infinitask.measures import Uniform, as_measure
+from infinitask.measures import Uniform
 from infinitask.problem import Recipe
 
 __all__ = ["InfiniteExpectileRegressor"]
@@ -81,7 +81,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         self._check_parameters()
         recipe = self._recipe_of(
             Expectile(),
-            as_measure(self.measure, Uniform()),
+            Uniform(),
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=0.0),
         )
         self._check_default("expectiles", recipe)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from infinitask._array import HostArray
-from infinitask._validation import Number
+from infinitask._validation import number
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.losses import Squared
 from infinitask.measures import Uniform, as_measure
@@ -81,7 +81,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     True
     """
 
-    _constraints: ClassVar = {"log_alpha": Number(low=-DECADES, high=DECADES, open_low=False)}
+    _constraints: ClassVar = {"log_alpha": partial(number, low=-DECADES, high=DECADES, open_low=False)}
 
     def __init__(
         self,

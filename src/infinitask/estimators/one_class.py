@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._array import HostArray
-from infinitask._validation import Number
+from infinitask._validation import number
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.kernels import input_kernel
 from infinitask.losses import LevelSet
@@ -319,7 +320,7 @@ class InfiniteOneClassSVM(LevelSetEstimator):
     True
     """
 
-    _constraints: ClassVar = {"alpha": Number(low=0.0, open_low=False)}
+    _constraints: ClassVar = {"alpha": partial(number, low=0.0, open_low=False)}
 
     def __init__(
         self,

@@ -11,9 +11,16 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, check_i
 
 from infinitask._array import HostArray
 from infinitask._validation import number
-from infinitask.estimators.base import BaseInfiniteTask, Prepared, d2_score, order_in_theta, targets_of
+from infinitask.estimators.base import (
+    BaseInfiniteTask,
+    Prepared,
+    d2_score,
+    order_in_theta,
+    tags_of_poor_score,
+    targets_of,
+)
 from infinitask.losses import MQuantile, Pinball
-from infinitask.measures import Uniform, as_measure
+from infinitask.measures import Uniform
 from infinitask.predictive import ConformalCalibration, QuantileDistribution, Rearrangement
 from infinitask.predictive._distribution import as_points
 from infinitask.problem import Recipe
@@ -26,12 +33,7 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
 
     quantiles: Any
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # scikit-learn's check of "a good score" sets alpha = 0.01 and wants more than 0.5, with R² in mind. D² of
-        # absolute losses is about 1 − √(1 − R²): at that alpha the check's data give 0.36, at the default alpha 0.61.
-        tags.regressor_tags.poor_score = True
-        return tags
+    __sklearn_tags__ = tags_of_poor_score
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the quantile function.
@@ -285,7 +287,7 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         self._check_parameters()
         recipe = self._recipe_of(
             MQuantile(float(self.smoothing)) if self.smoothing > 0.0 else Pinball(),
-            as_measure(self.measure, Uniform()),
+            Uniform(),
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=1.0),
         )
         self._check_default("quantiles", recipe)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from sklearn.base import RegressorMixin
 
 from infinitask._array import HostArray
-from infinitask._validation import Number
+from infinitask._validation import number
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.losses import EpsilonInsensitive
-from infinitask.measures import Uniform, as_measure
+from infinitask.measures import Uniform
 from infinitask.problem import Recipe
 
 __all__ = ["InfiniteSVR"]
@@ -52,7 +53,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
     True
     """
 
-    _constraints: ClassVar = {"epsilon": Number(low=0.0, open_low=False)}
+    _constraints: ClassVar = {"epsilon": partial(number, low=0.0, open_low=False)}
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(EpsilonInsensitive(), as_measure(self.measure, Uniform()))
+        recipe = self._recipe_of(EpsilonInsensitive(), Uniform())
         self._check_default("epsilon", recipe)
         return recipe
 

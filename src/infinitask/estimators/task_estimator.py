@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask._validation import Number
+from infinitask._validation import number
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.losses import (
     CostSensitiveHinge,
@@ -20,7 +21,7 @@ from infinitask.losses import (
     Pinball,
     Squared,
 )
-from infinitask.measures import Discrete, Uniform, as_measure
+from infinitask.measures import Discrete, Uniform
 from infinitask.penalties import IntegratedRidge, Penalty, Ridge
 from infinitask.problem import Recipe
 
@@ -76,7 +77,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     """
 
     _needs_targets = True
-    _constraints: ClassVar = {"noncrossing": Number(low=0.0, open_low=False)}
+    _constraints: ClassVar = {"noncrossing": partial(number, low=0.0, open_low=False)}
 
     def __init__(
         self,
@@ -141,8 +142,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
         self._check_parameters()
         loss = self._loss()
-        measure = as_measure(self.measure, Uniform(*(loss.support or loss.domain)))
-        recipe = self._recipe_of(loss, measure, penalty=self._penalty(), noncrossing=float(self.noncrossing))
+        default = Uniform(*(loss.support or loss.domain))
+        recipe = self._recipe_of(loss, default, penalty=self._penalty(), noncrossing=float(self.noncrossing))
         if self.theta is not None:
             self._check_default("theta", recipe)
         return recipe

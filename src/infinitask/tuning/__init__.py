@@ -7,9 +7,8 @@
 All compare by rows left out, through one engine.
 """
 
-from ._classifier_cv import InfiniteCostSensitiveClassifierCV
+from ._cv_models import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
 from ._optuna_search import OptunaSearch
-from ._quantile_cv import InfiniteQuantileRegressorCV
 from ._score_path import score_path
 
 __all__ = ["InfiniteCostSensitiveClassifierCV", "InfiniteQuantileRegressorCV", "OptunaSearch", "score_path"]

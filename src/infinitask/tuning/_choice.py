@@ -16,11 +16,12 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import HostArray, one_blas_thread
 from infinitask._validation import positive_numbers
+from infinitask.estimators.base import Prepared
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import Gaussian, InputKernel, input_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure
-from infinitask.problem import Data, Recipe
+from infinitask.problem import Data
 from infinitask.tuning._candidates import Candidate, contenders, ranked
 from infinitask.tuning._left_out import Fold, Splits, shared_folds
 
@@ -76,12 +77,10 @@ class Contest:
 
     Parameters
     ----------
-    recipe : Recipe
-        Of the last fit; compared are quick fits with fewer nodes and a larger gap.
-    X : ndarray (n, d)
-    y, targets : ndarray (n,)
-        As they were given, and in the units of the contest.
-    weight : ndarray (n,)
+    rows : Prepared
+        The last fit, as it would be for any kernel and λ; compared are quick fits with fewer nodes and a larger gap.
+    targets : ndarray (n,)
+        In the units of the contest.
     unit : float
         The size of the targets before: losses and 1/λ are measured in it.
     levels : ndarray (q,)
@@ -96,11 +95,8 @@ class Contest:
         What is best without inputs, for the training rows of every fold of every repeat.
     """
 
-    recipe: Recipe
-    X: HostArray
-    y: HostArray
+    rows: Prepared
     targets: HostArray
-    weight: HostArray
     unit: float
     levels: HostArray
     loss: Loss
@@ -152,9 +148,10 @@ class Contest:
 
     def _entrants(self, kernels: Any) -> list[Candidate]:
         """The kernels that compete: all given ones, or the first of the ranking and sums of them."""
-        stationary = isinstance(feature_recipe(self.recipe.features, self.recipe.rank), RandomFourier)
-        counted = np.flatnonzero(self.weight > 0.0)
-        ranking = ranked(self.X[counted], self.y[counted], _given(kernels), stationary_only=stationary)
+        recipe, X, y, weight, _ = self.rows
+        stationary = isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
+        counted = np.flatnonzero(weight > 0.0)
+        ranking = ranked(X[counted], y[counted], _given(kernels), stationary_only=stationary)  # type: ignore[index]
         if not isinstance(kernels, str):
             return ranking
         return contenders(ranking, SINGLE_KERNELS, 0 if stationary else SUMMED_KERNELS)
@@ -185,7 +182,7 @@ class Contest:
 
     def _loss(self, rows: HostArray, h: HostArray) -> float:
         """The weighted mean loss of h (k, q) at the levels for some rows."""
-        weight = self.weight[rows]
+        weight = self.rows.weight[rows]
         losses = np.mean(self.judge.value(self.levels, self.targets[rows][:, None], h), axis=1)
         total = float(np.sum(weight))
         return float(weight @ losses) / total if total > 0.0 else 0.0
@@ -197,7 +194,7 @@ class _Runner:
     def __init__(self, contest: Contest, entrant: Candidate, lambdas: HostArray, turn: int) -> None:
         self.contest, self.lambdas, self.splits = contest, lambdas, contest.repeats[turn]
         quick = replace(
-            contest.recipe,
+            contest.rows.recipe,
             loss=contest.loss,
             task_kernel="rbf",
             task_gamma=None,
@@ -214,7 +211,8 @@ class _Runner:
             verbose=0,
             device=None,
         )
-        data = Data(contest.X, contest.targets, contest.weight / np.sum(contest.weight))
+        weight = contest.rows.weight
+        data = Data(contest.rows.X, contest.targets, weight / np.sum(weight))
         exact = 1e-2 * QUICK_GAP * float(np.min(lambdas))
 
         def folds(kernel: InputKernel, splits: Splits) -> list[Fold]:
@@ -227,7 +225,6 @@ class _Runner:
             self.chains = [folds(entrant.kind.kernel, self.splits)]
         else:
             # a kernel that targets had a part in is made anew without the rows by which it is judged
-            weight = contest.weight
             position = np.cumsum(weight > 0.0) - 1
             trains = [position[train[weight[train] > 0.0]] for train, _ in self.splits]
             pairs = zip(trains, self.splits, strict=True)

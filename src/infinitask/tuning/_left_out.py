@@ -82,8 +82,8 @@ class Fold:
     def values(self, fit: Fit, theta: Any) -> HostArray:
         """h at the rows left out, (n_test, q)."""
         field = fit.field
-        h = to_host(self.rows_left_out) @ field.coef @ field.psi(theta).T
-        return np.asarray(h if field.bias_psi is None else h + field.bias(theta))
+        h = to_host(self.rows_left_out) @ field.coef @ field.psi(theta).T + field.offset
+        return np.asarray(h if field.bias_psi is None else h + field.bias_psi(theta) @ field.bias_coef)
 
 
 def shared_folds(

@@ -1,0 +1,410 @@
+"""Models that tune themselves, in the manner of ``RidgeCV``.
+
+They choose a kernel and λ by cross-validation (:mod:`~infinitask.tuning._choice`), fit the chosen model to all rows,
+hold it as ``best_estimator_`` and answer as it does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from infinitask._array import HostArray
+from infinitask._validation import check_parameters
+from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
+from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
+from infinitask.tuning._choice import Choice, Contest, comparison_levels
+from infinitask.tuning._left_out import repeated_splits
+
+SMALLEST_UNIT = 0.1
+"""The unit of y is its median distance from the median, but at least this part of the mean one: most targets may be
+nearly equal."""
+
+QUANTILE_CONTEST_RIDGE, QUANTILE_LAST_RIDGE = 1e-4, 1e-8
+"""λ_b of a fit that is compared, and of the last one, in units of y. Outer quantiles are steep in θ: with 1e-4 in the
+last fit and 800 rows of normal noise, 6% of new targets fell below the quantile of 1%."""
+
+QUANTILE_BIAS_GAMMA, COST_BIAS_GAMMA = 2.0, 0.5
+"""γ of the bias of a fit that is compared."""
+
+COST_RIDGE = 1e-7
+"""λ_b of a classifier. With one positive in twenty the decision flips near θ = 1 only, and 1e-4 is enough to keep it
+from doing so."""
+
+
+class SelfTuned(BaseEstimator):
+    """A model that chooses its kernel and λ; what it chose is ``best_estimator_``, and its methods are here as well."""
+
+    _model: ClassVar[type[Any]]
+    """The class of ``best_estimator_``."""
+
+    best_estimator_: Any
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``."""
+        BaseInfiniteTask._store(self, parameters)
+
+    def _check_parameters(self) -> None:
+        check_parameters(self.get_params(deep=False), {})
+
+    def _estimator(self, **chosen: Any) -> Any:
+        """The model inside, with the parameters it shares with this one and those that are chosen."""
+        shared = self._model._get_param_names()
+        given = {name: value for name, value in self.get_params(deep=False).items() if name in shared}
+        return self._model(**given, **chosen)
+
+    def _refit(self, choice: Choice, alpha_bias: float, centre: float, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit the chosen model to all rows and keep it."""
+        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, alpha_bias=alpha_bias)
+        rows = best._prepare(X, y, sample_weight)
+        rows = rows._replace(recipe=replace(rows.recipe, offset=centre))
+        best._learn(rows, remark=False)  # this model chooses by itself what a remark would advise
+        self.kernel_, self.alpha_, self.alpha_bias_, self.offset_ = choice.kernel, choice.alpha, alpha_bias, centre
+        self.ignores_inputs_, self.cv_results_ = choice.ignores_inputs, choice.results
+        self.best_estimator_ = best
+        return self
+
+    def _best(self) -> Any:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "best_estimator_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self._model())
+
+    def __getattr__(self, name: str) -> Any:
+        # called only where this object has no such attribute
+        if not name.startswith("_"):
+            if "best_estimator_" in vars(self):
+                return getattr(self.best_estimator_, name)
+            if hasattr(self._model, name):
+                raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit before {name}.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for name in dir(self._model) if not name.startswith("_"))})
+
+
+class InfiniteQuantileRegressorCV(SelfTuned):
+    """Conditional quantiles of every level, with the kernel and λ chosen by cross-validation: no parameter to set.
+
+    The answer is an :class:`~infinitask.InfiniteQuantileRegressor`, ``best_estimator_``; all its methods and fitted
+    attributes are here as well. How it is chosen: candidate kernels (Gaussian, Matérn and Laplacian with one scale,
+    Gaussian and Matérn with a scale for each input, sums over the inputs, and all of these on the ranks of the inputs)
+    are ranked by the leave-one-out error of a kernel ridge regression of the ranks of y, which is closed form. The
+    first five, their sum and the sum of the first of each family compete by the cross-validated pinball loss along a
+    path of λ. Unless the winner is better than ignoring the inputs by more than one standard error of the difference, a
+    λ is taken that all but ignores them; else the largest of the winner's that is worse than its best by no more than
+    half of one. The model is then fitted to all rows.
+
+    Parameters
+    ----------
+    kernels : "auto", or sequence of kernels
+        Names or objects of input kernels that compete instead of the candidates; all of them do.
+    alphas : array (k,) or None
+        The λ that compete, for y in its own units, besides one that all but ignores the inputs; None: as many as needed
+        of eighteen that follow the spread of y.
+    cv : int, splitter, iterable of (train, test) or None
+        As in scikit-learn. None: five shuffled folds, repeated up to four times where there are few rows.
+    rule : {"one-se", "best"}
+        Which λ: see above, or the one with the smallest loss.
+    n_jobs : int or None
+        Kernels that are compared side by side, in processes; the choice does not depend on it.
+    noncrossing : float, "rearrange" or "hard", default="rearrange"
+        As for :class:`~infinitask.InfiniteQuantileRegressor`, whose default keeps the order at the training inputs.
+        With "rearrange", the default here, no two levels cross at any x; it takes some microseconds a row.
+    smoothing, quantiles
+        As there.
+    task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, solver, tol, max_iter, device, verbose
+        As there, for the last fit.
+    random_state : None, int or numpy.random.RandomState
+        For the folds, and as there.
+
+    Attributes
+    ----------
+    best_estimator_ : InfiniteQuantileRegressor
+        Fitted to all rows with the chosen parameters.
+    kernel_ : InputKernel
+    alpha_, alpha_bias_ : float
+    offset_ : float
+        The median of y, which is taken off before the fit and added to its answers.
+    ignores_inputs_ : bool
+        Whether a λ was taken that all but ignores the inputs.
+    cv_results_ : dict
+        ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
+        (folds,): the mean pinball losses, those of quantiles without inputs among them, inf where a fit could not win
+        and was left out; and ``best``, the position of the choice in ``losses``. Losses are means over the deciles of
+        the measure, or over its atoms.
+
+    Examples
+    --------
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.tuning import InfiniteQuantileRegressorCV
+    >>> X, y = make_sine(100, random_state=0)
+    >>> model = InfiniteQuantileRegressorCV(random_state=0).fit(X, y)
+    >>> model.predict(X, quantiles=[0.1, 0.9]).shape
+    (100, 2)
+    >>> model.cv_results_["losses"].shape
+    (7, 18, 10)
+    """
+
+    _model = InfiniteQuantileRegressor
+
+    def __init__(
+        self,
+        *,
+        kernels: Any = "auto",
+        alphas: Any = None,
+        cv: Any = None,
+        rule: str = "one-se",
+        n_jobs: int | None = None,
+        noncrossing: float | str = "rearrange",
+        smoothing: float = 0.0,
+        quantiles: Any = 0.5,
+        task_kernel: Any = "rbf",
+        task_gamma: Any = None,
+        measure: Any = None,
+        quadrature: Any = "gauss-legendre",
+        n_nodes: int | None = None,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the kernel and λ, and learn the quantile function.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        """
+        self._check_parameters()
+        rows = self._estimator()._prepare(X, y, sample_weight)
+        levels = comparison_levels(rows.recipe.measure)
+        middle, weight = np.array([0.5]), rows.weight
+        centre = float(_quantiles(rows.y, weight, middle)[0])
+        away = np.abs(rows.y - centre)
+        # a single far target must not decide
+        smallest = SMALLEST_UNIT * float(np.average(away, weights=weight))
+        unit = max(float(_quantiles(away, weight, middle)[0]), smallest) or 1.0
+        targets = (rows.y - centre) / unit
+        repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=False)
+        counted = [train[weight[train] > 0.0] for splits in repeats for train, _ in splits]
+        contest = Contest(
+            rows=rows,
+            targets=targets,
+            unit=unit,
+            levels=levels,
+            loss=MQuantile(self.smoothing / unit) if self.smoothing > 0.0 else Pinball(),
+            judge=Pinball(),
+            bias_gamma=QUANTILE_BIAS_GAMMA,
+            bias_ridge=QUANTILE_CONTEST_RIDGE,
+            repeats=repeats,
+            constants=[_quantiles(targets[train], weight[train], levels) for train in counted],
+        )
+        choice = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
+        # targets that lie far from zero would need a large bias, and its ridge would mind: the centre is taken off
+        return self._refit(choice, QUANTILE_LAST_RIDGE / unit, centre, X, y, sample_weight)
+
+    def predict(self, X: Any, quantiles: Any = None) -> HostArray:
+        """The conditional quantiles: (n,) for one level, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        quantiles : float, array (q,) or None
+            Levels in (0, 1); None: the constructor's ``quantiles``.
+        """
+        return np.asarray(self._best().predict(X, quantiles))
+
+    def conformalize(self, X: Any, y: Any) -> Self:
+        """Calibrate the intervals of every coverage; see :meth:`infinitask.InfiniteQuantileRegressor.conformalize`.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Not the training inputs.
+        y : array (n,)
+        """
+        self._best().conformalize(X, y)
+        return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """D² of the integrated pinball loss: 1 − loss / loss of the best constants.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        """
+        return float(self._best().score(X, y, sample_weight))
+
+
+class InfiniteCostSensitiveClassifierCV(SelfTuned):
+    """Decisions for every trade-off between the errors, with the kernel and λ chosen by cross-validation.
+
+    The answer is an :class:`~infinitask.InfiniteCostSensitiveClassifier`, ``best_estimator_``; all its methods and
+    fitted attributes are here as well. It is chosen as in :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`, with
+    the cost-sensitive hinge loss, averaged over the deciles of the measure, instead of the pinball loss. The bias is
+    all but free, which suits rare classes.
+
+    Parameters
+    ----------
+    kernels : "auto", or sequence of kernels
+        Names or objects of input kernels that compete instead of the candidates; all of them do.
+    alphas : array (k,) or None
+        The λ that compete; None: as many as needed of eighteen.
+    cv : int, splitter, iterable of (train, test) or None
+        As in scikit-learn. None: five shuffled folds with the same share of the classes, repeated up to four times
+        where there are few rows.
+    rule : {"one-se", "best"}
+        A λ that all but ignores the inputs unless they surely help, and of others the largest that is about as good as
+        the best; or the best in any case.
+    n_jobs : int or None
+        Kernels that are compared side by side, in processes; the choice does not depend on it.
+    theta
+        As for :class:`~infinitask.InfiniteCostSensitiveClassifier`.
+    task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, solver, tol, max_iter, device, verbose
+        As there, for the last fit.
+    random_state : None, int or numpy.random.RandomState
+        For the folds, and as there.
+
+    Attributes
+    ----------
+    best_estimator_ : InfiniteCostSensitiveClassifier
+        Fitted to all rows with the chosen parameters.
+    kernel_ : InputKernel
+    alpha_, alpha_bias_ : float
+    ignores_inputs_ : bool
+        Whether a λ was taken that all but ignores the inputs: nothing was surely better.
+    cv_results_ : dict
+        ``kernels``, ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x`` (folds,) and ``best``, as for
+        :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from infinitask.tuning import InfiniteCostSensitiveClassifierCV
+    >>> X, y = make_moons(200, noise=0.3, random_state=0)
+    >>> model = InfiniteCostSensitiveClassifierCV(random_state=0).fit(X, y)
+    >>> cautious, bold = model.predict(X, theta=[-0.9, 0.9]).mean(axis=0)
+    >>> bool(cautious < 0.5 < bold)  # the share of alarms
+    True
+    """
+
+    _model = InfiniteCostSensitiveClassifier
+
+    def __init__(
+        self,
+        *,
+        kernels: Any = "auto",
+        alphas: Any = None,
+        cv: Any = None,
+        rule: str = "one-se",
+        n_jobs: int | None = None,
+        theta: Any = 0.0,
+        task_kernel: Any = "rbf",
+        task_gamma: Any = None,
+        measure: Any = None,
+        quadrature: Any = "gauss-legendre",
+        n_nodes: int | None = None,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the kernel and λ, and learn the decision function of every trade-off.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+            Any two labels.
+        sample_weight : array (n,) or None
+        """
+        self._check_parameters()
+        rows = self._estimator()._prepare(X, y, sample_weight)
+        levels, weight = comparison_levels(rows.recipe.measure), rows.weight
+        repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
+        counted = [train[weight[train] > 0.0] for splits in repeats for train, _ in splits]
+        contest = Contest(
+            rows=rows,
+            targets=rows.y,
+            unit=1.0,
+            levels=levels,
+            loss=CostSensitiveHinge(),
+            judge=CostSensitiveHinge(),
+            bias_gamma=COST_BIAS_GAMMA,
+            bias_ridge=COST_RIDGE,
+            repeats=repeats,
+            constants=[_best_constant(rows.y[train], weight[train], levels) for train in counted],
+        )
+        choice = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
+        return self._refit(choice, COST_RIDGE, 0.0, X, y, sample_weight)
+
+    def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
+        """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        theta : float, array (q,) or None
+            In [−1, 1]; None: the constructor's ``theta``.
+        per_sample : bool, default=False
+            Whether ``theta``, (n,), holds one trade-off for each row.
+        """
+        return np.asarray(self._best().predict(X, theta, per_sample=per_sample))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy of ``predict(X)``.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        """
+        return float(self._best().score(X, y, sample_weight))
+
+    @staticmethod
+    def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
+        """θ = (fn − fp)/(fn + fp); see :meth:`infinitask.InfiniteCostSensitiveClassifier.theta_from_costs`."""
+        return InfiniteCostSensitiveClassifier.theta_from_costs(fn_cost, fp_cost)
+
+
+def _quantiles(values: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
+    """Quantiles of weighted values."""
+    order = np.argsort(values)
+    mass = np.cumsum(weight[order])
+    return np.asarray(values[order][np.searchsorted(mass, levels * mass[-1]).clip(max=order.size - 1)])
+
+
+def _best_constant(signs: HostArray, weight: HostArray, theta: HostArray) -> HostArray:
+    """The cheaper of the decisions 1 and −1 at each θ, (q,), for all rows alike."""
+    positive = float(weight @ (signs > 0.0)) / float(np.sum(weight))
+    return np.where(positive * (1.0 + theta) > (1.0 - positive) * (1.0 - theta), 1.0, -1.0)
