@@ -24,8 +24,10 @@ from infinitask.bounds import (
     sequence_discrepancy,
     star_discrepancy,
 )
+from infinitask.datasets import make_sine
 from infinitask.losses import CostSensitiveHinge, Loss, Pinball
 from infinitask.measures import Beta, ClenshawCurtis, Discrete, GaussLegendre, Halton, MonteCarlo, Sobol, Uniform
+from infinitask.tuning import InfiniteQuantileRegressorCV
 
 RULES = [GaussLegendre(), ClenshawCurtis(), Sobol(), Sobol(scramble=False), Halton(), Halton(scramble=False)]
 FINE = (np.arange(100) + 0.5) / 100.0
@@ -456,3 +458,43 @@ def test_the_bound_of_quantiles_by_hand() -> None:
     # with nodes, means over Θ are known up to D_m, and the variation is paid for
     nodes = quantile_bound(100, 50, 0.5, y_bound=1.0, delta=math.exp(-2.0), discrepancy=1e-6)
     assert nodes.quadrature == pytest.approx(1e-6 * bound.variation, rel=1e-5)
+
+
+# ------------------------------------------------------------------------------------- read from the fit, nowhere else
+def test_the_bound_of_a_self_tuned_model_is_that_of_the_model_it_chose() -> None:
+    X, y = make_sine(80, random_state=0)
+    y = 5.0 + y
+    options: dict[str, Any] = {"n_nodes": 10, "random_state": 0}
+    tuned = InfiniteQuantileRegressorCV(kernels=["rbf"], alphas=[1e-1, 1e-3], **options).fit(X, y)
+    explicit = InfiniteQuantileRegressor(
+        kernel=tuned.kernel_,
+        alpha=tuned.alpha_,
+        alpha_bias=tuned.alpha_bias_,
+        noncrossing="rearrange",
+        **options,
+    ).fit(X, y - tuned.offset_)
+    found, expected = bound_of(tuned, X, y), bound_of(explicit, X, y - tuned.offset_)
+    assert found.risk == pytest.approx(expected.risk, rel=1e-9)
+    assert found.empirical_risk == pytest.approx(expected.empirical_risk, rel=1e-9)
+    assert found.risk == bound_of(tuned.best_estimator_, X, y).risk
+    assert any("chose" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"alpha": 10.0}, {"alpha_bias": 0.0}, {"noncrossing": 7.0}, {"measure": (0.4, 0.6)}, {"gamma": 1.0}],
+    ids=repr,
+)
+def test_parameters_changed_after_the_fit_do_not_move_the_bound(changed: dict[str, Any]) -> None:
+    X, y = make_sine(60, random_state=0)
+    model = InfiniteQuantileRegressor(n_nodes=10, alpha=0.1).fit(X, y)
+    before = bound_of(model, X, y)
+    assert bound_of(model.set_params(**changed), X, y) == before
+
+
+def test_a_measure_changed_in_place_does_not_move_the_bound() -> None:
+    X, y = make_sine(60, random_state=0)
+    model = InfiniteQuantileRegressor(n_nodes=10, alpha=0.1, measure=Uniform(0.1, 0.9)).fit(X, y)
+    before = bound_of(model, X, y).risk
+    model.measure.set_params(low=0.4, high=0.6)
+    assert bound_of(model, X, y).risk == before

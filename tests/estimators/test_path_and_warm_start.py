@@ -9,19 +9,23 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, cross_val_score
 
 from infinitask import (
     InfiniteCostSensitiveClassifier,
+    InfiniteKernelRidge,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     JointQuantileRegressor,
+    QOneClassSVM,
     fit_path,
     score_path,
 )
 from infinitask.datasets import make_sine
 from infinitask.features import Nystroem
 from infinitask.kernels import RBF, Gaussian
+from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
 
 ALPHAS = np.array([1e-3, 1e-1, 1e-2, 1e-4, 3e-4])
 
@@ -285,3 +289,45 @@ def test_a_path_of_warm_estimators_is_a_path() -> None:
         for estimator in (InfiniteQuantileRegressor(), InfiniteQuantileRegressor(warm_start=True))
     ]
     assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        InfiniteQuantileRegressorCV(),
+        InfiniteCostSensitiveClassifierCV(),
+        InfiniteKernelRidge(),
+        QOneClassSVM(),
+        InfiniteQuantileRegressor,
+        "path",
+    ],
+    ids=repr,
+)
+def test_an_estimator_without_a_path_is_refused_by_a_sentence(estimator: Any) -> None:
+    X, y = data()
+    with pytest.raises(TypeError, match="a path needs an estimator of infinitask with a parameter alpha"):
+        fit_path(estimator, X, y, alphas=[1.0, 0.1])
+    with pytest.raises(TypeError, match="a path needs an estimator of infinitask with a parameter alpha"):
+        score_path(estimator, X, y, alphas=[1.0, 0.1])
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF(gamma=2.0), "linear", "precomputed", lambda a, b: a @ b.T, RBF() + RBF()], ids=repr
+)
+def test_gammas_that_would_be_ignored_are_refused(kernel: Any) -> None:
+    X, y = data()
+    with pytest.raises(ValueError, match="takes no bandwidth"):
+        score_path(InfiniteQuantileRegressor(kernel=kernel), X, y, alphas=[1e-2], gammas=[1.0, 10.0])
+
+
+def test_scores_do_not_depend_on_the_number_of_jobs() -> None:
+    X, y = data(90)
+    options: dict[str, Any] = {"alphas": [1e-1, 1e-3], "gammas": [1.0, 10.0], "cv": 3}
+    model = InfiniteQuantileRegressor(n_nodes=8)
+    np.testing.assert_array_equal(score_path(model, X, y, **options), score_path(model, X, y, **options, n_jobs=2))
+
+
+def test_fits_that_miss_the_gap_are_counted() -> None:
+    X, y = data()
+    with pytest.warns(ConvergenceWarning, match="4 of 4 fits did not reach the duality gap"):
+        score_path(InfiniteQuantileRegressor(n_nodes=8, max_iter=2, tol=1e-9), X, y, alphas=[1e-3, 1e-4], cv=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_moons
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, LeaveOneOut, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -483,3 +485,63 @@ def test_constants_of_the_classifier_are_the_best_ones() -> None:
     best = cost(_best_constant(y, np.ones(40), theta))
     for other in (np.ones(9), -np.ones(9), np.zeros(9), np.linspace(-1.0, 1.0, 9)):
         assert best <= cost(other) + 1e-12
+
+
+# ---------------------------------------------------------------------------------------------------- the composition
+@pytest.fixture(scope="module")
+def tuned() -> Any:
+    X, y = make_sine(80, random_state=0)
+    return InfiniteQuantileRegressorCV(**QUICK, random_state=0).fit(X, y)
+
+
+def test_the_model_inside_answers(tuned: Any) -> None:
+    X, y = make_sine(30, random_state=1)
+    best = tuned.best_estimator_
+    assert type(best) is InfiniteQuantileRegressor
+    assert best.get_params()["alpha"] == tuned.alpha_
+    assert best.recipe_.kernel.get_params() == tuned.kernel_.get_params()
+    for ask in (
+        lambda m: m.predict(X, LEVELS),
+        lambda m: m.predict_interval(X, 0.8),
+        lambda m: m.predict_distribution(X).mean(),
+        lambda m: m.predict_cdf(X, y),
+        lambda m: m.sample(X, 3, random_state=0),
+        lambda m: m.field_(X, LEVELS),
+        lambda m: m.nodes_,
+        lambda m: m.score(X, y),
+    ):
+        np.testing.assert_array_equal(ask(tuned), ask(best))
+    assert {"predict_interval", "predict_distribution", "field_", "sample"} <= set(dir(tuned))
+
+
+def test_a_calibration_stays_with_the_model(tuned: Any) -> None:
+    X, y = make_sine(60, random_state=2)
+    before = tuned.predict_interval(X, 0.9)
+    assert tuned.conformalize(X, y) is tuned
+    assert np.any(tuned.predict_interval(X, 0.9) != before)
+
+
+def test_before_the_fit_nothing_answers_and_all_say_why() -> None:
+    model = InfiniteQuantileRegressorCV()
+    for name in ("predict_interval", "predict_distribution", "recipe"):
+        with pytest.raises(NotFittedError, match=f"call fit before {name}"):
+            getattr(model, name)
+    with pytest.raises(AttributeError, match="no attribute 'predict_weather'"):
+        _ = model.predict_weather
+    with pytest.raises(NotFittedError):
+        model.predict(np.zeros((2, 1)))
+
+
+def test_the_choice_does_not_depend_on_the_number_of_jobs(tuned: Any) -> None:
+    X, y = make_sine(60, random_state=0)
+    options: dict[str, Any] = {"alphas": [1e-1, 1e-3], "random_state": 0, "n_nodes": 8}
+    one, two = (InfiniteQuantileRegressorCV(n_jobs=n_jobs, **options).fit(X, y) for n_jobs in (None, 2))
+    np.testing.assert_array_equal(one.cv_results_["losses"], two.cv_results_["losses"])
+    np.testing.assert_array_equal(one.predict(X, LEVELS), two.predict(X, LEVELS))
+
+
+def test_it_survives_a_pickle(tuned: Any) -> None:
+    X, _ = make_sine(20, random_state=3)
+    again = pickle.loads(pickle.dumps(tuned))
+    np.testing.assert_array_equal(again.predict(X, LEVELS), tuned.predict(X, LEVELS))
+    assert again.cv_results_["best"] == tuned.cv_results_["best"]

@@ -91,7 +91,8 @@ class SelfTuned(BaseEstimator):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(name for name in dir(self._model) if not name.startswith("_"))})
+        inside = dir(vars(self).get("best_estimator_", self._model))
+        return sorted({*super().__dir__(), *(name for name in inside if not name.startswith("_"))})
 
 
 class InfiniteQuantileRegressorCV(SelfTuned):
