@@ -16,6 +16,9 @@ from infinitask.problem import Recipe
 
 __all__ = ["InfiniteExpectileRegressor"]
 
+LEVELS = Uniform(0.0, 1.0)
+"""The measure on the levels where none is given."""
+
 
 class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     """Conditional expectiles of every level from one fit; the level is chosen at prediction.
@@ -81,7 +84,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         self._check_parameters()
         recipe = self._recipe_of(
             Expectile(),
-            Uniform(),
+            LEVELS,
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=0.0),
         )
         self._check_default("expectiles", recipe)

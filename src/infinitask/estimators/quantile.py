@@ -27,6 +27,9 @@ from infinitask.problem import Recipe
 
 __all__ = ["InfiniteQuantileRegressor", "QuantileEstimator"]
 
+LEVELS = Uniform(0.0, 1.0)
+"""The measure on the levels where none is given."""
+
 
 class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
     """What can be asked of quantile functions, however many levels an estimator learns."""
@@ -287,7 +290,7 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         self._check_parameters()
         recipe = self._recipe_of(
             MQuantile(float(self.smoothing)) if self.smoothing > 0.0 else Pinball(),
-            Uniform(),
+            LEVELS,
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=1.0),
         )
         self._check_default("quantiles", recipe)
