@@ -98,6 +98,37 @@ def test_which_losses_ask_for_a_measure_is_what_the_tutorial_says() -> None:
     assert (float(low[0]), float(high[0])) == (0.0, 1.0)
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page, made from its headings as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.name} links to {link}"
+        assert not anchor or anchor in anchors(target), f"{page.name} links to {link}"
+
+
+def test_the_page_on_the_architecture_names_files_and_names_that_exist() -> None:
+    package = ROOT / "src" / "infinitask"
+    code = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    known = set(re.findall(r"\w+", " ".join(code.values()))) | {path.name for path in package.iterdir()}
+    for quoted in re.findall(r"`([^`\n]+)`", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")):
+        if quoted.endswith(".py"):
+            assert any(path.as_posix().endswith(f"/{quoted}") for path in code), quoted
+        elif re.fullmatch(r"[\w.]+(\(\))?", quoted) and not quoted.endswith(".toml"):
+            assert all(word in known for word in re.findall(r"\w+", quoted)), quoted
+
+
 @pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])
 def test_every_program_of_the_guide_runs_by_itself(program: str) -> None:
     assert "assert " in program, "a program that checks nothing shows nothing"
