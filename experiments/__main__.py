@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> None:
         start = time.monotonic()
         try:
             files = run(experiment(name), folder, quick=given.quick, jobs=given.jobs, only=given.only)
-        except Failed as failed:  # a data set or a peer that is not there; the other experiments may do without
+        except Failed as failed:  # a data set or a peer is missing; other experiments may not need it
             print(failed, file=sys.stderr)
             failures.append(name)
             continue

@@ -1,10 +1,10 @@
 """Why the paper's ∞-QR probably lost on crabs and cpus: its fits had not converged.
 
-Both sets are nearly free of noise, and what predicts them best has a tiny λ and a wide kernel: there the problem is so
-ill conditioned that L-BFGS-B on the coefficients of the representer theorem, the paper's algorithm, is far from the
-optimum after thousands of evaluations. This study runs it at the parameters that Table 1's tuning finds, stops it after
-more and more evaluations, and measures the loss on the test rows and how far the objective is from the optimum, which
-the library's dual value bounds from below.
+Both sets are nearly free of noise, and a tiny λ with a wide kernel predicts them best. The problem is then so ill
+conditioned that the paper's algorithm, L-BFGS-B on the coefficients of the representer theorem, is far from the optimum
+after thousands of evaluations. This study runs it at the parameters that Table 1's tuning finds, and stops it after
+more and more evaluations. It measures the loss on the test rows, and the distance of the objective from the optimum,
+which the library's dual value bounds from below.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def settings(quick: bool) -> dict[str, Any]:
 def stopped(
     X: Values, y: Values, X_test: Values, theta: Values, parameters: dict[str, float], evaluations: list[int]
 ) -> list[tuple[float, Values]]:
-    """The objective, and h at the test rows and LEVELS, after so many evaluations of the paper's algorithm.
+    """The objective, and h at the test rows and LEVELS, after some evaluations of the paper's algorithm.
 
     (H, D) = K A G + 1 (G b)ᵀ with K the Gram matrix of the inputs and G that of the values and derivatives of the task
     kernel at the nodes.

@@ -1,9 +1,9 @@
 """Quantile curves with and without the penalty on crossing.
 
-The paper's figure shows 100 quantile curves of the toy data, learnt from 40 points: with λ_nc = 10 crossings are
-hardly to be seen, and only where there are no points at which the penalty could act; with λ_nc = 0 there are many. A
-second figure of its authors' programs puts a piecewise linear task kernel, min(s, t) + 5, beside the Gaussian one, both
-without the penalty.
+The paper's figure shows 100 quantile curves of the toy data, learnt from 40 points. With λ_nc = 0 many curves cross;
+with λ_nc = 10 hardly any do, and only where there are no points at which the penalty acts. A second figure of its
+authors' programs compares a piecewise linear task kernel, min(s, t) + 5, with the Gaussian one, both without the
+penalty.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ FIGURES = {
 """What each panel shows."""
 
 FALL = 1e-6
-"""A curve lies below that of a lower level if it does so by more; y has a standard deviation of about 1."""
+"""A curve crosses that of a lower level if it lies below it by more; y has a standard deviation of about 1."""
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """A model each."""
+    """One model for each unit."""
     return [{"model": name} for name in MODELS]
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """The paper's; λ stands beside a sum over the samples, so that alpha = λ/n."""
+    """The paper's settings; its λ stands beside a sum over the samples, so alpha = λ/n."""
     return {
         "n": 40,
         "seed": 13,
@@ -98,7 +98,7 @@ def falls(curves: np.ndarray) -> dict[str, float]:
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """crossing.csv, crossing_curves.csv, a figure for each pair of models that are there, crossing.md."""
+    """Write crossing.csv, crossing_curves.csv, a figure for each pair of models that are done, and crossing.md."""
     found = {record["unit"]["model"]: record["result"] for record in records}
     rows = [
         {"model": name, "inputs": where, **result[where], "gap": result["gap"]}
@@ -147,7 +147,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
 
 
 def _findings(found: dict[str, Any]) -> str:
-    """Sentences about the two models of the paper's figure, as far as they are there."""
+    """Sentences about those models of the paper's figure that are done."""
     if not {"penalty", "none"} <= found.keys():
         return "The models of the paper's figure are not all there yet."
     less = {w: found["penalty"][w]["crossing"] / found["none"][w]["crossing"] for w in ("training", "between")}

@@ -25,12 +25,12 @@ TITLES = {"circles": "Circles", "two_moons": "Two-Moons"}
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """A set each."""
+    """One data set for each unit."""
     return [{"dataset": name} for name in TITLES]
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """Those of Table 2, on its first split, and how fine the plane is drawn."""
+    """The settings of Table 2, on its first split, and how fine the plane is drawn."""
     shared = {name: table_settings(quick)[name] for name in ("lambda", "nodes", "task_gamma", "tol")}
     return shared | {"split": 0, "points": 41 if quick else 71}
 
@@ -54,7 +54,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """csc_sets.csv, csc_sets_plane.csv, csc_sets.png and csc_sets.md."""
+    """Write csc_sets.csv, csc_sets_plane.csv, csc_sets.png and csc_sets.md."""
     rows, plane = [], []
     for record in records:
         name, result = record["unit"]["dataset"], record["result"]

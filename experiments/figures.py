@@ -1,4 +1,4 @@
-"""One look for all figures, the demo's, and how they are saved."""
+"""The style of all figures, the same as in the demo, and how figures are saved."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from examples._style import INK, STYLE
 __all__ = ["BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "colour_bar", "colour_map", "colours", "save"]
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
-"""Colours that colour-blind readers tell apart as well (Okabe and Ito)."""
+"""Colours that colour-blind readers can tell apart (Okabe and Ito)."""
 
 
 def colour_map() -> Any:
-    """The map for θ, without the end that is lost on white paper."""
+    """The colour map for θ, without the end that is too light on white paper."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
@@ -25,12 +25,12 @@ def colour_map() -> Any:
 
 
 def colours(count: int) -> list[Any]:
-    """So many colours of the map, from end to end."""
+    """``count`` colours of the map, from end to end."""
     return [colour_map()(position) for position in np.linspace(0.0, 1.0, count)]
 
 
 def colour_bar(figure: Any, axes: Any, low: float, high: float, label: str, ticks: Sequence[float]) -> None:
-    """The map for θ beside the axes."""
+    """Add the colour bar for θ beside the axes."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 

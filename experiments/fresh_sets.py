@@ -1,8 +1,8 @@
 """Regression sets that had no part in the development of InfiniteQuantileRegressorCV.
 
-The list was drawn up by name, before any method of the comparison had seen one of them: classics of R's manuals and of
-textbooks, of 31 to 1000 rows, each with the target that its manual page explains. It is never to be changed in the
-light of results. One of them, diabetes, serves a test of other estimators.
+The list was made by name, before any method of the comparison had seen one of them: classics of R's manuals and of
+textbooks with 31 to 1000 rows, each with the target that its manual page explains. It must never be changed because of
+results. One of them, diabetes, is also used in a test of other estimators.
 """
 
 from __future__ import annotations

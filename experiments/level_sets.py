@@ -2,19 +2,20 @@
 
 The setting is the paper's: Wilt and Spambase, half of the rows for training, raw inputs, the exponentiated χ² kernel,
 Gauss–Legendre with m = 100 on Θ = [0.05, 1], Gaussian k_Θ = k_b whose σ is the 0.2-quantile of the distances between
-nodes, λ = 1e-3. What it took to see the property, and why:
+nodes, λ = 1e-3. What is needed to see the property, and why:
 
-* λ stands beside a sum over the rows, so ``alpha`` is λ/n. With alpha = 1e-3 the ridge on t holds the threshold down
-  where the loss hardly asks for it, as θ → 1: on the training rows the proportion strays by 0.05 (Wilt, γ = 1/median),
-  with λ/n by 0.004, and with alpha = 0 by 0.004 too.
-* At the optimum the fraction outside is at most θ, and with the rows on the boundary at least θ; which of those fall
-  outside is an accident of the last digits. There are many of them: a tenth of the rows of Wilt at θ = 0.05 with
-  γ = 1/d, and one row of Spambase is there 35 times (1.5%), on the boundary for as long a stretch of θ. The proportion
-  strays by 0.023 and 0.018, as it does with scikit-learn's OneClassSVM. A k_Θ half as wide brings 0.017 and 0.012, a
-  gap of 1e-5 instead of 1e-4 then 0.019 and 0.014. So ``exact_fractions`` sets the threshold last, at the quantile,
-  which given h is what minimises the objective. The report has both.
-* The proportion on the test rows is the kernel's to decide, not the solver's: γ = 0.25, as printed, learns the
-  training rows by heart, γ = 1/d for small θ on Wilt as well, whoever solves it. Hence the third γ, 1/median distance.
+* λ stands beside a sum over the rows, so ``alpha`` is λ/n. With alpha = 1e-3 the ridge on t pulls the threshold down
+  where the loss has little influence on it, as θ → 1: on the training rows the proportion is off by 0.05 (Wilt,
+  γ = 1/median), with λ/n by 0.004, and with alpha = 0 by 0.004 too.
+* At the optimum the fraction outside is at most θ, and together with the rows on the boundary at least θ. Which rows of
+  the boundary fall outside is decided by the last digits. There are many of them: a tenth of the rows of Wilt at
+  θ = 0.05 with γ = 1/d; and Spambase contains one row 35 times (1.5%), which is on the boundary for an equally wide
+  range of θ. The proportion is off by 0.023 and 0.018, as with scikit-learn's OneClassSVM. A k_Θ half as wide gives
+  0.017 and 0.012, and then a gap of 1e-5 instead of 1e-4 gives 0.019 and 0.014. So ``exact_fractions`` sets the
+  threshold last, at the quantile, which minimises the objective for given h. The report has both.
+* The proportion on the test rows depends on the kernel, not on the solver. With γ = 0.25, as printed, the model learns
+  the training rows by heart; with γ = 1/d it does so on Wilt for small θ. This is so for every solver. Hence the third
+  γ, 1/median distance.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 
 INNER = 0.1
-"""Below this θ a kernel as narrow as 1/d is overfitted on Wilt by everyone; the report names both ranges."""
+"""Below this θ every method overfits Wilt with a kernel as narrow as γ = 1/d; the report names both ranges."""
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """Every set with every γ, ours first."""
+    """Every set with every γ; our model comes first."""
     return [
         {"dataset": name, "gamma": gamma, "method": method} for method in METHODS for name in SETS for gamma in GAMMAS
     ]
@@ -76,7 +77,7 @@ def settings(quick: bool) -> dict[str, Any]:
 
 
 def split(name: str, rows: int | None) -> tuple[Values, Values]:
-    """Training and test inputs, at most so many rows of each."""
+    """Training and test inputs, with at most this number of rows each."""
     X, _ = SETS[name](return_X_y=True)
     train, test = train_test_split(X, test_size=0.5, random_state=0)
     return train[:rows], test[:rows]
@@ -124,8 +125,8 @@ def proportions(method: str, X: Values, Z: Values, gamma: float, theta: Values, 
     )
     start = time.process_time()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the record has the gap
-        warnings.filterwarnings("ignore", message=".*lie on the boundary", category=UserWarning)  # so has the report
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is in the record
+        warnings.filterwarnings("ignore", message=".*lie on the boundary", category=UserWarning)  # and in the report
         model.fit(X)
     seconds = time.process_time() - start
     return {
@@ -191,7 +192,7 @@ def _write_csv(curves: Curves, path: Path, settings: dict[str, Any]) -> None:
 
 
 def _pairs(curves: Curves) -> list[tuple[str, str]]:
-    """The sets and γ of which something is known."""
+    """The sets and γ that have results."""
     return [(n, g) for n in SETS for g in GAMMAS if any((n, g, method) in curves for method in METHODS)]
 
 
@@ -268,7 +269,7 @@ def _row(curves: Curves, name: str, gamma: str) -> str:
 
 
 def _remarks(curves: Curves) -> list[str]:
-    """What is to be seen, as far as it is known."""
+    """What the results show, as sentences."""
     lines = []
     ours = {key[:2]: curve for key, curve in curves.items() if key[2] == "itl"}
     peers = {key[:2]: curve for key, curve in curves.items() if key[2] == "ocsvm"}

@@ -2,8 +2,8 @@
 
 The paper learns the quantiles of 1000 toy samples with more and more nodes and finds that from m = 34 ≈ √1000 on the
 curves at the levels 0.05, 0.25, 0.5, 0.75 and 0.95 no longer change on 2000 test points. Here that is measured for
-three rules: how far the curves are from those of many nodes on the same data, how far from the true quantiles, and what
-they lose on the test points.
+three rules: the distance of the curves from those of many nodes on the same data, their distance from the true
+quantiles, and their loss on the test points.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ __all__ = ["EXPERIMENT", "summary"]
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 RULES = {"gauss-legendre": BLUE, "sobol": ORANGE, "monte-carlo": GREEN}
 ENOUGH = 34
-"""The paper's number."""
+"""The paper's number of nodes."""
 MEASURES = ("from_many", "from_truth", "pinball")
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """One training set and one rule, at all numbers of nodes."""
+    """One training set and one rule for each unit, at all numbers of nodes."""
     return [{"rule": rule, "repetition": i} for i in range(2 if quick else 10) for rule in RULES]
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """Sizes as in the paper; kernels and λ as in its study of κ, where alpha = λ/n."""
+    """Sizes as in the paper; kernels and λ as in its study of κ, with alpha = λ/n."""
     return {
         "n": 300 if quick else 1000,
         "n_test": 2000,
@@ -102,7 +102,7 @@ def summary(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """nodes.csv, nodes.png and nodes.md."""
+    """Write nodes.csv, nodes.png and nodes.md."""
     rows = summary(records)
     files = [
         write_csv(folder / "nodes.csv", rows),
@@ -137,7 +137,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
 
 
 def _findings(by: dict[tuple[str, int], dict[str, Any]], rules: list[str]) -> str:
-    """For each rule the m from which on more nodes gain less than 5% in the distance from the truth."""
+    """For each rule, the m beyond which more nodes reduce the distance from the truth by less than 5%."""
     said = []
     for rule in rules:
         counts = sorted(m for r, m in by if r == rule)

@@ -1,9 +1,9 @@
 """Where ∞-QR crosses, and what stopping early and choosing parameters by order do to that.
 
-The penalty keeps the order at the rows of the fit. At new rows nothing enforces it, and Table 1's choice of parameters
-looks at the pinball loss alone. Here the sets on which ∞-QR crosses more than printed are fitted once more: by the
-paper's algorithm stopped early, at the same parameters; and with parameters chosen by the loss of the objective,
-pinball and crossing, instead of the pinball loss alone.
+The penalty keeps the order at the training rows. Nothing enforces it at new rows, and Table 1 chooses parameters by the
+pinball loss alone. Here the sets on which ∞-QR crosses more than printed are fitted again: by the paper's algorithm,
+stopped early, at the same parameters; and with parameters chosen by the loss of the objective, pinball and crossing,
+instead of the pinball loss alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .tuned import LEVELS, Values, crossing, model, one_se, pinball, tune
 __all__ = ["EXPERIMENT", "ordered"]
 
 SETS = ("caution", "highway", "un3", "geyser", "topo", "mcycle", "cpus")
-"""Those that cross more than printed in docs/results/table1.md."""
+"""The sets that cross more than printed, by docs/results/table1.md."""
 
 
 def ordered(y: Values, h: Values) -> float:
@@ -35,11 +35,11 @@ def ordered(y: Values, h: Values) -> float:
 
 
 CRITERIA: dict[str, Callable[[Values, Values], float]] = {"pinball": pinball, "pinball and crossing": ordered}
-"""What the parameters are chosen by: as in Table 1, and with the crossing."""
+"""The loss by which parameters are chosen: as in Table 1, or with the crossing added."""
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """Split by split, so that a run that was stopped has something of every set."""
+    """Ordered by split, so that a run that was stopped has results for every set."""
     return [
         {"dataset": name, "split": i, "criterion": criterion}
         for i in range(1 if quick else 20)
@@ -54,7 +54,7 @@ def settings(quick: bool) -> dict[str, Any]:
 
 
 def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Tune, fit, and measure on the rows of the fit and on those left out; one result for each algorithm."""
+    """Tune, fit, and measure on the training rows and on the test rows; one result for each algorithm."""
     X, X_test, y, y_test = split(unit["dataset"], unit["split"])
     trials = tune(
         "itl",
@@ -67,7 +67,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     )
     parameters = one_se(trials, "itl", X, y).parameters
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the record says so
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the record has the gap
         fitted = model("itl", parameters, y.size, tol=settings["tol"], max_iter=settings["max_iter"]).fit(X, y)
     stops = settings["evaluations"] if unit["criterion"] == "pinball" else []
     early = stopped(X, y, np.vstack([X_test, X]), fitted.nodes_, parameters, stops)
@@ -86,7 +86,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """order.csv and order.md."""
+    """Write order.csv and order.md."""
     found: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     for record in records:
         for algorithm, result in record["result"].items():

@@ -1,7 +1,7 @@
-"""What one would use today for quantiles of small tables, under one face, and a random search over its parameters.
+"""Today's alternatives for quantiles of small tables, behind one interface, and a random search over their parameters.
 
-A peer gives ``fit(parameters, X, y, levels, seed)``, which returns a function X, levels → (n, q) of quantiles. All of
-them run in one thread and write no files.
+A peer has ``fit(parameters, X, y, levels, seed)``, which returns a function X, levels → (n, q) of quantiles. All peers
+run in one thread and write no files.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ Answer = Callable[[Values, Values], Values]
 
 @dataclass(frozen=True)
 class Peer:
-    """A package, and how it is asked for quantiles.
+    """A package, and how it predicts quantiles.
 
     Parameters
     ----------
     package, module : str
         The names to install and to import it by.
     defaults : callable
-        n → the package's own parameters; leaves as large as n/4 at most, so that a tree of a small set splits at all.
+        n → the package's defaults, with leaves of at most n/4 rows, so that trees can split on small sets.
     draw : callable or None
-        Generator, n → parameters for the search; None: there is nothing to search.
+        Generator, n → parameters for the search; None: nothing is searched.
     fit : callable
         Parameters, X, y, levels, seed → answer.
     any_level : bool
-        The answer takes levels other than those of the fit.
+        Whether the answer accepts levels other than those of the fit.
     """
 
     package: str
@@ -75,7 +75,7 @@ def fitted(peer: Peer, parameters: Parameters, X: Values, y: Values, levels: Val
 def tune(
     peer: Peer, X: Values, y: Values, *, evaluations: int, folds: int, seed: int
 ) -> tuple[Parameters, float | None]:
-    """The parameters with the smallest cross-validated loss, and that loss: the peer's own, then random ones."""
+    """The parameters with the smallest cross-validated loss, and that loss: the defaults, or random ones."""
     best, smallest = peer.defaults(y.size), np.inf
     if peer.draw is None:
         return best, None
@@ -87,7 +87,7 @@ def tune(
         for train, test in splits:
             h = fitted(peer, parameters, X[train], y[train], LEVELS, seed)(X[test], LEVELS)
             loss += pinball(y[test], h) / folds
-            if not loss < smallest:  # losses are positive: the folds that are left cannot make it the best
+            if not loss < smallest:  # losses are positive: the remaining folds cannot make it the best
                 break
         else:
             best, smallest = parameters, loss
@@ -99,12 +99,12 @@ def _log(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def _count(rng: np.random.Generator, low: int, high: int) -> int:
-    """An integer in [low, high], small ones more often."""
+    """An integer in [low, high], log-uniform: small ones are more frequent."""
     return int(_log(rng, low, high + 1 - 1e-9))
 
 
 def _leaf(n: int, rows: int = 20) -> int:
-    """So many rows, or as few as let a tree split."""
+    """The smallest leaf: ``rows``, or fewer where a tree could not split otherwise."""
     return max(1, min(rows, n // 4))
 
 
@@ -119,7 +119,7 @@ def _each_level(model: Callable[[float], Any], X: Values, y: Values, levels: Val
     return lambda X, _: np.column_stack([m.predict(X) for m in models])
 
 
-# --------------------------------------------------------------------------------- ourselves, and the least to beat
+# --------------------------------------------------------------------------------- our model, and the baseline
 def _infinite(parameters: Parameters, X: Values, y: Values, levels: Values, seed: int) -> Answer:
     from infinitask.tuning import InfiniteQuantileRegressorCV
 
@@ -174,7 +174,7 @@ def _histograms(parameters: Parameters, X: Values, y: Values, levels: Values, se
 
 def _draw_histograms(rng: np.random.Generator, n: int) -> Parameters:
     return {
-        "max_iter": _count(rng, 20, 150),  # 0.8 ms a tree and level: the slowest of all peers
+        "max_iter": _count(rng, 20, 150),  # 0.8 ms for each tree and level: the slowest of all peers
         "learning_rate": _log(rng, 0.03, 0.3),
         "max_leaf_nodes": _count(rng, 2, 8),
         "min_samples_leaf": _rows(rng, n),
@@ -214,7 +214,7 @@ def _forest(parameters: Parameters, X: Values, y: Values, levels: Values, seed: 
 
 def _draw_forest(rng: np.random.Generator, n: int) -> Parameters:
     return {
-        "n_estimators": 100,  # its own; more trees are no worse and need no search
+        "n_estimators": 100,  # its default; more trees are not worse and need no search
         "min_samples_leaf": _rows(rng, n),
         "max_features": float(rng.uniform(0.3, 1.0)),
         "max_samples": float(rng.uniform(0.5, 1.0)),
@@ -225,11 +225,11 @@ def _draw_forest(rng: np.random.Generator, n: int) -> Parameters:
 # ------------------------------------------------------------------------------------------------------ NGBoost
 @functools.cache
 def _lean() -> tuple[type, type]:
-    """NGBoost's normal distribution and scikit-learn's tree, the same numbers in a sixth of the time.
+    """NGBoost's normal distribution and scikit-learn's tree: the same numbers in a sixth of the time.
 
-    NGBoost makes a frozen distribution of SciPy for every trial step of its line search, and clones and checks a tree
-    at every step: for a hundred rows that is most of a fit. Here the logarithm of the density is written
-    out, and the trees check nothing.
+    NGBoost creates a frozen SciPy distribution for every trial step of its line search, and clones and checks a tree at
+    every step. For a hundred rows that is most of the time of a fit. Here the logarithm of the density is written out,
+    and the trees check nothing.
     """
     from ngboost.distns.distn import RegressionDistn
     from ngboost.distns.normal import Normal, NormalLogScore
@@ -252,7 +252,7 @@ def _lean() -> tuple[type, type]:
 
     class LeanTree(DecisionTreeRegressor):
         def __sklearn_clone__(self) -> LeanTree:
-            return copy.copy(self)  # this one is never fitted
+            return copy.copy(self)  # self is a template that is never fitted
 
         def fit(self, X: Values, y: Values) -> LeanTree:
             super().fit(np.asarray(X, dtype=np.float32), y, check_input=False)
@@ -300,7 +300,7 @@ def _chimeraboost(parameters: Parameters, X: Values, y: Values, levels: Values, 
 
 
 def _draw_chimeraboost(rng: np.random.Generator, n: int) -> Parameters:
-    """Half of the time it stops by rows that it holds out, and chooses among five kinds of model by them."""
+    """Half of the draws hold out rows, by which the peer stops and chooses among five kinds of model."""
     stops = bool(rng.integers(2))
     return {
         "early_stopping": stops,
@@ -329,7 +329,7 @@ PEERS = {
     "ngboost": Peer(
         "ngboost", "ngboost", lambda n: {"max_depth": 3, "min_samples_leaf": 1}, _draw_ngboost, _ngboost, any_level=True
     ),
-    # of its own it asks for 1/level rows in a leaf: 10 for the five levels, 20 for nineteen
+    # its default is 1/level rows in a leaf: 10 for the five levels, 20 for nineteen
     "chimeraboost": Peer(
         "chimeraboost", "chimeraboost", lambda n: {"min_child_weight": _leaf(n, 10)}, _draw_chimeraboost, _chimeraboost
     ),

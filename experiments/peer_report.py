@@ -1,4 +1,4 @@
-"""The peers side by side: ranks over the sets, tests, and where ours is worse."""
+"""Comparison of the peers: ranks over the sets, tests, and where our model is worse."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Contest:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What methods that did the same sets and splits have measured.
+    """The scores of the methods that have done the same sets and splits.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Results:
     splits : dict
         Score → method → set → (splits,), in the order of the splits.
     unfinished : list of str
-        Methods that lack some of the splits and are left out.
+        Methods that are left out because some of their splits are missing.
     """
 
     methods: list[str]
@@ -146,7 +146,7 @@ def corrected_t_test(a: Values, b: Values) -> float:
 
 
 def ranking(results: Results) -> list[dict[str, Any]]:
-    """A row for each method, best first: mean ranks, wins, and Wilcoxon's signed-rank test of ours over the sets."""
+    """A row for each method, best first: mean ranks, wins, and a signed-rank test (Wilcoxon) against ours over the sets."""
     rows: list[dict[str, Any]] = [{"method": method} for method in results.methods]
     for score in SCORES:
         means = results.means(score)
@@ -169,7 +169,7 @@ def _wilcoxon(a: Values, b: Values) -> float:
 
 
 def report(contest: Contest, records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """STEM.csv, STEM_ranks.csv, STEM_relative.csv, STEM.png and STEM.md."""
+    """Write STEM.csv, STEM_ranks.csv, STEM_relative.csv, STEM.png and STEM.md."""
     rows, results, stem = table(contest.sets, records), finished(contest.sets, records), contest.stem
     files = [write_csv(folder / f"{stem}.csv", rows)]
     if not results.methods:
@@ -281,7 +281,7 @@ def _losses(results: Results, ranks: list[dict[str, Any]], score: str) -> str:
 
 
 def _weaknesses(results: Results) -> list[str]:
-    """Where ours is worse than no inputs at all, and than the best peer."""
+    """Where our model is worse than one that ignores the inputs, and where it is worse than the best peer."""
     means = dict(zip(results.methods, results.means("pinball"), strict=True))
     peers = [method for method in results.methods if method not in (OURS, LEAST)]
     lines: dict[str, list[list[str]]] = {"nothing": [], "peers": []}
@@ -373,7 +373,7 @@ def _figure(results: Results, order: list[str], path: Path) -> Path:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, NullLocator
 
-    order = [method for method in order if method != LEAST] or order  # up to 13 times the best: it would hide the rest
+    order = [method for method in order if method != LEAST] or order  # up to 13 times the best: hides the rest
     figure = Figure(figsize=(11, 0.62 * len(order) + 1.7), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 2, sharey=True)

@@ -1,6 +1,4 @@
-"""One modern peer of each kind, on the twenty regression sets of Table 1 and on fresh ones: who predicts
-distributions better?
-"""
+"""Which method predicts distributions best: one modern peer of each kind, on the sets of Table 1 and on fresh ones."""
 
 from __future__ import annotations
 
@@ -46,15 +44,15 @@ UNSEEN = Contest(
 )
 
 REVISION = 6
-"""Of what itl_cv chooses: raised with every change of it. It is part of its units, so that older records are not taken
-for it, and those of the peers stay."""
+"""Revision of the choice that itl_cv makes, raised with every change of it. It is part of its units: older records
+are then not used, while the records of the peers stay valid."""
 
 GRID = np.arange(1, 20) / 20
 """The levels of the CRPS."""
 
 
 def units(quick: bool, *, all_sets: Sequence[str], some: Sequence[str]) -> list[dict[str, Any]]:
-    """Split by split, so that a run that was stopped has something of every set."""
+    """Ordered by split, so that a run that was stopped has results for every set."""
     return [
         {"dataset": name, "split": i, "method": method} | ({"revision": REVISION} if method == OURS else {})
         for i in range(1 if quick else 5)
@@ -78,9 +76,9 @@ Split = Callable[[str, int], tuple[Values, Values, Values, Values]]
 
 
 def work(unit: dict[str, Any], settings: dict[str, Any], *, split: Split) -> dict[str, Any]:
-    """Tune, fit, and measure on the rows left out, with the quantiles of each row sorted, as anybody would do.
+    """Tune, fit, and measure on the test rows, with the quantiles of each row sorted, as any user would do.
 
-    Seconds are those of the processor: with one thread they do not depend on what else the machine does.
+    Seconds are processor time: with one thread they hardly depend on other work on the machine.
     """
     X, X_test, y, y_test = split(unit["dataset"], unit["split"])
     peer, seed = PEERS[unit["method"]], unit["split"]
@@ -105,7 +103,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any], *, split: Split) -> dic
 
 @functools.cache
 def _warm(method: str) -> None:
-    """Load what the method imports and compiles, so that no unit's seconds contain it."""
+    """Load and compile what the method needs, so that no unit's seconds contain it."""
     PEERS[method].load()
     X, y = make_sine(40, random_state=0)
     fitted(PEERS[method], PEERS[method].defaults(40), X, y, LEVELS, 0)(X, LEVELS)

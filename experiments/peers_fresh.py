@@ -1,4 +1,4 @@
-"""The peers on data that nobody had looked at; see :mod:`experiments.fresh_sets`."""
+"""The peers on data that had no part in the development; see :mod:`experiments.fresh_sets`."""
 
 from .peers import FRESH as EXPERIMENT
 

@@ -24,7 +24,7 @@ KAPPAS = (0.0, 0.25, 0.5, 1.0)
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """One loss each."""
+    """One loss for each unit."""
     return [{"kappa": kappa} for kappa in KAPPAS]
 
 
@@ -46,7 +46,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """pinball.csv, pinball.png and pinball.md."""
+    """Write pinball.csv, pinball.png and pinball.md."""
     rows = [
         {"kappa": record["unit"]["kappa"], "residual": r, "loss": loss, "slope": slope}
         for record in records

@@ -1,4 +1,4 @@
-"""Units of work, done by several processes, each kept as soon as it is done."""
+"""Run units of work in several processes, and store each result as soon as it is known."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Record = dict[str, Any]
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 EVERY = 30.0
-"""Seconds between two lines of progress where the output is no terminal."""
+"""Seconds between two lines of progress where the output is not a terminal."""
 
 
 class Failed(SystemExit):
-    """Some units went wrong; all others are kept, and the report is written."""
+    """Raised where some units failed; the results of all others are stored, and the report is written."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Experiment:
     units : callable
         quick → the units, in the order in which they are done.
     work : callable
-        unit, settings → what is to be kept, made of numbers, strings, lists and dictionaries.
+        unit, settings → the result to store, made of numbers, strings, lists and dictionaries.
     report : callable
         records, folder, settings → the files that were written.
     settings : callable
-        quick → what all units have in common.
+        quick → the settings that all units share.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Experiment:
 
 
 def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: str = "") -> list[Path]:
-    """Do what is not done yet, then write the table or figure.
+    """Run the units that are not done yet, then write the table or figure.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
         print(f"{strangers} records of units that no longer exist are ignored.", file=sys.stderr)
     files = experiment.report(records, folder, settings) if records else []
     if failures:
-        # the same reason, such as a data set that is not there, once
+        # the same reason, such as a missing data set, is shown once
         reasons: dict[str, list[str]] = {}
         for unit, reason in failures:
             reasons.setdefault(reason, []).append(str(unit))
@@ -100,7 +100,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
 def _finish(
     experiment: Experiment, units: Sequence[Unit], settings: dict[str, Any], store: Store, jobs: int, progress: Progress
 ) -> list[tuple[Unit, str]]:
-    """Do the units; which of them went wrong, and why."""
+    """Run the units; return those that failed, with the reasons."""
     failures: list[tuple[Unit, str]] = []
     if not units:
         return failures
@@ -127,7 +127,7 @@ def _finish(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Processes that are begun here compute with one thread: their libraries read so when they are loaded."""
+    """Processes started here compute with one thread: libraries read these variables when they are loaded."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
@@ -147,7 +147,7 @@ def _timed(work: Callable[[Unit, dict[str, Any]], dict[str, Any]], unit: Unit, s
 
 
 def _watch() -> None:
-    """End with the process that began this one: it may be killed without a word, and nobody would then collect us."""
+    """End this process when its parent ends: the parent may be killed, and nothing else would then stop the workers."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -159,7 +159,7 @@ def _watch() -> None:
 
 
 class Progress:
-    """How far, how long, how long still: units of a kind take as long as those that were done."""
+    """How much is done, the time spent, and the time left, estimated from the units of the same kind that are done."""
 
     def __init__(self, name: str, units: Sequence[Unit], store: Store, out: TextIO = sys.stderr) -> None:
         self.name, self.units, self.store, self.out = name, units, store, out
@@ -167,7 +167,7 @@ class Progress:
         self.before = sum(key(u) in store.records for u in units)
 
     def show(self) -> None:
-        """One line: on a terminal over the last one, else now and then."""
+        """Show one line: on a terminal it replaces the last one, elsewhere it is printed from time to time."""
         now = time.monotonic()
         if not self.out.isatty() and now - self.last < EVERY:
             return
@@ -196,7 +196,7 @@ class Progress:
         return f"about {_span(work_left * (now - self.start) / work_done)} left" if work_done else "nearly done"
 
     def end(self) -> None:
-        """Leave the line."""
+        """End the line."""
         if self.out.isatty():
             print(file=self.out)
 

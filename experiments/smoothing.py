@@ -1,8 +1,8 @@
 """The study of κ: what smoothing the pinball loss costs and saves.
 
-The paper learns 100 quantiles of 10 000 toy samples with the κ-smoothed loss. A large κ gives expectiles, a small one
-quantiles: there the learnt curves (dashed) lie on the true ones (plain). It prints the time of each fit on a GTX 1070,
-in double precision, and the iterations and evaluations of L-BFGS-B.
+The paper learns 100 quantiles of 10 000 toy samples with the κ-smoothed loss. A large κ gives expectiles, a small κ
+gives quantiles: the learnt curves (dashed) then lie on the true ones (solid). The paper prints the time of each fit on
+a GTX 1070, in double precision, and the iterations and evaluations of L-BFGS-B.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ PRINTED = {10.0: (225, 258, 289), 0.1: (1313, 1438, 1571), 1e-3: (931, 1169, 127
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """A fit each."""
+    """One fit for each unit."""
     return [{"kappa": kappa} for kappa in PRINTED]
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """The paper's; λ stands beside a sum over the samples, so that alpha = λ/n."""
+    """The paper's settings; its λ stands beside a sum over the samples, so alpha = λ/n."""
     return {
         "n": 1000 if quick else 10_000,
         "seed": 13,
@@ -62,7 +62,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
         n_nodes=settings["nodes"],
         tol=settings["tol"],
     )
-    # The first fit of a process compiles.
+    # A first, small fit loads the libraries, so that the timed one does not.
     model.fit((X[::20] - x0) / dx, (y[::20] - y0) / dy)
     start = time.perf_counter()
     model.fit((X - x0) / dx, (y - y0) / dy)
@@ -95,7 +95,7 @@ def normal_expectile(theta: float) -> float:
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """smoothing.csv, smoothing_curves.csv, smoothing.png and smoothing.md."""
+    """Write smoothing.csv, smoothing_curves.csv, smoothing.png and smoothing.md."""
     rows, curves = [], []
     for record in records:
         kappa, result = record["unit"]["kappa"], record["result"]

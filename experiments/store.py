@@ -1,4 +1,4 @@
-"""Results of units of work, one line each, on disk as soon as they are known."""
+"""Store the results of units of work, one line each, on disk as soon as they are known."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ def key(unit: Mapping[str, Any]) -> str:
 class Store:
     """A file of JSON lines: the settings, then one record for each unit that is done.
 
-    A line is written, flushed and synchronised before the next unit is begun to be reported as done; a process that is
-    killed leaves at most one broken line at the end, which is cut off at the next start.
+    A line is written, flushed and synchronised before the next one. A process that is killed leaves at most one broken
+    line at the end, which is cut off at the next start.
 
     Parameters
     ----------
     path : Path
     settings : dict
-        What the units depend on besides their names. A file with others is refused: results of two settings must not
-        be mixed.
+        What the units depend on besides their names. A file with other settings is refused: results must not be mixed.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
@@ -37,7 +36,7 @@ class Store:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Store]:
-        """Read what is there, and hold the file so that nobody else writes to it."""
+        """Read the stored records, and lock the file so that no other process writes to it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             _lock(file, self.path)
@@ -48,7 +47,7 @@ class Store:
     def _read(self) -> None:
         self._file.seek(0)
         lines = self._file.read().split(b"\n")
-        broken = lines.pop()  # what follows the last end of a line: nothing, or half a record
+        broken = lines.pop()  # after the last end of a line there is nothing, or half a record
         if broken:
             self._file.truncate(self._file.tell() - len(broken))
         if not lines:
@@ -66,7 +65,7 @@ class Store:
             self.records[key(record["unit"])] = record
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Keep a record: {"unit": ..., "result": ..., "seconds": ...}."""
+        """Store a record: {"unit": ..., "result": ..., "seconds": ...}."""
         self._write(record)
         self.records[key(record["unit"])] = json.loads(json.dumps(record))
 
@@ -77,7 +76,7 @@ class Store:
 
 
 def known(path: Path) -> list[dict[str, Any]]:
-    """The whole records of a file that somebody else may be writing; none if there is no such file."""
+    """The complete records of a file that another process may be writing; none if there is no such file."""
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")[1:-1]
@@ -87,7 +86,7 @@ def known(path: Path) -> list[dict[str, Any]]:
 def _lock(file: Any, path: Path) -> None:
     try:
         import fcntl
-    except ImportError:  # no such locks there; two runs at a time are then the user's own risk
+    except ImportError:  # such a system has no locks; the user must not start two runs at a time
         return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -44,11 +44,11 @@ SIGNIFICANT = 0.0025
 """The paper's level: 5% for twenty tests."""
 
 MAX_ITER = 5000
-"""Evaluations of the last fit. Where that does not reach the gap, the gap reached is in the record."""
+"""The most evaluations of the final fit. Where it misses the gap, the gap reached is in the record."""
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """Split by split, so that a run that was stopped has something of every set."""
+    """Ordered by split, so that a run that was stopped has results for every set."""
     return [
         {"dataset": name, "split": i, "method": method}
         for i in range(2 if quick else 20)
@@ -82,7 +82,7 @@ def split(name: str, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nda
 
 
 def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Tune, fit, and measure on the rows left out."""
+    """Tune, fit, and measure on the test rows."""
     X, X_test, y, y_test = split(unit["dataset"], unit["split"])
     method, start = unit["method"], time.perf_counter()
     trials = tune(method, X, y, startup=settings["startup"], iterations=settings["iterations"], seed=unit["split"])
@@ -99,7 +99,7 @@ def measured(
     y_test: np.ndarray,
     tol: float,
 ) -> dict[str, Any]:
-    """What the chosen parameters are worth: by one standard error and, for ∞-QR, by the smallest loss as well."""
+    """The test losses of the chosen parameters: by one standard error and, for ∞-QR, by the smallest loss as well."""
     chosen, smallest = one_se(trials, method, X, y), best(trials)
     wanted = {method: (method, chosen.parameters)}
     if method == "itl":
@@ -110,7 +110,7 @@ def measured(
     results: dict[str, Any] = {}
     for name, (kind, parameters) in wanted.items():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the record says so
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the record has the gap
             fitted = model(kind, parameters, y.size, tol=tol, max_iter=MAX_ITER).fit(X, y)
         h = fitted.predict(X_test, LEVELS)
         results[name] = {
@@ -160,8 +160,8 @@ def p_value(ours: list[float], theirs: list[float]) -> float:
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """table1.csv, with the peers that are done, and table1.md."""
-    latest: dict[tuple[Any, ...], Record] = {}  # of a peer that was run again in another version, the last one
+    """Write table1.csv, with the peers that are done, and table1.md."""
+    latest: dict[tuple[Any, ...], Record] = {}  # if a peer was run again in another version, the last record counts
     for record in known(folder / "units" / "peers.jsonl"):
         latest[tuple(record["unit"][name] for name in ("dataset", "split", "method"))] = record
     rows = table(records, list(latest.values()))

@@ -1,14 +1,15 @@
 """Table 2: ∞-CSC and independent classifiers on four data sets, fifty splits each.
 
 The paper's table has the sensitivity and the specificity on the test half at θ ∈ {−0.9, 0, 0.9}. Its text says that at
-the extremes both methods reach the specificity, or sensitivity, that is asked for, while the joint one gives up less of
-the other.
+the extremes both methods reach the requested specificity, or sensitivity, while the joint method loses less of the
+other.
 
-The setting is that of the authors' programs but for one thing: they standardise the inputs, the table has them as they
-are, and the width of the kernel follows. Solved to the minimum, standardised inputs miss two of the 24 printed entries
-of ∞-CSC by more than their standard deviation, inputs as they are none. The programs stop L-BFGS-B, on the coefficients
-of the representer theorem and the hinge loss with its kink, where SciPy's defaults do, and that is not the minimum. So
-the first splits are also done that way ("stopped"), and all with the other readings of what the paper leaves open.
+The setting is that of the authors' programs with one exception: they standardise the inputs, while the fits of our
+table take them as they are, and the width of the kernel follows. Solved to the minimum, standardised inputs miss two of
+the 24 printed entries of ∞-CSC by more than their standard deviation; inputs as they are miss none. The programs run
+L-BFGS-B with SciPy's defaults on the coefficients of the representer theorem and the hinge loss with its kink, and it
+stops before the minimum. So the first splits are also run that way ("stopped"), and all splits with the other readings
+of what the paper leaves open.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ METHODS = {"itl": "∞-CSC", "ind": "IND"}
 THETAS = (-0.9, 0.0, 0.9)
 
 PAPER_GAMMA = 5.0
-"""γ_Θ in the paper. The 0.2-quantile of the distances of 20 points that are evenly spaced on [−1, 1] gives 5.01, so the
-two rules are one; the authors' programs space the points on [0, 1], which gives 20.06."""
+"""γ_Θ in the paper. The 0.2-quantile of the distances of 20 evenly spaced points on [−1, 1] gives 5.01, so the two
+rules agree; the authors' programs space the points on [0, 1], which gives 20.06."""
 
 READINGS = {
     "protocol": {"scaled": True, "ridge": 1.0, "task_gamma": PAPER_GAMMA},
@@ -49,7 +50,7 @@ READINGS = {
 """Whether the inputs are standardised, alpha·n/λ, and γ_Θ."""
 
 READING = "raw"
-"""The one of the table; the others are for comparison."""
+"""The reading of the table; the others are for comparison."""
 
 NAMES = {
     "protocol": "standardised inputs, as in the authors' programs",
@@ -61,7 +62,7 @@ NAMES = {
 
 
 def units(quick: bool) -> list[dict[str, Any]]:
-    """Split by split, so that a run that was stopped has something of every set."""
+    """Ordered by split, so that a run that was stopped has results for every set."""
     return [
         {"dataset": name, "split": i, "method": method}
         for i in range(2 if quick else 50)
@@ -71,7 +72,7 @@ def units(quick: bool) -> list[dict[str, Any]]:
 
 
 def settings(quick: bool) -> dict[str, Any]:
-    """The paper's; λ stands beside a sum over the samples, so that alpha = λ/n. The last: for how many splits."""
+    """The paper's settings; its λ stands beside a sum over the samples, so alpha = λ/n. Last, the number of splits."""
     return {
         "lambda": 1e-3,
         "nodes": 20,
@@ -115,7 +116,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     method, results = unit["method"], {}
     for name, reading in READINGS.items():
         if method == "ind" and name == "narrow":
-            continue  # no task kernel to be narrow
+            continue  # there is no task kernel to vary
         X, X_test, y, y_test = split(unit["dataset"], unit["split"], bool(reading["scaled"]))
         fitted = model(method, X, settings | {"task_gamma": reading["task_gamma"]}, reading["ridge"]).fit(X, y)
         results[name] = _measured(y_test, fitted.predict(X_test, THETAS)) | {
@@ -137,7 +138,7 @@ def _measured(y: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
 def stopped(
     method: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, lam: float, m: int
 ) -> tuple[np.ndarray, int]:
-    """Labels at the test rows for each θ, and the evaluations, of what the authors' programs do.
+    """What the authors' programs do: labels at the test rows for each θ, and the evaluations.
 
     L-BFGS-B with SciPy's defaults, from zero, on the coefficients A of H = K A G: the hinge loss as it is, the ridge
     (λ/4n)‖h‖², and the narrow task kernel.
@@ -197,7 +198,7 @@ def _kept(row: dict[str, Any], printed: dict[str, str], what: str) -> bool:
 def _cost(row: Any) -> float:
     """What errors cost at θ: (1 + θ)/2 for a missed positive, (1 − θ)/2 for a false alarm, classes of equal size.
 
-    From two digits, which is all that is printed: the third one would decide between costs as small as these.
+    Computed from two digits, because no more are printed; with costs this small, a third digit would decide.
     """
     theta = float(row["theta"])
     missed, false = (1.0 - round(float(row[what]), 2) for what in ("sensitivity", "specificity"))
@@ -205,7 +206,7 @@ def _cost(row: Any) -> float:
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
-    """table2.csv, table2_readings.csv and table2.md."""
+    """Write table2.csv, table2_readings.csv and table2.md."""
     rows = table(records)
     others = [{"reading": reading} | row for reading in (*READINGS, "stopped") for row in table(records, reading)]
     files = [

@@ -21,7 +21,7 @@ TARGETS = Path(__file__).resolve().parent / "targets"
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """The rows under the names of the first one; numbers with six digits."""
+    """Write rows as CSV, with the names of the first one as header; numbers have six digits."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")

@@ -19,10 +19,10 @@ __all__ = ["LEVELS", "Trial", "best", "crossing", "model", "one_se", "pinball", 
 
 Values = NDArray[np.float64]
 Criterion = Callable[[Values, Values], float]
-"""y and h → a loss: what parameters are chosen by."""
+"""y and h → a loss, by which parameters are chosen."""
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-"""The levels that are reported, and by which models are chosen."""
+"""The levels that are reported, and at which models are compared."""
 
 LOW, HIGH = -6.0, 6.0
 """log₁₀ of γ_X, γ_Θ = γ_b and λ."""
@@ -30,17 +30,17 @@ LOW, HIGH = -6.0, 6.0
 NODES = 100
 
 ROUGH, FINE = (3e-2, 60), (1e-2, 200)
-"""The duality gap and the most evaluations of a fit that is compared, and of one that may be the best."""
+"""The duality gap and the most evaluations of a fit that is compared, and of a fit that may be the best."""
 
 PROMISING = 1.15
 """A fit may be the best if its loss is at most this many times the smallest so far."""
 
 CLOSEST = 12
-"""Trials as good as the best whose effective dimension is looked at."""
+"""Among trials as good as the best, the effective dimension is computed for this number."""
 
 BIAS_RIDGE = 1e-4
-"""λ_b of JQR and IND while they are tuned. Their bias is free; a ridge as light as that is out of sight next to a gap
-of 1e-2, and spares the certificate of a free bias, which takes half the time of a fit that small."""
+"""λ_b of JQR and IND while they are tuned. Their bias is free. So light a ridge is invisible next to a gap of 1e-2, and
+it avoids the certificate of a free bias, which takes half the time of such a small fit."""
 
 
 def pinball(y: Values, h: Values) -> float:
@@ -55,7 +55,7 @@ def crossing(h: Values) -> float:
 
 
 def model(method: str, parameters: dict[str, float], n: int, **others: Any) -> Any:
-    """An estimator for n training rows; the paper's λ stands beside a sum, ours beside a mean."""
+    """An estimator for n training rows; the paper's λ stands beside a sum, our alpha beside a mean."""
     gamma, alpha = 10.0 ** parameters["gamma"], 10.0 ** parameters["lambda"] / n
     if method == "ind":
         return IndependentQuantileRegressor(quantiles=LEVELS, gamma=gamma, alpha=alpha, **others)
@@ -83,7 +83,7 @@ class Trial:
 
     @property
     def loss(self) -> float:
-        """Their mean."""
+        """The mean of the losses."""
         return float(np.mean(self.losses))
 
 
@@ -105,15 +105,15 @@ def tune(
 
 
 def best(trials: list[Trial]) -> Trial:
-    """The one with the smallest loss."""
+    """The trial with the smallest loss."""
     return min(trials, key=lambda trial: trial.loss)
 
 
 def one_se(trials: list[Trial], method: str, X: Values, y: Values) -> Trial:
-    """The simplest of those that are worse than the best by no more than one standard error of the difference.
+    """The simplest trial that is worse than the best by at most one standard error of the difference.
 
     The simplest has the smallest effective dimension Σ_ij e_i f_j / (e_i f_j + λ), with e and f the eigenvalues of the
-    two Gram matrices. Of all that are as good as the best, the first CLOSEST are looked at.
+    two Gram matrices. Among the trials as good as the best, the first CLOSEST are considered.
     """
     leader = best(trials)
 
