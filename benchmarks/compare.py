@@ -1,9 +1,9 @@
-"""Two states of the library side by side: is anything slower than it was?
+"""Compare the speed of two states of the library: is anything slower than it was?
 
 ``python benchmarks/compare.py BASE`` compares a commit with the working tree, ``BASE HEAD`` two commits; ``.`` is the
-working tree. Both sides are copied first and run by the Python that runs this script, so that nothing but the library
-differs. They take turns, run by run, with one thread each. Times are seconds of the processor, which other work on the
-machine touches least; the median of all runs counts, and what is called slower must be so by the fastest run as well.
+working tree. Both sides are copied first and run by the Python that runs this script, so that only the library differs.
+Runs alternate between the two sides, with one thread each. Times are processor seconds, which other work on the machine
+affects least. The median of all runs counts; a case is called slower only if its fastest run is slower too.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ HERE = "."
 LIMIT = 1.1
 """The ratio of times above which a case counts as slower."""
 SHORTEST = 0.05
-"""Seconds of a run: what takes less is done several times."""
+"""Shortest run in seconds; a case that takes less is repeated within a run."""
 
 
 # --------------------------------------------------------------------------------------------------------------- cases
 Work = Callable[[], Any]
-"""Something to time; a fitted model as result tells of its evaluations."""
+"""Work to be timed; if it returns a fitted model, its evaluations are reported."""
 
 
 def fits(make: Callable[[], Any], *data: Array) -> Work:
@@ -95,7 +95,7 @@ def status(name: str) -> float:
 
 
 def resident() -> float:
-    """MiB that this process has now, its peak so far being forgotten where the system can; else that peak."""
+    """Resident MiB of this process. Its peak is reset where the system can do so; elsewhere the peak is returned."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         return status("VmRSS")
@@ -104,7 +104,7 @@ def resident() -> float:
 
 
 def peak() -> float:
-    """The most MiB that this process had, since :func:`resident` where the system can."""
+    """Peak MiB of this process, since :func:`resident` where the system can reset it."""
     try:
         return status("VmHWM")
     except OSError:
@@ -113,7 +113,7 @@ def peak() -> float:
 
 # ------------------------------------------------------------------------------------------------- one side, a process
 def worker() -> None:
-    """Answer the questions on the standard input, line by line, with one core."""
+    """Run the cases named on the standard input, line by line, on one core."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     ready: dict[str, Work] = {}
@@ -123,7 +123,7 @@ def worker() -> None:
         if name not in ready:
             ready[name] = CASES[name]()
             if not fresh:
-                ready[name]()  # loads and compiles
+                ready[name]()  # loads libraries and compiles, outside the measurement
         before, started = resident() if fresh else 0.0, time.process_time()
         for _ in range(times):
             found = ready[name]()
@@ -159,7 +159,7 @@ class Side:
         self._process.communicate()
 
     def ask(self, name: str, times: int, fresh: bool = False) -> tuple[float, int | None, float]:
-        """Seconds and evaluations of a case, the mean of so many; of a ``fresh`` process its memory as well."""
+        """Mean seconds and evaluations of a case over ``times`` runs; for a ``fresh`` process its memory as well."""
         if not self._known and (loaded := Path(self._answer()).parent) != self._folder:
             raise RuntimeError(f"The library of {self._folder} was asked for, and that of {loaded} was loaded.")
         self._known = True
@@ -180,14 +180,14 @@ class Side:
 # ----------------------------------------------------------------------------------------------------------- comparing
 @dataclass
 class Row:
-    """What was found for a case, of base and head."""
+    """The measurements of a case, for base and head."""
 
     seconds: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
     evaluations: tuple[int | None, int | None] = (None, None)
     first: tuple[float, float] | None = None
     """Seconds of the first call in a process."""
     memory: tuple[float, float] | None = None
-    """MiB of it."""
+    """MiB of the first call."""
 
     @property
     def ratios(self) -> tuple[float, float]:
@@ -197,13 +197,13 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Only what both ratios say."""
+        """The verdict; slower or faster only where both ratios agree."""
         low, high = sorted(self.ratios)
         return "slower" if low > LIMIT else "faster" if high < 1.0 / LIMIT else ""
 
 
 def compare(folders: tuple[Path, Path], cases: Sequence[str], processes: int, runs: int) -> dict[str, Row]:
-    """Let the two sides take turns, in pairs of processes one after the other, with so many runs of a case in each."""
+    """Alternate between the two sides, in pairs of processes, with ``runs`` runs of a case in each process."""
     rows = {name: Row() for name in cases}
     for _ in range(processes):
         with ExitStack() as stack:
@@ -220,7 +220,7 @@ def compare(folders: tuple[Path, Path], cases: Sequence[str], processes: int, ru
 
 
 def weigh(folders: tuple[Path, Path], rows: dict[str, Row]) -> None:
-    """The first call of every case in a process of its own: its time and the peak of the resident memory."""
+    """Time and peak memory of the first call of every case, each in its own process."""
     for name, row in rows.items():
         found = []
         for folder in folders:
@@ -230,7 +230,7 @@ def weigh(folders: tuple[Path, Path], rows: dict[str, Row]) -> None:
 
 
 def resolved(commit: str) -> str:
-    """The commit by its own name: what HEAD or a branch stands for may change while the two sides run."""
+    """The hash of a commit: what HEAD or a branch stands for may change while the two sides run."""
     if commit == HERE:
         return HERE
     command = ["git", "rev-parse", "--short", f"{commit}^{{commit}}"]
@@ -238,7 +238,7 @@ def resolved(commit: str) -> str:
 
 
 def copied(commit: str, into: Path) -> Path:
-    """The library as it is in a commit or in the working tree, in a folder of its own: the latter may change."""
+    """Copy the library of a commit or of the working tree into a folder, because the working tree may change."""
     if commit == HERE:
         shutil.copytree(ROOT / "src", into / "src", ignore=shutil.ignore_patterns("__pycache__"))
     else:

@@ -1,8 +1,8 @@
 """How time and memory of a fit grow with the rows n, the nodes m and the features r.
 
-Run ``python benchmarks/growth.py``; ``--quick`` is a small run that shows whether it works. Every point is measured in
-a process of its own, with one thread. On doubly logarithmic axes a power is a straight line, and its slope is the
-exponent; the table says how steep the lines are and how steep they may be.
+Run ``python benchmarks/growth.py``; ``--quick`` is a small run to check that it works. Every point is measured in its
+own process, with one thread. On doubly logarithmic axes a power is a straight line whose slope is the exponent. The
+table has the slopes and their limits.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Curve:
-    """Fits of which one size grows."""
+    """Fits in which one size grows."""
 
     title: str
     x: str
@@ -71,7 +71,7 @@ class Point:
 
 
 def curves(rows: Sequence[int], nodes: Sequence[int], ranks: Sequence[int], n: int, rank: int) -> tuple[Curve, ...]:
-    """The four curves: the second one for so many features, the last two for n rows."""
+    """The four curves; the second one has a fixed number of features, the last two a fixed number of rows."""
     return (
         Curve("rows, exact features, 1 input", "n", tuple(Setting(n, 1, 50) for n in rows), 1.1),
         Curve(
@@ -111,7 +111,7 @@ def fit(setting: Setting, X: Array, y: Array) -> InfiniteQuantileRegressor:
 
 def measure(setting: Setting, x: int, budget: float) -> Point:
     """Fit until the budget is spent: the memory of the first fit, and the median time of all."""
-    fit(Setting(60, setting.d, 5), *data(Setting(60, setting.d, 5)))  # loads and compiles
+    fit(Setting(60, setting.d, 5), *data(Setting(60, setting.d, 5)))  # loads the libraries
     X, y = data(setting)
     evaluate, seconds, inside = Objective.evaluate, [], []
 
@@ -153,7 +153,7 @@ def probed(setting: Setting, x: int, budget: float) -> Point:
 # -------------------------------------------------------------------------------------------------------------- slopes
 @dataclass(frozen=True)
 class Line:
-    """log value = slope · log x + offset, by least squares; and the slope of the last two points."""
+    """log value = slope · log x + offset by least squares, and the slope of the last two points."""
 
     slope: float
     offset: float
@@ -161,7 +161,7 @@ class Line:
 
     @classmethod
     def through(cls, points: Sequence[Point], name: str) -> Line | None:
-        """None where fewer than two points count."""
+        """The line through the points; None where fewer than two count."""
         pairs = [(p.x, getattr(p, name)) for p in points if getattr(p, name) > 0.0]
         if len(pairs) < 2:
             return None
@@ -216,7 +216,7 @@ def report(found: Sequence[tuple[Curve, list[Point]]]) -> str:
 
 
 def steep(curve: Curve, points: Sequence[Point]) -> list[str]:
-    """What grows faster than it may."""
+    """The measured quantities of a curve that grow faster than allowed."""
     slopes = {name: Line.through(points, name) for name in MEASURED}
     limit = np.inf if curve.limit is None else curve.limit
     return [name for name, line in slopes.items() if line is not None and line.slope > limit]
@@ -271,7 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             points.append(measure(setting, x, 0.0) if options.quick else probed(setting, x, 3.0))
             print(f"{curve.title}: {points[-1]}", flush=True)
         found.append((curve, points))
-    with threadpoolctl.threadpool_limits(1):  # as the processes had
+    with threadpoolctl.threadpool_limits(1):  # as in the processes that measured
         text = report(found)
     print(f"\n{text}\n({time.perf_counter() - started:.0f} s in all)")
     output = options.output or (None if options.quick else RESULTS)

@@ -29,9 +29,9 @@ from scipy.optimize import minimize
 Array = NDArray[np.float64]
 
 ROUNDING = 0.01
-"""Half the width on which the algorithm rounds the kinks that the problem itself leaves sharp. The kindest choice: with
-alpha = 1e-3, κ = 0, n = 1000 it takes 761 evaluations to the library's objective; 0.001 takes about 860, no rounding
-about 940, and 0.03 is too coarse ever to arrive."""
+"""Half the width on which the algorithm rounds kinks that the problem leaves sharp. This is the choice in its favour:
+with alpha = 1e-3, κ = 0, n = 1000 it reaches the library's objective in 761 evaluations. With 0.001 it takes about 860,
+without rounding about 940; with 0.03 it never gets there."""
 
 BLOCK = 160
 """Rows handled together by the pointwise part, so that its temporaries stay in the cache."""
@@ -51,7 +51,7 @@ class Study:
 
 
 class Evaluation(NamedTuple):
-    """Value and gradient of what L-BFGS-B minimises; the objective of the problem itself where it was asked for."""
+    """Value and gradient of what L-BFGS-B minimises; the objective of the problem itself where requested."""
 
     value: float
     gradient: Array
@@ -74,7 +74,7 @@ def task_gram(theta: Array) -> Array:
 
 
 class Algorithm(ABC):
-    """What L-BFGS-B sees; subclasses know the coordinates of A and b."""
+    """The function that L-BFGS-B minimises; subclasses define the coordinates of A and b."""
 
     size: int
 
@@ -84,7 +84,7 @@ class Algorithm(ABC):
 
     @abstractmethod
     def evaluate(self, z: Array, *, objective: bool = False) -> Evaluation:
-        """Value and gradient at z, and on demand the objective P of the problem itself."""
+        """Value and gradient at z and, on request, the objective P of the problem itself."""
 
     def _data(self, fields: Array, objective: bool) -> tuple[float, float | None]:
         """The data terms at (H, D), (n, 2m); their slopes go to ``_slopes``."""
@@ -155,7 +155,7 @@ class RotatedAlgorithm(Algorithm):
     With K = U diag(e) Uᵀ and G = V diag(f) Vᵀ, U and V with orthonormal columns, every gradient lies in their span, so
     every iterate from zero on is A = U B Vᵀ, b = V c. L-BFGS looks at inner products only, and those of B and c are the
     same: up to rounding it takes the same steps (n = 1000, alpha = 1e-3, κ = 10, 0.1, 0: 163, 745, 756 evaluations
-    against 168, 797, 761 with all coefficients). It tells how often the paper's algorithm evaluates, never how long
+    against 168, 797, 761 with all coefficients). It measures how often the paper's algorithm evaluates, not how long
     that takes.
     """
 
@@ -203,7 +203,7 @@ class Outcome:
     Parameters
     ----------
     reached : bool
-        Whether the objective came down to the target within the limits.
+        Whether the objective reached the target within the limits.
     seconds : float
     objectives : ndarray (evaluations,)
         The best objective P after each evaluation.
@@ -215,18 +215,18 @@ class Outcome:
 
     @property
     def evaluations(self) -> int:
-        """How many there were."""
+        """The number of evaluations."""
         return int(self.objectives.size)
 
 
 class _EndError(Exception):
-    """Raised out of L-BFGS-B, which counts steps, at an evaluation that ends the run."""
+    """Raised at the evaluation that ends a run, because L-BFGS-B can only limit its steps."""
 
 
 def run(algorithm: Algorithm, target: float, *, max_evaluations: int, max_seconds: float = np.inf) -> Outcome:
     """L-BFGS-B from zero until the objective P of the problem itself is at most ``target``.
 
-    Where a line search fails, L-BFGS-B starts again from there with an empty memory, until that helps no more.
+    Where a line search fails, L-BFGS-B restarts from there with an empty memory, until that no longer helps.
     """
     started = time.perf_counter()
     best: list[float] = []
@@ -240,7 +240,7 @@ def run(algorithm: Algorithm, target: float, *, max_evaluations: int, max_second
             raise _EndError
         return found.value, found.gradient
 
-    # its own tests of convergence are off: the target decides
+    # its own convergence tests are off: the target decides
     options: Any = {"maxcor": 10, "maxiter": 10**9, "maxfun": 10**9, "ftol": 0.0, "gtol": 0.0}
     z = np.zeros(algorithm.size)
     try:

@@ -1,4 +1,4 @@
-"""The paper's largest experiment, the study of κ, on this machine: the library beside the paper's own algorithm.
+"""The paper's largest experiment, the study of κ: the library beside the paper's own algorithm, on this machine.
 
 Run ``make bench-paper``, or ``python benchmarks/paper_kappa.py --help`` for the options.
 """
@@ -37,7 +37,7 @@ class Scale:
     """How large a run is."""
 
     n: int
-    """Samples where times are taken."""
+    """Samples where times are measured."""
     n_count: int
     """Samples where the evaluations of the paper's algorithm are counted."""
     m: int
@@ -85,32 +85,32 @@ class Fit:
 
 @dataclass(frozen=True)
 class Case:
-    """All that is measured for one pair (alpha, κ)."""
+    """Everything measured for one pair (alpha, κ)."""
 
     alpha: float
     kappa: float
     ours: Fit
     target: float
-    """The objective that the paper's algorithm has to reach where its evaluations are counted."""
+    """The objective that the paper's algorithm must reach where its evaluations are counted."""
     per_evaluation: float
     """Seconds per evaluation of the paper's algorithm at full size, the same for all cases."""
     paper: Outcome
     peak: float
-    """MiB, of a process that does nothing but this fit."""
+    """MiB, of a process that only does this fit."""
 
     @property
     def paper_seconds(self) -> float:
-        """What the paper's algorithm takes; a lower bound if it was stopped."""
+        """Seconds of the paper's algorithm; a lower bound if it was stopped."""
         return self.per_evaluation * self.paper.evaluations
 
     @property
     def ratio(self) -> float:
-        """The paper's time to ours."""
+        """The ratio of the paper's time to ours."""
         return self.paper_seconds / self.ours.seconds
 
     @property
     def bound(self) -> str:
-        """'> ' if the paper's algorithm was stopped before it had arrived."""
+        """'> ' if the paper's algorithm was stopped before it reached the objective."""
         return "" if self.paper.reached else "> "
 
 
@@ -168,7 +168,7 @@ def probe(n: int, m: int, alpha: float, kappa: float) -> None:
 def probed(scale: Scale) -> dict[tuple[float, float], tuple[float, float]]:
     """The same from a fresh process for every case.
 
-    To be called while this process is small: Linux hands the peak of the parent on to a child that it starts.
+    Call this while this process is small: on Linux a child inherits the peak of its parent.
     """
     found = {}
     for alpha, kappa in scale.cases:
@@ -197,7 +197,7 @@ def measure(scale: Scale, at_full_size: bool) -> tuple[list[Case], float]:
         counted = study(n_count, scale.m, alpha, kappa)
         algorithm = RotatedAlgorithm(counted) if K_count is None else PaperAlgorithm(counted, K_count)
         target = (1.0 + TOL) * (ours if at_full_size else fit(X_count, y_count, scale.m, alpha, kappa)).objective
-        with threadpoolctl.threadpool_limits(1):  # a count, not a time: one thread does not wait for a busy core
+        with threadpoolctl.threadpool_limits(1):  # a count, not a time: one thread need not wait for a busy core
             paper = run(algorithm, target, max_evaluations=scale.max_evaluations, max_seconds=scale.max_seconds)
         case = Case(alpha, kappa, ours, target, per_evaluation, paper, memory[alpha, kappa][1])
         done.append(case)
@@ -206,8 +206,8 @@ def measure(scale: Scale, at_full_size: bool) -> tuple[list[Case], float]:
             f"the paper's {per_evaluation:.3f} s per evaluation, {case.bound}{paper.evaluations} evaluations",
             flush=True,
         )
-    # An evaluation does the same products in every case. Whatever else runs on the machine only makes it slower: up to
-    # three times on a busy core, where our fits lose less. The fastest is the fair one.
+    # An evaluation does the same products in every case. Other work on the machine only makes it slower: up to three
+    # times on a busy core, where our fits lose less. So the fastest is the fair one.
     fastest = min(case.per_evaluation for case in done)
     done = [replace(case, per_evaluation=fastest) for case in done]
     return done, max(before for before, _ in memory.values())
@@ -278,7 +278,7 @@ def report(done: Sequence[Case], before: float, scale: Scale, at_full_size: bool
 
 
 def excess(case: Case, evaluations: int) -> str:
-    """How far above our objective the paper's algorithm is after so many evaluations."""
+    """How far above our objective the paper's algorithm is after this number of evaluations."""
     objectives = case.paper.objectives
     if objectives.size < evaluations:
         return "within the tolerance" if case.paper.reached else "not run so far"

@@ -1,8 +1,8 @@
 """How fast are predictions at 99 levels: a million rows at once, and one row at a time.
 
-Run ``python benchmarks/prediction.py``; ``--quick`` is a small run that shows whether it works. Beside the one model
-for all levels stand gradient boosting and a support vector machine, with a model for each level, and a kernel ridge
-regression with an output for each level.
+Run ``python benchmarks/prediction.py``; ``--quick`` is a small run to check that it works. One model for all levels is
+compared with gradient boosting and a support vector machine, which have a model for each level, and with a kernel ridge
+regression that has an output for each level.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ QUICK = Size(training=60, rows=3_000, peer_rows=300, calls=5, repetitions=1, tre
 
 @dataclass(frozen=True)
 class Ask:
-    """One way to answer all levels: ``predict(X)``, measured on so many rows, and how often it would be needed."""
+    """A way to predict all levels: ``predict(X)``, the rows it is measured on, and how many such models are needed."""
 
     predict: Callable[[Array], Any]
     rows: int
@@ -65,7 +65,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Figures:
-    """Rows a second and the memory beyond the answer; microseconds for a row at a time, at one level and at all."""
+    """Rows per second, memory beyond the answer, and microseconds for a single row, at one level and at all."""
 
     rows: int
     speed: float
@@ -83,7 +83,7 @@ def sample(n: int, seed: int) -> tuple[Array, Array]:
 
 
 def methods(size: Size) -> dict[str, tuple[Ask, Ask]]:
-    """By name: how all levels are answered, and how one is."""
+    """By name: how a method predicts all levels, and how it predicts one."""
     X, y = sample(size.training, seed=0)
     infinite = InfiniteQuantileRegressor(alpha=1e-4, random_state=0).fit(X, y)
     gamma = infinite.field_.phi.kernel.gamma
@@ -115,7 +115,7 @@ def methods(size: Size) -> dict[str, tuple[Ask, Ask]]:
 
 # ----------------------------------------------------------------------------------------------------------- measuring
 def seconds(work: Callable[[], Any], repetitions: int) -> list[float]:
-    """The times of ``work``, after one that does not count."""
+    """The times of ``work``, after a first run that does not count."""
     work()
     found = []
     for _ in range(repetitions):
@@ -126,7 +126,7 @@ def seconds(work: Callable[[], Any], repetitions: int) -> list[float]:
 
 
 def beyond(ask: Ask, X: Array) -> float:
-    """Bytes held at the peak of a prediction beyond those of its answer."""
+    """Peak bytes of a prediction beyond those of its answer."""
     tracemalloc.start()
     try:
         answer = ask.predict(X)
@@ -152,7 +152,7 @@ def measure(everything: Ask, one: Ask, size: Size) -> Figures:
 
 
 def measured(threads: str, quick: bool) -> dict[str, Figures]:
-    """The figures of all methods, from a process of its own, with one thread or with all."""
+    """The figures of all methods, measured in a separate process, with one thread or with all."""
     environment = dict(os.environ)
     if threads == "one":
         environment |= {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -174,7 +174,7 @@ def child(threads: str, size: Size) -> None:
 
 # -------------------------------------------------------------------------------------------------------------- report
 def load() -> float:
-    """How many processes want a core, on average over the last minute."""
+    """The number of processes that want a core, averaged over the last minute."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 

@@ -1,6 +1,6 @@
-"""Probabilities from the cost at which a decision flips, beside those of calibrated SVMs and of logistic regression.
+"""Probabilities from the cost at which a decision flips, compared with calibrated SVMs and logistic regression.
 
-Run ``python benchmarks/probabilities.py``; ``--quick`` is a small run that shows whether it works.
+Run ``python benchmarks/probabilities.py``; ``--quick`` is a small run to check that it works.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BINS = 10
 TRAINING = 400
 
 GAMMAS = (0.3, 1.0, 3.0)
-"""In multiples of the γ that belongs to the median distance of the training inputs; the same for all kernel methods."""
+"""Bandwidths in multiples of the γ of the median distance of the training inputs; the same for all kernel methods."""
 
 
 # -------------------------------------------------------------------------------------------------------------- scores
@@ -93,7 +93,7 @@ METHODS = (
 
 # ---------------------------------------------------------------------------------------------------------------- data
 def two_moons(seed: int) -> tuple[Array, Array]:
-    """2000 points, of which all that are not for training test."""
+    """2000 points; those not used for training are test rows."""
     X, y = make_moons(2000, noise=0.3, random_state=seed)
     return X, y
 

@@ -1,7 +1,7 @@
 """Where the time of a fit goes: quantiles in 1, 8 and 50 inputs, from a hundred rows to a hundred thousand.
 
-Run ``python benchmarks/profile_fit.py``; ``--quick`` is a small run that shows whether it works. The library carries no
-clocks: functions of it are replaced here, in this process, by ones that look at the time before and after.
+Run ``python benchmarks/profile_fit.py``; ``--quick`` is a small run to check that it works. The library contains no
+clocks: this process replaces some of its functions by versions that measure their time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ SPANS = {
     "Newton": ("infinitask.solvers.continuation:_Path.by_newton",),
     REST: ("infinitask.objective._objective:Objective.evaluate",),
 }
-"""The functions whose time belongs to a part, less that of the functions they call which are named here as well."""
+"""The functions of each part. Their time counts without that of the listed functions which they call."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Scale:
     fits: int
     """The most fits of a case; the median counts."""
     seconds: float
-    """No further fit of a case begins after these."""
+    """No further fit of a case begins after this number of seconds."""
 
 
 FULL = Scale(n=(100, 1_000, 10_000, 100_000), d=(1, 8, 50), m=(5, 100), fits=5, seconds=2.0)
@@ -95,20 +95,20 @@ class Case:
     gap: float
     fits: int
     seconds: float
-    """Of the processor, with one thread: the median."""
+    """Processor time with one thread: the median."""
     elapsed: float
-    """On the wall, of the same fit."""
+    """Wall-clock time of the same fit."""
     all_threads: float
-    """On the wall, with as many threads as the library takes by itself and without clocks: the median."""
+    """Wall-clock time with the library's default threads and without clocks: the median."""
     parts: dict[str, float]
     """Seconds of each part of the fit whose time is the median."""
 
 
 # -------------------------------------------------------------------------------------------------------------- clocks
 class Clock:
-    """Seconds by part; a moment belongs to the innermost part that is under way.
+    """Seconds by part; time counts for the innermost part that is running.
 
-    They are those of the processor: what else runs on the machine takes no part in them.
+    It is processor time, which does not contain other work on the machine.
     """
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class Clock:
         self._since = now
 
     def timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with its time on the account of a part."""
+        """The function, with its time added to a part."""
 
         def call(*arguments: Any, **options: Any) -> Any:
             self._charge()
@@ -178,7 +178,7 @@ def fit(X: Array, y: Array, m: int) -> InfiniteQuantileRegressor:
 
 
 def repeated(work: Callable[[], tuple[float, Any]], scale: Scale) -> list[tuple[float, Any]]:
-    """Seconds and what else there is to say of a piece of work, the fastest first; the middle one counts."""
+    """Seconds and result of repeated work, the fastest first; the median counts."""
     started, runs = time.perf_counter(), [work()]
     while len(runs) < scale.fits and time.perf_counter() - started < scale.seconds:
         runs.append(work())
@@ -222,7 +222,7 @@ def measure(n: int, d: int, m: int, scale: Scale) -> Case:
 
 
 def warm_up() -> None:
-    """The first calls compile, load and look for libraries."""
+    """Load libraries before anything is measured."""
     for n in (50, 3_100):  # the factorisations of few and of many rows
         fit(*data(n, 1), 5)
 
@@ -259,7 +259,7 @@ def report(cases: Sequence[Case], scale: Scale, load: float) -> str:
 
 
 def into_document(text: str, document: Path) -> None:
-    """Put the table, and what its columns mean, in place of the one that a document holds."""
+    """Replace the table in a document, and the explanation of its columns."""
     body = text.split("\n", 1)[1].strip()  # without the headline
     before, rest = document.read_text(encoding="utf-8").split(BEGIN)
     document.write_text(f"{before}{BEGIN}\n\n{body}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")

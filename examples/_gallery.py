@@ -83,7 +83,7 @@ class Entry:
 
 
 def timed_fit(model: Any, *data: Any) -> tuple[Any, float]:
-    """The fitted model and the seconds of its fit."""
+    """Fit; return the model and the seconds of its fit."""
     started = time.perf_counter()
     model.fit(*data)
     return model, time.perf_counter() - started

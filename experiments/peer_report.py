@@ -146,7 +146,7 @@ def corrected_t_test(a: Values, b: Values) -> float:
 
 
 def ranking(results: Results) -> list[dict[str, Any]]:
-    """A row for each method, best first: mean ranks, wins, and a signed-rank test (Wilcoxon) against ours over the sets."""
+    """A row for each method, best first: mean ranks, wins, and Wilcoxon's signed-rank test against ours."""
     rows: list[dict[str, Any]] = [{"method": method} for method in results.methods]
     for score in SCORES:
         means = results.means(score)

@@ -1,4 +1,4 @@
-"""Objectives, gaps and predictions of more than a hundred seeded fits, to see whether a change moves any number.
+"""Store objectives, gaps and predictions of more than a hundred seeded fits, and see whether a change moves them.
 
 ``python tools/seeded_fits.py store FILE`` before a change, ``python tools/seeded_fits.py compare FILE`` after it. Every
 estimator and nearly every option is there, on small data. Run both without compiled code (``INFINITASK_COMPILED=0``):
@@ -81,7 +81,7 @@ class LogCosh(ConvexLoss):
 
 
 def fitted(model: Any) -> Answer:
-    """What every fit has."""
+    """The numbers that every fit has."""
     return {"objective": model.objective_, "gap": model.dual_gap_, "nodes": model.nodes_, "weights": model.weights_}
 
 
@@ -109,7 +109,7 @@ def discrete_quantiles(measure: Any, levels: Any, **options: Any) -> Answer:
 
 
 def distribution() -> Answer:
-    """What is made of quantile functions."""
+    """Distributions, samples and intervals from quantile functions."""
     model = InfiniteQuantileRegressor(alpha=1e-4, n_nodes=15).fit(X, Y)
     law = model.predict_distribution(X_NEW)
     held_out = make_sine(50, random_state=2)
@@ -138,7 +138,7 @@ def expectile(**options: Any) -> Answer:
 
 
 def costs(data: Any = (X_MOONS, Y_MOONS), weight: Any = None, **options: Any) -> Answer:
-    """A cost-sensitive classifier and what it is asked for."""
+    """A cost-sensitive classifier and its predictions."""
     model = InfiniteCostSensitiveClassifier(**{"n_nodes": 10, **options}).fit(*data, sample_weight=weight)
     theta = [-0.5, 0.0, 0.4] if "diagonal" not in str(options.get("task_kernel")) else model.nodes_
     answer = fitted(model) | {"values": model.decision_function(data[0], theta), "p": model.predict_proba(data[0])}
@@ -158,7 +158,7 @@ def bound_of_costs() -> Answer:
 
 
 def sets(weight: Any = None, **options: Any) -> Answer:
-    """A one-class SVM and what it is asked for."""
+    """A one-class SVM and its predictions."""
     model = InfiniteOneClassSVM(**{"n_nodes": 15, **options}).fit(X_CLOUDS, sample_weight=weight)
     nu = [0.1, 0.4, 0.8]
     return fitted(model) | {

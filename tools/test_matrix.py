@@ -45,7 +45,7 @@ def pythons(required: str) -> dict[str, str]:
 
 
 def works(python: str) -> bool:
-    """Whether it runs and can make environments: version managers put names on the path that do not run."""
+    """Whether this Python runs and can make environments: version managers put names on the path that do not run."""
     return subprocess.run([python, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0
 
 

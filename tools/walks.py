@@ -1,4 +1,4 @@
-"""How many modules a call of a user walks through, and over which edges.
+"""Count the modules that a call of a user passes through, and the edges between them.
 
 ``python tools/walks.py`` traces ``fit`` and ``predict`` of a quantile regressor and ``fit`` of its self-tuned relative
 on 200 rows. A module counts when one of its functions runs; an edge leads from the module of a caller to the module of
@@ -30,7 +30,7 @@ from infinitask.tuning import InfiniteQuantileRegressorCV
 PACKAGE = Path(infinitask.__file__).parent
 N_ROWS = 200
 BELOW_POSE = ("kernels", "measures", "features", "losses", "penalties", "objective", "solvers", "field", "_array")
-"""Where calls in both directions are natural: a solver asks the objective, which asks a loss."""
+"""Modules in which calls in both directions are natural: a solver calls the objective, which calls a loss."""
 
 
 @dataclass
@@ -91,7 +91,7 @@ def main() -> int:
     parser.add_argument("--edges", action="store_true", help="list every edge")
     options = parser.parse_args()
     X, y = make_sine(N_ROWS, random_state=0)
-    InfiniteQuantileRegressor().fit(X, y).predict(X)  # what is imported or remembered at first use is not counted
+    InfiniteQuantileRegressor().fit(X, y).predict(X)  # imports and caches of the first use are not counted
     model = InfiniteQuantileRegressor()
     calls: dict[str, Callable[[], Any]] = {
         "fit": lambda: model.fit(X, y),

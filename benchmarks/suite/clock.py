@@ -1,4 +1,4 @@
-"""How time is taken: whole answers repeated, or single tasks within a budget, one after the other or one per core."""
+"""How time is measured: whole answers, repeated, or single tasks within a budget, in sequence or one per core."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Clock:
     Parameters
     ----------
     budget : float
-        Seconds. Work under way is finished; no further repetition or task is begun after it.
+        Seconds. Running work is finished; no repetition or task starts after it.
     cores : int
     whole : float
-        As part of the budget: all tasks, and not only those that stand for them, are solved if that takes no longer.
+        A fraction of the budget: if all tasks take no longer than this, all are solved, not only a sample.
     """
 
     budget: float = 60.0
@@ -42,9 +42,9 @@ class Measured:
     seconds : float
         For all tasks of the case, fit and prediction; the median where the whole was repeated.
     raw : list of float
-        The times from which it is made: of repetitions of the whole, or of single tasks.
+        The measured times: of repetitions of the whole, or of single tasks.
     tasks, timed : int
-        How many tasks the case has and how many of them were timed; fewer: ``seconds`` is extrapolated.
+        Tasks of the case, and those that were timed; if fewer were timed, ``seconds`` is extrapolated.
     metrics : dict
     """
 
@@ -56,7 +56,7 @@ class Measured:
 
 
 def repeated(answer: Callable[[], Any], clock: Clock) -> tuple[list[float], Any]:
-    """Times of one to three repetitions, begun within half the budget, and the last answer."""
+    """Times of one to three repetitions, started within half the budget, and the last answer."""
     raw: list[float] = []
     found = None
     while not raw or (len(raw) < REPETITIONS and sum(raw) < 0.5 * clock.budget):
@@ -78,18 +78,18 @@ class Tasks:
 
     @property
     def seconds(self) -> float:
-        """For all tasks: the shared part and the mean task, times their number, on all cores at once."""
+        """Seconds for all tasks: the shared part, plus the mean task times their number, shared by the cores."""
         return self.shared + float(np.mean(self.raw)) * self.asked / self.cores
 
     def measured(self, **metrics: Any) -> Measured:
-        """With what is known of the answers."""
+        """The measurement, with the metrics of the answers."""
         return Measured(self.seconds, self.raw, self.asked, len(self.raw), metrics)
 
 
 def one_by_one(
     solve: Callable[[Any], Any], tasks: Sequence[Any], first: int, clock: Clock, *, shared: float = 0.0, fork: bool
 ) -> Tasks:
-    """Solve the ``first`` tasks, and the others too where all of them take a small part of the budget.
+    """Solve the ``first`` tasks, and all others if that takes only a small part of the budget.
 
     Parameters
     ----------
@@ -102,13 +102,13 @@ def one_by_one(
     shared : float
         Seconds already spent on what the tasks share.
     fork : bool
-        True for a solver of one thread: with several cores, as many processes solve a task each. Their start and the
-        uneven end are not charged: the seconds are those of the tasks, divided by the cores.
+        True for a solver of one thread: one process per core solves a task each. Starting the processes and idle cores
+        at the end are not counted: the seconds are those of the tasks, divided by the cores.
     """
     global _SOLVE
     cores = clock.cores if fork and "fork" in multiprocessing.get_all_start_methods() else 1
     started = time.perf_counter()
-    _SOLVE = solve  # a forked process inherits it; a closure would not travel otherwise
+    _SOLVE = solve  # a forked process inherits it; a closure could not be sent to it otherwise
     context = multiprocessing.get_context("fork") if cores > 1 else None
     pool = None if context is None else ProcessPoolExecutor(cores, context, threadpoolctl.threadpool_limits, (1,))
     try:

@@ -1,4 +1,4 @@
-"""Who answers: the library in several ways, and the peers that are installed."""
+"""The contenders: the library in several ways, and the peers that are installed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from suite.clock import Clock, Measured
 from suite.peers import kernlab, liquid, qp, regressors, svm
 
 SINGLE_THREAD = ("small", "path")
-"""Problems that are asked with one thread only."""
+"""Problems that are run with one thread only."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to answer a problem.
+    """A method that solves a problem.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Contender:
         The package without which it is skipped; "": none.
     ours : bool
     largest : int or None
-        The largest n it is asked.
+        The largest n at which it is run.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Contender:
     largest: int | None = None
 
     def missing(self) -> str | None:
-        """Why it cannot run here; None if nothing speaks against it."""
+        """The reason why it cannot run here; None if it can."""
         if self.needs == "kernlab":
             return kernlab.missing()
         if self.needs == "infinitask.fit_path":
@@ -65,7 +65,7 @@ PROOF = 500
 
 
 def _programs(run: Callable[..., Measured], solves: str) -> Iterator[Contender]:
-    """Each with its own tolerances and, where it pays, with loose ones: those of OSQP are loose already."""
+    """Each with its default tolerances and, where this saves time, with loose ones; those of OSQP are loose already."""
     for solver, needs in PACKAGES.items():
         for loose in (False,) if solver == "OSQP" else (False, True):
             through = "" if solver == "PIQP" else " by cvxpy"

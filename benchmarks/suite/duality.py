@@ -1,4 +1,4 @@
-r"""How exact an answer is: primal and dual value of the problems that the peers state, from their own coefficients.
+r"""How exact an answer is: primal and dual values of the peers' problems, computed from their coefficients.
 
 All Gaussian kernels; K the Gram matrix of the n training inputs, ρ the pinball loss, h = K c.
 
@@ -16,7 +16,7 @@ fraction ν         ½ cᵀKc + (1/νn) Σ (t − h)₊ − t                   
                                                                          a ∈ [0, 1/(νn)], Σ a = 1
 =================  ====================================================  ====================================  =========
 
-A point of the box gives a lower bound on the optimum, the function it stands for an upper bound.
+A point of the box gives a lower bound of the optimum, its function an upper bound.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def balanced(v: Array, level: float | Array) -> Array:
 
 
 def one_level(K: Array, y: Array, v: Array, level: float, alpha: float, *, free: bool = False) -> Bounds:
-    """The bounds at v, (n,), put into the box; without a bias, or with the free bias that is best for v."""
+    """The bounds at v, (n,), clipped to the box; without a bias, or with the free bias that is best for v."""
     v = balanced(v, level) if free else np.clip(v, level - 1.0, level)
     c = v / (alpha * y.size)
     h = K @ c

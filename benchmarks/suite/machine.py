@@ -1,4 +1,4 @@
-"""Where the figures come from, and how many threads a process has."""
+"""The machine on which figures are measured, and the number of threads of a process."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ LIMITS = (
 
 
 def cores() -> int:
-    """Those this process may use."""
+    """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def environment(threads: int) -> dict[str, str]:
-    """The environment of a process with so many threads; libraries read it when they are loaded."""
+    """The environment of a process with this number of threads; libraries read it when they are loaded."""
     return {**os.environ, **dict.fromkeys(LIMITS, str(threads))}
 
 
 def confine(threads: int) -> None:
-    """Hold this process to so many cores, where the system can: no library finds more than it may use."""
+    """Limit this process to this number of cores, where the system can, so that no library uses more."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])
 
 
 def versions() -> dict[str, str]:
-    """Of the library and of the peers that are installed."""
+    """Versions of the library and of the installed peers."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

@@ -22,11 +22,11 @@ from suite.problems import LEVELS, Costs, Joint, LevelSets, Path, Regression, Sm
 from suite.scores import cost_scores, level_set_scores, quantile_scores
 
 EXACT = 1e-6
-"""The gap to which the single problems of the peers are solved, to show that they are the same problems."""
+"""The gap at which the library solves the peers' single problems, to show that they are the same problems."""
 
 
 def certificate(model: Any) -> dict[str, float]:
-    """What every fit says of itself."""
+    """The figures that every fit reports."""
     return {
         "objective": float(model.objective_),
         "gap": float(model.dual_gap_),
@@ -36,7 +36,7 @@ def certificate(model: Any) -> dict[str, float]:
 
 # ------------------------------------------------------------------------------------------------------------ quantiles
 def every_level(case: Regression, clock: Clock, noncrossing: float) -> Measured:
-    """All levels from one fit, and its answers to 99 of them on the test rows."""
+    """All levels from one fit, and its predictions of 99 levels on the test rows."""
     X, y, X_test, y_test = case.data
     model = InfiniteQuantileRegressor(
         n_nodes=case.m, noncrossing=noncrossing, alpha=case.alpha, gamma=case.gamma, tol=case.tol
@@ -44,7 +44,7 @@ def every_level(case: Regression, clock: Clock, noncrossing: float) -> Measured:
     raw, curves = repeated(lambda: model.fit(X, y).predict(X_test, LEVELS), clock)
     predicted = dict(zip(LEVELS.tolist(), curves.T, strict=True))
     known = certificate(model)
-    known.pop("objective")  # that of a continuum: no peer has it
+    known.pop("objective")  # the objective of a continuum: no peer has it
     metrics = quantile_scores(predicted, y_test) | known
     return Measured(float(np.median(raw)), raw, LEVELS.size, LEVELS.size, metrics)
 
@@ -114,7 +114,7 @@ def joint(case: Joint, clock: Clock) -> Measured:
 
 # ------------------------------------------------------------------------------------------------------- costs and sets
 def every_cost(case: Costs, clock: Clock) -> Measured:
-    """All costs from one fit, asked at its nodes on the test rows."""
+    """All costs from one fit, evaluated at its nodes on the test rows."""
     X, y, X_test, y_test = case.data
     model = InfiniteCostSensitiveClassifier(
         n_nodes=case.m, alpha=case.alpha, alpha_bias=0.0, gamma=case.gamma, tol=case.tol
@@ -134,7 +134,7 @@ def each_cost(case: Costs, clock: Clock) -> Measured:
 
 
 def every_set(case: LevelSets, clock: Clock) -> Measured:
-    """All level sets from one fit, asked at its nodes on the test rows."""
+    """All level sets from one fit, evaluated at its nodes on the test rows."""
     X, X_test = case.data
     model = InfiniteOneClassSVM(n_nodes=case.m, gamma=case.gamma, tol=case.tol)
     raw, sides = repeated(lambda: model.fit(X).predict(X_test, case.tasks), clock)

@@ -1,4 +1,4 @@
-"""What is asked: seeded data, standardised by the training rows, and the sizes of a full and of a quick run."""
+"""The problems: seeded data, standardised by the training rows, and the sizes of a full and of a quick run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from infinitask.kernels import RBF
 Array = NDArray[np.float64]
 
 LEVELS: Array = np.arange(1, 100) / 100.0
-"""The quantile levels that everybody is asked for."""
+"""The quantile levels that every contender predicts."""
 CHECKED = (0.5, 0.1, 0.9, 0.3, 0.7)
 """The levels at which single-level solvers are timed first and objectives are compared."""
 D = 8
@@ -34,7 +34,7 @@ def spread(count: int, chosen: int = 5) -> list[int]:
 
 
 def interleaved(count: int) -> list[int]:
-    """The tasks in an order of which every beginning is spread over all of them, the checked ones first.
+    """The tasks, ordered so that any number of first ones is spread over all; the checked ones come first.
 
     >>> interleaved(8)
     [0, 2, 4, 5, 7, 1, 3, 6]
@@ -52,7 +52,7 @@ def rotation(d: int) -> Array:
 def heteroscedastic(n: int, d: int, seed: int) -> tuple[Array, Array]:
     """y = sin(2x₁) + ½x₂ + (0.2 + ½ s(2x₃))ε with s the logistic function: three inputs matter, the others do not.
 
-    With fewer inputs than three the last one stands for those that are missing.
+    With fewer than three inputs, the last one replaces those that are missing.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
@@ -69,8 +69,8 @@ class Regression:
     d: int = D
     n_test: int = 1000
     alpha: float = 1e-4
-    """λ of ours and of each peer that solves min (1/n) Σ ρ + (λ/2)‖h‖². Of 1e-2, …, 1e-5 the smallest test loss belongs
-    to 1e-4 at n = 500 and to 1e-5 at n = 2000, for our fit, for single levels and for the L1 penalty alike."""
+    """λ of our fit and of each peer that solves min (1/n) Σ ρ + (λ/2)‖h‖². Among 1e-2, …, 1e-5 the smallest test loss
+    is at 1e-4 for n = 500 and at 1e-5 for n = 2000, for our fit, for single levels and for the L1 penalty alike."""
     m: int = 100
     tol: float = 1e-4
     quantiles: tuple[float, ...] = CHECKED
@@ -136,8 +136,8 @@ class Costs:
     m: int = 20
     n_test: int = 2000
     alpha: float = 1e-4
-    """Of 1e-2, …, 1e-5 it has the smallest or the second smallest test cost for our fit and for single machines, on
-    both data sets, at n = 500 and 2000."""
+    """Among 1e-2, …, 1e-5 it has the smallest or second smallest test cost for our fit and for single machines, on both
+    data sets, at n = 500 and 2000."""
     tol: float = 1e-4
 
     @cached_property
@@ -274,7 +274,7 @@ QUICK: dict[str, list[Any]] = {
 
 
 def cases(quick: bool, sizes: Sequence[int] | None = None) -> dict[str, list[Any]]:
-    """Of every problem; with ``sizes``, these instead of the usual n."""
+    """The cases of every problem; ``sizes`` replaces the usual n."""
     found = QUICK if quick else FULL
     if not sizes:
         return found

@@ -1,4 +1,4 @@
-"""The report: one table for every problem, and a sentence on who wins where, both from the rows of a run."""
+"""The report: a table for every problem, and a sentence on which method wins, both from the rows of a run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ ABOUT = {
 
 
 def report(results: dict[str, Any]) -> str:
-    """In Markdown."""
+    """The report, in Markdown."""
     lines = ["# Side by side", "", *opening(results)]
     for problem, seconds in results["seconds"].items():
         rows = [row for row in results["rows"] if row["problem"] == problem]
@@ -95,7 +95,7 @@ def report(results: dict[str, Any]) -> str:
 
 
 def opening(results: dict[str, Any]) -> list[str]:
-    """Where the figures come from and how to read them."""
+    """How the figures were measured, and how to read them."""
     about, settings = results["machine"], results["settings"]
     system = (
         f"{about['system']} {about['machine']}, {about.get('processor', 'processor unknown')}, {about['cores']} cores"
@@ -116,7 +116,7 @@ def opening(results: dict[str, Any]) -> list[str]:
 
 
 def command(settings: dict[str, Any]) -> str:
-    """The call, with the options that were not left as they are."""
+    """The command, with the options that differ from the defaults."""
     words = ["python -m suite", *["--quick"] * settings["quick"]]
     if set(settings["only"]) != set(ABOUT):
         words += ["--only", *settings["only"]]
@@ -160,7 +160,7 @@ def table(problem: str, rows: list[Row]) -> list[str]:
 
 
 def reference(rows: list[Row], threads: int) -> Row | None:
-    """The row of ours with which the others are compared: the first."""
+    """The first of our rows, with which the others are compared."""
     return next((row for row in rows if row["ours"] and row["threads"] == threads), None)
 
 
@@ -173,7 +173,7 @@ def timing(row: Row | None, base: Row | None) -> list[str]:
 
 
 def ratio(seconds: float, base: Row | None) -> str:
-    """To the time of the first row."""
+    """The ratio to the time of the first row."""
     return "" if base is None else number(seconds / base["seconds"])
 
 

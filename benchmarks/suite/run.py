@@ -1,4 +1,4 @@
-"""The run: a process of its own for every contender, confined to its threads; what it measures goes to one file."""
+"""Run every contender in its own process, limited to its threads, and write all results to one file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def measure(problem: str, name: str, case: Any, budget: float, cores: int) -> di
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run: the sizes, the seconds after which a contender begins nothing more in a case, and who takes part."""
+    """What is run: sizes, the seconds after which a contender starts nothing more in a case, and the contenders."""
 
     quick: bool = False
     sizes: tuple[int, ...] = ()
@@ -48,26 +48,26 @@ class Plan:
     who: tuple[str, ...] = ()
 
     def contenders(self, problem: str) -> list[Any]:
-        """Those of a problem: all, or ours that is compared with and those whose name contains one of ``who``."""
+        """The contenders of a problem: all, or our reference and those whose name contains one of ``who``."""
         from suite.contenders import CONTENDERS
 
         first, *others = CONTENDERS[problem]
         return [first, *(c for c in others if not self.who or any(part in c.name for part in self.who))]
 
     def cases(self, problem: str) -> list[Any]:
-        """Those of a problem, smallest first."""
+        """The cases of a problem, smallest first."""
         from suite.problems import cases
 
         return cases(self.quick, self.sizes)[problem]
 
 
 def work(problem: str, name: str, plan: Plan, threads: int, file: Path) -> None:
-    """All cases of one contender in a process of its own: one line of JSON for each, as it is done."""
+    """All cases of one contender, in its own process: a line of JSON for each as soon as it is done."""
     if not plan.quick:
         machine.confine(threads)
     from suite.contenders import contender
 
-    # what is loaded or compiled at the first call is not measured; on one core, so that forked processes inherit it
+    # loading at the first call is not measured; it is done on one core, so that forked processes inherit it
     if not plan.quick:
         measure(problem, name, Plan(quick=True).cases(problem)[0], 0.0, 1)
     largest = contender(problem, name).largest
@@ -79,9 +79,9 @@ def work(problem: str, name: str, plan: Plan, threads: int, file: Path) -> None:
 
 
 def employ(problem: str, name: str, plan: Plan, threads: int) -> tuple[list[dict[str, Any]], str]:
-    """The rows of a contender from a fresh process, and why it did not finish, "" if it did.
+    """The rows of a contender from a fresh process, and why it did not finish ("" if it did).
 
-    A case that takes twice its budget, and half a minute for the start, is stopped.
+    A case is stopped after twice its budget plus half a minute for the start.
     """
     patience = 2.0 * plan.budget + 30.0
     with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +98,7 @@ def employ(problem: str, name: str, plan: Plan, threads: int) -> tuple[list[dict
                 env=machine.environment(threads),
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
-                start_new_session=True,  # with its own children, to be stopped together
+                start_new_session=True,  # with its children, so that they are stopped together
             )
             why, size, begun = "", 0, time.monotonic()
             while process.poll() is None:
@@ -121,7 +121,7 @@ def employ(problem: str, name: str, plan: Plan, threads: int) -> tuple[list[dict
 def run(
     problems: Sequence[str], threads: Sequence[int], plan: Plan, save: Callable[[dict[str, Any]], None] | None = None
 ) -> dict[str, Any]:
-    """Everything, as it will be written; ``save`` gets what is there after each contender, so that nothing is lost."""
+    """All results as they will be written; ``save`` is called after each contender, so that nothing is lost."""
     from suite.contenders import SINGLE_THREAD
 
     found: dict[str, Any] = {
@@ -137,7 +137,7 @@ def run(
         "skipped": [],
         "seconds": {},
     }
-    # a quick run shows whether everything works, not how long it takes: one contender per core, side by side
+    # a quick run checks that everything works and measures nothing: contenders run in parallel, one per core
     with ThreadPoolExecutor(machine.cores() if plan.quick else 1) as pool:
         for problem in problems:
             started = time.monotonic()

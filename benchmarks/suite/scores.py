@@ -1,4 +1,4 @@
-"""How good the answers are on test rows, computed in the same way for everybody."""
+"""How good the answers are on test rows, computed in the same way for all methods."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def quantile_scores(predicted: Mapping[float, Array], y: Array) -> dict[str, flo
 
 
 def cost_scores(positive: Array, labels: Array, thetas: Array) -> dict[str, float]:
-    """Mean cost of an error over rows and θ, and the decisions that fall back to negative as θ grows.
+    """Mean cost of an error over rows and θ, and the decisions that become negative again as θ grows.
 
     Parameters
     ----------

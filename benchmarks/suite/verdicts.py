@@ -1,4 +1,4 @@
-"""Who wins where, in words, from the rows of one problem."""
+"""Which method wins, in words, from the rows of one problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BETTER = {
     "small": (),
     "path": (),
 }
-"""What is compared besides time; less is better."""
+"""What is compared besides time; smaller is better."""
 ROTATED = " (rotated)"
 
 
@@ -32,7 +32,7 @@ def verdicts(problem: str, rows: list[Row]) -> list[str]:
 
 
 def verdict(problem: str, case: dict[str, Any], rows: list[Row]) -> str:
-    """Who is faster and slower than our first row, who is better, and how well objectives of one problem agree."""
+    """Which methods are faster, slower or better than our first row, and how well objectives of one problem agree."""
     parts = [
         speed([row for row in rows if row["threads"] == many]) for many in sorted({row["threads"] for row in rows})
     ]
@@ -49,7 +49,7 @@ def verdict(problem: str, case: dict[str, Any], rows: list[Row]) -> str:
 
 
 def speed(rows: list[Row]) -> str:
-    """Our first row's time, who is slower and who faster."""
+    """The time of our first row, and which methods are slower or faster."""
     ours = next((row for row in rows if row["ours"]), None)
     if ours is None:
         return ""
@@ -64,7 +64,7 @@ def speed(rows: list[Row]) -> str:
 
 
 def best(rows: list[Row], key: str, label: str) -> str:
-    """The smallest value and who has it, and ours if that is not among them."""
+    """The smallest value and the methods that have it, and our value if it is not among them."""
     found = [row for row in rows if key in row["metrics"]]
     if len(found) < 2:
         return ""
@@ -78,7 +78,7 @@ def best(rows: list[Row], key: str, label: str) -> str:
 
 
 def agreement(rows: list[Row]) -> list[str]:
-    """For every problem that ours and somebody else solve: how far our objective is from the smallest one."""
+    """For every problem that we and another method solve: the distance of our objective from the smallest one."""
     found = []
     for solves in dict.fromkeys(row["solves"] for row in rows):
         same = [row for row in rows if row["solves"] == solves and "objective" in row["metrics"]]

@@ -12,8 +12,8 @@ those of a dense quadratic program. Times s it is the problem of :func:`suite.du
 
 and the duality gap computed there goes to 0 with its threshold, as it would for no other problem.
 
-It is old: it asks Python for names that are gone, which are set here before it is imported. It holds its process to
-certain cores, and therefore runs in one of its own.
+It is old: it uses names that Python no longer has, which are set here before it is imported. It pins its process to
+certain cores, and therefore runs in a separate one.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def library() -> Any:
     """The module, with the names it needs."""
     sysconfig.get_config_vars().setdefault("SO", sysconfig.get_config_var("EXT_SUFFIX"))
     missing = "pkg_resources" not in sys.modules and importlib.util.find_spec("pkg_resources") is None
-    if missing:  # wanted for its example data only
+    if missing:  # needed for its example data only
         sys.modules["pkg_resources"] = types.ModuleType("pkg_resources")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import liquidSVM
     finally:
-        if missing:  # others would take it for the real one
+        if missing:  # other modules would take it for the real one
             del sys.modules["pkg_resources"]
     return liquidSVM
 
@@ -100,7 +100,7 @@ def predict(machine: Any, X: Array) -> Array:
 def solutions(machine: Any, n: int) -> list[tuple[Array, float]]:
     """c, (n,), and q_τ of every level, from the file that it writes.
 
-    There a line of index:coefficient pairs follows a line of numbers of which the tenth is q_τ.
+    In that file, a line of index:coefficient pairs follows a line of numbers; the tenth of these is q_τ.
     """
     write = library()._libliquidSVM.liquid_svm_write_solution
     write.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
@@ -133,7 +133,7 @@ def every_level(case: Regression, clock: Clock, stop: float | None) -> Measured:
         c, q = found[int(np.searchsorted(LEVELS, level))]
         bounds.append(one_level(K, y - q, c * case.alpha * y.size, level, case.alpha))
     metrics = quantile_scores(dict(zip(LEVELS.tolist(), curves.T, strict=True)), y_test)
-    metrics["gap"] = max(b.gap for b in bounds)  # its objective is that of its own q_τ, and is compared with nobody's
+    metrics["gap"] = max(b.gap for b in bounds)  # its objective uses its own q_τ, so it is not compared with others
     return Measured(float(np.median(raw)), raw, LEVELS.size, LEVELS.size, metrics)
 
 

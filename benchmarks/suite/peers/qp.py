@@ -40,7 +40,7 @@ class QuadraticProgram:
 
 
 def piqp_solution(program: QuadraticProgram, loose: bool) -> Array:
-    """By PIQP's dense interior point method."""
+    """Solve by PIQP's dense interior point method."""
     import piqp
 
     solver = piqp.DenseSolver()
@@ -57,7 +57,7 @@ def piqp_solution(program: QuadraticProgram, loose: bool) -> Array:
 
 
 def cvxpy_solution(program: QuadraticProgram, loose: bool, solver: str) -> Array:
-    """By a solver behind cvxpy, from the statement of the program on."""
+    """Solve by a solver behind cvxpy; stating the program is part of the time."""
     import cvxpy as cp
 
     v = cp.Variable(program.q.size)
@@ -92,7 +92,7 @@ def level_program(K: Array, y: Array, level: float, alpha: float, *, free: bool 
 
 
 def each_level(case: Regression, clock: Clock, solver: str, loose: bool) -> Measured:
-    """Level by level, y moved by its sample quantile as liquidSVM does it."""
+    """Level by level, with y shifted by its sample quantile, as in liquidSVM."""
     X, y, X_test, y_test = case.data
     started = time.perf_counter()
     K, K_test = rbf_kernel(X, gamma=case.gamma), rbf_kernel(X_test, X, gamma=case.gamma)
@@ -115,7 +115,7 @@ def each_level(case: Regression, clock: Clock, solver: str, loose: bool) -> Meas
 
 
 def certificate(bounds: list[Bounds], wanted: int) -> dict[str, float]:
-    """The largest gap and, if all that were wanted are there, the mean objective."""
+    """The largest gap and, if all requested levels were solved, the mean objective."""
     found = {"gap": max(b.gap for b in bounds)}
     return found if len(bounds) < wanted else found | {"objective": float(np.mean([b.primal for b in bounds]))}
 
@@ -155,7 +155,7 @@ def small(case: Small, clock: Clock) -> Measured:
 
 
 def summary(found: list[Measured]) -> Measured:
-    """Of many small answers: the median, the quantile 0.9, the largest."""
+    """The median, the quantile 0.9 and the largest of many small answers."""
     raw = [one.seconds for one in found]
     metrics = {
         "quantile 0.9": float(np.quantile(raw, 0.9)),

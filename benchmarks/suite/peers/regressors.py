@@ -1,7 +1,7 @@
-"""Quantile regressors that a user might take instead, though they solve other problems: trees, and an L1 penalty.
+"""Quantile regressors that a user might take instead, although they solve other problems: trees, and an L1 penalty.
 
-Gaussian kernels do not see a rotation of the inputs, trees do: the data, in which three of eight inputs matter, are
-their home ground, and they are asked on rotated inputs too, where all inputs matter a little.
+A rotation of the inputs changes nothing for Gaussian kernels, but it does for trees. The data suit trees, because three
+of eight inputs matter; so trees are also run on rotated inputs, where all inputs matter a little.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from suite.scores import cost_scores, level_set_scores
 Array = NDArray[np.float64]
 
 TOL = 1e-3
-"""The tolerance that both have by default."""
+"""The default tolerance of both."""
 
 
 def _module(package: str) -> Any:
