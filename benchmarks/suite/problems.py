@@ -85,7 +85,7 @@ class Regression:
 
     @cached_property
     def gamma(self) -> float:
-        """γ of exp(−γ d²) from the median distance, for everybody."""
+        """γ of exp(−γ d²) from the median distance, the same for all methods."""
         return float(RBF().resolve(self.data[0]).gamma)
 
     @property
@@ -153,7 +153,7 @@ class Costs:
 
     @cached_property
     def gamma(self) -> float:
-        """γ of exp(−γ d²) from the median distance, for everybody."""
+        """γ of exp(−γ d²) from the median distance, the same for all methods."""
         return float(RBF().resolve(self.data[0]).gamma)
 
     @cached_property
@@ -189,7 +189,7 @@ class LevelSets:
 
     @cached_property
     def gamma(self) -> float:
-        """γ of exp(−γ d²) from the median distance, for everybody."""
+        """γ of exp(−γ d²) from the median distance, the same for all methods."""
         return float(RBF().resolve(self.data[0]).gamma)
 
     @cached_property
