@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, namespace
+from infinitask._array import HostArray
 
 LARGEST = 1e100
 """Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
@@ -262,41 +262,6 @@ def shares(sample_weight: Any, n: int) -> HostArray:
 
 
 # ------------------------------------------------------------------------------------------ arguments of kernels
-def matrix(X: Array) -> Array:
-    """``X`` as an (n, d) array of floats, in its own library."""
-    xp = namespace(X)
-    X = xp.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(
-            f"An array of shape {tuple(X.shape)} was given to a kernel, which compares the rows of a matrix (n, d); "
-            "use X.reshape(-1, 1) for a single column, X.reshape(1, -1) for a single row."
-        )
-    return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
-
-
-def matrices(X: Array, Z: Array) -> tuple[Array, Array]:
-    """Two matrices with the same number of columns, in their common dtype."""
-    xp = namespace(X, Z)
-    X, Z = matrix(X), matrix(Z)
-    if X.shape[1] != Z.shape[1]:
-        raise ValueError(
-            f"A kernel compares rows of equal length, and was given {X.shape[1]} columns on the left and "
-            f"{Z.shape[1]} on the right; pass data with the columns seen in fit."
-        )
-    dtype = xp.result_type(X, Z)
-    return xp.astype(X, dtype, copy=False), xp.astype(Z, dtype, copy=False)
-
-
-def resolved(owner: str, name: str, value: Any) -> float:
-    """A parameter of a kernel as a positive finite float; an error where ``resolve`` has not made it a number."""
-    if value is None or isinstance(value, str):
-        raise ValueError(
-            f"{owner}({name}={value!r}) has no number yet; call resolve(data) first, which returns a kernel whose "
-            f"{name} is one, or pass a positive number."
-        )
-    return number(f"{owner}: {name}", value, low=0.0)
-
-
 def polynomial_parameters(owner: str, degree: Any, coef0: Any) -> tuple[int, float]:
     """A degree ≥ 1 and a constant ≥ 0: otherwise (u + c)^degree is not a kernel."""
     needs = f"{owner} needs a whole degree ≥ 1 and a finite coef0 ≥ 0 to be a kernel:"

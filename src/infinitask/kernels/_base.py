@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from infinitask._array import Array, HostArray, as_like, namespace
-from infinitask._validation import matrices, matrix
+
+from ._distances import matrices, matrix
 
 if TYPE_CHECKING:
     from ._composed import Product, Sum

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask._validation import matrices, matrix
 
 from ._base import InputKernel
+from ._distances import matrices, matrix
 
 MAX_KNOTS = 257
 """At most this many values of an input are kept for its normal scores, evenly spaced in rank."""

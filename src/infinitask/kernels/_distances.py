@@ -1,5 +1,7 @@
 """Distances between all pairs of rows, times γ; and the rules that find a ``gamma`` from typical distances.
 
+All functions check that their arguments are matrices with rows of equal length.
+
 Neither huge nor tiny inputs overflow, and equal rows are at distance exactly 0. Each distance is one formula in the
 array API. For NumPy arrays, compiled loops of SciPy and scikit-learn replace it. They need no temporaries: at n = 3000,
 L1 and χ² are 2 to 7 times as fast with them.
@@ -9,8 +11,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
@@ -18,7 +21,7 @@ from sklearn import config_context
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from infinitask._array import Array, HostArray, namespace, to_host
-from infinitask._validation import matrix
+from infinitask._validation import number
 
 TEMPORARY_ENTRIES = 2**19
 """The size of a temporary array: 4 MB of float64, which stay in the cache."""
@@ -48,6 +51,46 @@ MEDIAN_ROWS = 1000
 """At most this many rows enter a median distance: half a million pairs fix it to three digits."""
 
 
+# ------------------------------------------------------------------------------------------- rows of matrices
+def matrix(X: Array) -> Array:
+    """``X`` as an (n, d) array of floats, in its own library."""
+    xp = namespace(X)
+    X = xp.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"An array of shape {tuple(X.shape)} was given to a kernel, which compares the rows of a matrix (n, d); "
+            "use X.reshape(-1, 1) for a single column, X.reshape(1, -1) for a single row."
+        )
+    return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)
+
+
+def matrices(X: Array, Z: Array) -> tuple[Array, Array]:
+    """Two matrices with the same number of columns, in their common dtype."""
+    xp = namespace(X, Z)
+    X, Z = matrix(X), matrix(Z)
+    if X.shape[1] != Z.shape[1]:
+        raise ValueError(
+            f"A kernel compares rows of equal length, and was given {X.shape[1]} columns on the left and "
+            f"{Z.shape[1]} on the right; pass data with the columns seen in fit."
+        )
+    dtype = xp.result_type(X, Z)
+    return xp.astype(X, dtype, copy=False), xp.astype(Z, dtype, copy=False)
+
+
+def as_rows(theta: Array) -> Array:
+    """Tasks (p,) as a matrix (p, 1); tasks (p, d) as they are."""
+    xp = namespace(theta)
+    theta = xp.asarray(theta)
+    return xp.reshape(theta, (-1, 1)) if theta.ndim == 1 else theta
+
+
+def one_per_row(X: Array) -> Array:
+    """Ones, (n,): k(x, x) for a function of a distance that is 1 at distance 0."""
+    X = matrix(X)
+    return namespace(X).ones_like(namespace(X).sum(X, axis=1))
+
+
+# -------------------------------------------------------------------------------------------------- distances
 def magnitude(*arrays: Array) -> float:
     """A power of two near the largest absolute value, or 1 if that is of ordinary size.
 
@@ -82,6 +125,7 @@ def squared_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     subtracted afterwards. Where many rows are near, distances below the error count as 0, so that equal rows have equal
     values.
     """
+    X, Z = matrices(X, Z)
     d, on_host = X.shape[1], isinstance(X, np.ndarray)
     few_columns = d <= (DIFFERENCE_COLUMNS_NUMPY if on_host else DIFFERENCE_COLUMNS)
     if few_columns or (on_host and min(X.shape[0], Z.shape[0]) < FEW_ROWS):
@@ -134,11 +178,13 @@ def _squares(X: Array, Z: Array, gamma: float) -> Array:
 
 def l1_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     """γ‖x − z‖₁ for all pairs of rows, (n, p)."""
-    return _additive(X, Z, gamma, 1, lambda x, z: namespace(x).abs(x - z), partial(cdist, metric="cityblock"))
+    X, Z = matrices(X, Z)
+    return _additive(X, Z, gamma, 1, lambda x, z: abs(x - z), partial(cdist, metric="cityblock"))
 
 
 def chi2_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     """γ Σ_k (x_k − z_k)²/(x_k + z_k) for all pairs of rows, (n, p), where 0/0 = 0; negative entries are an error."""
+    X, Z = matrices(X, Z)
     xp = namespace(X, Z)
     if any(bool(xp.any(a < 0)) for a in (X, Z)):
         raise ValueError(
@@ -152,6 +198,13 @@ def chi2_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
         return difference * (difference / (total + xp.astype(total == 0, total.dtype)))
 
     return _additive(X, Z, gamma, 1, term, _chi2_numpy)
+
+
+def roots(X: Array, Z: Array, gamma: float, factor: float = 1.0, *, signed: bool = False) -> Array:
+    """√(factor · γ) ‖x − z‖ for all pairs of rows, (n, p); ``signed``: with the sign of x − z, for one column."""
+    xp = namespace(X, Z)
+    lengths = xp.sqrt(factor * squared_distances(X, Z, gamma))
+    return xp.sign(X - Z.T) * lengths if signed else lengths
 
 
 def decay(distances: Array) -> Array:
@@ -212,36 +265,62 @@ def _chi2_numpy(X: HostArray, Z: HostArray) -> Array:
 
 
 # ------------------------------------------------------------------------------------------- rules for gamma
-def few_rows(X: Array) -> HostArray:
-    """At most MEDIAN_ROWS rows of X on the host, evenly spaced: the same on every call and device."""
+def gamma_by_rule(owner: str, gamma: Any, rules: Mapping[str, Callable[[Array], float]], data: Array) -> float:
+    """The ``gamma`` of a kernel as a number: found in the data if it names a rule, otherwise as it was given."""
+    if isinstance(gamma, str) and gamma in rules:
+        return rules[gamma](data)
+    if isinstance(gamma, str):
+        names = ", ".join(map(repr, rules))
+        raise ValueError(f"{owner} was given gamma={gamma!r}; expected {names} or a positive number.")
+    return positive_gamma(owner, gamma)
+
+
+def positive_gamma(owner: str, gamma: Any) -> float:
+    """The ``gamma`` of a kernel as a positive finite float; an error where ``resolve`` has not made it a number."""
+    if type(gamma) is float and 0.0 < gamma < math.inf:
+        return gamma
+    if gamma is None or isinstance(gamma, str):
+        raise ValueError(
+            f"{owner}(gamma={gamma!r}) has no number yet; call resolve(data) first, which returns a kernel whose "
+            "gamma is one, or pass a positive number."
+        )
+    return number(f"{owner}: gamma", gamma, low=0.0)
+
+
+def _few_rows(X: Array) -> tuple[HostArray, float]:
+    """At most MEDIAN_ROWS rows of X on the host, divided by a unit, and the unit.
+
+    The rows are evenly spaced: the same on every call and device.
+    """
     X = matrix(X)
-    return to_host(X[:: max(1, -(-X.shape[0] // MEDIAN_ROWS)), :]).astype(np.float64)
-
-
-def euclidean_gamma(rows: HostArray) -> float:
-    """γ = 1/(2σ²) with σ the median Euclidean distance of the rows; 1 where all rows are equal."""
+    rows = to_host(X[:: max(1, -(-X.shape[0] // MEDIAN_ROWS)), :]).astype(np.float64)
     unit = magnitude(rows)
-    sigma = _typical(pdist(rows / unit))
+    return rows / unit, unit
+
+
+def euclidean_gamma(X: Array) -> float:
+    """γ = 1/(2σ²) with σ the median Euclidean distance of the rows; 1 where all rows are equal."""
+    rows, unit = _few_rows(X)
+    sigma = _typical(pdist(rows))
     return _one_over(2.0, sigma, sigma, unit, unit)
 
 
-def l1_gamma(rows: HostArray) -> float:
+def l1_gamma(X: Array) -> float:
     """γ = 1/σ with σ the median L1 distance of the rows; 1 where all rows are equal."""
-    unit = magnitude(rows)
-    return _one_over(_typical(pdist(rows / unit, "cityblock")), unit)
+    rows, unit = _few_rows(X)
+    return _one_over(_typical(pdist(rows, "cityblock")), unit)
 
 
-def chi2_gamma(rows: HostArray) -> float:
+def chi2_gamma(X: Array) -> float:
     """γ = 1/σ with σ the median χ² distance of the rows; 1 where all rows are equal."""
-    unit = magnitude(rows)
-    distances = chi2_distances(rows / unit, rows / unit)
-    return _one_over(_typical(distances[np.triu_indices(rows.shape[0], 1)]), unit)
+    rows, unit = _few_rows(X)
+    return _one_over(_typical(chi2_distances(rows, rows)[np.triu_indices(rows.shape[0], 1)]), unit)
 
 
-def norm_gamma(rows: HostArray) -> float:
+def norm_gamma(X: Array) -> float:
     """γ = 1/σ² with σ² the median of ‖x‖² over the rows; 1 where all rows are 0."""
-    unit = magnitude(rows)
-    return _one_over(_typical(np.sum((rows / unit) ** 2, axis=1)), unit, unit)
+    rows, unit = _few_rows(X)
+    return _one_over(_typical(np.sum(rows**2, axis=1)), unit, unit)
 
 
 def variance_gamma(X: Array) -> float:

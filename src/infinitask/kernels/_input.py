@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from infinitask._array import Array, HostArray, namespace
-from infinitask._validation import matrices, matrix, polynomial_parameters, resolved
+from infinitask._validation import polynomial_parameters
 
 from ._base import CallableKernel, InputKernel, Precomputed
 from ._distances import (
@@ -22,66 +22,47 @@ from ._distances import (
     chi2_gamma,
     decay,
     euclidean_gamma,
-    few_rows,
+    gamma_by_rule,
     l1_distances,
     l1_gamma,
+    matrices,
+    matrix,
     norm_gamma,
+    one_per_row,
+    positive_gamma,
+    roots,
     squared_distances,
     variance_gamma,
 )
 
 
-def _ones(X: Array) -> Array:
-    """One per row of X, (n,)."""
-    X = matrix(X)
-    return namespace(X).ones_like(namespace(X).sum(X, axis=1))
-
-
 class _GammaKernel(InputKernel):
-    """A kernel with a ``gamma``."""
+    """A kernel with a ``gamma``; k(x, x) = 1 unless a subclass says otherwise."""
 
     def __init__(self, gamma: float | str = "median") -> None:
         self.gamma = gamma
 
     def resolve(self, X: Array) -> Self:
         """A copy whose ``gamma`` is a number."""
-        return clone(self).set_params(gamma=self._number(X))  # type: ignore[no-any-return]
-
-    def _number(self, X: Array) -> float:
-        if not isinstance(self.gamma, str):
-            return self._gamma
-        if self.gamma == "median":
-            return self._median(few_rows(X))
-        if self.gamma == "scale":
-            return variance_gamma(X)
-        raise ValueError(
-            f"{type(self).__name__} was given gamma={self.gamma!r}; it must be 'median', 'scale' or a positive number."
-        )
-
-    @property
-    def _gamma(self) -> float:
-        return resolved(type(self).__name__, "gamma", self.gamma)
-
-    @staticmethod
-    @abstractmethod
-    def _median(rows: HostArray) -> float:
-        """The ``gamma`` of the rule "median"."""
-
-
-class _Stationary(_GammaKernel):
-    """A kernel that is a function of x − z and 1 at 0."""
-
-    @property
-    def stationary(self) -> bool:
-        """True."""
-        return True
+        rules = {"median": self._median, "scale": variance_gamma}
+        gamma = gamma_by_rule(type(self).__name__, self.gamma, rules, X)
+        return clone(self).set_params(gamma=gamma)  # type: ignore[no-any-return]
 
     def diag(self, X: Array) -> Array:
         """Ones, (n,)."""
-        return _ones(X)
+        return one_per_row(X)
+
+    @property
+    def _gamma(self) -> float:
+        return positive_gamma(type(self).__name__, self.gamma)
+
+    @staticmethod
+    @abstractmethod
+    def _median(X: Array) -> float:
+        """The ``gamma`` of the rule "median"."""
 
 
-class RBF(_Stationary):
+class RBF(_GammaKernel):
     """Smooth functions: the Gaussian kernel, k(x, z) = exp(−γ‖x − z‖²).
 
     Parameters
@@ -96,17 +77,18 @@ class RBF(_Stationary):
     array([[1.   , 0.135]])
     """
 
+    stationary = True
     _median = staticmethod(euclidean_gamma)
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        return decay(squared_distances(*matrices(X, Z), self._gamma))
+        return decay(squared_distances(X, Z, self._gamma))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with entries from N(0, 2γ)."""
         return math.sqrt(2.0 * self._gamma) * rng.standard_normal((n_features_in, n_components))
 
 
-class Matern(_Stationary):
+class Matern(_GammaKernel):
     """Functions of a chosen smoothness ν: k(x, z) = Matérn_ν(‖x − z‖/ℓ) with ℓ = (2γ)^(−1/2).
 
     With r = ‖x − z‖/ℓ: exp(−r) for ν = 1/2, (1 + √3r)exp(−√3r) for ν = 3/2 and
@@ -127,6 +109,7 @@ class Matern(_Stationary):
     array([[1.   , 0.135]])
     """
 
+    stationary = True
     _median = staticmethod(euclidean_gamma)
 
     def __init__(self, nu: float = 1.5, gamma: float | str = "median") -> None:
@@ -134,10 +117,10 @@ class Matern(_Stationary):
         self.gamma = gamma
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        xp, nu = namespace(X, Z), self._nu
-        r = xp.sqrt(4.0 * nu * squared_distances(*matrices(X, Z), self._gamma))
+        nu = self._nu
+        r = roots(X, Z, self._gamma, 4.0 * nu)
         polynomial = 1.0 if nu == 0.5 else 1.0 + r if nu == 1.5 else 1.0 + r + r * r / 3.0
-        return polynomial * xp.exp(-r)
+        return polynomial * decay(r)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with columns from a multivariate t with 2ν degrees of freedom and scale 1/ℓ."""
@@ -152,7 +135,7 @@ class Matern(_Stationary):
         return float(self.nu)
 
 
-class Laplacian(_Stationary):
+class Laplacian(_GammaKernel):
     """Rough functions: k(x, z) = exp(−γ‖x − z‖₁).
 
     Parameters
@@ -167,10 +150,11 @@ class Laplacian(_Stationary):
     array([[0.368]])
     """
 
+    stationary = True
     _median = staticmethod(l1_gamma)
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        return decay(l1_distances(*matrices(X, Z), self._gamma))
+        return decay(l1_distances(X, Z, self._gamma))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with independent Cauchy entries of scale γ."""
@@ -195,11 +179,7 @@ class Chi2(_GammaKernel):
     _median = staticmethod(chi2_gamma)
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        return decay(chi2_distances(*matrices(X, Z), self._gamma))
-
-    def diag(self, X: Array) -> Array:
-        """Ones, (n,)."""
-        return _ones(X)
+        return decay(chi2_distances(X, Z, self._gamma))
 
 
 class Linear(InputKernel):

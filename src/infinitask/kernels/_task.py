@@ -15,17 +15,11 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator, clone
 
 from infinitask._array import Array, namespace
-from infinitask._validation import matrices, number, polynomial_parameters, resolved
+from infinitask._validation import number, polynomial_parameters
 
-from ._distances import euclidean_gamma, few_rows, squared_distances
+from ._distances import as_rows, decay, euclidean_gamma, gamma_by_rule, matrices, positive_gamma, roots
 
 _DERIVATIVES = {(0, 0): "k", (1, 0): "∂₁k", (0, 1): "∂₂k", (1, 1): "∂₁∂₂k"}
-
-
-def _rows(theta: Array) -> Array:
-    """Tasks (p,) as (p, 1); tasks (p, d) as they are."""
-    theta = namespace(theta).asarray(theta)
-    return namespace(theta).reshape(theta, (-1, 1)) if theta.ndim == 1 else theta
 
 
 class TaskKernel(BaseEstimator, ABC):
@@ -75,7 +69,7 @@ class TaskKernel(BaseEstimator, ABC):
                 "(non-crossing) needs it; use 'rbf', 'matern32', 'matern52' or 'polynomial' as the task kernel, "
                 "or drop the penalty."
             )
-        S, T = matrices(_rows(S), _rows(T))
+        S, T = matrices(as_rows(S), as_rows(T))
         if max(orders) > 0 and S.shape[1] != 1:
             raise ValueError(
                 f"{name} was asked for {_DERIVATIVES[orders]} on tasks with {S.shape[1]} coordinates; derivatives "
@@ -107,29 +101,21 @@ class _StationaryTask(TaskKernel):
 
     def resolve(self, nodes: Array) -> Self:
         """A copy whose ``gamma`` is a number."""
-        if self.gamma is None or (isinstance(self.gamma, str) and self.gamma == "median"):
-            gamma = euclidean_gamma(few_rows(_rows(nodes)))
-        elif isinstance(self.gamma, str):
-            raise ValueError(
-                f"{type(self).__name__} was given gamma={self.gamma!r}; expected 'median' or a positive number."
-            )
-        else:
-            gamma = self._gamma
+        rule = "median" if self.gamma is None else self.gamma
+        gamma = gamma_by_rule(type(self).__name__, rule, {"median": euclidean_gamma}, as_rows(nodes))
         return clone(self).set_params(gamma=gamma)  # type: ignore[no-any-return]
 
     @property
     def _gamma(self) -> float:
-        return resolved(type(self).__name__, "gamma", self.gamma)
+        return positive_gamma(type(self).__name__, self.gamma)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
-        xp = namespace(S, T)
         ratio, order = self._squared_rate_per_gamma(), sum(orders)
-        distance = xp.sqrt(ratio * squared_distances(S, T, self._gamma))
+        gram = self._profile(roots(S, T, self._gamma, ratio, signed=order > 0), order)
         if order == 0:
-            return self._profile(distance, 0)
-        v = xp.sign(S - T.T) * distance
+            return gram
         a = math.sqrt(ratio) * math.sqrt(self._gamma)
-        gram = self._profile(v, order) * (-a if orders[1] else a)
+        gram = gram * (-a if orders[1] else a)
         return gram * a if order == 2 else gram
 
     @abstractmethod
@@ -172,7 +158,7 @@ class Gaussian(_StationaryTask):
         return 1.0
 
     def _profile(self, v: Array, order: int) -> Array:
-        bell = namespace(v).exp(-(v * v))
+        bell = decay(v * v)
         return (bell, -2.0 * v * bell, (4.0 * v * v - 2.0) * bell)[order]
 
 
@@ -218,12 +204,11 @@ class MaternTask(_StationaryTask):
         return 4.0 * float(self.nu)
 
     def _profile(self, v: Array, order: int) -> Array:
-        xp = namespace(v)
-        r = xp.abs(v)
-        decay = xp.exp(-r)
+        r = abs(v)
+        fall = decay(1.0 * r)
         if self.nu == 1.5:
-            return ((1.0 + r) * decay, -v * decay, (r - 1.0) * decay)[order]
-        third = decay / 3.0
+            return ((1.0 + r) * fall, -v * fall, (r - 1.0) * fall)[order]
+        third = fall / 3.0
         return ((3.0 + 3.0 * r + r * r) * third, -v * (1.0 + r) * third, (r * r - r - 1.0) * third)[order]
 
 
