@@ -19,11 +19,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from infinitask._array import Array, HostArray
-from infinitask._validation import is_number
+from infinitask._array import HostArray
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import Gaussian, MaternTask, TaskKernel
-from infinitask.losses import BoxLoss, Row
+from infinitask.losses._rows import NonCrossing
 from infinitask.measures import Quadrature
 
 __all__ = ["IntegratedRidge", "NonCrossing", "Penalty", "Ridge"]
@@ -115,36 +114,3 @@ class IntegratedRidge(Penalty):
                 f"it must return positive finite numbers of shape ({nodes.shape[0]},)."
             )
         return rho
-
-
-class NonCrossing(BoxLoss):
-    """Penalises curves that fall with θ: λ_nc (−d)₊ of the derivative d = ∂h/∂θ.
-
-    Parameters
-    ----------
-    weight : float, positive
-        λ_nc.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> NonCrossing(2.0).value(np.array([0.5]), None, np.array([[-0.5]]))
-    array([[1.]])
-    """
-
-    def __init__(self, weight: float = 1.0) -> None:
-        self.weight = weight
-
-    def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [0, λ_nc]."""
-        if not (is_number(self.weight) and self.weight > 0.0):
-            raise ValueError(
-                f"NonCrossing got weight={self.weight!r}; it must be a positive finite number. "
-                "Leave the penalty out for a weight of 0."
-            )
-        return Row(0.0 * theta, self.weight + 0.0 * theta)
-
-    def width(self, theta: Array) -> Array:
-        """1/λ_nc: the width of the smoothed part does not depend on the weight."""
-        self.row(theta, None)  # checks the weight
-        return 0.0 * theta + 1.0 / self.weight

@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 
 from infinitask._array import Array, namespace
-from infinitask._validation import is_number
+from infinitask._validation import number
 from infinitask.losses._base import BoxLoss, Row
+
+
+def _checked(name: str, value: float, hint: str) -> float:
+    """A parameter as a positive finite number, or an error; a row is asked for often, so a float passes at once."""
+    known = type(value) is float and 0.0 < value < math.inf
+    return value if known else number(name, value, low=0.0, hint=hint)
 
 
 def _positive(a: Array) -> Array:
@@ -61,17 +67,9 @@ class MQuantile(_OneDimensional):
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
-        if not (is_number(self.kappa) and self.kappa > 0.0):
-            raise ValueError(
-                f"MQuantile was given kappa={self.kappa!r}; it must be a positive finite number. "
-                "Use the Pinball loss for kappa = 0."
-            )
-        return Row(
-            theta - 1.0,
-            theta,
-            soft_low=self.kappa / _positive(1.0 - theta),
-            soft_high=self.kappa / _positive(theta),
-        )
+        kappa = _checked("MQuantile: kappa", self.kappa, "Use the Pinball loss for kappa = 0.")
+        soft_low, soft_high = kappa / _positive(1.0 - theta), kappa / _positive(theta)
+        return Row(theta - 1.0, theta, soft_low=soft_low, soft_high=soft_high)
 
 
 class Expectile(_OneDimensional):
@@ -185,3 +183,35 @@ class Squared(BoxLoss):
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ ℝ, q = 1."""
         return Row(None, None, soft_low=1.0, soft_high=1.0)
+
+
+class NonCrossing(BoxLoss):
+    """Penalises curves that fall with θ: λ_nc (−d)₊ of the derivative d = ∂h/∂θ, which stands in the place of h.
+
+    Users find it in :mod:`infinitask.penalties`.
+
+    Parameters
+    ----------
+    weight : float, positive
+        λ_nc.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NonCrossing(2.0).value(np.array([0.5]), None, np.array([[-0.5]]))
+    array([[1.]])
+    """
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [0, λ_nc]."""
+        return Row(0.0 * theta, self._weight() + 0.0 * theta)
+
+    def width(self, theta: Array) -> Array:
+        """1/λ_nc: the width of the smoothed part does not depend on the weight."""
+        return 0.0 * theta + 1.0 / self._weight()
+
+    def _weight(self) -> float:
+        return _checked("NonCrossing: weight", self.weight, "Leave the penalty out for a weight of 0.")
