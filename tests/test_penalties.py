@@ -45,7 +45,7 @@ def test_the_smoothed_part_is_as_wide_for_every_weight() -> None:
 
 
 BAD_WEIGHTS = [0, 0.0, -1.0, np.inf, np.nan, "much", None]
-SENTENCE = r"NonCrossing got weight=.*; it must be a positive finite number\. Leave the penalty out for a weight of 0\."
+SENTENCE = r"NonCrossing: weight=.*; it must be a finite number above 0\. Leave the penalty out for a weight of 0\."
 
 
 @pytest.mark.parametrize("weight", BAD_WEIGHTS)
