@@ -46,6 +46,16 @@ def as_like(values: Any, like: Array) -> Array:
     return xp.asarray(values, dtype=like.dtype, device=compat.device(like))
 
 
+def take(values: Array, positions: HostArray | None, axis: int) -> Array:
+    """``values`` at host positions along an axis; None is all of them."""
+    if positions is None:
+        return values
+    xp = namespace(values)
+    # the index must live where the values live
+    index = as_like(positions, xp.zeros_like(values[:0, ...], dtype=xp.int64))
+    return xp.take(values, index, axis=axis)
+
+
 def to_host(values: Array) -> HostArray:
     """``values`` as a NumPy array, wherever they live."""
     if isinstance(values, np.ndarray):

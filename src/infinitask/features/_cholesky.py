@@ -13,15 +13,15 @@ each found by the same LAPACK call on a few candidate rows.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 from scipy.linalg import lapack
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask._validation import number
-from infinitask.features._maps import FeatureMap, Inverse, KernelMap, PrecomputedMap, take
+from infinitask._array import Array, HostArray, as_like, namespace, take, to_host
+from infinitask.features._maps import FeatureMap, Inverse, KernelMap, PrecomputedMap
 from infinitask.kernels import InputKernel
 
 DIRECT_ROWS = 3000
@@ -129,9 +129,10 @@ def _check_gram(gram: Array) -> None:
 
 def tolerance_for(tolerance: float, like: Array) -> float:
     """The given tolerance, or a coarser one if the precision of ``like`` requires it."""
-    given = number("tolerance", tolerance, low=0.0, open_low=False)
+    if not 0.0 <= tolerance < math.inf:
+        raise ValueError(f"tolerance={tolerance!r} was given; it must be a finite number of at least 0.")
     # entries of size 1 carry an error of eps, and sums of hundreds of squares several: smaller pivots are noise
-    return max(given, 32 * float(namespace(like).finfo(like.dtype).eps))
+    return max(tolerance, 32 * float(namespace(like).finfo(like.dtype).eps))
 
 
 def draw(weights: HostArray, size: int, rng: np.random.Generator) -> HostArray:

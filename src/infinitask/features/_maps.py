@@ -10,18 +10,8 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._array import Array, HostArray, as_like, namespace, take, to_host
 from infinitask.kernels import InputKernel, TaskKernel
-
-
-def take(values: Array, positions: HostArray | None, axis: int) -> Array:
-    """``values`` at host positions along an axis; None is all of them."""
-    if positions is None:
-        return values
-    xp = namespace(values)
-    # the index must live where the values live
-    index = as_like(positions, xp.zeros_like(values[:0, ...], dtype=xp.int64))
-    return xp.take(values, index, axis=axis)
 
 
 def _beside(values: Array, X: Array) -> Array:

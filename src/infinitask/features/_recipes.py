@@ -267,15 +267,16 @@ def _limit(rank: int | None, n: int | None) -> int:
 
 def _cholesky(rows: Rows, tolerance: float, limit: int, rng: np.random.Generator) -> Features:
     factor = factorise_rows(rows, tolerance, limit, rng)
-    phi = rows.map(factor.pivots, factor.transform)
+    rank = factor.pivots.size
     # rounding may leave slightly more than the tolerance at which the elimination stopped
     exact = factor.residual <= 2 * tolerance
     described = (
-        f"pivoted Cholesky: exact to {tolerance:.0e} with {phi.rank} features for {rows.n} rows"
+        f"pivoted Cholesky: exact to {tolerance:.0e} with {rank} features for {rows.n} rows"
         if exact
-        else f"pivoted Cholesky stopped at rank {phi.rank}: residual {factor.residual:.0e}, a Nyström approximation "
+        else f"pivoted Cholesky stopped at rank {rank}: residual {factor.residual:.0e}, a Nyström approximation "
         "on greedy pivots"
     )
+    phi = rows.map(factor.pivots, factor.transform)
     return Features(phi, factor.values, described, factor.residual, exact)
 
 
