@@ -120,7 +120,7 @@ class _Cloud(Rule):
         """Points of shape (m, d) in the unit cube."""
 
     def _continuous(self, measure: Measure, n_nodes: Any, rng: Any) -> Quadrature:
-        m = count("n_nodes", n_nodes)
+        m = _number_of_nodes(n_nodes)
         u = np.clip(self._unit(measure.dim, m, _generator(rng)), UNIT_MARGIN, 1.0 - UNIT_MARGIN)
         return Quadrature.ascending(measure.ppf(u), np.full(m, 1.0 / m))
 
@@ -202,7 +202,7 @@ class _Grid(Rule):
         axes = [(mu, mu.atoms()) for mu in measure.marginals()]
         # point masses along an axis stay as they are; the other axes share the rest of n_nodes
         fixed = math.prod(len(atoms.weights) for _, atoms in axes if atoms is not None)
-        per_axis = _root_up(-(-count("n_nodes", n_nodes) // fixed), sum(atoms is None for _, atoms in axes))
+        per_axis = _root_up(-(-_number_of_nodes(n_nodes) // fixed), sum(atoms is None for _, atoms in axes))
         u, weights = self._unit(per_axis)
         return Quadrature.tensor(
             [Quadrature.ascending(mu.ppf(u[:, None]), weights) if atoms is None else atoms for mu, atoms in axes]
@@ -288,6 +288,11 @@ def quadrature_rule(spec: str | Rule) -> Rule:
         return _RULES[spec]()
     names = ", ".join(repr(name) for name in _RULES)
     raise ValueError(f"quadrature={spec!r} was given; it must be one of {names}, or a Rule such as Sobol().")
+
+
+def _number_of_nodes(n_nodes: Any) -> int:
+    """``n_nodes``, or an error where it is not a positive integer."""
+    return n_nodes if type(n_nodes) is int and n_nodes > 0 else count("n_nodes", n_nodes)
 
 
 def _generator(rng: Any) -> np.random.Generator:

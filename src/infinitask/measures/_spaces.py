@@ -345,6 +345,8 @@ def _is_frozen_continuous(spec: Any) -> bool:
 
 
 def _interval(measure: Measure, low: Any, high: Any) -> tuple[float, float]:
+    if type(low) is float and type(high) is float and -math.inf < low < high < math.inf:
+        return low, high  # the usual case, which needs no further look
     if not (is_number(low) and is_number(high) and low < high):
         raise ValueError(f"{measure!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
     return float(low), float(high)
