@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._array import HostArray, to_host
 
 LARGEST = 1e100
 """Magnitudes beyond this overflow when squared and summed; below its inverse they vanish."""
@@ -132,10 +132,7 @@ def parse_tasks(theta: Any, name: str, support: tuple[HostArray, HostArray]) -> 
     """
     low, high = support
     d = low.size
-    try:
-        tasks = np.asarray(theta, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={theta!r} was given; it must be a number or an array of numbers.") from None
+    tasks = numbers(name, theta)
     single = tasks.ndim == (0 if d == 1 else 1)
     if d == 1:
         fits = tasks.ndim <= 1 or (tasks.ndim == 2 and tasks.shape[1] == 1)
@@ -148,9 +145,7 @@ def parse_tasks(theta: Any, name: str, support: tuple[HostArray, HostArray]) -> 
     tasks = tasks.reshape(-1, d)
     if d == 1 and low[0] <= tasks.min() and tasks.max() <= high[0]:  # the usual case, quickly
         return tasks, single
-    size = np.maximum(np.abs(low), np.abs(high))
-    slack = SUPPORT_SLACK * np.where(np.isfinite(size), size, 0.0)
-    inside = np.all(np.isfinite(tasks) & (tasks >= low - slack) & (tasks <= high + slack), axis=1)
+    inside = in_support(tasks, support)
     if not np.all(inside):
         where = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(low, high, strict=True))
         wrong = tasks[~inside][0]
@@ -159,6 +154,14 @@ def parse_tasks(theta: Any, name: str, support: tuple[HostArray, HostArray]) -> 
             "is trained. Ask for a value inside, or fit with a measure that covers it."
         )
     return tasks, single
+
+
+def in_support(tasks: HostArray, support: tuple[HostArray, HostArray]) -> HostArray:
+    """Whether tasks (q, d) are finite and lie between the bounds, up to a rounding error of single precision: (q,)."""
+    low, high = support
+    bounds = np.abs(np.stack(support))
+    slack = SUPPORT_SLACK * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
+    return np.asarray(np.all(np.isfinite(tasks) & (tasks >= low - slack) & (tasks <= high + slack), axis=1))
 
 
 def check_magnitude(name: str, values: HostArray, smallest: float = 1.0 / LARGEST) -> None:
@@ -189,19 +192,21 @@ def numbers(name: str, values: Any) -> HostArray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name}={_SHORT.repr(values)} was given; it must be an array of numbers.") from None
+        given = _SHORT.repr(values)
+        raise ValueError(f"{name}={given} was given; it must be a number or an array of numbers.") from None
 
 
 def finite(name: str, values: Any, ndim: int) -> HostArray:
     """``values`` as an array of finite numbers with ``ndim`` axes that is not empty, or an error."""
-    array = _shaped(name, values, ndim)
+    array = shaped(name, values, ndim)
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{name} contains NaN or infinity; remove or replace these entries.")
     return array
 
 
-def _shaped(name: str, values: Any, ndim: int) -> HostArray:
-    array = numbers(name, values)
+def shaped(name: str, values: Any, ndim: int) -> HostArray:
+    """``values`` as an array of numbers with ``ndim`` axes that is not empty, or an error."""
+    array = numbers(name, to_host(values) if hasattr(values, "shape") else values)
     if array.ndim != ndim or array.size == 0:
         raise ValueError(f"{name} of shape {array.shape} was given; it must be {AXES[ndim]} and not empty.")
     return array
@@ -235,7 +240,7 @@ def predictions(y_pred: Any, n: int, q: int, what: str) -> HostArray:
 
 def intervals(y_interval: Any) -> tuple[HostArray, HostArray]:
     """Lower and upper ends (n,) of intervals (n, 2); a lower end of −∞ and an upper end of +∞ are allowed."""
-    ends = _shaped("y_interval", y_interval, 2)
+    ends = shaped("y_interval", y_interval, 2)
     if ends.shape[1] != 2:
         raise ValueError(f"y_interval of shape {ends.shape} was given; it must be (n, 2), lower and upper ends.")
     low, high = ends[:, 0], ends[:, 1]

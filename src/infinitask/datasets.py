@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy import special
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
+from infinitask._validation import count
 
 __all__ = ["make_mixture", "make_sine", "sine_quantile"]
 
@@ -53,7 +53,7 @@ def make_sine(n_samples: int = 200, *, random_state: Any = None) -> tuple[HostAr
     >>> X.shape, y.shape
     ((50, 1), (50,))
     """
-    n = _count("n_samples", n_samples)
+    n = count("n_samples", n_samples)
     rng = check_random_state(random_state)
     x = np.sort(rng.uniform(0.0, _SINE_END, size=n))
     return x[:, None], _sine_mean(x) + _sine_scale(x) * rng.standard_normal(n)
@@ -113,7 +113,7 @@ def make_mixture(n_samples: int = 500, *, n_features: int = 2, random_state: Any
     >>> make_mixture(100, random_state=0).shape
     (100, 2)
     """
-    n, d = _count("n_samples", n_samples), _count("n_features", n_features)
+    n, d = count("n_samples", n_samples), count("n_features", n_features)
     rng = check_random_state(random_state)
     centres = np.asarray([[-2.0, 0.0], [1.5, 1.5], [1.5, -2.0]])
     # Lower triangular roots of the covariances: Σ = R Rᵀ.
@@ -130,12 +130,6 @@ def _sine_mean(x: HostArray) -> HostArray:
 
 def _sine_scale(x: HostArray) -> HostArray:
     return np.asarray(0.2 + (_SINE_END - x) / _SINE_END)
-
-
-def _count(name: str, value: Any) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}={value!r} is not a count; give an integer of at least 1.")
-    return int(value)
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._validation import finite
 
 from ._task import TaskKernel
 
@@ -70,15 +71,15 @@ class TaskMatrix(TaskKernel):
 
     def _checked(self) -> tuple[HostArray, HostArray]:
         """A (T, T) and the names of its rows (T,)."""
-        A = _numbers(self.matrix, "matrix")
-        if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
-            raise ValueError(f"TaskMatrix was given a matrix of shape {A.shape}; it must be square, (T, T) with T ≥ 1.")
+        A = finite("TaskMatrix: matrix", self.matrix, 2)
+        if A.shape[0] != A.shape[1]:
+            raise ValueError(f"TaskMatrix was given a matrix of shape {A.shape}; it must be square.")
         if np.max(np.abs(A - A.T)) > MATRIX_ROUNDING * np.max(np.abs(A)):
             raise ValueError(
                 f"TaskMatrix was given a matrix that differs from its transpose by {np.max(np.abs(A - A.T)):.3g}; "
                 "similarity goes both ways: give a symmetric one, for instance (A + A.T) / 2."
             )
-        names = np.arange(len(A), dtype=float) if self.tasks is None else _numbers(self.tasks, "tasks")
+        names = np.arange(len(A), dtype=float) if self.tasks is None else finite("TaskMatrix: tasks", self.tasks, 1)
         if names.shape != (len(A),) or np.unique(names).size < len(A):
             raise ValueError(
                 f"TaskMatrix was given tasks={self.tasks!r} for a matrix of shape {A.shape}; give one number for each "
@@ -90,17 +91,6 @@ class TaskMatrix(TaskKernel):
         A, names = self._checked()
         # Products with zeros and ones pick the entries: they are exact and need no indexing on a device.
         return _membership(S, names) @ as_like(A, S) @ _membership(T, names).T
-
-
-def _numbers(value: Any, name: str) -> HostArray:
-    """Finite numbers as a host array, or an error."""
-    try:
-        array = np.asarray(to_host(value), dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"TaskMatrix was given {name}={value!r}; it must be an array of numbers.") from None
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"TaskMatrix was given a {name} with NaN or infinite entries; all must be finite numbers.")
-    return array
 
 
 def _membership(tasks: Array, names: HostArray) -> Array:

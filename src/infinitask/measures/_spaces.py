@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from infinitask._array import HostArray
-from infinitask._validation import SUPPORT_SLACK, is_number, number
+from infinitask._validation import in_support, is_number, number
 from infinitask.measures._rules import Quadrature
 
 
@@ -51,11 +51,7 @@ class Measure(BaseEstimator, ABC):
 
         The bounds are widened by a rounding error of single precision.
         """
-        theta = _as_points(theta, self.dim)
-        low, high = self.support
-        bounds = np.abs(np.stack([low, high]))
-        slack = SUPPORT_SLACK * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0)
-        return np.asarray(np.all((theta >= low - slack) & (theta <= high + slack), axis=1))
+        return in_support(_as_points(theta, self.dim), self.support)
 
 
 @lru_cache(maxsize=32)
