@@ -70,7 +70,7 @@ def test_resolving_and_pickling_change_nothing() -> None:
         ([[1.0, 2.0], [2.0, 1.0]], None, "eigenvalue -1; a kernel must be positive"),
         ([[1.0, 0.5], [0.4, 1.0]], None, "differs from its transpose by 0.1"),
         ([[1.0, 0.5]], None, r"shape \(1, 2\); it must be square"),
-        ([], None, "must be square"),
+        ([], None, "must be two-dimensional and not empty"),
         ([[np.nan]], None, "NaN"),
         ([[1.0], [1.0, 2.0]], None, "array of numbers"),
         ("similar", None, "array of numbers"),
@@ -81,7 +81,7 @@ def test_resolving_and_pickling_change_nothing() -> None:
     ids=str,
 )
 def test_a_matrix_that_is_no_kernel(matrix: Any, tasks: Any, sentence: str) -> None:
-    with pytest.raises(ValueError, match=f"TaskMatrix was given.*{sentence}"):
+    with pytest.raises(ValueError, match=f"TaskMatrix.*{sentence}"):
         TaskMatrix(matrix, tasks).resolve(np.zeros(1))
     X, y = make_sine(20, random_state=0)
     with pytest.raises(ValueError, match=sentence):

@@ -455,7 +455,7 @@ def test_a_model_that_cannot_answer_is_told_so(name: str) -> None:
         (lambda: integrated_pinball_loss("abc", [1.0], 0.5), "y_true"),
         (lambda: crossing_loss([1.0, 2.0]), "y_pred of shape .* must be two-dimensional"),
         (lambda: interval_coverage([[1.0, 2.0]], [[1.0, 2.0]]), "y_true of shape .* must be one-dimensional"),
-        (lambda: interval_score(["a"], [[1.0, 2.0]], 0.9), r"y_true=\['a'\] was given; it must be an array of numbers"),
+        (lambda: interval_score(["a"], [[1.0, 2.0]], 0.9), r"y_true=\['a'\] was given; it must be a number or"),
         (lambda: interval_score([1.0], [["a", 2.0]], 0.9), r"y_interval=\[\['a', 2.0\]\] was given"),
         (lambda: interval_score([1.0], [[1.0, 2.0]], "most"), "coverage='most' was given"),
         (lambda: interval_score([1.0], [[1.0, 2.0]], None), "coverage=None was given"),
