@@ -156,7 +156,8 @@ def require_finite(values: HostArray, name: object) -> None:
 
 
 def require_semidefinite(residual: HostArray, largest: float, name: object, eps: float) -> None:
-    """An error where elimination leaves a diagonal entry that only an indefinite matrix can leave."""
+    """An error where elimination leaves a diagonal entry that only an indefinite or infinite matrix can leave."""
+    require_finite(residual, name)
     lowest = float(np.min(residual, initial=0.0))
     if lowest < -max(INDEFINITE, 100 * eps) * largest or (largest == 0 and lowest < 0):
         raise ValueError(
@@ -198,8 +199,7 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: obje
     lower, order = eliminate(gram, tolerance * largest, n if rank is None else rank)
     r = lower.shape[1]
     values = np.zeros((n, max(r, 1)))
-    if r:
-        values[order] = lower
+    values[order, :r] = lower
     left = diagonal - np.sum(np.square(values), axis=1)
     require_semidefinite(left, largest, name, eps)
     residual = max(float(np.max(left, initial=0.0)), 0.0)
@@ -256,7 +256,6 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     left = rows.diagonal().copy()
     largest = float(np.max(left, initial=0.0))
     eps = float(xp.finfo(rows.X.dtype).eps)
-    require_finite(left, rows.kernel)
     require_semidefinite(left, largest, rows.kernel, eps)
     stop = tolerance * largest
     blocks: list[Array] = []
@@ -285,7 +284,6 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
             columns = columns - block @ xp.matrix_transpose(take(block, chosen, 0))
         new = columns @ as_like(Inverse(lower[:r]).matrix, columns)
         left = left - np.asarray(to_host(xp.sum(new * new, axis=1)), dtype=float)
-        require_finite(left, rows.kernel)
         require_semidefinite(left, largest, rows.kernel, eps)
         left[chosen] = 0.0
         blocks.append(new)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral
 from typing import Any, final
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.cluster import kmeans_plusplus
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._validation import count
 from infinitask.features._cholesky import (
     Rows,
     draw,
@@ -90,7 +90,18 @@ class PivotedCholesky(FeatureRecipe):
         self.rank = rank
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
-        return _cholesky(Rows(kernel, X), tolerance, _limit(self.rank, int(X.shape[0])), rng)
+        rows = Rows(kernel, X)
+        factor = factorise_rows(rows, tolerance, None if self.rank is None else count("rank", self.rank), rng)
+        rank = factor.pivots.size
+        # rounding may leave slightly more than the tolerance at which the elimination stopped
+        exact = factor.residual <= 2 * tolerance
+        described = (
+            f"pivoted Cholesky: exact to {tolerance:.0e} with {rank} features for {rows.n} rows"
+            if exact
+            else f"pivoted Cholesky stopped at rank {rank}: residual {factor.residual:.0e}, a Nyström approximation "
+            "on greedy pivots"
+        )
+        return Features(rows.map(factor.pivots, factor.transform), factor.values, described, factor.residual, exact)
 
 
 @final
@@ -133,7 +144,7 @@ class Nystroem(FeatureRecipe):
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         n = int(X.shape[0])
         rows = Rows(kernel, X)
-        p = _limit(DEFAULT_RANK if self.rank is None else self.rank, n)
+        p = min(n, count("rank", DEFAULT_RANK if self.rank is None else self.rank))
         if self.landmarks == "uniform":
             chosen = draw(np.ones(n), p, rng)
         elif self.landmarks == "k-means++":
@@ -192,7 +203,7 @@ class RandomFourier(FeatureRecipe):
                 "Random Fourier features are functions of the inputs, and a precomputed kernel has only their Gram "
                 "matrix; use features='auto' or 'nystroem'."
             )
-        q = -(-_limit(DEFAULT_RANK if self.rank is None else self.rank, None) // 2)
+        q = -(-count("rank", DEFAULT_RANK if self.rank is None else self.rank) // 2)
         frequencies = kernel.resolve(X).spectral(int(X.shape[1]), q, rng)
         phi = FourierMap(as_like(frequencies, X))
         values = phi(X)
@@ -225,9 +236,8 @@ class Auto(FeatureRecipe):
         self.rank = rank
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
-        n = int(X.shape[0])
-        cap = AUTO_CAP if self.rank is None and n > AUTO_UNCAPPED_ROWS else self.rank
-        return _cholesky(Rows(kernel, X), tolerance, _limit(cap, n), rng)
+        cap = AUTO_CAP if self.rank is None and X.shape[0] > AUTO_UNCAPPED_ROWS else self.rank
+        return PivotedCholesky(cap)._build(kernel, X, tolerance, rng)
 
 
 _RECIPES: dict[str, type[Any]] = {
@@ -254,30 +264,6 @@ def feature_recipe(spec: str | FeatureRecipe, rank: int | None = None) -> Featur
         return recipe
     names = ", ".join(repr(name) for name in _RECIPES)
     raise ValueError(f"features={spec!r} is given; expected one of {names}, or a recipe such as Nystroem(rank=500).")
-
-
-def _limit(rank: int | None, n: int | None) -> int:
-    """``rank`` once it is known to be a count, at most ``n``."""
-    if rank is None and n is not None:
-        return n
-    if not isinstance(rank, Integral) or isinstance(rank, bool) or rank < 1:
-        raise ValueError(f"rank={rank!r} is given; expected a number of features, an integer ≥ 1, or None.")
-    return int(rank) if n is None else min(int(rank), n)
-
-
-def _cholesky(rows: Rows, tolerance: float, limit: int, rng: np.random.Generator) -> Features:
-    factor = factorise_rows(rows, tolerance, limit, rng)
-    rank = factor.pivots.size
-    # rounding may leave slightly more than the tolerance at which the elimination stopped
-    exact = factor.residual <= 2 * tolerance
-    described = (
-        f"pivoted Cholesky: exact to {tolerance:.0e} with {rank} features for {rows.n} rows"
-        if exact
-        else f"pivoted Cholesky stopped at rank {rank}: residual {factor.residual:.0e}, a Nyström approximation "
-        "on greedy pivots"
-    )
-    phi = rows.map(factor.pivots, factor.transform)
-    return Features(phi, factor.values, described, factor.residual, exact)
 
 
 def _landmark_features(rows: Rows, chosen: HostArray, tolerance: float) -> tuple[FeatureMap, Array]:
