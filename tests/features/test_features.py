@@ -302,7 +302,7 @@ def test_what_was_given_is_told() -> None:
     with pytest.raises(ValueError, match="tolerance=-1"):
         build(Auto(), Precomputed(), K, tolerance=-1)
     for rank in (0, -3, 2.5, True):
-        with pytest.raises(ValueError, match=f"rank={rank} is given"):
+        with pytest.raises(ValueError, match=f"rank={rank} was given"):
             build(PivotedCholesky(rank=rank), Precomputed(), K)  # type: ignore[arg-type]
 
 
