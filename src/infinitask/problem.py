@@ -24,7 +24,7 @@ from infinitask.kernels import TaskKernel, input_kernel, task_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
-from infinitask.penalties import NonCrossing, Penalty
+from infinitask.penalties import NonCrossing, Penalty, Ridge
 
 __all__ = ["Data", "Problem", "Recipe", "pose", "tolerance"]
 
@@ -243,6 +243,8 @@ def _in_penalty_coordinates(
     recipe: Recipe, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature
 ) -> TaskFeatures:
     """ψ in coordinates in which the penalty is (λ/2)‖C‖²."""
+    if isinstance(recipe.penalty, Ridge):  # isometric features have them from the start
+        return psi
     if recipe.penalty.sees_nodes_only and len(recipe.orders) > 1:
         given = "'hard'" if recipe.hard else f"{recipe.noncrossing:g}"
         raise ValueError(

@@ -1,5 +1,9 @@
 """The estimators: scikit-learn's face of the library, one file for each public class."""
 
+import warnings
+from importlib import import_module
+from typing import Any
+
 from .classifier import InfiniteCostSensitiveClassifier
 from .expectile import InfiniteExpectileRegressor
 from .finite import (
@@ -29,3 +33,10 @@ __all__ = [
     "QOneClassSVM",
     "fit_path",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "score_path":  # it compares models, and so it moved to the room above
+        warnings.warn("score_path has moved: import it from infinitask.", DeprecationWarning, stacklevel=2)
+        return import_module("infinitask").score_path
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
