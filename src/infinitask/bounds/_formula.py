@@ -10,9 +10,6 @@ from typing import Any, final
 from infinitask._validation import choice, count, number
 from infinitask.bounds._discrepancy import sequence_discrepancy
 
-FORMS = ("proved", "printed")
-"""The formulas as proved here, or as printed in the paper."""
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +275,7 @@ def _bound(
     delta = number("delta", delta, low=0.0, high=1.0, open_high=True)
     given = None if discrepancy is None else number("discrepancy", discrepancy, low=0.0, open_low=False)
     kappa = kappa_x * kappa_theta
-    if choice("form", form, FORMS) == "proved":
+    if choice("form", form, ("proved", "printed")) == "proved":
         spread = sequence_discrepancy(m) if given is None else given
         sizes = {"alpha": alpha, "kappa": kappa, "slope": kappa_x * slope_theta, "noncrossing": noncrossing}
         return assemble(task(spread), n=n, m=m, delta=delta, discrepancy=spread, **sizes)

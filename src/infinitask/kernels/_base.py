@@ -140,15 +140,11 @@ class Precomputed(InputKernel):
     precomputed: ClassVar[bool] = True
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        raise TypeError(self._message)
-
-    def diag(self, X: Array) -> Array:
-        """An error: the place of a row in the Gram matrix is not known here."""
-        raise TypeError(self._message)
-
-    @property
-    def _message(self) -> str:
-        return (
+        raise TypeError(
             "A precomputed kernel cannot be evaluated: X holds rows of its Gram matrix. Take their columns, or use "
             "a kernel of inputs, for example 'rbf', where kernel values at new points are needed."
         )
+
+    def diag(self, X: Array) -> Array:
+        """An error: the place of a row in the Gram matrix is not known here."""
+        return self(X, X)

@@ -240,10 +240,8 @@ class PolynomialTask(TaskKernel):
         if orders == (0, 0):
             return base**degree
         slope = degree * base ** (degree - 1)
-        if orders == (1, 0):
-            return slope * T.T
-        if orders == (0, 1):
-            return slope * S
+        if sum(orders) == 1:
+            return slope * (T.T if orders == (1, 0) else S)
         # A straight line has no second term, and 0 · base^(−1) would be a NaN at base = 0.
         return slope if degree == 1 else slope + degree * (degree - 1) * inner * base ** (degree - 2)
 

@@ -151,29 +151,26 @@ def choose_theta(
                 f"confidence={confidence} was given together with costs; it guards a bound: max_fpr or min_sensitivity."
             )
         return counts.cheapest(fn_cost, fp_cost)
-    for name, share in (("max_fpr", max_fpr), ("min_sensitivity", min_sensitivity)):
-        if share is not None:
-            number(name, share, low=0.0, high=1.0, open_low=False)
-        if share is not None and confidence is not None:
-            _check_open(**{name: share})
-    return _bounded(counts, max_fpr, min_sensitivity, confidence)
+    name, given = ("max_fpr", max_fpr) if min_sensitivity is None else ("min_sensitivity", min_sensitivity)
+    share = number(name, given, low=0.0, high=1.0, open_low=False)
+    if confidence is not None:
+        _check_open(**{name: share})
+    return _bounded(counts, name, share, confidence)
 
 
-def _bounded(
-    counts: Confusion, max_fpr: float | None, min_sensitivity: float | None, confidence: float | None
-) -> float:
+def _bounded(counts: Confusion, name: str, share: float, confidence: float | None) -> float:
     """The θ with one error below its bound and the other as small as possible."""
-    if max_fpr is not None:
-        held, other, n, bound, order = counts.false_alarms, counts.missed, counts.negatives, max_fpr, slice(None)
-        rows, errors, wish = "negatives", "false alarms", f"max_fpr={max_fpr:g}"
+    if name == "max_fpr":
+        held, other, n, bound = counts.false_alarms, counts.missed, counts.negatives, share
+        rows, errors, end, order = "negatives", "false alarms", -1.0, slice(None)
     else:
-        assert min_sensitivity is not None
-        held, other, n, order = counts.missed, counts.false_alarms, counts.positives, slice(None, None, -1)
-        bound, rows, errors, wish = 1.0 - min_sensitivity, "positives", "misses", f"min_sensitivity={min_sensitivity:g}"
+        held, other, n, bound = counts.missed, counts.false_alarms, counts.positives, 1.0 - share
+        rows, errors, end, order = "positives", "misses", 1.0, slice(None, None, -1)
+    wish = f"{name}={share:g}"
     if n == 0:
         raise ValueError(f"y holds no {rows}; {wish} cannot be checked without them.")
+    # from the end of Θ where the held error is rarest
     theta, held, other = counts.theta[order], held[order], other[order]
-    end = -1.0 if max_fpr is not None else 1.0  # where the held error is rarest
     if confidence is None:
         allowed = bound * n * (1.0 + 1e-12)
         passed = np.flatnonzero(held <= allowed)
