@@ -133,16 +133,12 @@ def parse_tasks(theta: Any, name: str, support: tuple[HostArray, HostArray]) -> 
     low, high = support
     d = low.size
     tasks = numbers(name, theta)
-    single = tasks.ndim == (0 if d == 1 else 1)
-    if d == 1:
-        fits = tasks.ndim <= 1 or (tasks.ndim == 2 and tasks.shape[1] == 1)
-        expected = "a number or an array of shape (q,)"
-    else:
-        fits = tasks.ndim in (1, 2) and tasks.shape[-1] == d
-        expected = f"an array of shape ({d},) or (q, {d})"
-    if not fits or tasks.size == 0:
+    # on the line a task is a number; otherwise, and from here on, it is a row of d numbers
+    rows = tasks[..., None] if d == 1 and tasks.ndim < 2 else tasks
+    if rows.ndim not in (1, 2) or rows.shape[-1] != d or rows.size == 0:
+        expected = "a number or an array of shape (q,)" if d == 1 else f"an array of shape ({d},) or (q, {d})"
         raise ValueError(f"{name} of shape {tasks.shape} was given; it must be {expected}, and not empty.")
-    tasks = tasks.reshape(-1, d)
+    tasks, single = rows.reshape(-1, d), rows.ndim == 1
     if d == 1 and low[0] <= tasks.min() and tasks.max() <= high[0]:  # the usual case, quickly
         return tasks, single
     inside = in_support(tasks, support)
@@ -253,15 +249,15 @@ def intervals(y_interval: Any) -> tuple[HostArray, HostArray]:
     return low, high
 
 
-def shares(sample_weight: Any, n: int) -> HostArray:
-    """Sample weights (n,) divided by their sum; None: 1/n each."""
-    if sample_weight is None:
+def shares(weights: Any, n: int, name: str = "sample_weight", of: str = "samples") -> HostArray:
+    """Weights (n,) divided by their sum; None: 1/n each."""
+    if weights is None:
         return np.full(n, 1.0 / n)
-    weight = finite("sample_weight", sample_weight, 1)
+    weight = finite(name, weights, 1)
     if weight.shape != (n,) or np.any(weight < 0.0) or not np.any(weight > 0.0):
         raise ValueError(
-            f"sample_weight of shape {weight.shape} was given for {n} samples; give one nonnegative number for each, "
-            "not all of them 0."
+            f"{name} of shape {weight.shape} was given for {n} {of}; give one nonnegative number for each, not all of "
+            "them 0."
         )
     return np.asarray(weight / np.sum(weight))
 

@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from infinitask._array import HostArray
-from infinitask._validation import in_support, is_number, number
+from infinitask._validation import finite, in_support, is_number, number, numbers, shares
 from infinitask.measures._rules import Quadrature
 
 
@@ -232,28 +232,13 @@ class Discrete(Measure):
 
     def atoms(self) -> Quadrature:
         """The points and their normalised weights, in ascending order if d = 1."""
-        points = np.asarray(self.points, dtype=float)
-        points = points[:, None] if points.ndim == 1 else points
-        if points.ndim != 2 or points.size == 0 or not np.all(np.isfinite(points)):
-            raise ValueError(
-                f"Discrete was given points of shape {np.shape(self.points)}; they must be finite numbers of shape "
-                "(m,) or (m, d), at least one."
-            )
+        points = numbers("Discrete: points", self.points)
+        points = finite("Discrete: points", points[:, None] if points.ndim == 1 else points, 2)
         m = points.shape[0]
         if np.unique(points, axis=0).shape[0] < m:
             raise ValueError("Discrete was given a point twice; name each point once and add its weights.")
-        weights = np.full(m, 1.0 / m) if self.weights is None else np.asarray(self.weights, dtype=float)
-        if weights.shape != (m,):
-            raise ValueError(
-                f"Discrete was given weights of shape {weights.shape} for {m} points; give one weight per point."
-            )
-        total = float(np.sum(weights))
-        if not (np.all(weights >= 0.0) and 0.0 < total < math.inf):
-            raise ValueError(
-                f"Discrete was given weights that are not a measure (minimum {np.min(weights)}, sum {total}); "
-                "give nonnegative finite weights, at least one of them positive."
-            )
-        return Quadrature.ascending(points, weights / total)
+        weights = np.full(m, 1.0 / m) if self.weights is None else self.weights
+        return Quadrature.ascending(points, shares(weights, m, "Discrete: weights", "points"))
 
 
 class ProductMeasure(Measure):
