@@ -230,19 +230,15 @@ class QuantileDistribution:
         -------
         ndarray (n,)
         """
-        observed = numbers("y", y)
-        if (
-            observed.ndim > 1
-            or (observed.ndim == 1 and observed.size != len(self))
-            or not np.all(np.isfinite(observed))
-        ):
+        observed, flat = as_points(y, len(self))
+        if not flat or not np.all(np.isfinite(observed)):
             raise ValueError(
-                f"y of shape {observed.shape} was given to be scored by {len(self)} distributions; it must hold one "
+                f"y of shape {np.shape(y)} was given to be scored by {len(self)} distributions; it must hold one "
                 "finite number for each."
             )
         width, values = self._pieces()
         start = np.concatenate([[0.0], np.cumsum(width)[:-1]])
-        over = values - np.reshape(observed, (-1, 1))  # Q − y at the ends of the pieces
+        over = values - observed  # Q − y at the ends of the pieces
         u, v = over[:, :-1], over[:, 1:]
         # ∫ (1 − τ)(Q − y)₊ + τ(y − Q)₊ = ∫ (Q − y)₊ − ∫ τ(Q − y)
         up, down = np.maximum(v, 0.0), np.maximum(u, 0.0)
