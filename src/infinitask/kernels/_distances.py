@@ -200,7 +200,7 @@ def chi2_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     return _additive(X, Z, gamma, 1, term, _chi2_numpy)
 
 
-def roots(X: Array, Z: Array, gamma: float, factor: float = 1.0, *, signed: bool = False) -> Array:
+def root_distances(X: Array, Z: Array, gamma: float, factor: float = 1.0, *, signed: bool = False) -> Array:
     """√(factor · γ) ‖x − z‖ for all pairs of rows, (n, p); ``signed``: with the sign of x − z, for one column."""
     xp = namespace(X, Z)
     lengths = xp.sqrt(factor * squared_distances(X, Z, gamma))

@@ -30,7 +30,7 @@ from ._distances import (
     norm_gamma,
     one_per_row,
     positive_gamma,
-    roots,
+    root_distances,
     squared_distances,
     variance_gamma,
 )
@@ -118,7 +118,7 @@ class Matern(_GammaKernel):
 
     def __call__(self, X: Array, Z: Array) -> Array:
         nu = self._nu
-        r = roots(X, Z, self._gamma, 4.0 * nu)
+        r = root_distances(X, Z, self._gamma, 4.0 * nu)
         polynomial = 1.0 if nu == 0.5 else 1.0 + r if nu == 1.5 else 1.0 + r + r * r / 3.0
         return polynomial * decay(r)
 

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, clone
 from infinitask._array import Array, namespace
 from infinitask._validation import number, polynomial_parameters
 
-from ._distances import as_rows, decay, euclidean_gamma, gamma_by_rule, matrices, positive_gamma, roots
+from ._distances import as_rows, decay, euclidean_gamma, gamma_by_rule, matrices, positive_gamma, root_distances
 
 _DERIVATIVES = {(0, 0): "k", (1, 0): "∂₁k", (0, 1): "∂₂k", (1, 1): "∂₁∂₂k"}
 
@@ -111,7 +111,7 @@ class _StationaryTask(TaskKernel):
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         ratio, order = self._squared_rate_per_gamma(), sum(orders)
-        gram = self._profile(roots(S, T, self._gamma, ratio, signed=order > 0), order)
+        gram = self._profile(root_distances(S, T, self._gamma, ratio, signed=order > 0), order)
         if order == 0:
             return gram
         a = math.sqrt(ratio) * math.sqrt(self._gamma)
