@@ -36,7 +36,15 @@ class FeatureRecipe(BaseEstimator, ABC):
     """Turns a kernel and the training rows into φ.
 
     To write another recipe, derive from this class, implement ``_build`` and add its name to the table below.
+
+    Parameters
+    ----------
+    rank : int or None
+        The number of features; each recipe says what None stands for.
     """
+
+    def __init__(self, rank: int | None = None) -> None:
+        self.rank = rank
 
     def build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         """Features of ``kernel`` from the rows of ``X``.
@@ -85,9 +93,6 @@ class PivotedCholesky(FeatureRecipe):
     >>> features.rank, bool(np.allclose(features.values @ features.values.T, X @ X.T))
     (2, True)
     """
-
-    def __init__(self, rank: int | None = None) -> None:
-        self.rank = rank
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         rows = Rows(kernel, X)
@@ -194,9 +199,6 @@ class RandomFourier(FeatureRecipe):
     (5, 10)
     """
 
-    def __init__(self, rank: int | None = None) -> None:
-        self.rank = rank
-
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         if kernel.precomputed:
             raise ValueError(
@@ -231,9 +233,6 @@ class Auto(FeatureRecipe):
     >>> Auto().build(RBF(gamma=1.0), X, 1e-10, np.random.default_rng(0)).description
     'pivoted Cholesky: exact to 1e-10 with 8 features for 200 rows'
     """
-
-    def __init__(self, rank: int | None = None) -> None:
-        self.rank = rank
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
         cap = AUTO_CAP if self.rank is None and X.shape[0] > AUTO_UNCAPPED_ROWS else self.rank
