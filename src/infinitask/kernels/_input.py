@@ -120,7 +120,7 @@ class Matern(_GammaKernel):
         nu = self._nu
         r = root_distances(X, Z, self._gamma, 4.0 * nu)
         polynomial = 1.0 if nu == 0.5 else 1.0 + r if nu == 1.5 else 1.0 + r + r * r / 3.0
-        return polynomial * decay(r)
+        return polynomial * decay(r)  # last, because it overwrites r
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with columns from a multivariate t with 2ν degrees of freedom and scale 1/ℓ."""

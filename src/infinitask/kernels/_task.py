@@ -205,7 +205,7 @@ class MaternTask(_StationaryTask):
 
     def _profile(self, v: Array, order: int) -> Array:
         r = abs(v)
-        fall = decay(1.0 * r)
+        fall = decay(1.0 * r)  # of a copy, because r is needed below
         if self.nu == 1.5:
             return ((1.0 + r) * fall, -v * fall, (r - 1.0) * fall)[order]
         third = fall / 3.0
