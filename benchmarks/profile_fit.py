@@ -53,7 +53,6 @@ SPANS = {
     ),
     "loss": (
         "infinitask.objective._table:Table.sums",
-        "infinitask.objective._table:Table.curvature",
         "infinitask.losses._base:BoxLoss.pointwise",
         "infinitask.losses._base:BoxLoss.sums",
         "infinitask.losses._base:BoxLoss.curvature",

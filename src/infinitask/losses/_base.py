@@ -340,15 +340,15 @@ class BoxLoss(Loss):
         zero = xp.zeros_like(r)
         if _is_zero(kappa) and q is None:
             return zero
-        soft = kappa + (zero if q is None else q)
+        # without q one number for each node: nothing of size n × m is made of it
+        soft = _array(kappa, r) if q is None else kappa + q
         inside = soft > 0
-        soft = xp.where(inside, soft, zero + 1.0)
-        if row.dead_zone is None:
-            u = r / soft
-        else:
+        soft = xp.where(inside, soft, xp.ones_like(soft))
+        if row.dead_zone is not None:
             beyond = xp.abs(r) - row.dead_zone
-            u = xp.sign(r) * xp.clip(beyond, 0.0) / soft
+            r = xp.sign(r) * xp.clip(beyond, 0.0)
             inside = inside & ((beyond > 0) | (_array(row.dead_zone, r) == 0))
+        u = r / soft
         if row.low is not None:
             inside = inside & (u > row.low)
         if row.high is not None:

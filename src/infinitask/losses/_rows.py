@@ -116,9 +116,8 @@ class CostSensitiveHinge(_OneDimensional):
         xp = namespace(theta, y)
         if y is None:
             raise ValueError("CostSensitiveHinge was given no labels; it needs targets −1 and 1.")
-        cost = 0.5 * (y + theta)  # c·y, because y² = 1
-        zero = xp.zeros_like(cost)
-        return Row(xp.where(y < 0, cost, zero), xp.where(y > 0, cost, zero))
+        cost = 0.5 * (y + theta)  # c·y, because y² = 1: its sign is that of y
+        return Row(xp.clip(cost, max=0.0), xp.clip(cost, 0.0))
 
 
 class LevelSet(_OneDimensional):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
 from infinitask._threads import shared_out
-from infinitask.losses import BoxLoss, Sums
+from infinitask.losses import BoxLoss, Row, Sums
 from infinitask.objective._balance import Balance, NodeSums
 from infinitask.objective._table import Table
 from infinitask.objective._terms import (
@@ -29,8 +27,10 @@ from infinitask.objective._terms import (
     subtract_product,
 )
 
-_Seen: TypeAlias = tuple[Integral, Array | None, Array]
-_Room: TypeAlias = tuple[HostArray, HostArray]
+MAX_KNOWN_PAIRS = 500_000
+"""Pairs up to which the rows of the table are kept between evaluations: 8 MB where they follow the targets, and then a
+tenth of the time of a fit."""
+
 MAX_WEIGHTED_ENTRIES = 2**17
 """Up to this many entries of Φ (1 MiB) the rows times their weights are kept. A larger copy would push Φ itself out of
 the cache (n = 1000 with 1000 features: a third of the time of a fit); there the weights enter the smaller factor of the
@@ -94,6 +94,11 @@ class Objective:
         return r * s + self.bias_size
 
     @property
+    def n_pairs(self) -> int:
+        """Samples × nodes of all integrals."""
+        return int(self.rows.shape[0]) * sum(int(term.theta.shape[0]) for term in self.integrals)
+
+    @property
     def free(self) -> bool:
         """Whether there is a bias without a ridge."""
         return self.bias_size > 0 and self.alpha_bias == 0.0
@@ -123,9 +128,12 @@ class Objective:
     # ------------------------------------------------------------------------------------------ blocks
     def blocks(self) -> Iterator[slice]:
         """Slices of rows."""
-        nodes = max(int(term.theta.shape[0]) for term in self.integrals)
         shape = self.shape if isinstance(self.rows, np.ndarray) else None
-        return blocks_of(int(self.rows.shape[0]), nodes, shape, self.block_entries)
+        return blocks_of(int(self.rows.shape[0]), self._most_nodes, shape, self.block_entries)
+
+    @property
+    def _most_nodes(self) -> int:
+        return max(int(term.theta.shape[0]) for term in self.integrals)
 
     @cached_property
     def _groups(self) -> list[list[slice]]:
@@ -157,10 +165,22 @@ class Objective:
     @cached_property
     def tables(self) -> tuple[Table | None, ...]:
         """For each integral what visits its pairs by compiled loops; None: NumPy does."""
-        n = int(self.rows.shape[0])
-        if not compiles(n * sum(int(term.theta.shape[0]) for term in self.integrals)):
+        if not compiles(self.n_pairs):
             return (None,) * len(self.integrals)
-        return tuple(Table.of(term, n) for term in self.integrals)
+        n = int(self.rows.shape[0])
+        return tuple(Table.of(term, width, n) for term, width in zip(self.integrals, self._widths, strict=True))
+
+    @cached_property
+    def _widths(self) -> list[Array]:
+        """Relative smoothing of the nodes of each integral, (m,)."""
+        return [term.loss.width(term.theta) for term in self.integrals]
+
+    def _smoothed(self, t: int, smoothing: Smoothing, block: slice) -> tuple[Any, Array | None]:
+        """What the loss of integral t receives on a block of rows: κ·width and the centre."""
+        kappa, centre = smoothing.kappa[t], None if smoothing.centre is None else smoothing.centre[t]
+        if kappa == 0.0:
+            return 0.0, None
+        return kappa * self._widths[t], None if centre is None else centre[block, :]
 
     # ---------------------------------------------------------------------------------------- one pass
     def evaluate(self, z: HostArray, smoothing: Smoothing) -> Evaluation:
@@ -169,44 +189,49 @@ class Objective:
         bias = self.bias_at_nodes(c)
 
         def visit(blocks: list[slice]) -> RowSums:
-            sums = RowSums.zeros(C, c, len(self.integrals))
+            sums = RowSums([0.0] * (3 * len(self.integrals)), 0.0 * C, None if c is None else 0.0 * c)
+            room = self._room(blocks)
             for block in blocks:
-                self._visit(block, C, bias, smoothing, sums)
+                self._visit(block, C, bias, smoothing, sums, room)
             return sums
 
         return self._evaluation(z, RowSums.total(self._shared_out(visit)))
 
-    def _visit(self, block: slice, C: Array, bias: list[Array | None], smoothing: Smoothing, sums: RowSums) -> None:
+    def _visit(
+        self,
+        block: slice,
+        C: Array,
+        bias: list[Array | None],
+        smoothing: Smoothing,
+        sums: RowSums,
+        room: HostArray | None,
+    ) -> None:
         """Add what a block of rows contributes."""
         omega, phi = self.sample_weight[block], self.features(block)
         A = product(phi, C[: phi.shape[1], :])
-        room = self._room(phi.shape[0])
-        pulled = None
+        pulled, losses = None, []
         for t, term in enumerate(self.integrals):
             point, data = self._sums(t, block, self._field(A, term, bias[t], room), smoothing, room)
             if data is not None:
                 sums.nodes = NodeSums.of(self.rows[block, :], omega, point.dual, data).plus(sums.nodes)
-            sums.value[t] = sums.value[t] + omega @ point.value
-            sums.lower[t] = sums.lower[t] + omega @ point.lower
-            sums.square[t] = sums.square[t] + omega @ point.square
+            losses += [omega @ part for part in (point.value, point.lower, point.square)]
             part = product(point.dual, term.weighted_cols)
             pulled = part if pulled is None else pulled + part
             if sums.c is not None and term.bias_cols is not None:
                 sums.c = sums.c - term.bias_cols.T @ (term.weights * (omega @ point.dual))
+        sums.losses = [total + more for total, more in zip(sums.losses, losses, strict=True)]
         if self._weighted_rows is None:
             subtract_product(sums.C, phi, omega[:, None] * pulled)
         else:
             subtract_product(sums.C, self._weighted_rows[block, : phi.shape[1]], pulled)
-        if room is not None:
-            self._rooms.append(room)
 
     def _sums(
-        self, t: int, block: slice, H: Array, smoothing: Smoothing, room: _Room | None
+        self, t: int, block: slice, H: Array, smoothing: Smoothing, room: HostArray | None
     ) -> tuple[Sums, Array | None]:
         """The sums of integral t over its nodes and, where a dual point must balance, −ℓ*(−u); H is overwritten."""
         term, table, balances = self.integrals[t], self.tables[t], t == 0 and self.free
         y = term.targets_of(block)
-        kappa, centre = smoothing.of(t, term, block)
+        kappa, centre = self._smoothed(t, smoothing, block)
         if balances and not isinstance(term.loss, BoxLoss):
             seen = term.loss.pointwise(term.theta, y, H, kappa, centre)
             # −ℓ*(−u) is the lower bound of the loss at h, and u h
@@ -214,14 +239,26 @@ class Objective:
         if table is not None:
             point = table.sums(H, block, smoothing.kappa[t], centre)
         else:
-            row = term.row_of(block)
-            options: dict[str, Any] = {}
-            if row is not None:
-                options = {"row": row, "room": None if room is None else room[1][: H.size].reshape(H.shape)}
-            point = term.loss.sums(term.theta, y, H, term.weights, kappa, centre, **options)
+            other = None if room is None else room[1][: H.size].reshape(H.shape)
+            row = self._row(t, block)
+            point = term.loss.sums(term.theta, y, H, term.weights, kappa, centre, row=row, room=other)
         return point, term.loss.dual(term.theta, y, point.dual) if balances else None
 
-    def _field(self, A: Array, term: Integral, shift: Array | None, room: _Room | None = None) -> Array:
+    def _row(self, t: int, block: slice) -> Row | None:
+        """The row of the table of integral t; None where its loss has none, or where rows are too large to keep."""
+        term = self.integrals[t]
+        if not isinstance(term.loss, BoxLoss) or self.n_pairs > MAX_KNOWN_PAIRS:
+            return None
+        key = t, block.start
+        if key not in self._known_rows:
+            self._known_rows[key] = term.loss.row(term.theta, term.targets_of(block))
+        return self._known_rows[key]
+
+    @cached_property
+    def _known_rows(self) -> dict[tuple[int, int], Row]:
+        return {}
+
+    def _field(self, A: Array, term: Integral, shift: Array | None, room: HostArray | None = None) -> Array:
         """H = A Ψᵀ + 1 bᵀ of an integral, in ``room`` where that is given."""
         shape = (A.shape[0], term.cols.shape[0])
         H = product(A, term.cols.T, None if room is None else room[0][: shape[0] * shape[1]].reshape(shape))
@@ -229,25 +266,15 @@ class Objective:
             H += shift
         return H
 
-    def _room(self, rows: int) -> _Room | None:
-        """Two arrays for the fields of a block on the host, which no other thread uses."""
+    def _room(self, blocks: list[slice]) -> HostArray | None:
+        """Two arrays on the host, each large enough for the fields of any of the blocks."""
         if not isinstance(self.rows, np.ndarray):
             return None
-        size = rows * max(int(term.theta.shape[0]) for term in self.integrals)
-        while self._rooms:
-            with suppress(IndexError):  # another thread may have taken the last one
-                room = self._rooms.pop()
-                if room[0].size >= size:
-                    return room
-        return np.empty(size, self.rows.dtype), np.empty(size, self.rows.dtype)
-
-    @cached_property
-    def _rooms(self) -> deque[_Room]:
-        return deque()
+        return np.empty((2, max(block.stop - block.start for block in blocks) * self._most_nodes), self.rows.dtype)
 
     def _evaluation(self, z: HostArray, sums: RowSums) -> Evaluation:
         """From sums over the data to the objective and its dual."""
-        values, lowers, squares = ([float(v) for v in part] for part in (sums.value, sums.lower, sums.square))
+        values, lowers, squares = ([float(v) for v in sums.losses[k::3]] for k in range(3))
         data = to_host(sums.C).astype(np.float64, copy=False).ravel()
         if sums.c is not None:
             data = np.concatenate([data, to_host(sums.c).astype(np.float64)])
@@ -319,15 +346,14 @@ class Objective:
         return scale if scale > 0.0 else 1.0
 
     # ------------------------------------------------------------------------------ fields and curvature
-    def fields(self, z: HostArray, blocks: list[slice] | None = None) -> Iterator[tuple[slice, list[_Seen]]]:
-        """For each block of rows and every integral: the integral, its targets and H, (rows of the block, m)."""
+    def fields(self, z: HostArray, blocks: list[slice] | None = None) -> Iterator[tuple[slice, list[Array]]]:
+        """For each block of rows, H of every integral, each (rows of the block, m)."""
         C, c = self.split(z)
         bias = self.bias_at_nodes(c)
         for block in self.blocks() if blocks is None else blocks:
             phi = self.features(block)
             A = product(phi, C[: phi.shape[1], :])
-            terms = zip(self.integrals, bias, strict=True)
-            yield block, [(term, term.targets_of(block), self._field(A, term, shift)) for term, shift in terms]
+            yield block, [self._field(A, term, shift) for term, shift in zip(self.integrals, bias, strict=True)]
 
     def curvatures(
         self, z: HostArray, smoothing: Smoothing, blocks: list[slice] | None = None
@@ -335,12 +361,9 @@ class Objective:
         """For each block of rows, ω_i w_j ∂²ℓ^κ_ij of every integral, each (rows of the block, m)."""
         for block, seen in self.fields(z, blocks):
             found = []
-            for t, ((term, y, H), table) in enumerate(zip(seen, self.tables, strict=True)):
-                kappa, centre = smoothing.of(t, term, block)
-                if table is None:
-                    curvature = term.loss.curvature(term.theta, y, H, kappa, centre)
-                else:
-                    curvature = table.curvature(H, block, smoothing.kappa[t], centre)
+            for t, (term, H) in enumerate(zip(self.integrals, seen, strict=True)):
+                kappa, centre = self._smoothed(t, smoothing, block)
+                curvature = term.loss.curvature(term.theta, term.targets_of(block), H, kappa, centre)
                 found.append(curvature * term.weights * self.sample_weight[block][:, None])
             yield block, found
 
@@ -361,9 +384,11 @@ class Objective:
         xp = namespace(self.rows)
         found: list[list[Array]] = [[] for _ in self.integrals]
         for block, seen in self.fields(z):
-            for t, (term, y, H) in enumerate(seen):
+            for t, (term, H) in enumerate(zip(self.integrals, seen, strict=True)):
                 if smoothing.kappa[t] != 0.0:
-                    found[t].append(term.loss.pointwise(term.theta, y, H, *smoothing.of(t, term, block)).dual)
+                    kappa, centre = self._smoothed(t, smoothing, block)
+                    point = term.loss.pointwise(term.theta, term.targets_of(block), H, kappa, centre)
+                    found[t].append(point.dual)
         return tuple(xp.concat(parts, axis=0) if parts else None for parts in found)
 
     # ------------------------------------------------------------------------------------------ change
@@ -384,9 +409,8 @@ class Objective:
     def with_ridge(self, alpha: float, alpha_bias: float) -> Objective:
         """The same data terms with another λ and λ_b; what is known of the data stays known."""
         other = replace(self, alpha=alpha, alpha_bias=alpha_bias)
-        vars(other).update(
-            {name: vars(self)[name] for name in ("tables", "_groups", "_weighted_rows") if name in vars(self)}
-        )
+        known = ("tables", "_groups", "_weighted_rows", "_known_rows")
+        vars(other).update({name: value for name, value in vars(self).items() if name in known})
         return other
 
     def reordered(self, order: HostArray, reach: HostArray) -> Objective:

@@ -17,7 +17,7 @@ from infinitask.objective._terms import SWITCH, Integral
 MAX_KINDS = 16
 """The most different targets for which a table is kept: a loss whose interval follows a continuous target has none."""
 
-REPLACED = ("residual", "pointwise", "sums", "curvature")
+REPLACED = ("residual", "pointwise", "sums")
 """Methods of a loss that the compiled functions replace: a loss that overrides one of them goes its own way."""
 
 MISSING = {"low": -np.inf, "high": np.inf, "dead_zone": 0.0, "soft_low": 0.0, "soft_high": 0.0}
@@ -44,7 +44,7 @@ def compiled_functions() -> ModuleType | None:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Does for an integral on the host what the methods ``sums`` and ``curvature`` of its loss do, compiled.
+    """Does for an integral on the host what the method ``sums`` of its loss does, compiled.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Table:
     _known: dict[float, HostArray] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, term: Integral, n: int) -> Table | None:
+    def of(cls, term: Integral, width: HostArray, n: int) -> Table | None:
         """The table of an integral over n samples; None where there is none, or nothing compiled."""
         loss, y = term.loss, term.targets
         if not isinstance(loss, BoxLoss) or not isinstance(term.cols, np.ndarray):
@@ -92,7 +92,7 @@ class Table:
         entries = [MISSING[name] if entry is None else entry for name, entry in zip(MISSING, row, strict=True)]
         lines = np.stack([np.broadcast_to(np.asarray(entry, dtype), shape) for entry in entries])
         targets = np.zeros((n, 1), dtype) if y is None else np.array(y, dtype, order="C")
-        return cls(functions, targets, np.asarray(kind, np.int64), lines, term.weights, term.width)
+        return cls(functions, targets, np.asarray(kind, np.int64), lines, term.weights, width)
 
     @property
     def loaded(self) -> bool:
@@ -102,19 +102,12 @@ class Table:
     def sums(self, H: HostArray, block: slice, kappa: float, centre: HostArray | None) -> Sums:
         """See :meth:`Loss.sums <infinitask.losses.Loss.sums>`, on a block of rows; H is overwritten."""
         found = np.empty((H.shape[0], 3))
-        self.functions.visit(H, *self._arguments(block, kappa, centre), self.kinked, found)
-        value, lower, square = found.T
-        return Sums(value, lower, square, H)
-
-    def curvature(self, H: HostArray, block: slice, kappa: float, centre: HostArray | None) -> HostArray:
-        """See :meth:`Loss.curvature <infinitask.losses.Loss.curvature>`, likewise."""
-        self.functions.curvatures(H, *self._arguments(block, kappa, centre))
-        return H
-
-    def _arguments(self, block: slice, kappa: float, centre: HostArray | None) -> tuple[HostArray, ...]:
         if centre is None:
             centre = np.zeros((1, self.weights.size), self.weights.dtype)
-        return self.targets[block], self.kind[block], self._at(kappa), centre
+        np.subtract(self.targets[block], H, out=H)
+        self.functions.visit(H, self.kind[block], self._at(kappa), centre, self.kinked, found)
+        value, lower, square = found.T
+        return Sums(value, lower, square, H)
 
     @cached_property
     def kinked(self) -> bool:
@@ -122,7 +115,7 @@ class Table:
         return not np.any(self.lines[2:]) and bool(np.all(np.isfinite(self.lines[:2])))
 
     def _at(self, kappa: float) -> HostArray:
-        """The whole table for this κ, (13, kinds, m)."""
+        """The whole table for this κ, (kinds, 13, m)."""
         found = self._known.get(kappa)
         if found is None:
             low, high, _, *soft = self.lines
@@ -130,7 +123,8 @@ class Table:
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 inverse = [np.minimum(1.0 / (q + k), self.functions.STEEPEST) for k in (at_nodes, 0.0) for q in soft]
                 halves = [0.5 * self.weights * (high - low), 0.5 * self.weights * (high + low)]
-            found = np.stack([*self.lines, *inverse, np.broadcast_to(self.weights, low.shape), at_nodes, *halves])
+            entries = [*self.lines, *inverse, np.broadcast_to(self.weights, low.shape), at_nodes, *halves]
+            found = np.stack(entries, axis=1)
             self._known.clear()  # a solver stays at one level for many evaluations and does not come back
             self._known[kappa] = found
         return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from infinitask._array import Array, HostArray
-from infinitask.losses import BoxLoss, Loss, Row
+from infinitask.losses import Loss
 
 if TYPE_CHECKING:
     from infinitask.objective._balance import NodeSums
@@ -40,10 +40,6 @@ def compiles(pairs: int) -> bool:
 
 
 # --------------------------------------------------------------------------------------------------------------- terms
-MAX_KNOWN_PAIRS = 500_000
-"""Pairs up to which the rows of the table are kept between evaluations: 8 MB where they follow the targets."""
-
-
 @dataclass(frozen=True)
 class Integral:
     """One data term: Σ_ij ω_i w_j ℓ(θ_j, y_i, (rows · C · colsᵀ + 1 (bias_cols · c)ᵀ)_ij).
@@ -68,11 +64,6 @@ class Integral:
     targets: Array | None = None
 
     @cached_property
-    def width(self) -> Array:
-        """Relative smoothing of the nodes, (m,)."""
-        return self.loss.width(self.theta)
-
-    @cached_property
     def weighted_cols(self) -> Array:
         """diag(w) Ψ: the weights enter the gradient here, once, and no array of size n × m is multiplied by them."""
         return self.weights[:, None] * self.cols
@@ -80,24 +71,6 @@ class Integral:
     def targets_of(self, block: slice) -> Array | None:
         """The targets of a block of rows."""
         return None if self.targets is None else self.targets[block, :]
-
-    def row_of(self, block: slice) -> Row | None:
-        """The row of the table on a block of rows; None where the loss has none or sums in its own way."""
-        loss = self.loss
-        if not isinstance(loss, BoxLoss) or type(loss).sums is not BoxLoss.sums:
-            return None
-        key = block.start, block.stop
-        row = self._known_rows.get(key)
-        if row is None:
-            row = loss.row(self.theta, self.targets_of(block))
-            n = 1 if self.targets is None else int(self.targets.shape[0])
-            if n * int(self.theta.shape[0]) <= MAX_KNOWN_PAIRS:
-                self._known_rows[key] = row
-        return row
-
-    @cached_property
-    def _known_rows(self) -> dict[tuple[int, int], Row]:
-        return {}
 
 
 @dataclass(frozen=True)
@@ -121,16 +94,6 @@ class Smoothing:
         if self.centre is None:
             return self
         return replace(self, centre=tuple(None if part is None else part[order] for part in self.centre))
-
-    def centre_of(self, t: int, block: slice) -> Array | None:
-        """The centre of integral t on a block of rows; None where it is 0."""
-        centre = None if self.centre is None or self.kappa[t] == 0.0 else self.centre[t]
-        return None if centre is None else centre[block, :]
-
-    def of(self, t: int, term: Integral, block: slice) -> tuple[Any, Array | None]:
-        """What the loss of integral t receives on a block of rows: κ·width and the centre."""
-        kappa = self.kappa[t]
-        return 0.0 if kappa == 0.0 else kappa * term.width, self.centre_of(t, block)
 
 
 # ----------------------------------------------------------------------------------------------------- a pass over data
@@ -156,30 +119,22 @@ class Evaluation(NamedTuple):
 
 @dataclass
 class RowSums:
-    """Sums over rows: of the losses, of their lower bounds, of κu², and the gradient of the data terms.
+    """Sums over rows: for each integral in turn the loss, its lower bound and κu², and the gradient of the data terms.
 
     ``nodes`` only where the bias is free.
     """
 
-    value: list[Any]
-    lower: list[Any]
-    square: list[Any]
+    losses: list[Any]
     C: Array
     c: Array | None
     nodes: NodeSums | None = None
-
-    @classmethod
-    def zeros(cls, C: Array, c: Array | None, count: int) -> RowSums:
-        """Nothing summed yet, for ``count`` integrals."""
-        return cls([0.0] * count, [0.0] * count, [0.0] * count, 0.0 * C, None if c is None else 0.0 * c)
 
     @classmethod
     def total(cls, parts: list[RowSums]) -> RowSums:
         """The sums over all parts, in their order."""
         first = parts[0]
         for part in parts[1:]:
-            for mine, other in ((first.value, part.value), (first.lower, part.lower), (first.square, part.square)):
-                mine[:] = [a + b for a, b in zip(mine, other, strict=True)]
+            first.losses = [a + b for a, b in zip(first.losses, part.losses, strict=True)]
             first.C += part.C
             first.c = None if first.c is None else first.c + part.c
             first.nodes = part.nodes if first.nodes is None else first.nodes.plus(part.nodes)

@@ -146,8 +146,8 @@ class Order:
         """A weight of the penalty that suits the slopes of the loss at the start."""
         source = self.source
         first = source.integrals[0]
-        _, seen = next(iter(source.fields(source.start())))
-        slopes = to_host(first.loss.slope(first.theta, seen[0][1], seen[0][2]))
+        block, fields = next(iter(source.fields(source.start())))
+        slopes = to_host(first.loss.slope(first.theta, first.targets_of(block), fields[0]))
         return FIRST_PENALTY * (float(np.mean(np.abs(slopes))) or 1.0)
 
     # ------------------------------------------------------------------------------------------- the proof
@@ -271,7 +271,7 @@ def solve_in_order(
         before, gap = gap, max(best.objective - bound, 0.0) / scale if scale > 0.0 else 0.0
         if gap <= tol or not found.converged or gap > 0.8 * before:
             break
-        at_nodes = max(0.0, -min(float(np.min(to_host(seen[1][2]))) for _, seen in penalised.fields(found.z)))
+        at_nodes = max(0.0, -min(float(np.min(to_host(fields[1]))) for _, fields in penalised.fields(found.z)))
         if at_nodes < 0.5 * missing and refinement < MAX_REFINEMENT:
             refinement *= 2  # the curves fall between the nodes
         else:
