@@ -117,7 +117,8 @@ def duals(objective: Objective, z: Floats, smoothing: Smoothing) -> list[Floats]
     """u of every integral, for all pairs at once."""
     found = []
     for t, (term, H) in enumerate(zip(objective.integrals, fields(objective, z), strict=True)):
-        kappa, centre = smoothing.of(t, term, slice(None))
+        centre = None if smoothing.centre is None else smoothing.centre[t]
+        kappa = smoothing.kappa[t] * term.loss.width(term.theta) if smoothing.kappa[t] else 0.0
         found.append(term.loss.pointwise(term.theta, term.targets, H, kappa, centre).dual)
     return found
 
@@ -147,7 +148,7 @@ def dense_hessian(objective: Objective, z: Floats, smoothing: Smoothing) -> Floa
     H = np.diag(objective.ridge)
     for t, (term, field) in enumerate(zip(objective.integrals, fields(objective, z), strict=True)):
         centre = None if smoothing.centre is None else smoothing.centre[t]
-        kappa = smoothing.kappa[t] * term.width if smoothing.kappa[t] else 0.0
+        kappa = smoothing.kappa[t] * term.loss.width(term.theta) if smoothing.kappa[t] else 0.0
         curved = term.loss.curvature(term.theta, term.targets, field, kappa, centre)
         for i, j in zip(*np.nonzero(curved), strict=True):
             row = np.kron(objective.rows[i], term.cols[j])
@@ -240,7 +241,8 @@ def test_curvature_of_the_nodes_is_the_weighted_sum_over_rows(case: Case, smooth
     found = objective.node_curvature(z, smoothing)
     assert len(found) == len(objective.integrals)
     for t, (total, term, H) in enumerate(zip(found, objective.integrals, fields(objective, z), strict=True)):
-        kappa, centre = smoothing.of(t, term, slice(None))
+        centre = None if smoothing.centre is None else smoothing.centre[t]
+        kappa = smoothing.kappa[t] * term.loss.width(term.theta) if smoothing.kappa[t] else 0.0
         curved = term.loss.curvature(term.theta, term.targets, H, kappa, centre)
         np.testing.assert_allclose(total, (objective.sample_weight @ curved) * term.weights, atol=1e-13)
         assert np.any(total > 0.0)
