@@ -116,10 +116,9 @@ class Balance:
 
         rows = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
         exact = len(rows) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows)
-        weights, cols, bias_cols = (
-            to_host(part).astype(np.float64) for part in (first.weights, first.cols, first.bias_cols)
-        )
-        return cls(corner(1.0), corner(-1.0), weights, cols, bias_cols, objective.alpha, exact)
+        host = first.host
+        assert host.bias_cols is not None
+        return cls(corner(1.0), corner(-1.0), host.weights, host.cols, host.bias_cols, objective.alpha, exact)
 
     def origin(self, data: float, objective: Objective) -> tuple[float, HostArray]:
         """The dual point next to u = 0, whose data term is ``data``; see :meth:`dual`."""

@@ -15,7 +15,7 @@ NO_CURVATURE = 1e-100
 
 
 class Pairs(NamedTuple):
-    """Pairs (i, j) of one integral at which the smoothed loss is curved."""
+    """Pairs (i, j) at which the smoothed loss is curved."""
 
     row: HostArray
     node: HostArray

@@ -325,7 +325,7 @@ class Objective:
         first = self.integrals[0]
         if self.free and first.targets is not None:
             mean = float(np.mean(to_host(self.sample_weight @ first.targets)))
-            cols = to_host(first.bias_cols).astype(np.float64)
+            cols = np.asarray(first.host.bias_cols)
             z[self.size - self.bias_size :] = np.linalg.lstsq(cols, np.full(cols.shape[0], mean))[0]
         return z
 

@@ -19,7 +19,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import numpy as np
 
@@ -210,10 +210,9 @@ class Ledger:
         See :class:`Certificate`.
     verbose : int
         0: silent; 1: a line of progress about twice a second; 2: a line for every evaluation.
+        Lines go to standard error.
     aim : float or None
         The relative gap to aim at, at most ``tol``; missing it is no failure. None: ``tol``.
-    stream : text file or None
-        Where the lines go; None: standard error.
     """
 
     def __init__(
@@ -224,7 +223,6 @@ class Ledger:
         floor: float = 0.0,
         verbose: int = 0,
         aim: float | None = None,
-        stream: TextIO | None = None,
     ) -> None:
         self.objective = objective
         self.tol = tol
@@ -235,7 +233,6 @@ class Ledger:
         self.n_evaluations = 0
         self.n_iter = 0
         self.history: list[tuple[int, float, float]] = []
-        self._stream = stream
         self._started = time.perf_counter()
         self._shown = 0.0
         if verbose:
@@ -265,7 +262,7 @@ class Ledger:
             self._write(f"{self.n_evaluations:>11}  {c.primal:>13.6e}  {c.gap:>8.1e}  {seconds:>7.2f}  {label}")
 
     def _write(self, line: str) -> None:
-        print(line, file=self._stream or sys.stderr, flush=True)
+        print(line, file=sys.stderr, flush=True)
 
     @property
     def converged(self) -> bool:
@@ -281,6 +278,10 @@ class Ledger:
     def done(self) -> bool:
         """Whether the aim is reached or the evaluations allowed are used up."""
         return self.certificate.gap <= self.aim or self.exhausted
+
+    def enough(self, evaluation: Evaluation) -> bool:
+        """Whether the optimisation error is below the slack, or too small to matter for the gap."""
+        return evaluation.error <= max(0.3 * sum(evaluation.slack), 0.2 * self.aim * self.certificate.scale)
 
     def solution(self, stalled: Reason = Reason.STALLED) -> Solution:
         """The answer; ``stalled`` is the reason where neither the gap nor the limit of evaluations was reached."""

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask.objective import Integral, Objective, Smoothing, product, staircase
+from infinitask.objective import Objective, Smoothing, product, staircase
 
 __all__ = ["Eigenbasis", "Metric"]
 
@@ -58,30 +58,16 @@ class Metric:
     leading: HostArray | None = None
     U: HostArray | None = None
 
-    def power(self, v: HostArray, exponent: float) -> HostArray:
-        """M^exponent v, (size,)."""
-        scale, shift = self._powers(exponent)
-        out = v * scale
-        if self.U is not None and shift is not None:
-            r, s = self.U.shape[0], shift.shape[1]
-            inside = shift * product(self.U.T, v[: r * s].reshape(r, s))
-            out[: r * s] += product(self.U, inside).ravel()
+    def solve(self, v: HostArray) -> HostArray:
+        """M⁻¹ v, (size,)."""
+        inverse = 1.0 / self.diagonal
+        out = v * inverse
+        if self.U is not None and self.leading is not None:
+            r, s = self.U.shape[0], self.leading.shape[1]
+            # the diagonal is the same for all rows
+            shift = 1.0 / self.leading - inverse[:s]
+            out[: r * s] += product(self.U, shift * product(self.U.T, v[: r * s].reshape(r, s))).ravel()
         return np.asarray(out)
-
-    def _powers(self, exponent: float) -> tuple[HostArray, HostArray | None]:
-        """The diagonal to a power, and what is added to it in the leading directions."""
-        if exponent not in self._known:
-            scale = self.diagonal**exponent
-            shift = None
-            if self.leading is not None:
-                # the diagonal is the same for all rows
-                shift = self.leading**exponent - scale[: self.leading.shape[1]]
-            self._known[exponent] = scale, shift
-        return self._known[exponent]
-
-    @cached_property
-    def _known(self) -> dict[float, tuple[HostArray, HostArray | None]]:
-        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,24 +114,17 @@ class Eigenbasis:
             if found is not None:
                 turned, order = objective.reordered(*found), found[0]
         U, e, rest = _of_rows(turned, near)
-        grams = [_gram(*cls._host(term)) for term in objective.integrals]
+        terms = [term.host for term in objective.integrals]
+        grams = [_gram(term.cols, term.weights) for term in terms]
         # The relative curvature of the integrals is not known yet. A tenth of the first one's, trace for trace, is
         # where the measured ones lie for the non-crossing term; the exact ratio turns the basis little.
         traces = [max(float(np.trace(g)), np.finfo(float).tiny) for g in grams]
         mixed = sum(g * (1.0 if t == 0 else 0.1 * traces[0] / traces[t]) for t, g in enumerate(grams))
         V = np.linalg.eigh(np.asarray(mixed))[1]
-        V_b = None
-        first = objective.integrals[0]
-        if first.bias_cols is not None:
-            V_b = np.linalg.eigh(
-                _gram(to_host(first.bias_cols).astype(np.float64), to_host(first.weights).astype(np.float64))
-            )[1]
+        bias_cols = terms[0].bias_cols
+        V_b = None if bias_cols is None else np.linalg.eigh(_gram(bias_cols, terms[0].weights))[1]
         whole = U.shape[0] == U.shape[1]
         return cls(U, V, V_b, e, rest, turned.rotated(U if whole else None, V, V_b), objective, order)
-
-    @staticmethod
-    def _host(term: Integral) -> tuple[HostArray, HostArray]:
-        return to_host(term.cols).astype(np.float64), to_host(term.weights).astype(np.float64)
 
     @property
     def whole(self) -> bool:
@@ -159,9 +138,9 @@ class Eigenbasis:
         f = np.zeros(s)
         f_b = np.zeros(objective.bias_size)
         for curvature, term in zip(objective.node_curvature(z, smoothing), objective.integrals, strict=True):
-            f += curvature @ to_host(term.cols).astype(np.float64) ** 2
-            if term.bias_cols is not None:
-                f_b += curvature @ to_host(term.bias_cols).astype(np.float64) ** 2
+            f += curvature @ term.host.cols**2
+            if term.host.bias_cols is not None:
+                f_b += curvature @ term.host.bias_cols**2
         if self.whole:
             return Metric(ridge + np.concatenate([np.outer(self.e, f).ravel(), f_b]))
         diagonal = ridge + np.concatenate([np.tile(self.rest * f, r), f_b])
@@ -177,12 +156,10 @@ class Eigenbasis:
         """
         objective = self.objective
         damping = np.zeros(objective.size)
-        first = objective.integrals[0]
+        first = objective.integrals[0].host
         if objective.free and first.bias_cols is not None:
-            f = to_host(first.weights).astype(np.float64) @ to_host(first.bias_cols).astype(np.float64) ** 2
-            damping[objective.size - objective.bias_size :] = BIAS_DAMPING * np.minimum(
-                f / objective.scale, objective.alpha
-            )
+            usual = np.minimum(first.weights @ first.bias_cols**2 / objective.scale, objective.alpha)
+            damping[objective.size - objective.bias_size :] = BIAS_DAMPING * usual
         return damping
 
     def back(self, z: HostArray) -> HostArray:

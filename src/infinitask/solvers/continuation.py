@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from infinitask._array import HostArray, to_host
+from infinitask._array import HostArray
 from infinitask.objective import Evaluation, Objective, Smoothing, curved_pairs
 from infinitask.solvers.base import Ledger, Reason, Solution, Start
 from infinitask.solvers.basis import Eigenbasis
@@ -50,9 +50,6 @@ begins with more smoothing."""
 CHEAP_SOLVE, MAX_SOLVE_IN_EVALUATIONS = 1e10, 50.0
 """A dense solve is taken if it costs at most this number of operations, or at most this number of evaluations; else
 conjugate gradients."""
-
-MAX_NEWTON_STEPS = 15
-"""The most Newton steps at one level of smoothing; then a level closer to the last one is tried."""
 
 PERFECT_FIT = 1e-6
 """Where |P| is below this part of P at the start, the gap is relative to the latter: a perfect fit must not loop."""
@@ -121,7 +118,10 @@ def solve(
     # is smooth by itself gains nothing: with κ = 10 and λ = 1e-3 it would be 33 instead of 23.
     rest = 0.1 if objective.integrals[0].loss.smooth(0.1 * scale) else 1.0
     parts = [0.1 if t == 0 else rest for t in range(len(objective.integrals))]
-    widest = [part * scale * _relative_size(objective, t) for t, part in enumerate(parts)]
+    # a derivative is larger than the values, for a narrow kernel by much
+    sizes = [term.size for term in objective.integrals]
+    relative = [size / sizes[0] if sizes[0] > 0.0 and size > 0.0 else 1.0 for size in sizes]
+    widest = [part * scale * size for part, size in zip(parts, relative, strict=True)]
     kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
     smoothing = Smoothing(kappa)
     ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
@@ -161,13 +161,6 @@ class _Path:
         self.basis = basis
         self.z = z
         self.smoothing = smoothing
-        self.pairs = _pairs(basis.objective)
-
-    def enough(self, evaluation: Evaluation) -> bool:
-        """Whether the optimisation error is below the slack, or too small to matter for the gap."""
-        return evaluation.error <= max(
-            0.3 * sum(evaluation.slack), 0.2 * self.ledger.aim * self.ledger.certificate.scale
-        )
 
     @cached_property
     def evaluation(self) -> float:
@@ -212,9 +205,9 @@ class _Path:
 
         Small problems smooth around the dual point of the last stage, so that the slack falls faster than κ.
         """
-        ledger, centred = self.ledger, self.pairs <= MAX_CENTRED_LBFGS_PAIRS
+        ledger, centred = self.ledger, self.basis.objective.n_pairs <= MAX_CENTRED_LBFGS_PAIRS
         while not ledger.done:
-            self.z, here = lbfgs_stage(ledger, self.z, here, self.smoothing, self.basis.metric, self.enough, give_up)
+            self.z, here = lbfgs_stage(ledger, self.z, here, self.smoothing, self.basis.metric, give_up)
             if ledger.done:
                 return
             kappa = self.smoothing.kappa
@@ -225,7 +218,7 @@ class _Path:
                 else k * min(MAX_SHRINK, max(MIN_SHRINK, (0.7 * share / slack) ** SLACK_POWER))
                 for k, slack in zip(kappa, here.slack, strict=True)
             )
-            if not self.enough(here) or (smaller == kappa and not centred):
+            if not ledger.enough(here) or (smaller == kappa and not centred):
                 return
             if centred:
                 kappa = tuple(max(least, MIN_SHRINK_CENTRED * k) for least, k in zip(smaller, kappa, strict=True))
@@ -244,13 +237,13 @@ class _Path:
         """
         ledger, system = self.ledger, NewtonSystem(self.basis.objective, self.basis.damping, limit)
         smoothing = self.smoothing
-        centred = self.pairs <= MAX_CENTRE_PAIRS
+        centred = self.basis.objective.n_pairs <= MAX_CENTRE_PAIRS
         least = MIN_SHRINK_NEWTON if centred else MIN_SHRINK
         factor, failures = least, 0
         while not ledger.done:
             metric = self.basis.metric(self.z, smoothing)
             before = ledger.n_iter
-            self.z, fine = newton_stage(ledger, system, self.z, smoothing, metric, self.enough, MAX_NEWTON_STEPS)
+            self.z, fine = newton_stage(ledger, system, self.z, smoothing, metric)
             if ledger.done:
                 return
             steps = ledger.n_iter - before
@@ -279,11 +272,6 @@ def _near(ledger: Ledger, z: HostArray, near: Smoothing, wide: Smoothing) -> tup
         kappa = tuple(4.0 * k for k in kappa)
 
 
-def _pairs(objective: Objective) -> int:
-    """Pairs of all integrals."""
-    return int(objective.rows.shape[0]) * sum(int(term.theta.shape[0]) for term in objective.integrals)
-
-
 def _aim(objective: Objective, tol: float) -> float:
     """The gap to aim at.
 
@@ -291,17 +279,5 @@ def _aim(objective: Objective, tol: float) -> float:
     problems with n ≤ 60). Whoever asks for such a gap wants the values; on a small problem a hundredth of it costs a
     few steps more.
     """
-    small = objective.size <= 2_000 and _pairs(objective) <= 200_000
+    small = objective.size <= 2_000 and objective.n_pairs <= 200_000
     return 1e-2 * tol if 1e-9 <= tol <= 1e-6 and small else tol
-
-
-def _relative_size(objective: Objective, k: int) -> float:
-    """How large what integral k looks at is, relative to the first one (a derivative is larger for a narrow kernel)."""
-
-    def size(index: int) -> float:
-        term = objective.integrals[index]
-        cols, weights = to_host(term.cols), to_host(term.weights)
-        return float(np.sqrt(weights @ np.sum(cols**2, axis=1)))
-
-    first = size(0)
-    return size(k) / first if first > 0.0 and size(k) > 0.0 else 1.0

@@ -95,10 +95,9 @@ def lbfgs_stage(
     here: Evaluation,
     smoothing: Smoothing,
     measure: Callable[[HostArray, Smoothing], Metric],
-    enough: Callable[[Evaluation], bool],
     give_up: Callable[[HostArray, int], bool],
 ) -> tuple[HostArray, Evaluation]:
-    """Minimise P_κ from z until ``enough`` of an evaluation holds; returns the new z and its evaluation.
+    """Minimise P_κ from z until the ledger finds an evaluation good enough; returns the new z and its evaluation.
 
     Parameters
     ----------
@@ -109,16 +108,14 @@ def lbfgs_stage(
     smoothing : Smoothing
     measure : callable
         The metric at a point.
-    enough : callable
-        Whether an evaluation is good enough to stop at.
     give_up : callable
         Whether to stop at a point, some evaluations after the optimisation error was last halved; asked now and then.
     """
     label = f"L-BFGS, smoothing {smoothing.kappa[0]:.1e}"
     memory, metric, age = Memory(z.size), measure(z, smoothing), 0
     best, since, asked = np.inf, ledger.n_evaluations, ledger.n_evaluations
-    downhill = metric.power(here.gradient, -1.0)
-    while not (ledger.done or enough(here)):
+    downhill = metric.solve(here.gradient)
+    while not (ledger.done or ledger.enough(here)):
         if here.error < 0.5 * best:
             best, since = here.error, ledger.n_evaluations
         if ledger.n_evaluations - asked >= EVALUATIONS_BEFORE_ASKING:
@@ -138,8 +135,8 @@ def lbfgs_stage(
         ledger.n_iter += 1
         if step < SHORT_LBFGS_STEP and age >= MIN_METRIC_STEPS:
             memory, metric, age = Memory(z.size), measure(z, smoothing), 0
-            downhill = metric.power(here.gradient, -1.0)
+            downhill = metric.solve(here.gradient)
             continue
-        downhill = metric.power(here.gradient, -1.0)
+        downhill = metric.solve(here.gradient)
         memory.add(step * along, change, downhill - before)
     return z, here

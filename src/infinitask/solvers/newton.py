@@ -7,15 +7,13 @@ solve with it:
 * **pairs**: (Λ + ZᵀWZ)⁻¹ = Λ⁻¹ − Λ⁻¹Zᵀ (W⁻¹ + ZΛ⁻¹Zᵀ)⁻¹ ZΛ⁻¹, and ZΛ⁻¹Zᵀ is k_X(x_i, x_i')·k_Θ(θ_j, θ_j')/λ plus the
   bias: as many equations as curved pairs, whatever r and s are. Nodes whose features are orthogonal (a diagonal task
   kernel) give separate, small systems.
-* **unknowns**: the r·s + s_b equations themselves, summed up row by row of the data.
+* **unknowns**: the r·s + s_b equations themselves, summed up over blocks of rows; no list of pairs is made.
 * **conjugate gradients**: products only, preconditioned by the diagonal in the joint eigenbasis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.linalg
@@ -23,12 +21,12 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from infinitask._array import HostArray, to_host
-from infinitask.objective import Evaluation, Objective, Smoothing, hessian_product, pairs
+from infinitask.objective import Objective, Pairs, Smoothing, hessian_product, pairs
 from infinitask.solvers.base import Ledger
 from infinitask.solvers.basis import Metric
 from infinitask.solvers.line_search import line_search
 
-__all__ = ["ActiveSet", "NewtonSystem", "newton_stage"]
+__all__ = ["NewtonSystem", "newton_stage"]
 
 MAX_SOLVE_COST = 3e11
 """The most operations of one dense solve: several seconds on two cores."""
@@ -42,22 +40,15 @@ MAX_IDLE_STEPS = 4
 SHORT_NEWTON_STEP, MAX_SHORT_STEPS = 0.25, 4
 """A Newton stage ends after this number of steps in a row that were shorter than the first number."""
 
-MIN_PAIRS_BY_BLOCKS, MAX_COST_BY_BLOCKS = 200_000, 1e10
-"""From this number of pairs on, and up to this number of operations, a step is taken by blocks, whatever the number of
-curved pairs."""
+MIN_PAIRS_UNLISTED, MAX_COST_UNLISTED = 200_000, 1e10
+"""From this number of pairs on, and up to this number of operations, a step is taken by unknowns, whatever the number
+of curved pairs: their list may have millions."""
+
+MAX_NEWTON_STEPS = 15
+"""The most Newton steps at one level of smoothing; then a level closer to the last one is tried."""
 
 PAIRS_AT_A_TIME = 16_384
 """Pairs whose features are gathered at a time."""
-
-
-class ActiveSet(NamedTuple):
-    """The curved pairs of all integrals, one entry each."""
-
-    row: HostArray
-    node: HostArray
-    """Numbered over the nodes of all integrals."""
-    weight: HostArray
-    """ω w ∂²ℓ^κ."""
 
 
 class NewtonSystem:
@@ -86,18 +77,14 @@ class NewtonSystem:
     @cached_property
     def cols(self) -> HostArray:
         """ψ of all integrals below each other, (nodes of all integrals, s)."""
-        return np.concatenate([to_host(t.cols) for t in self.objective.integrals]).astype(np.float64, copy=False)
+        return np.concatenate([t.host.cols for t in self.objective.integrals])
 
     @cached_property
     def bias_cols(self) -> HostArray:
         """ψ_b likewise, (nodes of all integrals, s_b)."""
-        width = self.objective.bias_size
-        return np.concatenate(
-            [
-                np.zeros((t.cols.shape[0], width)) if t.bias_cols is None else to_host(t.bias_cols)
-                for t in self.objective.integrals
-            ]
-        ).astype(np.float64, copy=False)
+        terms, width = [t.host for t in self.objective.integrals], self.objective.bias_size
+        parts = [np.zeros((t.cols.shape[0], width)) if t.bias_cols is None else t.bias_cols for t in terms]
+        return np.concatenate(parts)
 
     @cached_property
     def task_gram(self) -> HostArray:
@@ -111,12 +98,12 @@ class NewtonSystem:
         scale = np.sqrt(np.outer(np.diag(gram), np.diag(gram)))
         return np.asarray(connected_components(gram > 1e-13 * scale, directed=False)[1])
 
-    def active(self, z: HostArray, smoothing: Smoothing) -> ActiveSet:
-        """The curved pairs of all integrals at z."""
+    def active(self, z: HostArray, smoothing: Smoothing) -> Pairs:
+        """The curved pairs at z, numbered over the nodes of all integrals."""
         found = pairs(self.objective, z, smoothing)
         sizes = [t.cols.shape[0] for t in self.objective.integrals]
         starts = np.cumsum([0, *sizes])
-        return ActiveSet(
+        return Pairs(
             row=np.concatenate([p.row for p in found]),
             node=np.concatenate([p.node + s for p, s in zip(found, starts, strict=False)]),
             weight=np.concatenate([p.weight for p in found]).astype(np.float64, copy=False),
@@ -134,31 +121,33 @@ class NewtonSystem:
         return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * self.cols.shape[0] * s**2 if p <= MAX_SOLVE_SIZE else np.inf
 
     # -- the three ways
-    def solve(self, active: ActiveSet, g: HostArray) -> tuple[HostArray, str] | None:
-        """−(Λ + ZᵀWZ)⁻¹ g and how it was found, or None where a dense system would be too large."""
+    def direction(self, z: HostArray, smoothing: Smoothing, g: HostArray, metric: Metric) -> tuple[HostArray, str]:
+        """−(Λ + ZᵀWZ)⁻¹ g, and how it was found; by conjugate gradients where a dense system would be too large."""
+        n, p = self.rows.shape[0], self.objective.size
+        if n * self.cols.shape[0] > MIN_PAIRS_UNLISTED and self.cost_by_unknowns(n) < MAX_COST_UNLISTED:
+            return self.by_unknowns(z, smoothing, g), f"{p} unknowns"
+        active = self.active(z, smoothing)
         if active.row.size == 0:
             return -g / self.ridge, "no curved pair"
-        p = self.objective.size
         sizes = np.bincount(self.component[active.node]).astype(float)
-        by_pairs = float(np.sum(sizes**3)) / 3 + 30.0 * float(np.sum(sizes**2))
-        by_unknowns = self.cost_by_unknowns(np.unique(active.row).size)
+        cost_by_pairs = float(np.sum(sizes**3)) / 3 + 30.0 * float(np.sum(sizes**2))
+        cost_by_unknowns = self.cost_by_unknowns(np.unique(active.row).size)
         if np.max(sizes) > MAX_SOLVE_SIZE:
-            by_pairs = np.inf
-        if min(by_pairs, by_unknowns) > self.limit:
-            return None
+            cost_by_pairs = np.inf
+        if min(cost_by_pairs, cost_by_unknowns) > self.limit:
+            return self.by_products(z, smoothing, g, metric), "conjugate gradients"
+        solve, name = partial(self.by_pairs, active), f"{active.row.size} pairs"
         # Many more pairs than unknowns make the pairs' system nearly singular: rounding is then worth some operations.
-        redundant = active.row.size > 4 * p and by_unknowns < 20.0 * by_pairs
-        if by_unknowns < by_pairs or redundant:
-            how, name = self._by_unknowns, f"{p} unknowns"
-        else:
-            how, name = self._by_pairs, f"{active.row.size} pairs"
-        direction = how(active, g)
+        redundant = active.row.size > 4 * p and cost_by_unknowns < 20.0 * cost_by_pairs
+        if cost_by_unknowns < cost_by_pairs or redundant:
+            solve, name = partial(self.by_unknowns, z, smoothing), f"{p} unknowns"
+        direction = solve(g)
         residual = g + self.apply(active, direction)
         if _size(residual, self.ridge) > 1e-4 * _size(g, self.ridge):
-            direction = direction + how(active, residual)
+            direction = direction + solve(residual)
         return direction, name
 
-    def apply(self, active: ActiveSet, v: HostArray) -> HostArray:
+    def apply(self, active: Pairs, v: HostArray) -> HostArray:
         """(Λ + ZᵀWZ) v."""
         moved = self.push(active.row, active.node, v)
         return self.ridge * v + self.pull(active.row, active.node, active.weight * moved)
@@ -173,7 +162,7 @@ class NewtonSystem:
             moved[part] += np.einsum("kr,kr->k", self.rows[row[part]], at_nodes[node[part]])
         return np.asarray(moved)
 
-    def _by_pairs(self, active: ActiveSet, g: HostArray) -> HostArray:
+    def by_pairs(self, active: Pairs, g: HostArray) -> HostArray:
         """With q = W Z d the forces at the pairs: M q − B d_c = −Z_C g_C/λ and Bᵀq + Λ_b d_c = −g_c."""
         objective, row, node, weight = self.objective, active.row, active.node, active.weight
         count = objective.size - objective.bias_size
@@ -199,25 +188,8 @@ class NewtonSystem:
         pulled = self.pull(row, node, forces)[:count]
         return np.concatenate([-(g[:count] + pulled) / objective.alpha, d_c])
 
-    def _by_unknowns(self, active: ActiveSet, g: HostArray) -> HostArray:
-        used, local = np.unique(active.row, return_inverse=True)
-        shape = (used.size, self.cols.shape[0])
-        W = scipy.sparse.coo_array((active.weight, (local, active.node)), shape=shape).tocsr()
-        step = max(1, 2_000_000 // shape[1])
-        parts = (slice(start, start + step) for start in range(0, used.size, step))
-        H = self._hessian((self.rows[used[part]], W[part]) for part in parts)
-        return -np.asarray(scipy.linalg.cho_solve(_factor(H), g, check_finite=False))
-
-    def by_blocks(self, z: HostArray, smoothing: Smoothing, g: HostArray) -> HostArray:
-        """As by unknowns, but straight from the blocks of rows: no list of pairs is made, which may be millions."""
-        blocks = (
-            (self.rows[block], np.concatenate([to_host(weight) for weight in weights], axis=1))
-            for block, weights in self.objective.curvatures(z, smoothing)
-        )
-        return -np.asarray(scipy.linalg.cho_solve(_factor(self._hessian(blocks)), g, check_finite=False))
-
-    def _hessian(self, parts: Iterable[tuple[HostArray, Any]]) -> HostArray:
-        """Λ + Σ_i φ_i φ_iᵀ ⊗ Ψᵀ diag(W_i) Ψ, with the bias, from rows φ (n', r) and their weights W (n', nodes)."""
+    def by_unknowns(self, z: HostArray, smoothing: Smoothing, g: HostArray) -> HostArray:
+        """With the Hessian Λ + Σ_i φ_i φ_iᵀ ⊗ Ψᵀ diag(W_i) Ψ, and the bias, from the weights W (n, nodes)."""
         objective = self.objective
         (r, s), b = objective.shape, objective.bias_size
         joint = np.concatenate([self.cols, self.bias_cols], axis=1)
@@ -226,14 +198,13 @@ class NewtonSystem:
         Cb = np.zeros((r, s * b))
         bb = np.zeros((b, b))
         step = max(1, 2_000_000 // (r * r + (s + b) ** 2))
-        for rows, weights in parts:
-            for start in range(0, rows.shape[0], step):
-                phi, W = rows[start : start + step], weights[start : start + step]
-                count = phi.shape[0]
-                # a dense product is about twenty times faster per entry
-                if isinstance(W, scipy.sparse.csr_array) and W.nnz > 0.05 * count * joint.shape[0]:
-                    W = W.toarray()
-                per_row = (W @ outer).reshape(count, s + b, s + b)
+        for block, parts in objective.curvatures(z, smoothing):
+            weights = np.concatenate([to_host(part) for part in parts], axis=1)
+            curved = np.flatnonzero(np.any(weights > 0.0, axis=1))
+            for start in range(0, curved.size, step):
+                some = curved[start : start + step]
+                phi, count = self.rows[block][some], some.size
+                per_row = (weights[some] @ outer).reshape(count, s + b, s + b)
                 CC += (phi[:, :, None] * phi[:, None, :]).reshape(count, -1).T @ per_row[:, :s, :s].reshape(count, -1)
                 if b:
                     Cb += phi.T @ per_row[:, :s, s:].reshape(count, -1)
@@ -245,13 +216,13 @@ class NewtonSystem:
             H[r * s :, : r * s] = H[: r * s, r * s :].T
             H[r * s :, r * s :] = bb
         H[np.diag_indices_from(H)] += self.ridge
-        return H
+        return -np.asarray(scipy.linalg.cho_solve(_factor(H), g, check_finite=False))
 
     def by_products(self, z: HostArray, smoothing: Smoothing, g: HostArray, metric: Metric) -> HostArray:
         """Conjugate gradients until the residual is a tenth of the gradient's, both in the metric."""
         x = np.zeros_like(g)
         residual = -g.copy()
-        y = metric.power(residual, -1.0)
+        y = metric.solve(residual)
         p = y.copy()
         rho = float(residual @ y)
         target = 1e-2 * rho
@@ -263,7 +234,7 @@ class NewtonSystem:
             step = rho / curve
             x += step * p
             residual -= step * Hp
-            y = metric.power(residual, -1.0)
+            y = metric.solve(residual)
             fresh = float(residual @ y)
             if fresh <= target:
                 break
@@ -297,10 +268,8 @@ def newton_stage(
     z: HostArray,
     smoothing: Smoothing,
     metric: Metric,
-    enough: Callable[[Evaluation], bool],
-    max_steps: int,
 ) -> tuple[HostArray, bool]:
-    """Minimise P_κ from z until ``enough`` of an evaluation holds; returns the new z and whether it went well.
+    """Minimise P_κ from z until the ledger finds an evaluation good enough; returns the new z and whether one was.
 
     Parameters
     ----------
@@ -310,26 +279,15 @@ def newton_stage(
     smoothing : Smoothing
     metric : Metric
         An estimate of the Hessian, for conjugate gradients.
-    enough : callable
-        Whether an evaluation is good enough to stop at.
-    max_steps : int
     """
     label = f"Newton, smoothing {smoothing.kappa[0]:.1e}"
-
-    def newton_direction(point: HostArray, at: Evaluation) -> tuple[HostArray, str]:
-        n = system.rows.shape[0]
-        if n * system.cols.shape[0] > MIN_PAIRS_BY_BLOCKS and system.cost_by_unknowns(n) < MAX_COST_BY_BLOCKS:
-            return system.by_blocks(point, smoothing, at.gradient), f"{system.objective.size} unknowns"
-        found = system.solve(system.active(point, smoothing), at.gradient)
-        return found or (system.by_products(point, smoothing, at.gradient, metric), "conjugate gradients")
-
     here = ledger.evaluate(z, smoothing, label)
     short, idle, goal = 0, 0, 0.5 * here.error
-    for _ in range(max_steps):
-        if ledger.done or enough(here):
+    for _ in range(MAX_NEWTON_STEPS):
+        if ledger.done or ledger.enough(here):
             return z, True
         try:
-            direction, how = newton_direction(z, here)
+            direction, how = system.direction(z, smoothing, here.gradient, metric)
         except scipy.linalg.LinAlgError:
             return z, False
         step, fresh = line_search(ledger, z, smoothing, here, direction, f"{label}, {how}")
@@ -344,4 +302,4 @@ def newton_stage(
         goal = min(goal, 0.5 * here.error) if idle == 0 else goal
         if short >= MAX_SHORT_STEPS or idle >= MAX_IDLE_STEPS:
             break
-    return z, ledger.done or enough(here)
+    return z, ledger.done or ledger.enough(here)
