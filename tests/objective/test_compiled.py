@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import io
 import os
 import pickle
 import subprocess
@@ -362,8 +361,9 @@ print("numba" in sys.modules)
 
 @compiled_only
 @pytest.mark.parametrize("loaded", [False, True])
-def test_the_first_use_is_announced(loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_use_is_announced(
+    loaded: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(Table, "loaded", loaded)
-    stream = io.StringIO()
-    Ledger(posed(Pinball()), 1e-4, 10, verbose=1, stream=stream)
-    assert ("numba compiles them" in stream.getvalue()) is not loaded
+    Ledger(posed(Pinball()), 1e-4, 10, verbose=1)
+    assert ("numba compiles them" in capsys.readouterr().err) is not loaded

@@ -295,14 +295,12 @@ def test_all_ways_solve_the_same_system(case: Case, smooth: Any, kappa: float) -
     g = objective.evaluate(z, smoothing).gradient
     expected = -np.linalg.solve(H, g)
     scale = np.linalg.norm(expected)
-    np.testing.assert_allclose(system._by_pairs(active, g), expected, atol=1e-9 * scale)
-    np.testing.assert_allclose(system._by_unknowns(active, g), expected, atol=1e-9 * scale)
-    np.testing.assert_allclose(system.by_blocks(z, smoothing, g), expected, atol=1e-9 * scale)
-    found = system.solve(active, g)
-    assert found is not None
-    np.testing.assert_allclose(found[0], expected, atol=1e-9 * scale)
-    # conjugate gradients promise a tenth of the gradient, and a descent
+    np.testing.assert_allclose(system.by_pairs(active, g), expected, atol=1e-9 * scale)
+    np.testing.assert_allclose(system.by_unknowns(z, smoothing, g), expected, atol=1e-9 * scale)
     diagonal = np.diag(H)
+    found, _ = system.direction(z, smoothing, g, Metric(diagonal))
+    np.testing.assert_allclose(found, expected, atol=1e-9 * scale)
+    # conjugate gradients promise a tenth of the gradient, and a descent
     direction = system.by_products(z, smoothing, g, Metric(diagonal))
     left = g + H @ direction
     assert (left / diagonal) @ left <= 0.01 * (g / diagonal) @ g * (1 + 1e-9)
@@ -335,9 +333,8 @@ def test_without_curved_pairs_newton_steps_along_the_ridge() -> None:
     system, z = NewtonSystem(objective), point(objective)
     nowhere = Smoothing((0.0, 0.0))
     g = objective.evaluate(z, nowhere).gradient
-    found = system.solve(system.active(z, nowhere), g)
-    assert found is not None
-    np.testing.assert_array_equal(found[0], -g / objective.ridge)
+    found, _ = system.direction(z, nowhere, g, Metric(objective.ridge))
+    np.testing.assert_array_equal(found, -g / objective.ridge)
 
 
 # ------------------------------------------------------------------------------------------------- the dual

@@ -136,7 +136,8 @@ def stage(objective: Objective, smoothing: Smoothing, enough: Any, give_up: Any,
     ledger = Ledger(basis.objective, 1e-14, max_iter)
     z = basis.objective.start()
     start = ledger.evaluate(z, smoothing)
-    found = lbfgs_stage(ledger, z, start, smoothing, basis.metric, enough, give_up)
+    ledger.enough = enough  # type: ignore[method-assign]
+    found = lbfgs_stage(ledger, z, start, smoothing, basis.metric, give_up)
     return basis, ledger, start, *found
 
 

@@ -150,11 +150,11 @@ def test_scipy_finds_the_same_dual_optimum() -> None:
     assert -reached.fun == pytest.approx(found.objective, rel=1e-6)
 
 
-def test_steps_by_blocks_arrive_as_well(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_by_unknowns_arrive_as_well(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case.objective()
     best = case.best
-    monkeypatch.setattr(newton, "MIN_PAIRS_BY_BLOCKS", 0)
-    monkeypatch.setattr(newton.NewtonSystem, "solve", None)  # not asked
+    monkeypatch.setattr(newton, "MIN_PAIRS_UNLISTED", 0)
+    monkeypatch.setattr(newton.NewtonSystem, "active", None)  # not asked
     found = solve(objective, solver="newton", tol=TOL)
     assert found.converged
     assert found.objective == pytest.approx(best.objective, rel=TOL)
