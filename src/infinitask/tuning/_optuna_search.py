@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -12,14 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+import joblib  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import check_cv, cross_val_score
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from infinitask._array import HostArray
@@ -134,6 +133,8 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             Weights of the fits; scores are not weighted.
         """
         optuna = _optuna()
+        from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]  # Optuna needs it too
+
         X, y = indexable(X, y)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         space = {
@@ -152,7 +153,9 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, self.sampler, space, seed))
             study.add_trials([] if kept is None else kept.get_trials())
             done = len(study.get_trials(deepcopy=False))
-            with Parallel(n_jobs=self.n_jobs) as parallel, _bar(self.progress, done, self.n_trials) as step:
+            total = max(done, self.n_trials)
+            bar = tqdm(total=total, initial=done, desc="search", file=sys.stderr, disable=not self.progress)
+            with Parallel(n_jobs=self.n_jobs) as parallel, bar:
                 for number in range(done, self.n_trials):
                     _seed(optuna, study, self.sampler, seed, number)
                     trial = study.ask(space)
@@ -172,7 +175,9 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                         study.tell(trial, float(np.mean(scores)))
                     if kept is not None:  # a finished trial in one piece: what a kill interrupts leaves no trace
                         kept.add_trial(study.get_trials(deepcopy=False)[number])
-                    step(study)
+                    bar.update()
+                    values = [t.value for t in study.get_trials(deepcopy=False) if t.value is not None]
+                    bar.set_postfix(best=f"{max(values):.5g}" if values else "-")
         self._write(optuna, study)
         if self.refit:
             arguments = {} if weight is None else {"sample_weight": weight}
@@ -210,9 +215,8 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(storage)))
         study = optuna.create_study(study_name="infinitask", storage=storage, direction="maximize", load_if_exists=True)
         settings = (self.estimator, space, self.sampler, self.search_tol, self.scoring, self.random_state)
-        asked = _fingerprint(
-            re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(settings)), X, y, weight, *(part for fold in folds for part in fold)
-        )
+        words = re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(settings))
+        asked = joblib.hash((words, X, y, weight, folds))
         found = study.user_attrs.get("problem")
         if found is None:
             study.set_user_attr("problem", asked)
@@ -233,8 +237,9 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             if isinstance(model, BaseInfiniteTask):
                 scores = left_out_scores([model], X, y, weight, splits, self.scoring, parallel)[0]
             else:
-                jobs = (delayed(_score)(clone(model), X, y, weight, *split, self.scoring) for split in splits)
-                scores = np.array(list(parallel(jobs)), dtype=float)
+                params = None if weight is None else {"sample_weight": weight}
+                options: dict[str, Any] = {"scoring": self.scoring, "params": params, "error_score": "raise"}
+                scores = cross_val_score(model, X, y, cv=splits, n_jobs=self.n_jobs, **options)
         if not np.all(np.isfinite(scores)):
             raise ArithmeticError(f"the scores of its folds are {scores}.")
         return np.asarray(scores)
@@ -276,25 +281,10 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
-        tags.estimator_type, tags.classifier_tags, tags.regressor_tags = (
-            inner.estimator_type,
-            inner.classifier_tags,
-            inner.regressor_tags,
-        )
+        for name in ("estimator_type", "classifier_tags", "regressor_tags"):
+            setattr(tags, name, getattr(inner, name))
         tags.input_tags.pairwise = inner.input_tags.pairwise
         return tags
-
-
-def _score(model: Any, X: Any, y: Any, weight: Any, train: Any, test: Any, scoring: Any) -> float:
-    """The score of any estimator of scikit-learn's kind on one fold."""
-    X_train, y_train = _safe_split(model, X, y, train)
-    X_test, y_test = _safe_split(model, X, y, test, train)
-    arguments = {} if weight is None else {"sample_weight": weight[train]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X_train, *(() if y is None else (y_train,)), **arguments)
-    scorer = check_scoring(model, scoring)
-    return float(scorer(model, X_test) if y is None else scorer(model, X_test, y_test))
 
 
 def _optuna() -> Any:
@@ -350,19 +340,6 @@ def _mend(file: Path) -> None:
             os.truncate(file, whole)
 
 
-def _fingerprint(*parts: Any) -> str:
-    """A short text that is the same for the same data and settings."""
-    digest = hashlib.sha256()
-    for part in parts:
-        if part is None or isinstance(part, str):
-            digest.update(repr(part).encode())
-        else:
-            values = np.asarray(part)
-            digest.update(repr((values.shape, values.dtype.str)).encode())
-            digest.update(np.ascontiguousarray(values).tobytes() if values.dtype != object else repr(part).encode())
-    return digest.hexdigest()
-
-
 @contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
     """Without a line for every trial, and without warnings that a part of Optuna is young."""
@@ -374,21 +351,3 @@ def _quiet(optuna: Any) -> Iterator[None]:
             yield
     finally:
         optuna.logging.set_verbosity(level)
-
-
-@contextmanager
-def _bar(shown: bool, done: int, total: int) -> Iterator[Any]:
-    """A function to be called after every trial."""
-    if not shown:
-        yield lambda study: None
-        return
-    from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
-
-    with tqdm(total=max(total, done), initial=done, desc="search", file=sys.stderr) as bar:
-
-        def step(study: Any) -> None:
-            bar.update()
-            values = [t.value for t in study.get_trials(deepcopy=False) if t.value is not None]
-            bar.set_postfix(best=f"{max(values):.5g}" if values else "-")
-
-        yield step

@@ -11,7 +11,6 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from infinitask._array import HostArray
 from infinitask.tuning._proposals import Proposals
 
 
@@ -45,7 +44,7 @@ class ExpectedImprovement(BaseSampler):
             for name, d in space.items()
             if isinstance(d, (FloatDistribution, IntDistribution)) and not d.single()
         }
-        self.n_startup, self.seed = n_startup, seed
+        self.seed = seed
         self._proposals = Proposals(len(self.space), n_startup, seed)
 
     # ------------------------------------------------------------------------------------ what Optuna asks for
@@ -59,7 +58,12 @@ class ExpectedImprovement(BaseSampler):
         """The next point."""
         if not self.space:
             return {}
-        point = self._point(study, trial.number)
+        done = [t for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)) if t.number < trial.number]
+        done = [t for t in done if all(name in t.params for name in self.space)]
+        sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        points = [[_unit(d, t.params[name]) for name, d in self.space.items()] for t in done]
+        scores = sign * np.array([t.value for t in done], dtype=float)
+        point = self._proposals(trial.number, np.reshape(points, (-1, len(self.space))), scores)
         return {name: _value(d, float(u)) for (name, d), u in zip(self.space.items(), point, strict=True)}
 
     def sample_independent(
@@ -68,15 +72,6 @@ class ExpectedImprovement(BaseSampler):
         """One parameter at random."""
         random = RandomSampler(seed=(self.seed * 1_000_003 + trial.number) % 2**32)
         return random.sample_independent(study, trial, param_name, param_distribution)
-
-    # ------------------------------------------------------------------------------------------- the next point
-    def _point(self, study: Study, number: int) -> HostArray:
-        done = [t for t in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)) if t.number < number]
-        done = [t for t in done if all(name in t.params for name in self.space)]
-        sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
-        points = [[_unit(d, t.params[name]) for name, d in self.space.items()] for t in done]
-        scores = sign * np.array([t.value for t in done], dtype=float)
-        return self._proposals(number, np.reshape(points, (-1, len(self.space))), scores)
 
 
 def _unit(distribution: BaseDistribution, value: float) -> float:
