@@ -239,8 +239,6 @@ class BoxLoss(Loss):
             u = self._over(row, r, q)
         else:
             u = r / (kappa + q)
-        if row.low is None and row.high is None:
-            return u
         # two calls are faster than one of clip with a bound per node
         u = u if row.low is None else xp.maximum(u, _array(row.low, u))
         return u if row.high is None else xp.minimum(u, _array(row.high, u))
@@ -262,7 +260,6 @@ class BoxLoss(Loss):
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Pointwise:
         """See :meth:`Loss.pointwise`."""
-        xp = namespace(h)
         r = self.residual(y, h)
         row = self.row(theta, y)
         # u r − (κ/2)(u − v)² is u (r + κv) − (κ/2)u² up to a constant: a centre shifts the residual
@@ -272,8 +269,6 @@ class BoxLoss(Loss):
         lower = self._lower(row, r, u, q)
         if _is_zero(kappa):
             return Pointwise(lower, lower, u)
-        if row.dead_zone is None and q is None:
-            return Pointwise(xp.maximum(row.high * r, row.low * r), lower, u)
         q = q if centre is None else self._soft(row, r)
         return Pointwise(self._lower(row, r, self._maximiser(row, r, 0.0, q), q), lower, u)
 

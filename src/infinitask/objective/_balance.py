@@ -116,7 +116,7 @@ class Balance:
 
         rows = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
         exact = len(rows) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows)
-        host = first.host
+        host = objective.host_integrals[0]
         assert host.bias_cols is not None
         return cls(corner(1.0), corner(-1.0), host.weights, host.cols, host.bias_cols, objective.alpha, exact)
 

@@ -117,6 +117,18 @@ class Objective:
             v[self.size - self.bias_size :] = self.bias_linear
         return v
 
+    @cached_property
+    def host_integrals(self) -> list[Integral]:
+        """The integrals without targets, their weights and columns NumPy arrays of float64."""
+
+        def host(part: Array) -> HostArray:
+            return to_host(part).astype(np.float64)
+
+        return [
+            Integral(t.loss, t.theta, host(t.weights), host(t.cols), None if t.bias_cols is None else host(t.bias_cols))
+            for t in self.integrals
+        ]
+
     def split(self, z: HostArray) -> tuple[Array, Array | None]:
         """C (r, s) and c (s_b,) in the library and on the device of the rows."""
         r, s = self.shape
@@ -325,7 +337,7 @@ class Objective:
         first = self.integrals[0]
         if self.free and first.targets is not None:
             mean = float(np.mean(to_host(self.sample_weight @ first.targets)))
-            cols = np.asarray(first.host.bias_cols)
+            cols = np.asarray(self.host_integrals[0].bias_cols)
             z[self.size - self.bias_size :] = np.linalg.lstsq(cols, np.full(cols.shape[0], mean))[0]
         return z
 
@@ -344,6 +356,12 @@ class Objective:
         over_nodes = first.cols @ (first.cols.T @ first.weights)
         scale = float(xp.mean(xp.abs(over_rows))) * float(xp.mean(xp.abs(over_nodes))) / self.alpha
         return scale if scale > 0.0 else 1.0
+
+    @property
+    def relative_sizes(self) -> list[float]:
+        """How large what each integral looks at is, relative to the first: a derivative is, for a narrow kernel."""
+        sizes = [float(np.sqrt(t.weights @ np.sum(t.cols**2, axis=1))) for t in self.host_integrals]
+        return [size / sizes[0] if sizes[0] > 0.0 and size > 0.0 else 1.0 for size in sizes]
 
     # ------------------------------------------------------------------------------ fields and curvature
     def fields(self, z: HostArray, blocks: list[slice] | None = None) -> Iterator[tuple[slice, list[Array]]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, to_host
+from infinitask._array import Array, HostArray
 from infinitask.losses import Loss
 
 if TYPE_CHECKING:
@@ -67,19 +67,6 @@ class Integral:
     def weighted_cols(self) -> Array:
         """diag(w) Ψ: the weights enter the gradient here, once, and no array of size n × m is multiplied by them."""
         return self.weights[:, None] * self.cols
-
-    @cached_property
-    def host(self) -> Integral:
-        """The same without targets, its weights and columns NumPy arrays of float64."""
-        weights, cols = (to_host(part).astype(np.float64) for part in (self.weights, self.cols))
-        bias_cols = None if self.bias_cols is None else to_host(self.bias_cols).astype(np.float64)
-        return replace(self, weights=weights, cols=cols, bias_cols=bias_cols, targets=None)
-
-    @property
-    def size(self) -> float:
-        """How large what the loss looks at is, up to a factor that all integrals share."""
-        term = self.host
-        return float(np.sqrt(term.weights @ np.sum(term.cols**2, axis=1)))
 
     def targets_of(self, block: slice) -> Array | None:
         """The targets of a block of rows."""

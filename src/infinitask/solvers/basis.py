@@ -114,7 +114,7 @@ class Eigenbasis:
             if found is not None:
                 turned, order = objective.reordered(*found), found[0]
         U, e, rest = _of_rows(turned, near)
-        terms = [term.host for term in objective.integrals]
+        terms = objective.host_integrals
         grams = [_gram(term.cols, term.weights) for term in terms]
         # The relative curvature of the integrals is not known yet. A tenth of the first one's, trace for trace, is
         # where the measured ones lie for the non-crossing term; the exact ratio turns the basis little.
@@ -137,10 +137,10 @@ class Eigenbasis:
         (r, s), ridge = objective.shape, objective.ridge + self.damping
         f = np.zeros(s)
         f_b = np.zeros(objective.bias_size)
-        for curvature, term in zip(objective.node_curvature(z, smoothing), objective.integrals, strict=True):
-            f += curvature @ term.host.cols**2
-            if term.host.bias_cols is not None:
-                f_b += curvature @ term.host.bias_cols**2
+        for curvature, term in zip(objective.node_curvature(z, smoothing), objective.host_integrals, strict=True):
+            f += curvature @ term.cols**2
+            if term.bias_cols is not None:
+                f_b += curvature @ term.bias_cols**2
         if self.whole:
             return Metric(ridge + np.concatenate([np.outer(self.e, f).ravel(), f_b]))
         diagonal = ridge + np.concatenate([np.tile(self.rest * f, r), f_b])
@@ -156,7 +156,7 @@ class Eigenbasis:
         """
         objective = self.objective
         damping = np.zeros(objective.size)
-        first = objective.integrals[0].host
+        first = objective.host_integrals[0]
         if objective.free and first.bias_cols is not None:
             usual = np.minimum(first.weights @ first.bias_cols**2 / objective.scale, objective.alpha)
             damping[objective.size - objective.bias_size :] = BIAS_DAMPING * usual

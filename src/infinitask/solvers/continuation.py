@@ -118,10 +118,7 @@ def solve(
     # is smooth by itself gains nothing: with κ = 10 and λ = 1e-3 it would be 33 instead of 23.
     rest = 0.1 if objective.integrals[0].loss.smooth(0.1 * scale) else 1.0
     parts = [0.1 if t == 0 else rest for t in range(len(objective.integrals))]
-    # a derivative is larger than the values, for a narrow kernel by much
-    sizes = [term.size for term in objective.integrals]
-    relative = [size / sizes[0] if sizes[0] > 0.0 and size > 0.0 else 1.0 for size in sizes]
-    widest = [part * scale * size for part, size in zip(parts, relative, strict=True)]
+    widest = [part * scale * size for part, size in zip(parts, objective.relative_sizes, strict=True)]
     kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
     smoothing = Smoothing(kappa)
     ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))

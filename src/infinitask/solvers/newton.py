@@ -77,12 +77,12 @@ class NewtonSystem:
     @cached_property
     def cols(self) -> HostArray:
         """ψ of all integrals below each other, (nodes of all integrals, s)."""
-        return np.concatenate([t.host.cols for t in self.objective.integrals])
+        return np.concatenate([t.cols for t in self.objective.host_integrals])
 
     @cached_property
     def bias_cols(self) -> HostArray:
         """ψ_b likewise, (nodes of all integrals, s_b)."""
-        terms, width = [t.host for t in self.objective.integrals], self.objective.bias_size
+        terms, width = self.objective.host_integrals, self.objective.bias_size
         parts = [np.zeros((t.cols.shape[0], width)) if t.bias_cols is None else t.bias_cols for t in terms]
         return np.concatenate(parts)
 
