@@ -188,13 +188,12 @@ class BoxLoss(Loss):
         row = self.row(theta, y)
         if not isinstance(row, Row):
             raise TypeError(f"{type(self).__name__}.row returned a {type(row).__name__}; it must return a Row.")
-        signs = {"low": -1.0, "high": 1.0, "dead_zone": 1.0, "soft_low": 1.0, "soft_high": 1.0}
         # without targets a row cannot know n
         m, n = theta.shape[0], 1 if y is None else y.shape[0]
-        for name, sign in signs.items():
-            entry = getattr(row, name)
+        for name, entry in row._asdict().items():
             if entry is None:
                 continue
+            sign = -1.0 if name == "low" else 1.0
             if not isinstance(entry, (int, float)) and not hasattr(entry, "shape"):
                 raise TypeError(
                     f"{type(self).__name__}.row gave a {name} of type {type(entry).__name__}; it must be a number, an "

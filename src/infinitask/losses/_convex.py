@@ -93,17 +93,17 @@ class ConvexLoss(Loss):
         """See :meth:`Loss.smooth`: whether ``smooth_scale`` is at least ``scale``."""
         return self.smooth_scale >= scale
 
+    @np.errstate(all="ignore")  # a loss may overflow at a step that is too long
     def pointwise(
         self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
     ) -> Pointwise:
         """See :meth:`Loss.pointwise`."""
         xp = namespace(h)
-        with np.errstate(all="ignore"):  # a loss may overflow at a step that is too long
-            value, slope = self._value_and_slope(theta, y, h)
-            if _is_zero(kappa):
-                return Pointwise(value, value, -slope)
-            v = xp.zeros_like(h) if centre is None else centre
-            return self._envelope(theta, y, h, kappa, Tangent(v, value, slope))
+        value, slope = self._value_and_slope(theta, y, h)
+        if _is_zero(kappa):
+            return Pointwise(value, value, -slope)
+        v = xp.zeros_like(h) if centre is None else centre
+        return self._envelope(theta, y, h, kappa, Tangent(v, value, slope))
 
     def _envelope(self, theta: Array, y: Array | None, h: Array, kappa: Any, here: Tangent) -> Pointwise:
         """:meth:`pointwise` with κ > 0 from the tangent at h, whose x is the centre v."""
@@ -149,12 +149,9 @@ class ConvexLoss(Loss):
         curved = rise > 0
         return xp.where(curved, 1.0 / (kappa + 2.0 * step / xp.where(curved, rise, 1.0 + 0.0 * h)), 0.0 * h)
 
+    @np.errstate(all="ignore")
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         """See :meth:`Loss.dual`: min_p ℓ(p) + u p, sought outwards from p = 0, and −∞ where the slope never is −u."""
-        with np.errstate(all="ignore"):
-            return self._dual(theta, y, u)
-
-    def _dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         xp = namespace(u)
 
         def tangent(p: Array) -> Tangent:

@@ -198,44 +198,31 @@ class Objective:
     def evaluate(self, z: HostArray, smoothing: Smoothing) -> Evaluation:
         """Value, gradient and dual point at z, for losses with this smoothing."""
         C, c = self.split(z)
-        bias = self.bias_at_nodes(c)
+        return self._evaluation(z, RowSums.total(self._shared_out(lambda blocks: self._visit(blocks, C, c, smoothing))))
 
-        def visit(blocks: list[slice]) -> RowSums:
-            sums = RowSums([0.0] * (3 * len(self.integrals)), 0.0 * C, None if c is None else 0.0 * c)
-            room = self._room(blocks)
-            for block in blocks:
-                self._visit(block, C, bias, smoothing, sums, room)
-            return sums
-
-        return self._evaluation(z, RowSums.total(self._shared_out(visit)))
-
-    def _visit(
-        self,
-        block: slice,
-        C: Array,
-        bias: list[Array | None],
-        smoothing: Smoothing,
-        sums: RowSums,
-        room: HostArray | None,
-    ) -> None:
-        """Add what a block of rows contributes."""
-        omega, phi = self.sample_weight[block], self.features(block)
-        A = product(phi, C[: phi.shape[1], :])
-        pulled, losses = None, []
-        for t, term in enumerate(self.integrals):
-            point, data = self._sums(t, block, self._field(A, term, bias[t], room), smoothing, room)
-            if data is not None:
-                sums.nodes = NodeSums.of(self.rows[block, :], omega, point.dual, data).plus(sums.nodes)
-            losses += [omega @ part for part in (point.value, point.lower, point.square)]
-            part = product(point.dual, term.weighted_cols)
-            pulled = part if pulled is None else pulled + part
-            if sums.c is not None and term.bias_cols is not None:
-                sums.c = sums.c - term.bias_cols.T @ (term.weights * (omega @ point.dual))
-        sums.losses = [total + more for total, more in zip(sums.losses, losses, strict=True)]
-        if self._weighted_rows is None:
-            subtract_product(sums.C, phi, omega[:, None] * pulled)
-        else:
-            subtract_product(sums.C, self._weighted_rows[block, : phi.shape[1]], pulled)
+    def _visit(self, blocks: list[slice], C: Array, c: Array | None, smoothing: Smoothing) -> RowSums:
+        """The sums over a group of blocks."""
+        sums = RowSums([0.0] * (3 * len(self.integrals)), 0.0 * C, None if c is None else 0.0 * c)
+        bias, room = self.bias_at_nodes(c), self._room(blocks)
+        for block in blocks:
+            omega, phi = self.sample_weight[block], self.features(block)
+            A = product(phi, C[: phi.shape[1], :])
+            pulled, losses = None, []
+            for t, term in enumerate(self.integrals):
+                point, data = self._sums(t, block, self._field(A, term, bias[t], room), smoothing, room)
+                if data is not None:
+                    sums.nodes = NodeSums.of(self.rows[block, :], omega, point.dual, data).plus(sums.nodes)
+                losses += [omega @ part for part in (point.value, point.lower, point.square)]
+                part = product(point.dual, term.weighted_cols)
+                pulled = part if pulled is None else pulled + part
+                if sums.c is not None and term.bias_cols is not None:
+                    sums.c = sums.c - term.bias_cols.T @ (term.weights * (omega @ point.dual))
+            sums.losses = [total + more for total, more in zip(sums.losses, losses, strict=True)]
+            if self._weighted_rows is None:
+                subtract_product(sums.C, phi, omega[:, None] * pulled)
+            else:
+                subtract_product(sums.C, self._weighted_rows[block, : phi.shape[1]], pulled)
+        return sums
 
     def _sums(
         self, t: int, block: slice, H: Array, smoothing: Smoothing, room: HostArray | None

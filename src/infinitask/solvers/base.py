@@ -162,9 +162,9 @@ class Certificate:
     loop.
     """
 
-    def __init__(self, objective: Objective, floor: float = 0.0) -> None:
+    def __init__(self, objective: Objective) -> None:
         self.ridge = objective.ridge
-        self.floor = floor
+        self.floor = 0.0
         self.primal = np.inf
         self.z = np.zeros(objective.size)
         origin = objective.origin()
@@ -206,8 +206,6 @@ class Ledger:
         The relative gap asked for.
     max_iter : int
         The most evaluations allowed.
-    floor : float
-        See :class:`Certificate`.
     verbose : int
         0: silent; 1: a line of progress about twice a second; 2: a line for every evaluation.
         Lines go to standard error.
@@ -220,7 +218,6 @@ class Ledger:
         objective: Objective,
         tol: float,
         max_iter: int,
-        floor: float = 0.0,
         verbose: int = 0,
         aim: float | None = None,
     ) -> None:
@@ -229,7 +226,7 @@ class Ledger:
         self.aim = tol if aim is None else aim
         self.max_iter = max_iter
         self.verbose = verbose
-        self.certificate = Certificate(objective, floor)
+        self.certificate = Certificate(objective)
         self.n_evaluations = 0
         self.n_iter = 0
         self.history: list[tuple[int, float, float]] = []
