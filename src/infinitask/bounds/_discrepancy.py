@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -90,10 +92,5 @@ def propose_nodes(n: int, *, statistical: float | None = None, variation: float 
     n = count("n", n)
     target = 1.0 / math.sqrt(n) if statistical is None else number("statistical", statistical, low=0.0)
     target /= number("variation", variation, low=0.0)
-    low, high = 0, 1
-    while sequence_discrepancy(high) > target:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if sequence_discrepancy(middle) > target else (low, middle)
-    return high
+    # the discrepancy falls with m, so the m that are enough come last
+    return bisect_left(range(sys.maxsize), True, lo=1, key=lambda m: sequence_discrepancy(m) <= target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -310,8 +311,5 @@ def _sequence(engine: Any, dim: int, scramble: bool, rng: np.random.Generator) -
 
 def _root_up(number: int, degree: int) -> int:
     """The smallest integer whose power of that degree is at least ``number``."""
-    # Integers decide: in floating point the cube root of 125 is not 5.
-    root: int = max(1, math.floor(number ** (1.0 / degree)))
-    while root**degree < number:
-        root += 1
-    return root
+    # a search among integers: in floating point the cube root of 125 is not 5
+    return bisect_left(range(number + 1), number, key=lambda root: root**degree)
