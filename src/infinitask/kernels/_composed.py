@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
-from infinitask._array import Array, HostArray, as_like, to_host
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
 
 from ._base import InputKernel
 from ._distances import matrices, matrix
@@ -283,9 +283,10 @@ class Warped(_Around):
         known = self.ranks.columns
         if len(known) != X.shape[1]:
             raise ValueError(f"Warped was resolved on {len(known)} columns and is given {X.shape[1]}; give it as many.")
-        # on the host, wherever X lives: this is little work next to a Gram matrix
-        columns = [np.interp(column, *k) for column, k in zip(to_host(X).T, known, strict=True)]
-        return as_like(np.stack(columns, axis=1), X)
+        xp = namespace(X)
+        # a copy of each column: torch warns when it searches an array that is not contiguous
+        columns = [_piecewise_linear(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
+        return xp.stack(columns, axis=1)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return self._inner()(self.warp(X), self.warp(Z))
@@ -303,6 +304,19 @@ def _scores(column: HostArray) -> tuple[HostArray, HostArray]:
         kept = np.unique(np.linspace(0, values.size - 1, MAX_KNOTS).astype(int))
         values, scores = values[kept], scores[kept]
     return values, scores
+
+
+def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:
+    """The function through (values, scores), constant beyond its ends."""
+    xp = namespace(x)
+    if values.size == 1:
+        return xp.zeros_like(x) + float(scores[0])
+    v, s = as_like(values, x), as_like(scores, x)
+    right = xp.clip(xp.searchsorted(v, x), 1, values.size - 1)
+    left = right - 1
+    share = (x - xp.take(v, left)) / (xp.take(v, right) - xp.take(v, left))
+    share = xp.clip(share, 0.0, 1.0)
+    return xp.take(s, left) + share * (xp.take(s, right) - xp.take(s, left))
 
 
 def _columns(X: Array) -> list[Array]:
