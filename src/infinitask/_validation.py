@@ -259,6 +259,8 @@ def shares(weights: Any, n: int, name: str = "sample_weight", of: str = "samples
             f"{name} of shape {weight.shape} was given for {n} {of}; give one nonnegative number for each, not all of "
             "them 0."
         )
+    if np.max(weight) > LARGEST:  # so that the sum cannot overflow
+        weight = weight / np.max(weight)
     return np.asarray(weight / np.sum(weight))
 
 

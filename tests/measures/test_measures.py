@@ -345,3 +345,7 @@ def test_wrong_shapes_are_answered_with_a_sentence() -> None:
         DISCRETE_PLANE.ppf(np.zeros((3, 2)))
     with pytest.raises(ValueError, match=r"weights of shape \(m,\)"):
         Quadrature(np.zeros((2, 1)), np.zeros(3))
+
+
+def test_huge_weights_of_a_discrete_measure_do_not_overflow() -> None:
+    np.testing.assert_array_equal(Discrete([0.1, 0.5], [1e308, 1e308]).atoms().weights, [0.5, 0.5])
