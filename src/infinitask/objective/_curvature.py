@@ -48,23 +48,17 @@ def hessian_product(objective: Objective, z: HostArray, smoothing: Smoothing, v:
     """∇²P_κ(z) v, (size,), by one more pass over the data."""
     xp = namespace(objective.rows)
     V, b = objective.split(v)
-    shift = objective.bias_at_nodes(b)
-    out_C = 0.0 * V
-    out_c = None if b is None else 0.0 * b
-    for block, weights in objective.curvatures(z, smoothing):
-        phi = objective.rows[block, :]
-        A = phi @ V
+    out_C, out_c = 0.0 * V, None if b is None else 0.0 * b
+    # the field is linear in the unknowns: its derivative along v is the field at v
+    for (block, weights), (_, along) in zip(objective.curvatures(z, smoothing), objective.fields(v), strict=True):
         pulled = None
-        for t, term in enumerate(objective.integrals):
-            moved = A @ term.cols.T
-            if shift[t] is not None:
-                moved = moved + shift[t]
-            moved = moved * weights[t]
-            part = moved @ term.cols
+        for term, weight, moved in zip(objective.integrals, weights, along, strict=True):
+            force = weight * moved
+            part = force @ term.cols
             pulled = part if pulled is None else pulled + part
             if out_c is not None and term.bias_cols is not None:
-                out_c = out_c + term.bias_cols.T @ xp.sum(moved, axis=0)
-        out_C = out_C + phi.T @ pulled
+                out_c = out_c + term.bias_cols.T @ xp.sum(force, axis=0)
+        out_C = out_C + objective.rows[block, :].T @ pulled
     product = to_host(xp.reshape(out_C, (-1,))).astype(np.float64)
     if out_c is not None:
         product = np.concatenate([product, to_host(out_c).astype(np.float64)])
