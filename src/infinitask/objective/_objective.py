@@ -239,23 +239,22 @@ class Objective:
             point = table.sums(H, block, smoothing.kappa[t], centre)
         else:
             other = None if room is None else room[1][: H.size].reshape(H.shape)
-            row = self._row(t, block)
+            row = self._known_rows.get((t, block.start))
             point = term.loss.sums(term.theta, y, H, term.weights, kappa, centre, row=row, room=other)
         return point, term.loss.dual(term.theta, y, point.dual) if balances else None
 
-    def _row(self, t: int, block: slice) -> Row | None:
-        """The row of the table of integral t; None where its loss has none, or where rows are too large to keep."""
-        term = self.integrals[t]
-        if not isinstance(term.loss, BoxLoss) or self.n_pairs > MAX_KNOWN_PAIRS:
-            return None
-        key = t, block.start
-        if key not in self._known_rows:
-            self._known_rows[key] = term.loss.row(term.theta, term.targets_of(block))
-        return self._known_rows[key]
-
     @cached_property
     def _known_rows(self) -> dict[tuple[int, int], Row]:
-        return {}
+        """The rows of the table for each integral and the start of each block, if they are small enough to keep."""
+        if self.n_pairs > MAX_KNOWN_PAIRS:
+            return {}
+        terms = [(t, term, term.loss) for t, term in enumerate(self.integrals)]
+        return {
+            (t, block.start): loss.row(term.theta, term.targets_of(block))
+            for t, term, loss in terms
+            if isinstance(loss, BoxLoss)
+            for block in self.blocks()
+        }
 
     def _field(self, A: Array, term: Integral, shift: Array | None, room: HostArray | None = None) -> Array:
         """H = A Ψᵀ + 1 bᵀ of an integral, in ``room`` where that is given."""
