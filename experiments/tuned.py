@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
-from infinitask import Data, IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
+from infinitask import IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
+from infinitask.learn import Data
 from infinitask.problem import pose
 from infinitask.tuning._left_out import shared_folds
 from infinitask.tuning._proposals import Proposals

@@ -9,21 +9,18 @@ import numpy as np
 import pytest
 
 from infinitask import (
-    Data,
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
     InfiniteKernelRidge,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     InfiniteSVR,
-    Recipe,
-    learn,
 )
 from infinitask.datasets import make_sine
 from infinitask.kernels import RBF
+from infinitask.learn import Data, Memory, Recipe, learn
 from infinitask.losses import Pinball
 from infinitask.measures import Uniform
-from infinitask.memory import Memory
 from infinitask.penalties import Ridge
 
 X, Y = make_sine(60, random_state=0)

@@ -168,7 +168,7 @@ def test_the_features_give_back_the_kernels() -> None:
     nodes = problem.quadrature.nodes
     np.testing.assert_allclose(phi @ phi.T, RBF(0.5)(data.X, data.X), atol=1e-8)
     np.testing.assert_allclose(psi @ psi.T, Gaussian(2.0)(nodes, nodes), atol=1e-8)
-    assert problem.kernel.gamma == 2.0  # type: ignore[attr-defined]
+    assert problem.task_kernel.gamma == 2.0  # type: ignore[attr-defined]
 
 
 def test_a_penalty_on_the_derivative_brings_its_features() -> None:

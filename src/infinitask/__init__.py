@@ -19,17 +19,13 @@ from infinitask.estimators import (
     fit_path,
 )
 from infinitask.field import Field
-from infinitask.learn import Fit, learn
-from infinitask.problem import Data, Recipe
 from infinitask.solvers import Solution
 from infinitask.tuning import score_path
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Data",
     "Field",
-    "Fit",
     "IndependentCostSensitiveClassifier",
     "IndependentQuantileRegressor",
     "InfiniteCostSensitiveClassifier",
@@ -41,9 +37,7 @@ __all__ = [
     "InfiniteTaskEstimator",
     "JointQuantileRegressor",
     "QOneClassSVM",
-    "Recipe",
     "Solution",
     "fit_path",
-    "learn",
     "score_path",
 ]

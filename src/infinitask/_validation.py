@@ -1,8 +1,8 @@
-"""What the library is given, checked once and in one voice.
+"""Checks of what the library is given.
 
-An error says what was given, what is expected and what to do. Parameters of the estimators are checked by one table,
-:data:`CONSTRAINTS`; an estimator that allows more or less says so in its ``_constraints``. Everything else is checked
-where it is used, by the functions below the table.
+An error says what was given, what is expected and what to do. Parameters of the estimators that are numbers, words or
+flags are checked by one table, :data:`CONSTRAINTS`; an estimator that allows more or less says so in its
+``_constraints``. Everything else is checked where it is used, with the functions of this module.
 """
 
 from __future__ import annotations

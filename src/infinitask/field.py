@@ -21,7 +21,7 @@ ENTRIES_PER_THREAD = 2**20
 landmarks and 99 levels: half of it is as fast on two cores and slower by 10 to 20% on sixteen, a quarter costs 20%
 on both, and four times as much leaves the cache of the two, which costs 50%."""
 
-DEVICE_ENTRIES = 2**24
+ENTRIES_ON_DEVICE = 2**24
 """The same on other devices, 128 MiB. Measured on an H200: 2 to 2.6 million rows a second, 0.8 with 8 MiB."""
 
 KEPT_SECTIONS = 8
@@ -170,7 +170,7 @@ class _Section:
 def _by_rows(visit: Callable[[slice], None], X: Array, entries: int) -> None:
     """``visit`` all rows of X, some at a time; each row takes this many ``entries`` of memory."""
     n, on_host = X.shape[0], isinstance(X, np.ndarray)
-    size = max(1, (ENTRIES_PER_THREAD if on_host else DEVICE_ENTRIES) // max(1, entries))
+    size = max(1, (ENTRIES_PER_THREAD if on_host else ENTRIES_ON_DEVICE) // max(1, entries))
     chunks = [slice(start, min(start + size, n)) for start in range(0, n, size)]
     if not on_host or len(chunks) < 2:
         for rows in chunks:

@@ -1,33 +1,33 @@
-"""The one door to a fit.
+"""The functional core: the one way to a fit.
 
     learn(recipe, data, memory=None) → Fit
 
-Estimators, self-tuned models, paths and experiments all come through here: a recipe says what to learn and how, data
-are rows with weights, and a memory, where there is one, holds what earlier fits left. Everything that is read after a
-fit is read from its :class:`Fit`.
+Estimators, self-tuned models, paths and experiments all use it. A :class:`Recipe` says what to learn and how,
+:class:`Data` are rows with weights, and a :class:`Memory`, if there is one, holds what earlier fits left. Everything
+that is read after a fit is read from its :class:`Fit`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, final
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from infinitask._array import namespace, one_blas_thread, to_host
+from infinitask._array import HostArray, namespace, one_blas_thread, to_host
+from infinitask.features import Features
 from infinitask.field import Field
 from infinitask.losses import CostSensitiveHinge, LevelSet
 from infinitask.measures import Quadrature
-from infinitask.memory import Memory
 from infinitask.objective import Smoothing
-from infinitask.problem import Data, Problem, Recipe, pose
-from infinitask.solvers import Eigenbasis, Solution, solve, solve_in_order
+from infinitask.problem import Data, Problem, Recipe, pose, tolerance
+from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order
 from infinitask.threshold import Shift
 
-__all__ = ["Fit", "learn"]
+__all__ = ["Data", "Fit", "Memory", "Recipe", "learn"]
 
 STANDARDISED = 5.0
 """Targets whose root mean square is at most this count as standardised."""
@@ -43,6 +43,20 @@ ON_BOUNDARY = 1e-4
 
 FEWEST_ROWS_FOR_BOUNDARY = 100
 """With fewer rows, many of them on the boundary are no surprise."""
+
+
+MAY_DIFFER = {"alpha", "alpha_bias", "tol", "solver", "max_iter", "verbose"}
+"""Fields of a recipe that may differ between problems that share everything but the solution."""
+
+INPUT_FEATURES = {"kernel", "gamma", "features", "rank", "device", "random_state"}
+"""Fields of a recipe that φ depends on, beside the inputs."""
+
+FINER_THAN_NOW = 1e-3
+"""Where no smallest λ is known, features are built for the present λ times this: they serve again where λ falls from
+fit to fit, and a few more of them cost little."""
+
+FARTHEST_AHEAD = 1.5
+"""The most steps of log λ by which a start is extrapolated along the last two solutions."""
 
 
 @final
@@ -155,6 +169,139 @@ def _solved(recipe: Recipe, problem: Problem, memory: Memory | None) -> tuple[So
     return solution, None
 
 
+# ----------------------------------------------------------------------------------------------------- memory
+@dataclass
+class Memory:
+    """What one fit leaves to the next: features, eigenvectors, and a place to start from.
+
+    A fit with the same inputs and the same kernel takes over the features. A fit of the same problem with another λ,
+    λ_b or tolerance takes over everything but the solution, and starts from it.
+
+    Parameters
+    ----------
+    finest : float or None
+        The smallest λ to come, if it is known: features that are exact enough for it are built at once.
+    extrapolates : bool
+        Whether a start is extrapolated along the last two solutions.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(60, random_state=0)
+    >>> model = InfiniteQuantileRegressor(warm_start=True, n_nodes=10).fit(X, y)
+    >>> first = model.solution_.n_evaluations
+    >>> model.fit(X, y).solution_.n_evaluations < first  # the second fit starts at the solution
+    True
+    """
+
+    finest: float | None = None
+    extrapolates: bool = True
+    basis: Eigenbasis | None = field(default=None, repr=False)
+    last: Start | None = field(default=None, repr=False)
+    """The end of the last fit."""
+    _posed: tuple[Recipe, Data, Problem, float] | None = field(default=None, repr=False)
+    _constant: float | None = field(default=None, repr=False)
+    _alpha: float = field(default=0.0, repr=False)
+    _before: tuple[float, HostArray] | None = field(default=None, repr=False)
+
+    def knows(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> None:
+        """Take in a problem that was posed elsewhere, with features of this exactness."""
+        self._posed = recipe, data, problem, exact
+        self._constant = problem.constant
+
+    def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
+        """The problem, made of what is remembered as far as it fits."""
+        needed = tolerance(recipe, data)
+        finest = FINER_THAN_NOW * recipe.alpha if self.finest is None else min(self.finest, recipe.alpha)
+        phi: Features | None = None
+        exact = 0.0
+        if self._posed is not None:
+            before, known, problem, exact = self._posed
+            same_inputs = _alike(known.X, data.X)
+            if same_inputs and exact <= needed and _same(before, recipe, known, data, problem):
+                objective = problem.objective.with_ridge(recipe.alpha, recipe.alpha_bias)
+                return self._keep(recipe, data, replace(problem, objective=objective), exact)
+            if same_inputs and exact <= needed and _equal(before, recipe, INPUT_FEATURES):
+                phi = problem.phi
+            else:
+                self.basis = None
+            # another problem: the level of its objective and the way of its solutions are its own
+            self._before = None
+            self.last = self.last.elsewhere() if same_inputs and self.last is not None else None
+        built = exact if phi is not None else tolerance(replace(recipe, alpha=finest), data)
+        return self._keep(recipe, data, pose(recipe, data, rng, phi=phi, tol=built), built)
+
+    def _keep(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> Problem:
+        if self._posed is None or self._posed[1] is not data:
+            # copies: arrays may be changed in place before the next fit
+            data = Data(np.array(data.X), None if data.y is None else np.array(data.y), np.array(data.weight))
+        self._posed = recipe, data, problem, exact
+        return problem
+
+    def start(self, problem: Problem) -> Start | None:
+        """Where to start, if the last solution has the unknowns of this problem."""
+        start, s = self.last, problem.objective.shape[1]
+        if start is not None and self._before is not None and self._before[1].shape == start.z.shape:
+            # solutions follow log λ smoothly: the line through the last two points at the next
+            (alpha, z), last, now = self._before, self._alpha, problem.objective.alpha
+            if min(alpha, last, now) > 0.0 and alpha != last:
+                ahead = float(np.clip(np.log(now / last) / np.log(last / alpha), 0.0, FARTHEST_AHEAD))
+                start = start._replace(z=start.z + ahead * (start.z - z))
+        if start is None or start.z.size != problem.objective.size:
+            return None
+        if len(start.smoothing.kappa) != len(problem.objective.integrals) or (self._constant is None) != (
+            problem.constant is None
+        ):
+            return None
+        if problem.constant is None or problem.constant == self._constant:
+            return start
+        # the bias is the first feature, whose value is not what it was
+        z = start.z.copy()
+        z[:s] *= self._constant / problem.constant  # type: ignore[operator]
+        return start._replace(z=z)
+
+    def learn(self, problem: Problem, solution: Solution, basis: Eigenbasis) -> None:
+        """Remember how a fit ended."""
+        same = self.extrapolates and self.last is not None and self._constant == problem.constant
+        self._before = (self._alpha, self.last.z) if same and self.last is not None else None
+        self.last = Start(solution.z, solution.smoothing, solution.floor)
+        self._constant, self._alpha, self.basis = problem.constant, problem.objective.alpha, basis
+
+
+def _same(a: Recipe, b: Recipe, known: Data, data: Data, problem: Problem) -> bool:
+    """Whether the posed problem serves with another λ and λ_b.
+
+    A bias that joined φ through a constant feature holds the ratio of the two; a free bias has other features.
+    """
+    held = problem.constant is not None or a.alpha_bias == 0.0 or b.alpha_bias == 0.0
+    if held and b.alpha_bias * a.alpha != b.alpha * a.alpha_bias:
+        return False
+    same_recipe = _equal(a, b, {f.name for f in fields(Recipe)} - MAY_DIFFER)
+    return same_recipe and _alike(known.y, data.y) and _alike(known.weight, data.weight)
+
+
+def _equal(a: Recipe, b: Recipe, names: set[str]) -> bool:
+    return all(_alike(getattr(a, name), getattr(b, name)) for name in names)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Equality of parameters; objects of the library are equal if their parameters are."""
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.shape(a) == np.shape(b) and bool(np.array_equal(a, b))
+    if type(a) is not type(b):
+        return False
+    if hasattr(a, "get_params"):
+        mine, other = a.get_params(deep=False), b.get_params(deep=False)
+        return mine.keys() == other.keys() and all(_alike(mine[name], other[name]) for name in mine)
+    try:
+        return bool(a == b)
+    except (TypeError, ValueError):
+        return False
+
+
 # ---------------------------------------------------------------------------------------------------- remarks
 def _some_rows(fit: Fit) -> slice:
     return slice(None, None, -(-int(fit.problem.objective.rows.shape[0]) // MAX_ROWS_LOOKED_AT))
@@ -200,7 +347,7 @@ def _rows_on_the_boundary(fit: Fit) -> Iterator[str]:
     if values.shape[0] >= FEWEST_ROWS_FOR_BOUNDARY and np.max(share) > 0.5:
         yield (
             f"at ν = {fit.quadrature.nodes[np.argmax(share), 0]:.2g}, {np.max(share):.0%} of the training rows "
-            "lie on the boundary of the set itself, to the accuracy of the fit; their side, and so the fraction "
-            "outside, is an accident, as in any one-class SVM whose kernel is too narrow for the data, or cannot "
+            "lie on the boundary of the set itself, to the accuracy of the fit; rounding decides their side, and so "
+            "the fraction outside, as in any one-class SVM whose kernel is too narrow for the data, or cannot "
             "enclose them. Try a smaller gamma, or another kernel."
         )

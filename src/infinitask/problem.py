@@ -7,12 +7,14 @@ the terms of the objective, one function each; nothing here knows scikit-learn.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
 from infinitask._array import Array, HostArray, as_like, namespace, place, to_host
+from infinitask._validation import check_parameters, number
 from infinitask.features import (
     Features,
     TaskFeatures,
@@ -41,7 +43,7 @@ FREE_TOLERANCE = 1e-8
 
 @dataclass(frozen=True)
 class Data:
-    """Rows in a canonical order, each once.
+    """The rows of a fit; :meth:`canonical` puts them in an order that does not depend on how they were given.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class Data:
         Inputs, or rows of the Gram matrix.
     y : ndarray (n,), or (n, m) for a target of its own at every node, or None
     weight : ndarray (n,)
-        Positive, summing to one.
+        Not negative, summing to one.
     """
 
     X: HostArray
@@ -86,10 +88,11 @@ class Data:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to learn, and how: all choices of a fit, checked and free of defaults that depend on an estimator.
+    """What to learn, and how: all choices of a fit.
 
-    The names are those of the estimators' parameters. What is read after a fit is read from its recipe, so a recipe is
-    never changed: :func:`dataclasses.replace` makes another one.
+    Most names are those of the estimators' parameters; numbers are checked when a recipe is made, kernels, rules and
+    features when they are used. What is read after a fit is read from its recipe, so a recipe is never changed:
+    :func:`dataclasses.replace` makes another one.
     """
 
     loss: Loss
@@ -127,6 +130,9 @@ class Recipe:
     random_state: Any = None
     verbose: int = 0
 
+    def __post_init__(self) -> None:
+        check_parameters(vars(self), {"noncrossing": partial(number, low=0.0, open_low=False)})
+
     @property
     def orders(self) -> tuple[int, ...]:
         """The derivatives in θ that the objective looks at."""
@@ -142,7 +148,7 @@ class Problem:
     phi: Features
     psi: TaskFeatures
     psi_bias: TaskFeatures | None
-    kernel: TaskKernel
+    task_kernel: TaskKernel
     constant: float | None
     """Value of the constant feature by which a bias with the task kernel joins φ; None if it did not."""
 
@@ -173,7 +179,7 @@ def tolerance(recipe: Recipe, data: Data) -> float:
     """How exact φ must be, relative to the largest k(x, x) or to 1.
 
     Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
-    one: a hundredth of the tolerance is out of sight.
+    one: a hundredth of the tolerance does not show.
     """
     y = data.y
     size = 1.0 if y is None else min(1.0, float(np.mean(data.weight @ np.abs(y - data.weight @ y))) or 1.0)

@@ -31,14 +31,12 @@ from infinitask.objective import (
     Integral,
     Objective,
     Smoothing,
-    curved_pairs,
-    hessian_product,
-    pairs,
 )
 from infinitask.objective._table import Table, compiled_functions
 from infinitask.objective._terms import MIN_COMPILED_PAIRS, SWITCH, compiles
 from infinitask.penalties import NonCrossing
 from infinitask.solvers.base import Ledger
+from infinitask.solvers.newton import hessian_product, pairs
 from tests.support.random_objectives import LOSSES, SIGNED, Given, compiled_only, point, posed
 
 Floats = np.ndarray[Any, Any]
@@ -100,7 +98,7 @@ def assert_same_curvature(a: Objective, b: Objective, z: Floats, smoothing: Smoo
             assert_close(one, two, tolerance)
     for one, two in zip(a.node_curvature(z, smoothing), b.node_curvature(z, smoothing), strict=True):
         assert_close(one, two, tolerance)
-    assert curved_pairs(a, z, smoothing) == curved_pairs(b, z, smoothing)
+    assert a.curved_pairs(z, smoothing) == b.curved_pairs(z, smoothing)
     for ours, theirs in zip(pairs(a, z, smoothing), pairs(b, z, smoothing), strict=True):
         np.testing.assert_array_equal(ours.row, theirs.row)
         np.testing.assert_array_equal(ours.node, theirs.node)
@@ -132,7 +130,7 @@ def test_compiled_is_written(loss: Loss, bias: str | None) -> None:
     objective = posed(loss, bias=bias, others=others[bias])
     other = written(objective)
     assert is_compiled(objective)
-    assert curved_pairs(objective, point(objective), Smoothing((1.0,) * len(objective.integrals))) > 0
+    assert objective.curved_pairs(point(objective), Smoothing((1.0,) * len(objective.integrals))) > 0
     for smoothing in smoothings(objective):
         assert_same(objective, other, point(objective), smoothing)
     # each integral at a level of its own, some of them not smoothed
@@ -218,7 +216,7 @@ def test_in_single_precision(loss: Loss) -> None:
 @pytest.mark.parametrize("precision", [replace, single])
 def test_a_kink_is_not_curved(precision: Any) -> None:
     objective = precision(at_kinks(Pinball()))
-    assert curved_pairs(objective, np.zeros(objective.size), Smoothing((0.0,))) == 0
+    assert objective.curved_pairs(np.zeros(objective.size), Smoothing((0.0,))) == 0
 
 
 @compiled_only

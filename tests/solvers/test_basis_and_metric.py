@@ -10,13 +10,13 @@ import pytest
 
 from infinitask._array import as_like
 from infinitask.losses import CostSensitiveHinge, Loss, MQuantile, Pinball, Squared
-from infinitask.objective import Objective, Smoothing, hessian_product
+from infinitask.objective import Objective, Smoothing
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import basis as basis_module
 from infinitask.solvers import solve
 from infinitask.solvers.base import Start
 from infinitask.solvers.basis import Eigenbasis, Metric
-from infinitask.solvers.newton import NewtonSystem
+from infinitask.solvers.newton import NewtonSystem, hessian_product
 from tests.support.random_objectives import LOSSES, point, posed
 
 Floats = np.ndarray[Any, Any]

@@ -21,13 +21,14 @@ from infinitask import (
 )
 from infinitask.datasets import make_sine
 from infinitask.losses import Pinball, Squared
-from infinitask.objective import Objective, Smoothing, hessian_product
+from infinitask.objective import Objective, Smoothing
 from infinitask.objective._terms import SWITCH
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import SOLVERS, solve
 from infinitask.solvers.base import Ledger, Start
 from infinitask.solvers.basis import Eigenbasis
-from infinitask.solvers.lbfgs import EVALUATIONS_BEFORE_ASKING, Memory, lbfgs_stage
+from infinitask.solvers.lbfgs import EVALUATIONS_BEFORE_ASKING, StepMemory, lbfgs_stage
+from infinitask.solvers.newton import hessian_product
 from tests.support.random_objectives import compiled_only, point, posed
 from tests.support.random_problems import problem
 
@@ -60,8 +61,8 @@ def dense_inverse(steps: Steps, metric: Floats) -> Floats:
     return H
 
 
-def remembered(steps: Steps, size: int, length: int, metric: Floats | float = 1.0) -> Memory:
-    memory = Memory(size, length)
+def remembered(steps: Steps, size: int, length: int, metric: Floats | float = 1.0) -> StepMemory:
+    memory = StepMemory(size, length)
     for s, y in steps:
         memory.add(s, y, y / metric)
     return memory
@@ -90,13 +91,13 @@ def test_direction_is_the_dense_inverse(length: int, count: int) -> None:
 
 def test_without_a_step_the_direction_is_the_gradient_in_the_metric() -> None:
     g = np.arange(4.0)
-    np.testing.assert_array_equal(Memory(4).direction(g, 2.0 * g), -2.0 * g)
+    np.testing.assert_array_equal(StepMemory(4).direction(g, 2.0 * g), -2.0 * g)
 
 
 def test_with_exact_steps_a_quadratic_is_solved_in_its_dimension() -> None:
     size = 12
     A, z = convex_matrix(size, 3), np.random.default_rng(3).normal(size=size)
-    memory, g = Memory(size), A @ z
+    memory, g = StepMemory(size), A @ z
     start = np.linalg.norm(g)
     for _ in range(size):
         d = memory.direction(g, g)

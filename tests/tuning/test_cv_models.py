@@ -15,9 +15,10 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, LeaveOneOut, cross_val_predict
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from infinitask import Data, InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.kernels import RBF, Linear, Scaled
+from infinitask.learn import Data
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV

@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's face of the library, one file for each public class."""
+"""The estimators, with scikit-learn's interface: one file for each public class; the finite ones share one."""
 
 import warnings
 from importlib import import_module
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "score_path":  # it compares models, and so it moved to the room above
+    if name == "score_path":  # it compares models, and so it moved to infinitask.tuning
         warnings.warn("score_path has moved: import it from infinitask.", DeprecationWarning, stacklevel=2)
         return import_module("infinitask").score_path
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

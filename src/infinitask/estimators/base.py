@@ -32,10 +32,9 @@ from infinitask._array import HostArray, place
 from infinitask._validation import LARGEST, Constraint, check_magnitude, check_parameters, number, parse_tasks
 from infinitask.estimators._docs import completed
 from infinitask.kernels import Precomputed, task_kernel
-from infinitask.learn import Fit, learn
+from infinitask.learn import Fit, Memory, learn
 from infinitask.losses import Loss
 from infinitask.measures import Measure, as_measure
-from infinitask.memory import Memory
 from infinitask.penalties import Penalty, Ridge
 from infinitask.predictive import Rearrangement
 from infinitask.problem import Data, Recipe
@@ -47,6 +46,9 @@ SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrat
 
 SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
 """Parameters of the solver and the machine that a recipe takes over as they are."""
+
+SORTED_LEVELS = 1001
+"""Levels at which a curve is sorted. Between them it is linear: off by an eighth of 1e-6 times its curvature."""
 
 SAME_NODE = 1e-12
 """A task this close to a node is that node."""
@@ -301,7 +303,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self.solution_ = fit.solution
         self.features_ = fit.problem.phi.description
         self.measure_ = fit.recipe.measure
-        self.task_kernel_ = fit.problem.kernel
+        self.task_kernel_ = fit.problem.task_kernel
         self._support = fit.recipe.measure.support  # a measure asks SciPy, which takes longer than a prediction
         self.recipe_ = fit.recipe
         self.field_ = fit.field  # last: with it the estimator counts as fitted
@@ -388,10 +390,6 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         levels = self._curve_levels()
         for rows, values in self.field_.at_levels(X, levels):
             yield rows, Rearrangement.of(levels, values)
-
-
-SORTED_LEVELS = 1001
-"""Levels at which a curve is sorted. Between them it is linear: off by an eighth of 1e-6 times its curvature."""
 
 
 @lru_cache(maxsize=64)

@@ -56,6 +56,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of a classification, with the labels coded as −1 and 1."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         X, y, weight = self._rows(X, y, sample_weight)
         check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
@@ -197,7 +199,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         fp_cost: float | None = None,
         confidence: float | None = None,
     ) -> float:
-        """The θ that answers a wish on held-out data: one of ``min_sensitivity``, ``max_fpr``, or the two costs.
+        """The θ that meets a requirement on held-out data: one of ``min_sensitivity``, ``max_fpr``, or the two costs.
 
         * ``max_fpr``: the largest sensitivity with FP/negatives ≤ ``max_fpr``;
         * ``min_sensitivity``: the fewest false alarms with TP/positives ≥ ``min_sensitivity``;

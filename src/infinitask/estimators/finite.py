@@ -1,4 +1,6 @@
-"""The finite relatives that the paper compares with: a few tasks, named before training, and a free bias for each.
+"""Finite special cases: a few tasks, named before training, each with a free bias.
+
+These are the models that *Infinite Task Learning in RKHSs* (Brault et al., 2019) compares with.
 
 They are the same problem with other choices of μ, k_Θ and the ridge, and the same solver with the same certificate.
 

@@ -133,7 +133,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         because the set of α leaves out a fraction α; to call x an outlier where θ*(x) ≤ α raises a false alarm about
         that often. On mixtures of two features the two sides differed by at most 0.06 with 200 samples and 0.045 with
         1000, the deviation of an empirical distribution function of that many samples. A kernel much narrower than the
-        default learns the samples by heart, and new data then fall outside too often.
+        default overfits the samples, and new data then fall outside too often.
 
         Where h − t changes sign more than once (the sets are nested only as far as the data ask), the change next to
         ``nu`` counts, so that θ*(x) ≥ ν exactly where x is inside at the constructor's ν. With ``nested`` that holds
@@ -285,7 +285,7 @@ class InfiniteOneClassSVM(LevelSetEstimator):
         Whether t(θ) is set last, at the θ-quantile of h(x)(θ) over the rows of the fit, so that the fraction of them
         outside is θ at every θ, as nearly as equal rows and a few hundred levels allow. Given h it is the best t but
         for its ridge. Without, the ridge and the smoothness of t move the fraction, most of all at the ends of Θ, and
-        so do rows on the boundary itself, whose side is an accident: with 1000 rows or more by up to 0.06 on mixtures
+        so do rows on the boundary itself, whose side rounding decides: with 1000 rows or more by up to 0.06 on mixtures
         and on the paper's sets, with True by 0.008, for up to a third of the time of the fit. ``field_`` and its
         certificate stay what they are; sets put in order by ``nested`` keep the fraction nearly.
     task_gamma : float or None, default=None

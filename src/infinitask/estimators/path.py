@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from infinitask._validation import positive_numbers
 from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.memory import Memory
+from infinitask.learn import Memory
 
 __all__ = ["check_has_path", "fit_path"]
 
@@ -61,6 +61,6 @@ def check_has_path(estimator: Any) -> None:
     if not isinstance(estimator, BaseInfiniteTask) or "alpha" not in estimator.get_params(deep=False):
         raise TypeError(
             f"{type(estimator).__name__} was given; a path needs an estimator of infinitask with a parameter alpha. "
-            "Put the steps of a pipeline before the path: transform X first. A self-tuned model walks along its own "
-            "path, InfiniteKernelRidge holds all of it in one fit, and QOneClassSVM has no alpha."
+            "Put the steps of a pipeline before the path: transform X first. A self-tuned model chooses alpha itself, "
+            "InfiniteKernelRidge fits all of its path at once, and QOneClassSVM has no alpha."
         )

@@ -44,8 +44,9 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     Parameters
     ----------
     loss : str, Loss or callable, default="pinball"
-        "pinball", "expectile", "cost-sensitive", "epsilon-insensitive", an object of :mod:`infinitask.losses`, or a
-        function of (θ, y, h) that torch or jax differentiates, see :class:`~infinitask.losses.FunctionLoss`.
+        "pinball", "expectile", "cost-sensitive", "epsilon-insensitive", "squared", an object of
+        :mod:`infinitask.losses`, or a function of (θ, y, h) that torch or jax differentiates, see
+        :class:`~infinitask.losses.FunctionLoss`.
     penalty : "ridge", "integrated" or penalty object, default="ridge"
         "ridge": the norm of the RKHS of k_X·k_Θ; "integrated": ∫ ‖h(·)(θ)‖² dμ(θ), see
         :class:`~infinitask.penalties.IntegratedRidge` for a weight over θ.

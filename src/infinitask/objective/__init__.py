@@ -23,7 +23,6 @@ A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`B
 """
 
 from ._balance import Balance
-from ._curvature import Pairs, curved_pairs, hessian_product, pairs
 from ._objective import Objective
 from ._terms import BLOCK_ENTRIES, Evaluation, Integral, Smoothing, product, staircase
 
@@ -33,11 +32,7 @@ __all__ = [
     "Evaluation",
     "Integral",
     "Objective",
-    "Pairs",
     "Smoothing",
-    "curved_pairs",
-    "hessian_product",
-    "pairs",
     "product",
     "staircase",
 ]

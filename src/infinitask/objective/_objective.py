@@ -16,6 +16,7 @@ from infinitask.objective._balance import Balance, NodeSums
 from infinitask.objective._table import Table
 from infinitask.objective._terms import (
     BLOCK_ENTRIES,
+    NO_CURVATURE,
     Evaluation,
     Integral,
     RowSums,
@@ -370,6 +371,12 @@ class Objective:
                 curvature = term.loss.curvature(term.theta, term.targets_of(block), H, kappa, centre)
                 found.append(curvature * term.weights * self.sample_weight[block][:, None])
             yield block, found
+
+    def curved_pairs(self, z: HostArray, smoothing: Smoothing) -> int:
+        """The number of pairs at which the smoothed losses are curved."""
+        xp = namespace(self.rows)
+        blocks = (parts for _, parts in self.curvatures(z, smoothing))
+        return sum(int(xp.sum(xp.astype(part > NO_CURVATURE, xp.int64))) for parts in blocks for part in parts)
 
     def node_curvature(self, z: HostArray, smoothing: Smoothing) -> list[HostArray]:
         """Σ_i ω_i w_j ∂²ℓ^κ_ij at every node, (m,) for each integral."""

@@ -22,6 +22,9 @@ SWITCH = "INFINITASK_COMPILED"
 """Environment variable: "0" never uses compiled loops, "1" always does where numba is installed; else
 :func:`compiles` decides."""
 
+NO_CURVATURE = 1e-100
+"""Curvature below this is none: its inverse must not overflow."""
+
 MIN_COMPILED_PAIRS = 10_000_000
 """Pairs (samples × nodes of all integrals) from which compiled loops are used.
 

@@ -28,6 +28,9 @@ from infinitask.objective import Evaluation, Objective, Smoothing
 
 __all__ = ["Certificate", "DualPoint", "Ledger", "Reason", "Solution", "Start"]
 
+MAX_SOLVE_SIZE = 8_000
+"""The most equations of one dense solve: 512 MB."""
+
 _ABOVE = "at a duality gap of {gap:.1e}, above the tolerance {tol:.1e}"
 
 
@@ -298,3 +301,10 @@ class Ledger:
             history=np.asarray(self.history, dtype=np.float64).reshape(-1, 3),
             floor=c.floor,
         )
+
+
+def cost_by_unknowns(objective: Objective, n: int) -> float:
+    """Operations of a Newton step that factorises the Hessian, with n rows of data."""
+    (_, s), p = objective.shape, objective.size
+    nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
+    return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * nodes * s**2 if p <= MAX_SOLVE_SIZE else np.inf

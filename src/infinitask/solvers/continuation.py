@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask.objective import Evaluation, Objective, Smoothing, curved_pairs
-from infinitask.solvers.base import Ledger, Reason, Solution, Start
+from infinitask.objective import Evaluation, Objective, Smoothing
+from infinitask.solvers.base import Ledger, Reason, Solution, Start, cost_by_unknowns
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
 from infinitask.solvers.newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
@@ -173,10 +173,9 @@ class _Path:
         """What a Newton step costs at a point, in evaluations."""
         objective = self.basis.objective
         n, r = objective.rows.shape[0], objective.shape[0]
-        system = NewtonSystem(objective, self.basis.damping)
-        pairs = float(curved_pairs(objective, z, smoothing))
+        pairs = float(objective.curved_pairs(z, smoothing))
         by_pairs = pairs**3 / 3.0 + 100.0 * pairs**2 + 0.8 * min(pairs, n) ** 2 * r
-        step = 3e6 + min(system.cost_by_unknowns(n), by_pairs, MAX_SOLVE_COST)
+        step = 3e6 + min(cost_by_unknowns(objective, n), by_pairs, MAX_SOLVE_COST)
         return float(2.0 + step / self.evaluation)
 
     @property

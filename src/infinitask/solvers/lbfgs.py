@@ -29,7 +29,7 @@ from infinitask.solvers.base import Ledger
 from infinitask.solvers.basis import Metric
 from infinitask.solvers.line_search import line_search
 
-__all__ = ["Memory", "lbfgs_stage"]
+__all__ = ["StepMemory", "lbfgs_stage"]
 
 STEPS_REMEMBERED = 20
 """Steps from which the inverse Hessian is estimated."""
@@ -43,7 +43,7 @@ this number of steps. On 120 small fits that saves a twentieth of the time; meas
 metric would cost more than it saves."""
 
 
-class Memory:
+class StepMemory:
     """An estimate of the inverse Hessian from the last steps.
 
     Parameters
@@ -112,7 +112,7 @@ def lbfgs_stage(
         Whether to stop at a point, some evaluations after the optimisation error was last halved; asked now and then.
     """
     label = f"L-BFGS, smoothing {smoothing.kappa[0]:.1e}"
-    memory, metric, age = Memory(z.size), measure(z, smoothing), 0
+    memory, metric, age = StepMemory(z.size), measure(z, smoothing), 0
     best, since, asked = np.inf, ledger.n_evaluations, ledger.n_evaluations
     downhill = metric.solve(here.gradient)
     while not (ledger.done or ledger.enough(here)):
@@ -127,14 +127,14 @@ def lbfgs_stage(
         if fresh is None:
             if memory.count == 0:
                 break
-            memory = Memory(z.size)  # the steps remembered are spoilt by rounding
+            memory = StepMemory(z.size)  # the steps remembered are spoilt by rounding
             continue
         change, before = fresh.gradient - here.gradient, downhill
         z, here = z + step * along, fresh
         age += 1
         ledger.n_iter += 1
         if step < SHORT_LBFGS_STEP and age >= MIN_METRIC_STEPS:
-            memory, metric, age = Memory(z.size), measure(z, smoothing), 0
+            memory, metric, age = StepMemory(z.size), measure(z, smoothing), 0
             downhill = metric.solve(here.gradient)
             continue
         downhill = metric.solve(here.gradient)

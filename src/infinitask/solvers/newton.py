@@ -14,15 +14,17 @@ solve with it:
 from __future__ import annotations
 
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from infinitask._array import HostArray, to_host
-from infinitask.objective import Objective, Pairs, Smoothing, hessian_product, pairs
-from infinitask.solvers.base import Ledger
+from infinitask._array import HostArray, namespace, to_host
+from infinitask.objective import Objective, Smoothing
+from infinitask.objective._terms import NO_CURVATURE
+from infinitask.solvers.base import MAX_SOLVE_SIZE, Ledger, cost_by_unknowns
 from infinitask.solvers.basis import Metric
 from infinitask.solvers.line_search import line_search
 
@@ -30,9 +32,6 @@ __all__ = ["NewtonSystem", "newton_stage"]
 
 MAX_SOLVE_COST = 3e11
 """The most operations of one dense solve: several seconds on two cores."""
-
-MAX_SOLVE_SIZE = 8_000
-"""The most equations of one dense solve: 512 MB."""
 
 MAX_IDLE_STEPS = 4
 """A Newton stage ends after this number of full steps in a row that left more than half of the error."""
@@ -49,6 +48,47 @@ MAX_NEWTON_STEPS = 15
 
 PAIRS_AT_A_TIME = 16_384
 """Pairs whose features are gathered at a time."""
+
+
+class Pairs(NamedTuple):
+    """Pairs (i, j) at which the smoothed loss is curved."""
+
+    row: HostArray
+    node: HostArray
+    weight: HostArray
+    """ω_i w_j ∂²ℓ^κ_ij."""
+
+
+def pairs(objective: Objective, z: HostArray, smoothing: Smoothing) -> list[Pairs]:
+    """The pairs of every integral at which the smoothed loss is curved."""
+    found: list[list[Pairs]] = [[] for _ in objective.integrals]
+    for block, parts in objective.curvatures(z, smoothing):
+        for t, part in enumerate(parts):
+            weight = to_host(part)
+            row, node = np.nonzero(weight > NO_CURVATURE)
+            found[t].append(Pairs(row + block.start, node, weight[row, node]))
+    return [Pairs(*(np.concatenate(part) for part in zip(*parts, strict=True))) for parts in found]
+
+
+def hessian_product(objective: Objective, z: HostArray, smoothing: Smoothing, v: HostArray) -> HostArray:
+    """∇²P_κ(z) v, (size,), by one more pass over the data."""
+    xp = namespace(objective.rows)
+    V, b = objective.split(v)
+    out_C, out_c = 0.0 * V, None if b is None else 0.0 * b
+    # the field is linear in the unknowns: its derivative along v is the field at v
+    for (block, weights), (_, along) in zip(objective.curvatures(z, smoothing), objective.fields(v), strict=True):
+        pulled = None
+        for term, weight, moved in zip(objective.integrals, weights, along, strict=True):
+            force = weight * moved
+            part = force @ term.cols
+            pulled = part if pulled is None else pulled + part
+            if out_c is not None and term.bias_cols is not None:
+                out_c = out_c + term.bias_cols.T @ xp.sum(force, axis=0)
+        out_C = out_C + objective.rows[block, :].T @ pulled
+    product = to_host(xp.reshape(out_C, (-1,))).astype(np.float64)
+    if out_c is not None:
+        product = np.concatenate([product, to_host(out_c).astype(np.float64)])
+    return np.asarray(product + objective.ridge * v)
 
 
 class NewtonSystem:
@@ -115,31 +155,26 @@ class NewtonSystem:
         C = self.rows.T @ (per_node @ self.cols)
         return np.concatenate([C.ravel(), self.bias_cols.T @ per_node.sum(axis=0)])
 
-    def cost_by_unknowns(self, n: int) -> float:
-        """Operations of a solve by unknowns with n rows of data."""
-        (_, s), p = self.objective.shape, self.objective.size
-        return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * self.cols.shape[0] * s**2 if p <= MAX_SOLVE_SIZE else np.inf
-
     # -- the three ways
     def direction(self, z: HostArray, smoothing: Smoothing, g: HostArray, metric: Metric) -> tuple[HostArray, str]:
         """−(Λ + ZᵀWZ)⁻¹ g, and how it was found; by conjugate gradients where a dense system would be too large."""
         n, p = self.rows.shape[0], self.objective.size
-        if n * self.cols.shape[0] > MIN_PAIRS_UNLISTED and self.cost_by_unknowns(n) < MAX_COST_UNLISTED:
+        if n * self.cols.shape[0] > MIN_PAIRS_UNLISTED and cost_by_unknowns(self.objective, n) < MAX_COST_UNLISTED:
             return self.by_unknowns(z, smoothing, g), f"{p} unknowns"
         active = self.active(z, smoothing)
         if active.row.size == 0:
             return -g / self.ridge, "no curved pair"
         sizes = np.bincount(self.component[active.node]).astype(float)
-        cost_by_pairs = float(np.sum(sizes**3)) / 3 + 30.0 * float(np.sum(sizes**2))
-        cost_by_unknowns = self.cost_by_unknowns(np.unique(active.row).size)
+        by_pairs = float(np.sum(sizes**3)) / 3 + 30.0 * float(np.sum(sizes**2))
+        by_unknowns = cost_by_unknowns(self.objective, np.unique(active.row).size)
         if np.max(sizes) > MAX_SOLVE_SIZE:
-            cost_by_pairs = np.inf
-        if min(cost_by_pairs, cost_by_unknowns) > self.limit:
+            by_pairs = np.inf
+        if min(by_pairs, by_unknowns) > self.limit:
             return self.by_products(z, smoothing, g, metric), "conjugate gradients"
         solve, name = partial(self.by_pairs, active), f"{active.row.size} pairs"
         # Many more pairs than unknowns make the pairs' system nearly singular: rounding is then worth some operations.
-        redundant = active.row.size > 4 * p and cost_by_unknowns < 20.0 * cost_by_pairs
-        if cost_by_unknowns < cost_by_pairs or redundant:
+        redundant = active.row.size > 4 * p and by_unknowns < 20.0 * by_pairs
+        if by_unknowns < by_pairs or redundant:
             solve, name = partial(self.by_unknowns, z, smoothing), f"{p} unknowns"
         direction = solve(g)
         residual = g + self.apply(active, direction)

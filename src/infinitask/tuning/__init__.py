@@ -4,7 +4,7 @@
 * :func:`score_path`: cross-validated scores along a path of λ.
 * :class:`OptunaSearch`: a search over any parameters (extra "tune").
 
-All compare by rows left out, through one engine.
+Models of this library are compared by rows left out, through one engine: :mod:`~infinitask.tuning._left_out`.
 """
 
 from ._cv_models import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV

@@ -1,4 +1,4 @@
-"""Which kernel and which λ, by what they are worth on rows left out.
+"""The choice of a kernel and λ by their losses on rows left out.
 
 The losses form a table: kernels × λ × folds. Not all of it is worth computing. A path begins near the λ that was best
 in the ranking of the kernels, goes on towards smaller λ until two in a row are not worth it, and towards larger λ while
@@ -264,12 +264,12 @@ def walk(losses: Callable[[int], list[float]], count: int, begin: int, ignoring:
         inf for every λ that was not looked at.
     """
     column = np.full((count, ignoring.size), np.inf)
-    in_vain = 0
+    misses = 0
     for i in range(begin, count):
         column[i] = losses(i)
         best = int(np.argmin(column.mean(axis=1)))
-        in_vain = in_vain + 1 if _not_worth_it(column[i], column[best], ignoring, len(column[i])) else 0
-        if in_vain == 2 and i > best:
+        misses = misses + 1 if _not_worth_it(column[i], column[best], ignoring, len(column[i])) else 0
+        if misses == 2 and i > best:
             break
     for i in range(begin - 1, -1, -1):
         best = int(np.argmin(column.mean(axis=1)))

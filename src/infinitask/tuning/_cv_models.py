@@ -1,4 +1,4 @@
-"""Models that tune themselves, in the manner of ``RidgeCV``.
+"""Models that tune themselves, as ``RidgeCV`` does.
 
 They choose a kernel and λ by cross-validation (:mod:`~infinitask.tuning._choice`), fit the chosen model to all rows,
 hold it as ``best_estimator_`` and answer as it does.
@@ -221,7 +221,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             constants=[_quantiles(targets[train], weight[train], levels) for train in counted],
         )
         choice = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
-        # targets that lie far from zero would need a large bias, and its ridge would mind: the centre is taken off
+        # targets far from zero would need a large bias, which its ridge would shrink: their centre is subtracted first
         return self._refit(choice, QUANTILE_LAST_RIDGE / unit, centre, X, y, sample_weight)
 
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:

@@ -26,9 +26,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import Array, HostArray, to_host
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
-from infinitask.learn import Fit, learn
-from infinitask.memory import Memory
-from infinitask.problem import Data, Problem, Recipe, pose, tolerance
+from infinitask.learn import Fit, Memory, learn
+from infinitask.problem import Data, Problem, Recipe, pose
 from infinitask.solvers import Start
 
 Splits = list[tuple[HostArray, HostArray]]
@@ -108,7 +107,7 @@ def shared_folds(
     rng : numpy.random.Generator or None
         For quadrature rules and features that draw; None: of seed 0.
     extrapolates : bool
-        See :class:`~infinitask.memory.Memory`.
+        See :class:`~infinitask.learn.Memory`.
     """
     whole = pose(recipe, data, np.random.default_rng(0) if rng is None else rng, tol=exact)
     return [_shared_fold(recipe, data, whole, train, test, extrapolates) for train, test in splits]
@@ -213,7 +212,7 @@ def _jobs(model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits) 
         total = prepared.weight / np.sum(prepared.weight)
         data = Data(prepared.X, prepared.y, total)
         rng = np.random.default_rng(check_random_state(recipe.random_state).randint(2**31))
-        folds = shared_folds(recipe, data, splits, exact=tolerance(recipe, data), rng=rng)
+        folds = shared_folds(recipe, data, splits, rng=rng)
     jobs = []
     for k, (train, test) in enumerate(splits):
         own = clone(model)

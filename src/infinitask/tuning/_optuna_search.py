@@ -1,4 +1,4 @@
-"""A search over parameters on top of Optuna, with scikit-learn's face."""
+"""A search over parameters on top of Optuna, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
     ) -> HostArray:
         """The scores of a trial on every fold."""
         with warnings.catch_warnings():
-            # a gap that was not reached at parameters that will not be chosen is no news
+            # no warning for a gap that was not reached: most trials are not chosen
             warnings.simplefilter("ignore", ConvergenceWarning)
             if isinstance(model, BaseInfiniteTask):
                 scores = left_out_scores([model], X, y, weight, splits, self.scoring, parallel)[0]
@@ -342,7 +342,7 @@ def _mend(file: Path) -> None:
 
 @contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
-    """Without a line for every trial, and without warnings that a part of Optuna is young."""
+    """Without a line for every trial, and without warnings about experimental parts of Optuna."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
