@@ -42,10 +42,10 @@ SPANS = {
     ),
     "kernel": (
         "infinitask.kernels._input:RBF.__call__",
-        "infinitask.kernels._input:_Stationary.diag",
+        "infinitask.kernels._input:_GammaKernel.diag",
         "infinitask.kernels._input:_GammaKernel.resolve",
     ),
-    "factorisation": ("infinitask.features._recipes:_cholesky",),
+    "factorisation": ("infinitask.features._recipes:factorise_rows",),
     "eigenbasis": ("infinitask.solvers.basis:Eigenbasis.of",),
     "products": (
         "infinitask.objective._objective:Objective._visit",

@@ -200,3 +200,13 @@ def test_posing_does_not_touch_the_specs() -> None:
     kernel, task = RBF(), Gaussian()
     posed(recipe(kernel=kernel, task_kernel=task))
     assert (kernel.gamma, task.gamma) == ("median", "median")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"alpha": -1.0}, {"alpha_bias": -1.0}, {"tol": -1.0}, {"noncrossing": -1.0}, {"max_iter": 0}, {"n_nodes": 0}],
+    ids=repr,
+)
+def test_a_recipe_made_by_hand_is_checked_as_parameters_are(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.* was given; it must be"):
+        Recipe(Pinball(), Uniform(), Ridge(), **wrong)

@@ -133,6 +133,10 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
     >>> fit.solution.gap <= fit.recipe.tol
     True
     """
+    if not isinstance(recipe, Recipe):
+        raise TypeError(
+            f"{type(recipe).__name__} was given; learn takes a Recipe. Of an estimator, pass estimator.recipe()."
+        )
     if recipe.offset != 0.0 and data.y is not None:
         data = replace(data, y=data.y - recipe.offset)
     rng = np.random.default_rng(check_random_state(recipe.random_state).randint(2**31))

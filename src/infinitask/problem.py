@@ -59,14 +59,21 @@ class Data:
     weight: HostArray
 
     @classmethod
-    def canonical(cls, X: HostArray, y: HostArray | None, weight: HostArray, *, gram: bool = False) -> Data:
-        """Drop rows of weight 0, merge equal rows, sort.
+    def canonical(cls, X: Any, y: Any = None, weight: Any = None, *, gram: bool = False) -> Data:
+        """Drop rows of weight 0, merge equal rows, sort; without weights all rows count the same.
 
         A row that occurs twice and a row of weight two pose the same problem, and so do two orders of the rows. Here
         they become the same numbers as well, so that the fit is the same to the last bit. Rows of a Gram matrix stay as
         they are.
         """
+        X, y = np.asarray(X, dtype=np.float64), None if y is None else np.asarray(y, dtype=np.float64)
+        weight = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
         kept = weight > 0.0
+        if X.ndim != 2 or kept.shape != X.shape[:1] or (y is not None and y.shape[:1] != kept.shape) or not kept.any():
+            raise ValueError(
+                f"Data of shapes {X.shape}, {None if y is None else y.shape} and {weight.shape} were given; expected X "
+                "(n, d), y (n,) or (n, m) or None, and weights (n,), at least one of them above 0."
+            )
         if not np.all(kept):
             X, weight = X[kept], weight[kept]
             y = None if y is None else y[kept]

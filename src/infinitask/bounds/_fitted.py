@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._array import HostArray, place
+from infinitask._array import HostArray, place, to_host
 from infinitask._validation import number
 from infinitask.bounds._discrepancy import star_discrepancy
 from infinitask.bounds._formula import Bound, Task, assemble, cost_task, quantile_task
 from infinitask.features import FourierMap
-from infinitask.kernels import Chi2, takes_gamma
+from infinitask.kernels import Chi2, InputKernel, takes_gamma
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.measures import Measure
 from infinitask.penalties import Ridge
@@ -96,7 +96,8 @@ def bound_of(
 def _fitted(model: Any) -> tuple[Any, list[str]]:
     """The fitted model, inside a self-tuned one where that was given; an error where it is none that has a bound."""
     notes = []
-    if not isinstance(model, type) and hasattr(model, "cv_results_") and hasattr(model, "kernel_"):
+    if not isinstance(model, type) and hasattr(model, "_refit"):  # a self-tuned model
+        check_is_fitted(model)
         notes.append("The kernel and λ are taken as chosen without the sample; this model chose them from it.")
         model = model.best_estimator_
     if not isinstance(model, type) and hasattr(model, "_prepare"):
@@ -195,13 +196,24 @@ def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[floa
 
 
 def _kappa_x(phi: Any) -> float:
-    kernel = getattr(phi, "kernel", None)
-    if isinstance(phi, FourierMap) or isinstance(kernel, Chi2) or getattr(kernel, "stationary", False):
+    """√k(x, x), where it is the same for all x."""
+    if isinstance(phi, FourierMap):
         return 1.0
+    kernel = getattr(phi, "kernel", None)
+    if kernel is not None and _has_constant_diagonal(kernel):
+        return math.sqrt(float(np.max(to_host(kernel.diag(phi.landmarks[:1, :])))))
     raise ValueError(
         f"The kernel {kernel!r} does not say how large k(x, x) can become; give kappa_x, the square root of its "
         "largest value over all x that can occur."
     )
+
+
+def _has_constant_diagonal(kernel: InputKernel) -> bool:
+    """Whether k(x, x) is the same for all x: for stationary kernels, and for kernels made of such kernels."""
+    if kernel.stationary or isinstance(kernel, Chi2):
+        return True
+    parts = [part for part in kernel.get_params(deep=False).values() if isinstance(part, InputKernel)]
+    return bool(parts) and all(map(_has_constant_diagonal, parts))
 
 
 def _bias_ratio(model: Any) -> float:

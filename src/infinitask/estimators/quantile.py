@@ -195,6 +195,9 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D² of the integrated pinball loss: 1 − loss / loss of the best constants.
 
+        The integral is taken with the nodes and weights of the fit, so models with few nodes are compared at other
+        levels than models with many; ``infinitask.metrics`` has scorers with levels of their own.
+
         Parameters
         ----------
         X : array (n, d)

@@ -26,7 +26,7 @@ import numpy as np
 from infinitask._array import HostArray
 from infinitask.objective import Evaluation, Objective, Smoothing
 
-__all__ = ["Certificate", "DualPoint", "Ledger", "Reason", "Solution", "Start"]
+__all__ = ["Certificate", "DualPoint", "Ledger", "Reason", "Solution", "Start", "cost_by_unknowns"]
 
 MAX_SOLVE_SIZE = 8_000
 """The most equations of one dense solve: 512 MB."""
@@ -50,6 +50,9 @@ class Reason(Enum):
     STALLED = f"No further progress was possible {_ABOVE}; raise tol or alpha, or rescale the data."
     IN_ORDER = "All curves are in order, at a duality gap of {gap:.1e}, within the tolerance {tol:.1e}."
     ORDER_ABOVE_TOLERANCE = f"All curves are in order, {_ABOVE}; raise tol or alpha."
+
+    def __repr__(self) -> str:
+        return f"<Reason.{self.name}>"  # the sentence has places that only a solution fills
 
     @property
     def converged(self) -> bool:

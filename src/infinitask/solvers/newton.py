@@ -28,7 +28,7 @@ from infinitask.solvers.base import MAX_SOLVE_SIZE, Ledger, cost_by_unknowns
 from infinitask.solvers.basis import Metric
 from infinitask.solvers.line_search import line_search
 
-__all__ = ["NewtonSystem", "newton_stage"]
+__all__ = ["NewtonSystem", "Pairs", "hessian_product", "newton_stage", "pairs"]
 
 MAX_SOLVE_COST = 3e11
 """The most operations of one dense solve: several seconds on two cores."""

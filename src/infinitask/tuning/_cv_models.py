@@ -45,6 +45,9 @@ class SelfTuned(BaseEstimator):
     _model: ClassVar[type[Any]]
     """The class of ``best_estimator_``."""
 
+    _default_task: ClassVar[str]
+    """The parameter that names the tasks of a prediction that asks for none; it is read when that happens."""
+
     best_estimator_: Any
 
     def _store(self, parameters: dict[str, Any]) -> None:
@@ -73,7 +76,7 @@ class SelfTuned(BaseEstimator):
 
     def _best(self) -> Any:
         check_is_fitted(self)
-        return self.best_estimator_
+        return self.best_estimator_.set_params(**{self._default_task: getattr(self, self._default_task)})
 
     def __sklearn_is_fitted__(self) -> bool:
         return "best_estimator_" in vars(self)
@@ -85,7 +88,7 @@ class SelfTuned(BaseEstimator):
         # called only where this object has no such attribute
         if not name.startswith("_"):
             if "best_estimator_" in vars(self):
-                return getattr(self.best_estimator_, name)
+                return getattr(self._best(), name)
             if hasattr(self._model, name):
                 raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit before {name}.")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -158,7 +161,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     (7, 18, 10)
     """
 
-    _model = InfiniteQuantileRegressor
+    _model, _default_task = InfiniteQuantileRegressor, "quantiles"
 
     def __init__(
         self,
@@ -311,7 +314,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     True
     """
 
-    _model = InfiniteCostSensitiveClassifier
+    _model, _default_task = InfiniteCostSensitiveClassifier, "theta"
 
     def __init__(
         self,
