@@ -307,8 +307,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     --------
     >>> from sklearn.datasets import make_moons
     >>> from infinitask.tuning import InfiniteCostSensitiveClassifierCV
-    >>> X, y = make_moons(200, noise=0.3, random_state=0)
-    >>> model = InfiniteCostSensitiveClassifierCV(random_state=0).fit(X, y)
+    >>> X, y = make_moons(100, noise=0.3, random_state=0)
+    >>> model = InfiniteCostSensitiveClassifierCV(random_state=0, n_nodes=10).fit(X, y)
     >>> cautious, bold = model.predict(X, theta=[-0.9, 0.9]).mean(axis=0)
     >>> bool(cautious < 0.5 < bold)  # the share of alarms
     True

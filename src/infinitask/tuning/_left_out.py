@@ -26,7 +26,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import Array, HostArray, to_host
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
-from infinitask.learn import Fit, Memory, learn
+from infinitask.learn import Fit, Memory, generator, learn
 from infinitask.problem import Data, Problem, Recipe, pose
 from infinitask.solvers import Start
 
@@ -211,8 +211,7 @@ def _jobs(model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits) 
     if not pairwise:
         total = prepared.weight / np.sum(prepared.weight)
         data = Data(prepared.X, prepared.y, total)
-        rng = np.random.default_rng(check_random_state(recipe.random_state).randint(2**31))
-        folds = shared_folds(recipe, data, splits, rng=rng)
+        folds = shared_folds(recipe, data, splits, rng=generator(recipe.random_state))
     jobs = []
     for k, (train, test) in enumerate(splits):
         own = clone(model)
