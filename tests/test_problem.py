@@ -210,3 +210,16 @@ def test_posing_does_not_touch_the_specs() -> None:
 def test_a_recipe_made_by_hand_is_checked_as_parameters_are(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.* was given; it must be"):
         Recipe(Pinball(), Uniform(), Ridge(), **wrong)
+
+
+def test_weights_that_do_not_sum_to_one_are_refused() -> None:
+    with pytest.raises(ValueError, match="must sum to one"):
+        Data(np.zeros((4, 1)), np.zeros(4), np.ones(4))
+
+
+def test_data_take_lists_and_no_weights() -> None:
+    data = Data.canonical([[1.0], [0.0]], [2.0, 3.0])
+    np.testing.assert_array_equal(data.X[:, 0], [0.0, 1.0])
+    np.testing.assert_array_equal(data.weight, [0.5, 0.5])
+    with pytest.raises(ValueError, match="Data of shapes"):
+        Data.canonical([[1.0], [0.0]], [2.0])

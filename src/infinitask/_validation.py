@@ -103,8 +103,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "smoothing": partial(number, low=0.0, open_low=False),
     "solver": partial(choice, options=("auto", "lbfgs", "newton")),
     "tol": partial(number, low=0.0),
-    "verbose": partial(count, least=0),
-    "warm_start": flag,
+    "verbose": lambda name, value: count(name, int(value) if isinstance(value, bool) else value, least=0),
 }
 """What a parameter of an estimator must be, wherever it has this name. Kernels, measures, rules and features are specs:
 they are checked by the functions that turn them into objects."""

@@ -28,7 +28,7 @@ from infinitask.problem import Data, Problem, Recipe, pose, tolerance
 from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order
 from infinitask.threshold import Shift
 
-__all__ = ["Data", "Fit", "Memory", "Recipe", "generator", "learn"]
+__all__ = ["Data", "Fit", "Memory", "Recipe", "alike", "generator", "learn"]
 
 STANDARDISED = 5.0
 """Targets whose root mean square is at most this count as standardised."""
@@ -183,7 +183,7 @@ def _solved(recipe: Recipe, problem: Problem, memory: Memory | None) -> tuple[So
         return solve(objective, **how), None
     basis = Eigenbasis.of(objective, memory.basis)
     solution = solve(objective, start=memory.start(problem), basis=basis, **how)
-    memory.learn(problem, solution, basis)
+    memory.remember(problem, solution, basis)
     return solution, None
 
 
@@ -236,7 +236,7 @@ class Memory:
         exact = 0.0
         if self._posed is not None:
             before, known, problem, exact = self._posed
-            same_inputs = _alike(known.X, data.X)
+            same_inputs = alike(known.X, data.X)
             if same_inputs and exact <= needed and _same(before, recipe, known, data, problem):
                 objective = problem.objective.with_ridge(recipe.alpha, recipe.alpha_bias)
                 return self._keep(recipe, data, replace(problem, objective=objective), exact)
@@ -279,7 +279,7 @@ class Memory:
         z[:s] *= self._constant / problem.constant  # type: ignore[operator]
         return start._replace(z=z)
 
-    def learn(self, problem: Problem, solution: Solution, basis: Eigenbasis) -> None:
+    def remember(self, problem: Problem, solution: Solution, basis: Eigenbasis) -> None:
         """Remember how a fit ended."""
         same = self.extrapolates and self.last is not None and self._constant == problem.constant
         self._before = (self._alpha, self.last.z) if same and self.last is not None else None
@@ -296,14 +296,14 @@ def _same(a: Recipe, b: Recipe, known: Data, data: Data, problem: Problem) -> bo
     if held and b.alpha_bias * a.alpha != b.alpha * a.alpha_bias:
         return False
     same_recipe = _equal(a, b, {f.name for f in fields(Recipe)} - MAY_DIFFER)
-    return same_recipe and _alike(known.y, data.y) and _alike(known.weight, data.weight)
+    return same_recipe and alike(known.y, data.y) and alike(known.weight, data.weight)
 
 
 def _equal(a: Recipe, b: Recipe, names: set[str]) -> bool:
-    return all(_alike(getattr(a, name), getattr(b, name)) for name in names)
+    return all(alike(getattr(a, name), getattr(b, name)) for name in names)
 
 
-def _alike(a: Any, b: Any) -> bool:
+def alike(a: Any, b: Any) -> bool:
     """Equality of parameters; objects of the library are equal if their parameters are."""
     if a is b:
         return True
@@ -313,7 +313,7 @@ def _alike(a: Any, b: Any) -> bool:
         return False
     if hasattr(a, "get_params"):
         mine, other = a.get_params(deep=False), b.get_params(deep=False)
-        return mine.keys() == other.keys() and all(_alike(mine[name], other[name]) for name in mine)
+        return mine.keys() == other.keys() and all(alike(mine[name], other[name]) for name in mine)
     try:
         return bool(a == b)
     except (TypeError, ValueError):

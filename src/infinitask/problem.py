@@ -34,6 +34,9 @@ DEVICE_ENTRIES = 16_000_000
 """Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the
 cache."""
 
+WEIGHT_ROUNDING = 1e-6
+"""Weights may miss a sum of one by this much."""
+
 TASK_TOLERANCE = 1e-14
 """Tasks are few: ψ is always as exact as rounding allows."""
 
@@ -41,7 +44,7 @@ FREE_TOLERANCE = 1e-8
 """Nothing but the data holds a free bias: directions of ψ_b that the nodes hardly see are left out."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Data:
     """The rows of a fit; :meth:`canonical` puts them in an order that does not depend on how they were given.
 
@@ -57,6 +60,13 @@ class Data:
     X: HostArray
     y: HostArray | None
     weight: HostArray
+
+    def __post_init__(self) -> None:
+        if abs(float(np.sum(self.weight)) - 1.0) > WEIGHT_ROUNDING:
+            raise ValueError(
+                f"Data were given weights that sum to {float(np.sum(self.weight)):g}; they must sum to one. "
+                "Data.canonical(X, y, weight) divides by the sum."
+            )
 
     @classmethod
     def canonical(cls, X: Any, y: Any = None, weight: Any = None, *, gram: bool = False) -> Data:

@@ -331,3 +331,28 @@ def test_fits_that_miss_the_gap_are_counted() -> None:
     X, y = data()
     with pytest.warns(ConvergenceWarning, match="4 of 4 fits did not reach the duality gap"):
         score_path(InfiniteQuantileRegressor(n_nodes=8, max_iter=2, tol=1e-9), X, y, alphas=[1e-3, 1e-4], cv=2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"gamma": "scale"}, {"gamma": 3.0}, {"features": "nystroem", "rank": 15}, {"kernel": RBF() + RBF(gamma=1.0)}],
+    ids=repr,
+)
+def test_scores_are_those_of_scikit_learn(options: dict[str, Any]) -> None:
+    X, y = data(90)
+    model = InfiniteQuantileRegressor(n_nodes=8, alpha=1e-3, random_state=0, **options)
+    folds = KFold(3, shuffle=True, random_state=0)
+    found = score_path(model, X, y, alphas=[1e-3], cv=folds)[0]
+    np.testing.assert_allclose(found, cross_val_score(model, X, y, cv=folds), atol=2e-3)
+
+
+def test_the_old_name_of_score_path_warns() -> None:
+    import infinitask.estimators
+
+    with pytest.warns(FutureWarning, match="import it from infinitask"):
+        assert infinitask.estimators.score_path is score_path
+
+
+def test_a_flag_may_be_a_number_and_a_level_a_flag() -> None:
+    X, y = data(30)
+    InfiniteQuantileRegressor(n_nodes=5, verbose=False, warm_start=1).fit(X, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_moons
+from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, LeaveOneOut, cross_val_predict
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
@@ -512,7 +516,7 @@ def test_the_model_inside_answers(tuned: Any) -> None:
         lambda m: m.score(X, y),
     ):
         np.testing.assert_array_equal(ask(tuned), ask(best))
-    assert {"predict_interval", "predict_distribution", "field_", "sample"} <= set(dir(tuned))
+    assert {"predict_interval", "predict_distribution", "sample"} <= set(dir(tuned))
 
 
 def test_a_calibration_stays_with_the_model(tuned: Any) -> None:
@@ -524,13 +528,49 @@ def test_a_calibration_stays_with_the_model(tuned: Any) -> None:
 
 def test_before_the_fit_nothing_answers_and_all_say_why() -> None:
     model = InfiniteQuantileRegressorCV()
-    for name in ("predict_interval", "predict_distribution", "recipe"):
-        with pytest.raises(NotFittedError, match=f"call fit before {name}"):
-            getattr(model, name)
     with pytest.raises(AttributeError, match="no attribute 'predict_weather'"):
         _ = model.predict_weather
+    for ask in (model.predict, model.predict_interval, model.predict_distribution):
+        with pytest.raises(NotFittedError):
+            ask(np.zeros((2, 1)))
+    assert not hasattr(model, "field_")
+
+
+def test_the_methods_of_the_model_are_methods_of_the_class() -> None:
+    for tuned, model in (
+        (InfiniteQuantileRegressorCV, InfiniteQuantileRegressor),
+        (InfiniteCostSensitiveClassifierCV, InfiniteCostSensitiveClassifier),
+    ):
+        public = {name for name in dir(model) if not name.startswith("_")}
+        assert public <= set(dir(tuned))
+        assert tuned.score.__doc__
+    assert InfiniteCostSensitiveClassifierCV.theta_from_costs(9.0, 1.0) == 0.8
+    assert inspect.signature(InfiniteQuantileRegressorCV.predict_interval).parameters["coverage"].default == 0.9
+
+
+def test_meta_estimators_find_the_probabilities() -> None:
+    X, y = make_moons(120, noise=0.3, random_state=0)
+    model = InfiniteCostSensitiveClassifierCV(**QUICK, random_state=0)
+    assert hasattr(OneVsRestClassifier(model), "predict_proba")
+    calibrated = CalibratedClassifierCV(model, cv=2).fit(X, y)
+    assert calibrated.predict_proba(X).shape == (120, 2)
+    stacked = StackingClassifier([("tuned", model)], cv=2).fit(X, y)
+    assert stacked.stack_method_ == ["predict_proba"]
+
+
+def test_a_fit_that_fails_leaves_no_earlier_one() -> None:
+    X, y = make_sine(40, random_state=0)
+    model = InfiniteQuantileRegressorCV(**QUICK, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full_like(X, np.nan), y)
     with pytest.raises(NotFittedError):
-        model.predict(np.zeros((2, 1)))
+        model.predict(X)
+
+
+def test_the_default_task_is_read_when_it_is_asked_for(tuned: Any) -> None:
+    X, _ = make_sine(10, random_state=4)
+    model = pickle.loads(pickle.dumps(tuned)).set_params(quantiles=[0.2, 0.8])
+    np.testing.assert_array_equal(model.predict(X), tuned.predict(X, [0.2, 0.8]))
 
 
 def test_the_choice_does_not_depend_on_the_number_of_jobs(tuned: Any) -> None:

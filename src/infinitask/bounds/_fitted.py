@@ -96,11 +96,11 @@ def bound_of(
 def _fitted(model: Any) -> tuple[Any, list[str]]:
     """The fitted model, inside a self-tuned one where that was given; an error where it is none that has a bound."""
     notes = []
-    if not isinstance(model, type) and hasattr(model, "_refit"):  # a self-tuned model
+    if not isinstance(model, type) and "_refit" in dir(type(model)):  # a self-tuned model
         check_is_fitted(model)
         notes.append("The kernel and λ are taken as chosen without the sample; this model chose them from it.")
         model = model.best_estimator_
-    if not isinstance(model, type) and hasattr(model, "_prepare"):
+    if not isinstance(model, type) and "_prepare" in dir(type(model)):
         check_is_fitted(model, "field_")
         return model, notes
     given = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"

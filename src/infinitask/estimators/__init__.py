@@ -37,6 +37,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "score_path":  # it compares models, and so it moved to infinitask.tuning
-        warnings.warn("score_path has moved: import it from infinitask.", DeprecationWarning, stacklevel=2)
+        words = "score_path has moved: import it from infinitask. This name goes with version 0.2."
+        warnings.warn(words, FutureWarning, stacklevel=2)
         return import_module("infinitask").score_path
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -176,7 +176,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     # ------------------------------------------------------------------------------------------- fitting
     @abstractmethod
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
 
     @abstractmethod
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:

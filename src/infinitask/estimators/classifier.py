@@ -380,7 +380,7 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(CostSensitiveHinge(), Uniform(-1.0, 1.0), default_nodes=32)
         self._check_default("theta", recipe)

@@ -80,7 +80,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(
             Expectile(),

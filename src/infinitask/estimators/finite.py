@@ -118,7 +118,7 @@ class JointQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(Pinball(), _atoms("quantiles", self.quantiles), alpha_bias=0.0, **JOINT)
         self._check_default("quantiles", recipe)
@@ -175,7 +175,7 @@ class IndependentQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         measure = _atoms("quantiles", self.quantiles)
         recipe = self._recipe_of(Pinball(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
@@ -238,7 +238,7 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         measure = _atoms("thetas", self.thetas)
         recipe = self._recipe_of(CostSensitiveHinge(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
@@ -301,7 +301,7 @@ class QOneClassSVM(LevelSetEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         return self._level_sets(_atoms("nus", self.nus), alpha=0.0, task_kernel="constant", **JOINT)
 

@@ -107,7 +107,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         measure = as_measure(self.measure, Uniform(-6.0, 1.0))
         low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))

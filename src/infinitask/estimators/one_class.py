@@ -351,7 +351,7 @@ class InfiniteOneClassSVM(LevelSetEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         return self._level_sets(
             as_measure(self.measure, Uniform(0.05, 1.0)),

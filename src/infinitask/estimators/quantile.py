@@ -289,7 +289,7 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(
             MQuantile(float(self.smoothing)) if self.smoothing > 0.0 else Pinball(),

@@ -82,7 +82,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(EpsilonInsensitive(), Uniform())
         self._check_default("epsilon", recipe)

@@ -140,7 +140,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         return Ridge() if self.penalty == "ridge" else IntegratedRidge()
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         loss = self._loss()
         default = Uniform(*(loss.support or loss.domain))

@@ -6,12 +6,14 @@ hold it as ``best_estimator_`` and answer as it does.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
+from functools import wraps
+from types import FunctionType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -50,12 +52,22 @@ class SelfTuned(BaseEstimator):
 
     best_estimator_: Any
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        for name in dir(cls._model):
+            method = inspect.getattr_static(cls._model, name)
+            if not name.startswith("_") and not hasattr(cls, name) and isinstance(method, (FunctionType, staticmethod)):
+                setattr(cls, name, method if isinstance(method, staticmethod) else _passed_on(name, method))
+        super().__init_subclass__(**kwargs)  # scikit-learn looks at the methods here
+
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``."""
         BaseInfiniteTask._store(self, parameters)
 
-    def _check_parameters(self) -> None:
+    def _begin(self) -> None:
+        """Check the parameters; the fit before this one, if any, is forgotten."""
         check_parameters(self.get_params(deep=False), {})
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
 
     def _estimator(self, **chosen: Any) -> Any:
         """The model inside, with the parameters it shares with this one and those that are chosen."""
@@ -75,8 +87,13 @@ class SelfTuned(BaseEstimator):
         return self
 
     def _best(self) -> Any:
-        check_is_fitted(self)
-        return self.best_estimator_.set_params(**{self._default_task: getattr(self, self._default_task)})
+        """The model inside, with the default task as it is now."""
+        if "best_estimator_" not in vars(self):
+            check_is_fitted(self)
+        best, task = self.best_estimator_, getattr(self, self._default_task)
+        if getattr(best, self._default_task) is not task:
+            setattr(best, self._default_task, task)
+        return best
 
     def __sklearn_is_fitted__(self) -> bool:
         return "best_estimator_" in vars(self)
@@ -85,17 +102,22 @@ class SelfTuned(BaseEstimator):
         return get_tags(self._model())
 
     def __getattr__(self, name: str) -> Any:
-        # called only where this object has no such attribute
-        if not name.startswith("_"):
-            if "best_estimator_" in vars(self):
-                return getattr(self._best(), name)
-            if hasattr(self._model, name):
-                raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit before {name}.")
+        # called only where this object has no such attribute: fitted attributes of the model inside
+        if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
+            return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __dir__(self) -> list[str]:
-        inside = dir(vars(self).get("best_estimator_", self._model))
-        return sorted({*super().__dir__(), *(name for name in inside if not name.startswith("_"))})
+
+def _passed_on(name: str, method: Any) -> Any:
+    """A method of the model inside as a method of the model that chose it."""
+
+    @wraps(method)
+    def passed_on(self: SelfTuned, *arguments: Any, **options: Any) -> Any:
+        best = self._best()
+        answer = getattr(best, name)(*arguments, **options)
+        return self if answer is best else answer
+
+    return passed_on
 
 
 class InfiniteQuantileRegressorCV(SelfTuned):
@@ -199,7 +221,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         y : array (n,)
         sample_weight : array (n,) or None
         """
-        self._check_parameters()
+        self._begin()
         rows = self._estimator()._prepare(X, y, sample_weight)
         levels = comparison_levels(rows.recipe.measure)
         middle, weight = np.array([0.5]), rows.weight
@@ -237,29 +259,6 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             Levels in (0, 1); None: the constructor's ``quantiles``.
         """
         return np.asarray(self._best().predict(X, quantiles))
-
-    def conformalize(self, X: Any, y: Any) -> Self:
-        """Calibrate the intervals of every coverage; see :meth:`infinitask.InfiniteQuantileRegressor.conformalize`.
-
-        Parameters
-        ----------
-        X : array (n, d)
-            Not the training inputs.
-        y : array (n,)
-        """
-        self._best().conformalize(X, y)
-        return self
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """D² of the integrated pinball loss: 1 − loss / loss of the best constants.
-
-        Parameters
-        ----------
-        X : array (n, d)
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return float(self._best().score(X, y, sample_weight))
 
 
 class InfiniteCostSensitiveClassifierCV(SelfTuned):
@@ -308,7 +307,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     >>> from sklearn.datasets import make_moons
     >>> from infinitask.tuning import InfiniteCostSensitiveClassifierCV
     >>> X, y = make_moons(100, noise=0.3, random_state=0)
-    >>> model = InfiniteCostSensitiveClassifierCV(random_state=0, n_nodes=10).fit(X, y)
+    >>> model = InfiniteCostSensitiveClassifierCV(kernels=["rbf"], random_state=0).fit(X, y)
     >>> cautious, bold = model.predict(X, theta=[-0.9, 0.9]).mean(axis=0)
     >>> bool(cautious < 0.5 < bold)  # the share of alarms
     True
@@ -351,7 +350,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             Any two labels.
         sample_weight : array (n,) or None
         """
-        self._check_parameters()
+        self._begin()
         rows = self._estimator()._prepare(X, y, sample_weight)
         levels, weight = comparison_levels(rows.recipe.measure), rows.weight
         repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
@@ -383,22 +382,6 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             Whether ``theta``, (n,), holds one trade-off for each row.
         """
         return np.asarray(self._best().predict(X, theta, per_sample=per_sample))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The accuracy of ``predict(X)``.
-
-        Parameters
-        ----------
-        X : array (n, d)
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return float(self._best().score(X, y, sample_weight))
-
-    @staticmethod
-    def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
-        """θ = (fn − fp)/(fn + fp); see :meth:`infinitask.InfiniteCostSensitiveClassifier.theta_from_costs`."""
-        return InfiniteCostSensitiveClassifier.theta_from_costs(fn_cost, fp_cost)
 
 
 def _quantiles(values: HostArray, weight: HostArray, levels: HostArray) -> HostArray:

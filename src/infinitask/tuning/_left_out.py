@@ -1,10 +1,11 @@
 """Left-out predictions: the one engine of cross-validation.
 
-A :class:`Fold` fits the rows of its training part, for one λ after the other, and predicts the rows left out. Features
-are made once, from the inputs of all rows, and a fold takes its rows of Φ: the function that is learnt is the same,
-because it lies in the span of the rows that were seen, and all folds have the same unknowns. Every fold has a memory of
-its own, so each fit starts from the one before it. Self-tuned models compare kernels by :meth:`Fold.values`,
-:func:`~infinitask.score_path` and the search on top of Optuna by :func:`left_out_scores`.
+A :class:`Fold` fits the rows of its training part, for one λ after the other, and predicts the rows left out. With a
+known kernel, features are made once, from the inputs of all rows, and a fold takes its rows of Φ: the function that is
+learnt is the same, because it lies in the span of the rows that were seen, and all folds have the same unknowns. Where
+the rows decide the kernel (a bandwidth that is a rule) or the features (landmarks), a fold has features of its own.
+Every fold has a memory of its own, so each fit starts from the one before it. Self-tuned models compare kernels by
+:meth:`Fold.values`, :func:`~infinitask.score_path` and the search on top of Optuna by :func:`left_out_scores`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import Array, HostArray, to_host
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
-from infinitask.learn import Fit, Memory, generator, learn
+from infinitask.features import Nystroem, feature_recipe
+from infinitask.kernels import input_kernel
+from infinitask.learn import Fit, Memory, alike, generator, learn
 from infinitask.problem import Data, Problem, Recipe, pose
 from infinitask.solvers import Start
 
@@ -206,9 +209,9 @@ def _jobs(model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits) 
     whole = clone(model)
     prepared: Prepared = whole._prepare(X, y, weight)
     recipe = prepared.recipe
-    pairwise = whole._is_precomputed()
+    shared = _inputs_do_not_matter(recipe, prepared.X)
     folds: list[Fold] = []
-    if not pairwise:
+    if shared:
         total = prepared.weight / np.sum(prepared.weight)
         data = Data(prepared.X, prepared.y, total)
         folds = shared_folds(recipe, data, splits, rng=generator(recipe.random_state))
@@ -218,11 +221,22 @@ def _jobs(model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits) 
         X_train, y_train = _safe_split(own, X, y, train)
         X_test, y_test = _safe_split(own, X, y, test, train)
         rows = own._prepare(X_train, y_train, None if weight is None else weight[train])
-        if pairwise:  # the columns of a Gram matrix belong to the training rows
-            data = Data.canonical(rows.X, rows.y, rows.weight, gram=True)
+        if not shared:
+            data = Data.canonical(rows.X, rows.y, rows.weight, gram=whole._is_precomputed())
             folds.append(Fold(recipe, data, Memory(finest=recipe.alpha)))
         jobs.append((own, rows, folds[k], X_test, y_test))
     return jobs
+
+
+def _inputs_do_not_matter(recipe: Recipe, X: HostArray) -> bool:
+    """Whether kernel and features are the same whatever rows they are made from, so that folds may share them.
+
+    Not so for a bandwidth that is a rule, for landmarks, and for a Gram matrix, whose columns are training rows.
+    """
+    kernel = input_kernel(recipe.kernel, recipe.gamma)
+    if kernel.precomputed or isinstance(feature_recipe(recipe.features, recipe.rank), Nystroem):
+        return False
+    return alike(kernel, kernel.resolve(X))
 
 
 def _fold_scores(

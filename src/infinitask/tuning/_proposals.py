@@ -29,7 +29,7 @@ NEAR, RADIUS = 5, 0.05
 """How many of the best points candidates surround, and how closely."""
 
 GROWTH = 1.1
-"""Length scales are estimated anew when there are so many times as many points: most of the time is spent there."""
+"""Length scales are estimated again when the number of points has grown by this factor: it takes most of the time."""
 
 
 class Proposals:

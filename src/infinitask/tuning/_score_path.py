@@ -33,7 +33,8 @@ def score_path(
 ) -> HostArray:
     """Cross-validated scores for every ``gamma``, ``alpha`` and fold.
 
-    The folds share the features of all inputs; within a fold λ falls, and each fit starts from the one before it.
+    Folds share the features of all inputs where the kernel is known beforehand; within a fold λ falls, and each fit
+    starts from the one before it.
 
     Parameters
     ----------
