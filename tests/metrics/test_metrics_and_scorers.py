@@ -366,6 +366,7 @@ def test_a_search_over_costs() -> None:
     assert CostScorer(theta)(search, X, labels) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:InfiniteOneClassSVM")  # the narrowest kernel is too narrow, and the fit says so
 def test_unsupervised_tuning_finds_a_bandwidth_near_the_truth() -> None:
     X, new = make_mixture(150, random_state=0), make_mixture(2_000, random_state=77)

@@ -212,6 +212,7 @@ def test_no_calibration_without_a_fit(data: list[tuple[np.ndarray, np.ndarray]])
         InfiniteQuantileRegressor().conformalize(*data[1])
 
 
+@pytest.mark.slow
 def test_targets_that_repeat_are_covered_as_promised() -> None:
     """Ties: a few values of y, each the end of many intervals, which rounding must not draw in."""
     rng = np.random.default_rng(0)

@@ -118,6 +118,7 @@ def test_a_rare_target_takes_part_in_the_ranking() -> None:
     assert ranked(X, y)[0].error > 0.0
 
 
+@pytest.mark.slow
 def test_the_ranking_sees_what_the_data_are_made_of() -> None:
     rng = np.random.default_rng(4)
     X = rng.uniform(-2.0, 2.0, size=(150, 6))
@@ -182,7 +183,7 @@ def test_all_values_of_a_long_grid_compete(count: int) -> None:
     assert pinball(targets, model.predict(new, LEVELS)) < 0.65 * without_inputs(y, targets)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_inputs_that_move_the_spread_alone_are_seen(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1.0, 1.0, size=4300)
@@ -352,6 +353,7 @@ def test_outer_quantiles_leave_out_about_what_they_say() -> None:
     assert np.mean(y[800:] > high) < 0.03
 
 
+@pytest.mark.slow
 def test_it_says_whether_it_ignores_the_inputs() -> None:
     X, y = make_sine(60, random_state=0)
     noise = np.random.default_rng(0).normal(size=60)
@@ -473,6 +475,7 @@ def test_a_rare_class_without_inputs(share: float) -> None:
     assert abs(np.mean(model.predict_proba(X)[:, 1]) - share) < 0.04
 
 
+@pytest.mark.slow
 def test_labels_without_inputs() -> None:
     rng = np.random.default_rng(0)
     X, y, new = rng.normal(size=(60, 3)), np.arange(60) % 3 == 0, rng.normal(size=(500, 3))

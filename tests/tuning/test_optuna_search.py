@@ -72,6 +72,7 @@ def test_the_best_trial_is_the_answer(sampler: str) -> None:
             assert low <= params[name] <= high
 
 
+@pytest.mark.slow
 def test_expected_improvement_is_better_than_chance() -> None:
     found = {
         sampler: np.median([bowl(sampler=sampler, n_trials=40, random_state=s).best_score_ for s in range(5)])
