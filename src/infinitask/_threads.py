@@ -18,7 +18,7 @@ MAX_THREADS = 4
 def shared_out(visit: Callable[[_Item], _Part], items: Sequence[_Item]) -> list[_Part]:
     """``visit`` of every item, by threads side by side; NumPy releases the interpreter while it computes.
 
-    Between two operations of NumPy a thread waits for the interpreter, so many threads hinder each other. Compiled
+    Between two operations of NumPy a thread waits for the interpreter, and many threads hinder each other. Compiled
     passes do not wait.
     """
     threads = _pool() if len(items) > 1 else None

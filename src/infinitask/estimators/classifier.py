@@ -320,7 +320,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
     """Two-class decisions for every trade-off between missed positives and false alarms, chosen at prediction.
 
-    min_h ∫ E c_θ(y) (1 − y h(x)(θ))₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², c_θ(y) = (1 + θ)/2 for y = 1, (1 − θ)/2 for y = −1.
+    min ∫ E c_θ(y) (1 − y f)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with f = h(x)(θ) + b(θ), c_θ(y) = (1 + θ)/2 for
+    y = 1 and (1 − θ)/2 for y = −1.
     θ ∈ [−1, 1] weighs the errors: at θ = 0 both cost the same, towards 1 a missed positive costs more, towards −1 a
     false alarm does. The second of the sorted ``classes_`` is the positive one.
 

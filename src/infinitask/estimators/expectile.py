@@ -23,7 +23,8 @@ LEVELS = Uniform(0.0, 1.0)
 class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     """Conditional expectiles of every level from one fit; the level is chosen at prediction.
 
-    min_h ∫ E |θ − 1[r<0]| r² dθ + λ_nc ∫ E (−∂h/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², r = y − h(x)(θ) − b(θ).
+    min ∫ E |θ − 1[r<0]| r² dθ + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with the expectile
+    f = h(x)(θ) + b(θ) and r = y − f.
     The expectile of level 0.5 is the conditional mean; the others weigh what lies above and below it unequally.
 
     Parameters

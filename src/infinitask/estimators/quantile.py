@@ -220,8 +220,8 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
 class InfiniteQuantileRegressor(QuantileEstimator):
     """Conditional quantiles of every level from one fit, in order; the level is chosen at prediction.
 
-    min_h ∫ E max(θr, (θ−1)r) dθ + λ_nc ∫ E (−∂h/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖², r = y − h(x)(θ) − b(θ), over the
-    levels θ ∈ (0, 1).
+    min ∫ E max(θr, (θ−1)r) dθ + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with the quantile
+    f = h(x)(θ) + b(θ), r = y − f and levels θ ∈ (0, 1).
 
     Parameters
     ----------

@@ -39,7 +39,8 @@ LOSSES: dict[str, type[Loss]] = {
 class InfiniteTaskEstimator(BaseInfiniteTask):
     """The general case: any parametrised convex loss, any Θ ⊂ ℝ^d, any measure on it.
 
-    min_h Σ_ij ω_i w_j ℓ_θj(y_i, h(x_i)(θ_j)) + λ_nc Σ_ij ω_i w_j (−∂h/∂θ)₊ + (λ/2)‖h‖² + (λ_b/2)‖b‖².
+    min Σ_ij ω_i w_j ℓ_θj(y_i, f_ij) + λ_nc Σ_ij ω_i w_j (−∂f/∂θ)₊ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with
+    f_ij = h(x_i)(θ_j) + b(θ_j).
 
     Parameters
     ----------
