@@ -274,7 +274,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
 
     def __getattr__(self, name: str) -> Any:
         # all else that the best estimator has; called only where this object has no such attribute
-        if name.startswith("__") or "best_estimator_" not in vars(self):
+        if name.startswith("_") or "best_estimator_" not in vars(self):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.best_estimator_, name)
 
