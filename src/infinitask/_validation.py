@@ -91,8 +91,13 @@ def optional(check: Constraint) -> Constraint:
     return lambda name, value: None if value is None else check(name, value)
 
 
+def or_auto(check: Constraint) -> Constraint:
+    """The same check for a parameter that may be "auto"."""
+    return lambda name, value: None if isinstance(value, str) and value == "auto" else check(name, value)
+
+
 CONSTRAINTS: dict[str, Constraint] = {
-    "alpha": partial(number, low=0.0),
+    "alpha": or_auto(partial(number, low=0.0)),
     "alpha_bias": optional(partial(number, low=0.0, open_low=False)),
     "exact_fractions": flag,
     "max_iter": count,

@@ -11,7 +11,7 @@ import numpy as np
 
 from infinitask._array import Array, HostArray, one_blas_thread, to_host
 from infinitask._threads import shared_out
-from infinitask.features import FeatureMap, TaskMap
+from infinitask.features import FeatureMap, NodeMap, TaskMap
 from infinitask.features._maps import CombinedMap, as_tasks
 
 __all__ = ["Field"]
@@ -47,7 +47,7 @@ class Field:
         ψ, s features of the task.
     coef : ndarray (r, s)
         C.
-    bias_psi : TaskMap or None
+    bias_psi : TaskMap, NodeMap or None
         ψ_b; None where there is no bias.
     bias_coef : ndarray (s_b,) or None
         c.
@@ -72,7 +72,7 @@ class Field:
     phi: FeatureMap
     psi: TaskMap
     coef: HostArray
-    bias_psi: TaskMap | None = None
+    bias_psi: TaskMap | NodeMap | None = None
     bias_coef: HostArray | None = None
     offset: float = 0.0
 
@@ -124,7 +124,7 @@ class Field:
     def knows_nodes_only(self) -> bool:
         """Whether a diagonal kernel of tasks leaves everything between the nodes open."""
         maps = (self.psi, self.bias_psi)
-        return any(task_map is not None and task_map.kernel.diagonal for task_map in maps)
+        return any(task_map is not None and task_map.diagonal for task_map in maps)
 
     @property
     def norm(self) -> float:

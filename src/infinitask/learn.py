@@ -24,9 +24,11 @@ from infinitask.field import Field
 from infinitask.losses import CostSensitiveHinge, LevelSet
 from infinitask.measures import Quadrature
 from infinitask.objective import Smoothing
-from infinitask.problem import Data, Problem, Recipe, pose, tolerance
+from infinitask.problem import Data, Problem, Recipe, in_units, pose, tolerance
+from infinitask.settle import settled
 from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order
 from infinitask.threshold import Shift
+from infinitask.units import Units
 
 __all__ = ["Data", "Fit", "Memory", "Recipe", "alike", "generator", "learn"]
 
@@ -72,9 +74,9 @@ class Fit:
     solution : Solution
         The unknowns, the certified bounds and why the solver stopped.
     recipe : Recipe
-        The recipe that was used.
+        The recipe that was used, with everything that the data decided as numbers.
     problem : Problem
-        The problem that was posed, with the features of the training rows.
+        The problem that was posed, in the units of the recipe, with the features of the training rows.
     smallest_slope : float or None
         Where order is a constraint: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
     shift : Shift or None
@@ -138,20 +140,29 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
         raise TypeError(
             f"{type(recipe).__name__} was given; learn takes a Recipe. Of an estimator, pass estimator.recipe()."
         )
-    if recipe.offset != 0.0 and data.y is not None:
-        data = replace(data, y=data.y - recipe.offset)
     rng = generator(recipe.random_state)
     with one_blas_thread():
-        problem = pose(recipe, data, rng) if memory is None else memory.pose(recipe, data, rng)
+        recipe = settled(recipe, data)
+        posed, rows, units = in_units(recipe), in_units_of(recipe, data), recipe.units or Units()
+        problem = pose(posed, rows, rng) if memory is None else memory.pose(posed, rows, rng)
         if recipe.verbose:
             r, s = problem.objective.shape
             print(f"{problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
-        solution, smallest_slope = _solved(recipe, problem, memory)
-    field = problem.field(solution.z, recipe.offset)
+        solution, smallest_slope = _solved(posed, problem, memory)
+    field = units.field(problem.field(solution.z))
     # a smoothing around a centre holds a number for every pair: that is not kept
     solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa))
+    solution = units.solution(solution, recipe.loss.degree or 0)
     shift = Shift.of(problem, field, recipe.measure) if recipe.exact_fractions else None
-    return Fit(field, solution, recipe, problem, smallest_slope, shift)
+    slope = None if smallest_slope is None else units.spread * smallest_slope
+    return Fit(field, solution, recipe, problem, slope, shift)
+
+
+def in_units_of(recipe: Recipe, data: Data) -> Data:
+    """The data with targets in the units of a recipe."""
+    if data.y is None or recipe.units is None or recipe.loss.degree is None:
+        return data
+    return replace(data, y=recipe.units.inside(data.y))
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -327,23 +338,22 @@ def _some_rows(fit: Fit) -> slice:
 
 def _heavy_ridge_on_the_bias(fit: Fit) -> Iterator[str]:
     recipe, objective = fit.recipe, fit.problem.objective
-    term, omega = objective.integrals[0], objective.sample_weight
-    if term.targets is None or recipe.bias_kernel is None or recipe.alpha_bias == 0.0:
+    term, omega, units = objective.integrals[0], objective.sample_weight, recipe.units or Units()
+    if term.targets is None or recipe.bias_kernel is None or recipe.bias_is_free or units.centre != 0.0:
         return
     size = float(np.max(to_host(omega @ term.targets**2))) ** 0.5
-    if size <= STANDARDISED:
+    if units.spread * size <= STANDARDISED:
         return
     rows = _some_rows(fit)
     y, omega = term.targets[rows, :], omega[rows]
     total = float(namespace(omega).sum(omega))
     constant = (omega @ y) / total + 0.0 * (omega[:, None] * term.weights)
     errors = float(omega @ (term.loss.value(term.theta, y, constant) @ term.weights)) / total
-    if 0.5 * recipe.alpha_bias * size**2 > HEAVY_RIDGE * errors:
+    if 0.5 * objective.alpha_bias * size**2 > HEAVY_RIDGE * errors:
         yield (
-            f"y has a root mean square of {size:.3g}, and the ridge holds the bias b(θ) towards 0 with "
-            f"alpha_bias={recipe.alpha_bias:g}: too heavily for targets of that size. Standardise y, for instance "
-            "with TransformedTargetRegressor, or set alpha_bias=0, which leaves the bias free, and an alpha "
-            "that is as many times smaller."
+            f"y has a root mean square of {units.spread * size:.3g}, and the ridge holds the bias b(θ) towards 0 with "
+            f"alpha_bias={recipe.alpha_bias:g}: too heavily for targets of that size. Set alpha_bias=0, which leaves "
+            "the bias free, and alpha='auto' or an alpha that is as many times smaller."
         )
 
 

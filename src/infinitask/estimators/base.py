@@ -31,7 +31,7 @@ from sklearn.utils.validation import (
 from infinitask._array import HostArray, place
 from infinitask._validation import LARGEST, Constraint, check_magnitude, check_parameters, number, parse_tasks
 from infinitask.estimators._docs import completed
-from infinitask.kernels import Precomputed, task_kernel
+from infinitask.kernels import Precomputed, input_kernel, task_kernel
 from infinitask.learn import Fit, Memory, learn
 from infinitask.losses import Loss
 from infinitask.measures import Measure, as_measure
@@ -198,9 +198,9 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         _check_domain(measure, loss)
         choices = {name: copy.deepcopy(given[name]) for name in SPECS if name in given}
         choices |= {name: given[name] for name in SETTINGS}
-        choices |= {"alpha": float(given.get("alpha", 1.0))}
-        alpha_bias = given.get("alpha_bias")
-        choices |= {"alpha_bias": choices["alpha"] if alpha_bias is None else float(alpha_bias)}
+        alpha, alpha_bias = given.get("alpha", 1.0), given.get("alpha_bias")
+        choices |= {"alpha": alpha if isinstance(alpha, str) else float(alpha)}
+        choices |= {"alpha_bias": None if alpha_bias is None else float(alpha_bias)}
         nodes = given.get("n_nodes")
         return Recipe(
             loss=copy.deepcopy(loss),
@@ -305,7 +305,9 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self.measure_ = fit.recipe.measure
         self.task_kernel_ = fit.problem.task_kernel
         self._support = fit.recipe.measure.support  # a measure asks SciPy, which takes longer than a prediction
-        self.recipe_ = fit.recipe
+        self.recipe_, self.alpha_, self.alpha_bias_ = fit.recipe, fit.recipe.alpha, fit.recipe.alpha_bias
+        kernel = getattr(fit.problem.phi.map, "kernel", None)  # resolved; random features keep none
+        self.kernel_ = input_kernel(fit.recipe.kernel, fit.recipe.gamma) if kernel is None else kernel
         self.field_ = fit.field  # last: with it the estimator counts as fitted
         return self
 

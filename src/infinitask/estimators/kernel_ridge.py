@@ -88,7 +88,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         *,
         log_alpha: float = -3.0,
         kernel: Any = "rbf",
-        gamma: Any = "median",
+        gamma: Any = "auto",
         task_kernel: Any = "matern52",
         task_gamma: Any = None,
         measure: Any = None,

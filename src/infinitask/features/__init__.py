@@ -8,9 +8,9 @@ A kernel enters the problem only through features with φ(x)ᵀφ(z) = k(x, z), 
 Recipes are in ``_recipes.py``, maps in ``_maps.py``, the factorisation in ``_cholesky.py``, ψ in ``_task.py``.
 """
 
-from ._maps import FeatureMap, Features, FourierMap, KernelMap, PrecomputedMap, TaskMap
+from ._maps import FeatureMap, Features, FourierMap, KernelMap, NodeMap, PrecomputedMap, TaskMap
 from ._recipes import Auto, FeatureRecipe, Nystroem, PivotedCholesky, RandomFourier, feature_recipe
-from ._task import TaskFeatures, integrated_basis, node_basis, task_features
+from ._task import TaskFeatures, integrated_basis, node_basis, node_values, task_features
 
 __all__ = [
     "Auto",
@@ -19,6 +19,7 @@ __all__ = [
     "Features",
     "FourierMap",
     "KernelMap",
+    "NodeMap",
     "Nystroem",
     "PivotedCholesky",
     "PrecomputedMap",
@@ -28,5 +29,6 @@ __all__ = [
     "feature_recipe",
     "integrated_basis",
     "node_basis",
+    "node_values",
     "task_features",
 ]

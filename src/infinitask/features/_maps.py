@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -336,6 +336,11 @@ class TaskMap:
     landmarks: tuple[tuple[HostArray, int], ...]
     transform: HostArray
 
+    @property
+    def diagonal(self) -> bool:
+        """Whether nothing is known between the landmarks."""
+        return self.kernel.diagonal
+
     def __call__(self, theta: Array, order: int = 0) -> HostArray:
         """Features (q, s), or their derivative of that order in θ, at tasks (q, d) or (q,); on the host."""
         tasks = as_tasks(theta)
@@ -350,6 +355,53 @@ class TaskMap:
     def whiten(self, W: HostArray) -> TaskMap:
         """θ ↦ ψ(θ) W, for W of shape (s, s')."""
         return replace(self, transform=self.transform @ W)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NodeMap:
+    """Functions that are a number at every node and linear between nodes: ψ_j(θ_k) = 1 if j = k, else 0.
+
+    Beyond the first and the last node they go on as between the two next to them.
+
+    Parameters
+    ----------
+    nodes : ndarray (m,)
+        Ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NodeMap(np.array([0.0, 1.0]))(np.array([0.0, 0.25, 2.0]))
+    array([[ 1.  ,  0.  ],
+           [ 0.75,  0.25],
+           [-1.  ,  2.  ]])
+    """
+
+    nodes: HostArray
+
+    diagonal: ClassVar[bool] = False
+
+    def __call__(self, theta: Array, order: int = 0) -> HostArray:
+        """Features (q, m), or their derivative of that order in θ, at tasks (q, 1) or (q,)."""
+        tasks, nodes = as_tasks(theta)[:, 0], self.nodes
+        out, rows = np.zeros((tasks.size, nodes.size)), np.arange(tasks.size)
+        if nodes.size == 1:
+            out[:, 0] = 1.0 if order == 0 else 0.0
+            return out
+        right = np.clip(np.searchsorted(nodes, tasks), 1, nodes.size - 1)
+        gap = nodes[right] - nodes[right - 1]
+        if order == 0:
+            share = (tasks - nodes[right - 1]) / gap
+            out[rows, right - 1], out[rows, right] = 1.0 - share, share
+        elif order == 1:
+            out[rows, right - 1], out[rows, right] = -1.0 / gap, 1.0 / gap
+        return out
+
+    @property
+    def rank(self) -> int:
+        """The number m of features."""
+        return int(self.nodes.size)
 
 
 def as_tasks(theta: Array) -> HostArray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from infinitask._array import Array, HostArray, to_host
 from infinitask.features._cholesky import factorise, tolerance_for
-from infinitask.features._maps import TaskMap, as_tasks
+from infinitask.features._maps import NodeMap, TaskMap, as_tasks
 from infinitask.kernels import TaskKernel
 
 NEGLIGIBLE_ENERGY = 1e-13
@@ -27,7 +27,7 @@ class TaskFeatures:
 
     Parameters
     ----------
-    map : TaskMap
+    map : TaskMap or NodeMap
         ψ, for any θ.
     values : tuple of ndarray (m, s)
         Ψ_0, Ψ_1, …: one for each order.
@@ -41,7 +41,7 @@ class TaskFeatures:
     (1, [[1.0], [1.0]])
     """
 
-    map: TaskMap
+    map: TaskMap | NodeMap
     values: tuple[HostArray, ...]
 
     @property
@@ -131,6 +131,20 @@ def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | No
     # backward stable: at the nodes the residual is rounding times the solution, however badly conditioned K is
     transform = np.linalg.solve(np.asarray(kernel(tasks, tasks), dtype=float), values)
     return TaskFeatures(TaskMap(kernel, ((tasks, 0),), transform), (values,))
+
+
+def node_values(nodes: Array) -> TaskFeatures:
+    """The functions of θ that are a number at every node and linear between nodes on the line, s = m.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> node_values(np.array([[0.8], [0.2]])).values[0]
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    psi = NodeMap(np.unique(as_tasks(nodes)[:, 0]))
+    return TaskFeatures(psi, (psi(nodes),))
 
 
 def integrated_basis(features: TaskFeatures, weights: Array, rho: Array | None = None) -> TaskFeatures:

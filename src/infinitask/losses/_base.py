@@ -71,8 +71,16 @@ class Loss(BaseEstimator, ABC):
     dim: int | None = None
     """The dimension of θ; None: any."""
 
+    degree: int | None = None
+    """p, if the loss depends on r = y − h alone and ℓ(a r) = a^p ℓ(r) for a > 0, see :meth:`in_units`; None: it is not
+    so, or not known, and targets are taken as they are."""
+
     rests_at_zero: bool = True
     """Whether the smallest value of the loss is 0, for every θ and y."""
+
+    def in_units(self, spread: float) -> Loss:
+        """The loss of residuals measured in a spread: ℓ(spread · r) = spread^p · that loss of r."""
+        return self
 
     def check_targets(self, y: Array | None) -> None:
         """Raise an error if the loss cannot take these targets."""

@@ -36,6 +36,8 @@ class Pinball(_OneDimensional):
     array([[0.1, 0.9]])
     """
 
+    degree = 1
+
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ]."""
         return Row(theta - 1.0, theta)
@@ -58,8 +60,14 @@ class MQuantile(_OneDimensional):
     array([[0.375]])
     """
 
+    degree = 1
+
     def __init__(self, kappa: float = 0.1) -> None:
         self.kappa = kappa
+
+    def in_units(self, spread: float) -> MQuantile:
+        """The rounded part in the same units."""
+        return MQuantile(self.kappa / spread)
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""
@@ -81,6 +89,8 @@ class Expectile(_OneDimensional):
     >>> Expectile().value(np.array([0.25]), np.array([[2.0]]), np.array([[0.0]]))
     array([[1.]])
     """
+
+    degree = 2
 
     def smooth(self, scale: float) -> bool:
         """Always: the slope is piecewise linear."""
@@ -147,6 +157,11 @@ class LevelSet(_OneDimensional):
 class EpsilonInsensitive(_OneDimensional):
     """For support vector regression: (|r| − θ)₊, r = y − h, with θ the half-width of the tube.
 
+    Parameters
+    ----------
+    spread : float, positive
+        The unit of r, where θ is not measured in it: (|r| − θ/spread)₊.
+
     Examples
     --------
     >>> import numpy as np
@@ -156,10 +171,19 @@ class EpsilonInsensitive(_OneDimensional):
 
     domain = (0.0, math.inf)
     support = (0.0, 1.0)
+    degree = 1
+
+    def __init__(self, spread: float = 1.0) -> None:
+        self.spread = spread
+
+    def in_units(self, spread: float) -> EpsilonInsensitive:
+        """θ stays in the units of y."""
+        return EpsilonInsensitive(self.spread * spread)
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [−1, 1], ε = θ."""
-        return Row(-1.0 + 0.0 * theta, 1.0 + 0.0 * theta, dead_zone=theta)
+        """u ∈ [−1, 1], ε = θ/spread."""
+        spread = _checked("EpsilonInsensitive: spread", self.spread, "")
+        return Row(-1.0 + 0.0 * theta, 1.0 + 0.0 * theta, dead_zone=theta / spread)
 
 
 class Squared(BoxLoss):
@@ -174,6 +198,7 @@ class Squared(BoxLoss):
 
     domain = (-math.inf, math.inf)
     support = (0.0, 1.0)
+    degree = 2
 
     def smooth(self, scale: float) -> bool:
         """Always: the slope is linear."""

@@ -37,6 +37,12 @@ MAX_WEIGHTED_ENTRIES = 2**17
 the cache (n = 1000 with 1000 features: a third of the time of a fit); there the weights enter the smaller factor of the
 gradient at every evaluation."""
 
+MAX_TYPICAL_ROWS = 2_000
+"""At most about this many rows decide what a typical loss is."""
+
+FAR = 20.0
+"""A row whose loss, or distance from the others, is more than this many times the median is far: it counts as that."""
+
 _Part = TypeVar("_Part")
 
 
@@ -337,12 +343,37 @@ class Objective:
             y = first.targets
             size = float(xp.mean(self.sample_weight @ xp.abs(y)))
             spread = float(xp.mean(self.sample_weight @ xp.abs(y - self.sample_weight @ y)))
+            few = to_host(y[self._few_rows, :])
+            typical = float(np.median(np.abs(few - np.median(few))))
+            spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
             # the spread of a constant target is rounding
             return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
         over_rows = self.rows @ (self.rows.T @ self.sample_weight)
         over_nodes = first.cols @ (first.cols.T @ first.weights)
         scale = float(xp.mean(xp.abs(over_rows))) * float(xp.mean(xp.abs(over_nodes))) / self.alpha
         return scale if scale > 0.0 else 1.0
+
+    @property
+    def _few_rows(self) -> slice:
+        return slice(None, None, -(-int(self.rows.shape[0]) // MAX_TYPICAL_ROWS))
+
+    @cached_property
+    def typical_loss(self) -> float:
+        """The mean loss of h = 0, in which rows that are far from the others count no more than :data:`FAR` others.
+
+        One absurd target may own the objective, and no h changes that: this is what a model can change. ∞ where the
+        loss of h = 0 says nothing, as for level sets.
+        """
+        first, rows = self.integrals[0], self._few_rows
+        if first.targets is None:
+            return np.inf
+        omega = to_host(self.sample_weight[rows]).astype(np.float64)
+        zero = 0.0 * self.sample_weight[rows][:, None] * first.weights
+        losses = to_host(first.loss.value(first.theta, first.targets[rows, :], zero) @ first.weights)
+        middle = float(np.median(losses))
+        if not (middle > 0.0 and np.all(np.isfinite(losses))):
+            return np.inf
+        return float(omega @ np.clip(losses, 0.0, FAR * middle)) / float(np.sum(omega))
 
     @property
     def relative_sizes(self) -> list[float]:
@@ -420,7 +451,7 @@ class Objective:
     def with_ridge(self, alpha: float, alpha_bias: float) -> Objective:
         """The same data terms with another λ and λ_b; what is known of the data stays known."""
         other = replace(self, alpha=alpha, alpha_bias=alpha_bias)
-        known = ("tables", "_groups", "_weighted_rows", "_known_rows")
+        known = ("tables", "_groups", "_weighted_rows", "_known_rows", "typical_loss")
         vars(other).update({name: value for name, value in vars(self).items() if name in known})
         return other
 

@@ -75,7 +75,7 @@ class Solution:
     objective, dual : float
         P(z), of the losses themselves, and the best lower bound of min P.
     gap : float
-        (P − D) relative to |P|.
+        (P − D) relative to |P|, or to the loss of a typical row where that is less; see :class:`Certificate`.
     n_iter, n_evaluations : int
         Steps taken, and evaluations of the objective.
     reason : Reason
@@ -164,13 +164,15 @@ class DualPoint:
 class Certificate:
     """The best upper and lower bounds so far.
 
-    ``floor`` replaces |P| in the relative gap where |P| is smaller: rounding decides there, and a perfect fit must not
+    The gap is relative to |P|, or to the typical loss where that is less: one absurd target may own P, and must not end
+    the solver early. ``floor`` replaces them where they are smaller: rounding decides there, and a perfect fit must not
     loop.
     """
 
     def __init__(self, objective: Objective) -> None:
         self.ridge = objective.ridge
         self.floor = 0.0
+        self.typical = objective.typical_loss
         self.primal = np.inf
         self.z = np.zeros(objective.size)
         origin = objective.origin()
@@ -193,11 +195,11 @@ class Certificate:
     @property
     def scale(self) -> float:
         """What the gap is measured against."""
-        return max(abs(self.primal), self.floor)
+        return max(min(abs(self.primal), self.typical), self.floor)
 
     @property
     def gap(self) -> float:
-        """(P − D) relative to |P|; rounding may leave a tiny negative number, which is 0."""
+        """(P − D) relative to the scale; rounding may leave a tiny negative number, which is 0."""
         gap = max(self.primal - self.dual, 0.0)
         return 0.0 if gap == 0.0 else gap / self.scale if self.scale > 0.0 else np.inf
 

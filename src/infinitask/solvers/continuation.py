@@ -126,7 +126,7 @@ def solve(
         z = basis.objective.start()
         here = ledger.evaluate(z, smoothing)
         # the level sets' objective is 0 there; its size is that of h
-        ledger.certificate.floor = PERFECT_FIT * (abs(here.primal) or scale)
+        ledger.certificate.floor = PERFECT_FIT * (min(abs(here.primal), objective.typical_loss) or scale)
     if start is not None:
         ledger.certificate.floor = ledger.certificate.floor if start.floor is None else start.floor
         near = basis.smoothing_forth(start.smoothing)

@@ -267,7 +267,9 @@ def solve_in_order(
         primal = penalised.evaluate(z, smoothing).primal
         if best is None or primal < best.objective:
             best = replace(found, z=z, objective=primal)
-        scale = max(abs(best.objective), PERFECT_FIT * abs(penalised.evaluate(penalised.start(), smoothing).primal))
+        first = abs(penalised.evaluate(penalised.start(), smoothing).primal)
+        typical = objective.typical_loss
+        scale = max(min(abs(best.objective), typical), PERFECT_FIT * min(first, typical))
         before, gap = gap, max(best.objective - bound, 0.0) / scale if scale > 0.0 else 0.0
         if gap <= tol or not found.converged or gap > 0.8 * before:
             break

@@ -1,11 +1,7 @@
-r"""Candidate kernels for some data, ranked before any of them is fitted.
+"""Candidate kernels for some data, ranked before any of them is fitted.
 
-The ranking is by kernel ridge regression of the normal scores t of y, because its leave-one-out errors are closed form
-for every ridge λ at once: with K + 1 = U diag(e) Uᵀ, the 1 for a constant, and the residuals r = (I − S) t,
-
-.. math:: \frac{1}{n} \sum_i \Big( \frac{r_i}{1 - S_{ii}} \Big)^2,
-    \qquad S = U \, \mathrm{diag}\Big( \frac{e}{e + \lambda} \Big) \, U^\top .
-
+The ranking is by kernel ridge regression of the normal scores of y, because its leave-one-out errors are closed form
+for every ridge λ at once, see :mod:`~infinitask.settle`.
 Normal scores, so that neither outliers nor the units of y decide. A scale for each input is estimated from the targets,
 and with few rows it fits their noise: such a kernel is made anew without the rows by which it is judged.
 """
@@ -19,11 +15,10 @@ from functools import reduce
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from infinitask._array import HostArray
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Ranks, Scaled, Sum, Warped
+from infinitask.settle import leave_one_out, normal_scores, some_features
 
 MAX_RANKING_ROWS, MAX_SCALE_ROWS = 400, 200
 """At most this many rows take part in the ranking, and in the estimate of a scale for each input."""
@@ -36,37 +31,6 @@ MAX_SCALED_INPUTS = 60
 
 RIDGES: HostArray = np.logspace(-5.0, 1.0, 19)
 """λ/n."""
-
-
-def normal_scores(y: HostArray) -> HostArray:
-    """y by its ranks, as quantiles of the normal distribution."""
-    return np.asarray(ndtri((rankdata(y) - 0.5) / y.size))
-
-
-def leave_one_out(K: HostArray, t: HostArray, ridges: HostArray = RIDGES) -> HostArray:
-    """The mean squared leave-one-out error of a ridge regression with a constant, for every λ = n·ridge.
-
-    Parameters
-    ----------
-    K : ndarray (n, n)
-    t : ndarray (n,)
-    ridges : ndarray (k,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.linspace(-1.0, 1.0, 50)
-    >>> errors = leave_one_out(np.outer(x, x), 3.0 * x)
-    >>> bool(errors[0] < 1e-4 < errors[-1])
-    True
-    """
-    e, U = np.linalg.eigh(K + 1.0)
-    e, along, squares = np.maximum(e, 0.0), U.T @ t, U**2
-    errors = []
-    for ridge in ridges:
-        left = ridge * t.size / (e + ridge * t.size)
-        errors.append(np.mean(((U @ (left * along)) / np.maximum(squares @ left, 1e-12)) ** 2))
-    return np.array(errors)
 
 
 def relevance(X: HostArray, t: HostArray) -> HostArray:
@@ -253,7 +217,8 @@ def ranked(
 
 def _judged(name: str, kind: Kind, X: HostArray, t: HostArray, rows: HostArray) -> Candidate:
     if kind.adapt is None or rows.size < 2 * RANKING_FOLDS:
-        errors = leave_one_out(kind.kernel(X[rows], X[rows]), t[rows])
+        equal = np.full(rows.size, 1.0 / rows.size)
+        errors = leave_one_out(some_features(kind.kernel, X[rows]), t[rows], equal, RIDGES)
     else:
         errors = np.zeros(RIDGES.size)
         for k in range(RANKING_FOLDS):  # rows are in no order that matters: every fifth one is left out

@@ -24,6 +24,7 @@ from infinitask.measures import Measure
 from infinitask.problem import Data
 from infinitask.tuning._candidates import Candidate, contenders, ranked
 from infinitask.tuning._left_out import Fold, Splits, shared_folds
+from infinitask.units import Units
 
 LAMBDAS: HostArray = np.logspace(1.5, -7.0, 18)
 """λ for targets whose typical distance from their centre is 1; the first one all but ignores the inputs."""
@@ -205,6 +206,7 @@ class _Runner:
             bias_kernel=Gaussian(gamma=contest.bias_gamma),
             alpha=float(np.max(lambdas)),
             alpha_bias=contest.bias_ridge,
+            units=Units(),  # the targets of a contest have theirs
             solver="lbfgs",  # compared and thrown away: a Newton step would be too much of an effort
             tol=QUICK_GAP,
             max_iter=QUICK_EVALUATIONS,

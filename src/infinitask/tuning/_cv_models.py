@@ -7,7 +7,6 @@ hold it as ``best_estimator_`` and answer as it does.
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from functools import wraps
 from types import FunctionType
 from typing import Any, ClassVar, Self
@@ -24,20 +23,20 @@ from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.tuning._choice import Choice, Contest, comparison_levels
 from infinitask.tuning._left_out import repeated_splits
+from infinitask.units import Units, weighted_quantiles
 
-SMALLEST_UNIT = 0.1
-"""The unit of y is its median distance from the median, but at least this part of the mean one: most targets may be
-nearly equal."""
+FAR_TARGET = 50.0
+"""Targets farther than this from the centre, in units of their spread, are compared as if they were this far: a single
+absurd one must not decide. Quantiles between do not notice."""
 
-QUANTILE_CONTEST_RIDGE, QUANTILE_LAST_RIDGE = 1e-4, 1e-8
-"""λ_b of a fit that is compared, and of the last one, in units of y. Outer quantiles are steep in θ: with 1e-4 in the
-last fit and 800 rows of normal noise, 6% of new targets fell below the quantile of 1%."""
+QUANTILE_CONTEST_RIDGE = 1e-4
+"""λ_b of a fit that is compared, in units of y."""
 
 QUANTILE_BIAS_GAMMA, COST_BIAS_GAMMA = 2.0, 0.5
 """γ of the bias of a fit that is compared."""
 
-COST_RIDGE = 1e-7
-"""λ_b of a classifier. With one positive in twenty the decision flips near θ = 1 only, and 1e-4 is enough to keep it
+COST_CONTEST_RIDGE = 1e-7
+"""λ_b of a classifier that is compared. With one positive in twenty the decision flips near θ = 1 only, and 1e-4 is enough to keep it
 from doing so."""
 
 
@@ -75,13 +74,13 @@ class SelfTuned(BaseEstimator):
         given = {name: value for name, value in self.get_params(deep=False).items() if name in shared}
         return self._model(**given, **chosen)
 
-    def _refit(self, choice: Choice, alpha_bias: float, centre: float, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _refit(self, choice: Choice, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit the chosen model to all rows and keep it."""
-        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, alpha_bias=alpha_bias)
-        rows = best._prepare(X, y, sample_weight)
-        rows = rows._replace(recipe=replace(rows.recipe, offset=centre))
-        best._learn(rows, remark=False)  # this model chooses by itself what a remark would advise
-        self.kernel_, self.alpha_, self.alpha_bias_, self.offset_ = choice.kernel, choice.alpha, alpha_bias, centre
+        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha)
+        # no remark: this model chooses by itself what one would advise
+        best._learn(best._prepare(X, y, sample_weight), remark=False)
+        self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
+        self.offset_ = best.recipe_.offset
         self.ignores_inputs_, self.cv_results_ = choice.ignores_inputs, choice.results
         self.best_estimator_ = best
         return self
@@ -224,13 +223,9 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         self._begin()
         rows = self._estimator()._prepare(X, y, sample_weight)
         levels = comparison_levels(rows.recipe.measure)
-        middle, weight = np.array([0.5]), rows.weight
-        centre = float(_quantiles(rows.y, weight, middle)[0])
-        away = np.abs(rows.y - centre)
-        # a single far target must not decide
-        smallest = SMALLEST_UNIT * float(np.average(away, weights=weight))
-        unit = max(float(_quantiles(away, weight, middle)[0]), smallest) or 1.0
-        targets = (rows.y - centre) / unit
+        weight = rows.weight
+        units = Units.of(rows.y[weight > 0.0], weight[weight > 0.0], centred=True)
+        targets, unit = np.clip(units.inside(rows.y), -FAR_TARGET, FAR_TARGET), units.spread
         repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=False)
         counted = [train[weight[train] > 0.0] for splits in repeats for train, _ in splits]
         contest = Contest(
@@ -243,11 +238,10 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             bias_gamma=QUANTILE_BIAS_GAMMA,
             bias_ridge=QUANTILE_CONTEST_RIDGE,
             repeats=repeats,
-            constants=[_quantiles(targets[train], weight[train], levels) for train in counted],
+            constants=[weighted_quantiles(targets[train], weight[train], levels) for train in counted],
         )
         choice = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
-        # targets far from zero would need a large bias, which its ridge would shrink: their centre is subtracted first
-        return self._refit(choice, QUANTILE_LAST_RIDGE / unit, centre, X, y, sample_weight)
+        return self._refit(choice, X, y, sample_weight)
 
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
         """The conditional quantiles: (n,) for one level, (n, q) for several.
@@ -363,12 +357,12 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             loss=CostSensitiveHinge(),
             judge=CostSensitiveHinge(),
             bias_gamma=COST_BIAS_GAMMA,
-            bias_ridge=COST_RIDGE,
+            bias_ridge=COST_CONTEST_RIDGE,
             repeats=repeats,
             constants=[_best_constant(rows.y[train], weight[train], levels) for train in counted],
         )
         choice = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
-        return self._refit(choice, COST_RIDGE, 0.0, X, y, sample_weight)
+        return self._refit(choice, X, y, sample_weight)
 
     def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
         """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
@@ -382,13 +376,6 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             Whether ``theta``, (n,), holds one trade-off for each row.
         """
         return np.asarray(self._best().predict(X, theta, per_sample=per_sample))
-
-
-def _quantiles(values: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
-    """Quantiles of weighted values."""
-    order = np.argsort(values)
-    mass = np.cumsum(weight[order])
-    return np.asarray(values[order][np.searchsorted(mass, levels * mass[-1]).clip(max=order.size - 1)])
 
 
 def _best_constant(signs: HostArray, weight: HostArray, theta: HostArray) -> HostArray:

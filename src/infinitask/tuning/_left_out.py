@@ -29,8 +29,9 @@ from infinitask._array import Array, HostArray, to_host
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.features import Nystroem, feature_recipe
 from infinitask.kernels import input_kernel
-from infinitask.learn import Fit, Memory, alike, generator, learn
-from infinitask.problem import Data, Problem, Recipe, pose
+from infinitask.learn import Fit, Memory, alike, generator, in_units_of, learn
+from infinitask.problem import Data, Problem, Recipe, in_units, pose
+from infinitask.settle import settled
 from infinitask.solvers import Start
 
 Splits = list[tuple[HostArray, HostArray]]
@@ -112,7 +113,9 @@ def shared_folds(
     extrapolates : bool
         See :class:`~infinitask.learn.Memory`.
     """
-    whole = pose(recipe, data, np.random.default_rng(0) if rng is None else rng, tol=exact)
+    recipe = settled(recipe, data)
+    rng = np.random.default_rng(0) if rng is None else rng
+    whole = pose(in_units(recipe), in_units_of(recipe, data), rng, tol=exact)
     return [_shared_fold(recipe, data, whole, train, test, extrapolates) for train, test in splits]
 
 
@@ -123,7 +126,7 @@ def _shared_fold(
     weight = data.weight[rows]
     part = Data(data.X[rows], None if data.y is None else data.y[rows], weight / np.sum(weight))
     memory = Memory(extrapolates=extrapolates)
-    memory.knows(recipe, part, whole.only(rows), exact=0.0)
+    memory.knows(in_units(recipe), in_units_of(recipe, part), whole.only(rows), exact=0.0)
     return Fold(recipe, part, memory, whole.phi.values[test])
 
 

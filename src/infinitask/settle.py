@@ -1,0 +1,191 @@
+r"""What a recipe leaves to the data: the units of y, the scale of each input, λ, and how a free bias is held.
+
+A number that a user gives is used as it is, in the user's own units. "auto" is settled here, before the problem is
+posed, in a few milliseconds:
+
+* ``gamma="auto"``: each input in units of its own spread, and then the median distance;
+* ``alpha="auto"``: the λ at which a kernel ridge regression of the normal scores t of y has the smallest leave-one-out
+  error, which is closed form for every λ at once. With the features √ω φ = U diag(√e) Vᵀ, the constant among them, and
+  the residuals r = (I − S) √ω t,
+
+.. math:: \sum_i \Big( \frac{r_i}{1 - S_{ii}} \Big)^2, \qquad S = U \, \mathrm{diag}\Big( \frac{e}{e + \lambda} \Big) U^\top .
+
+Normal scores, so that neither outliers nor the units of y decide. A loss that is less curved than the square needs a
+smaller λ for the same smoothing: :data:`RIDGES_OF_LOSSES`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from infinitask._array import HostArray
+from infinitask.features import PivotedCholesky
+from infinitask.kernels import InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
+from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, Loss, MQuantile, Pinball, Squared
+from infinitask.problem import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES, Data, Recipe
+from infinitask.units import Units
+
+__all__ = ["leave_one_out", "normal_scores", "settled", "some_features", "spreads"]
+
+MAX_ROWS, MAX_FEATURES = 2_000, 400
+"""Rows and features of the regression by which λ is chosen."""
+
+FEATURE_TOLERANCE = 1e-7
+"""How exact these features are: far below the smallest λ that is tried."""
+
+RIDGES: HostArray = np.logspace(-7.0, 1.0, 33)
+"""The λ that are tried."""
+
+RIDGES_OF_LOSSES: dict[type[Loss], float] = {
+    Pinball: 0.3,
+    MQuantile: 0.3,
+    EpsilonInsensitive: 0.4,
+    Expectile: 1.0,
+    Squared: 1.0,
+    CostSensitiveHinge: 0.3,
+}
+"""λ of a loss, for targets in their units, as a multiple of that of half the square; 1 for all others."""
+
+
+def settled(recipe: Recipe, data: Data) -> Recipe:
+    """The recipe with everything that depends on the data written as numbers.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : Data
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(100, random_state=0)
+    >>> recipe = settled(InfiniteQuantileRegressor().recipe(), Data.canonical(X, 1000.0 + y))
+    >>> recipe.alpha > 0.0, bool(abs(recipe.units.centre - 1000.0) < 1.0)
+    (True, True)
+    """
+    units = _units(recipe, data) if recipe.units is None else recipe.units
+    ridge = 1.0 if recipe.loss.degree is None else units.spread ** (2 - recipe.loss.degree)
+    changes: dict[str, Any] = {"units": units}
+    if takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str):
+        changes["kernel"] = _kernel(recipe.kernel, recipe.gamma, data.X)
+    if _is_auto(recipe.alpha):
+        kernel = input_kernel(changes.get("kernel", recipe.kernel), recipe.gamma)
+        changes["alpha"] = _ridge(kernel, recipe.loss, data) / ridge
+    alpha = changes.get("alpha", recipe.alpha)
+    if recipe.alpha_bias is None:
+        changes["alpha_bias"] = alpha
+    elif recipe.bias_is_free and _may_be_held(recipe):
+        as_task = isinstance(recipe.bias_kernel, str) and recipe.bias_kernel == "task"
+        diagonal = task_kernel(recipe.task_kernel if as_task else recipe.bias_kernel).diagonal
+        changes["alpha_bias"] = (ALL_BUT_FREE_AT_NODES if diagonal else ALL_BUT_FREE) / ridge
+    return replace(recipe, **changes)
+
+
+def _may_be_held(recipe: Recipe) -> bool:
+    """Whether a free bias takes a ridge that does not matter.
+
+    It does not where targets have units, so that the centre is taken off before; and it is needed where the objective
+    sees more than values at the nodes of a line. Decisions and level sets are another matter: with rare classes b(θ)
+    jumps near an end of Θ, and has to be free to do so.
+    """
+    return recipe.loss.degree is not None or len(recipe.orders) > 1 or recipe.measure.dim > 1
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _units(recipe: Recipe, data: Data) -> Units:
+    if data.y is None or recipe.loss.degree is None:
+        return Units()
+    return Units.of(data.y, data.weight, centred=recipe.bias_is_free)
+
+
+# -------------------------------------------------------------------------------------------------- inputs
+def _kernel(name: str, gamma: str, X: HostArray) -> InputKernel:
+    """A named kernel with the bandwidth of a rule."""
+    kernel = Scaled(input_kernel(name), spreads(X)) if _is_auto(gamma) else input_kernel(name, gamma)
+    return kernel.resolve(X)
+
+
+def spreads(X: HostArray) -> tuple[float, ...]:
+    """One over the standard deviation of each input; 0 for one that does not vary.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spreads(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    (1.0, 0.0)
+    """
+    size = np.max(np.abs(X), axis=0)
+    unit = np.where(size > 0.0, size, 1.0)  # so that squares neither overflow nor vanish
+    deviation = unit * np.std(X / unit, axis=0)
+    varies = deviation > 1e-12 * size
+    return tuple(np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies).tolist())
+
+
+# ------------------------------------------------------------------------------------------------------- λ
+def _ridge(kernel: InputKernel, loss: Loss, data: Data) -> float:
+    """λ for targets in their units."""
+    n = data.weight.size
+    some = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
+    X = data.X[some][:, some] if kernel.precomputed else data.X[some]
+    y, weight = data.y, data.weight[some]
+    if y is None:
+        raise ValueError("alpha='auto' was given without targets; give alpha a number.")
+    t = normal_scores(np.mean(y, axis=1) if y.ndim == 2 else y)[some]
+    errors = leave_one_out(some_features(kernel, X), t, weight / np.sum(weight))
+    best = float(RIDGES[np.argmin(errors)])
+    factor = next((f for kind, f in RIDGES_OF_LOSSES.items() if isinstance(loss, kind)), 1.0)
+    return factor * best
+
+
+def some_features(kernel: InputKernel, X: HostArray) -> HostArray:
+    """Features of a kernel, (n, r), at most :data:`MAX_FEATURES` of them."""
+    features = PivotedCholesky(MAX_FEATURES).build(kernel, X, FEATURE_TOLERANCE, np.random.default_rng(0))
+    return np.asarray(features.values)
+
+
+def normal_scores(y: HostArray) -> HostArray:
+    """y by its ranks, as quantiles of the normal distribution."""
+    return np.asarray(ndtri((rankdata(y) - 0.5) / y.size))
+
+
+def leave_one_out(phi: HostArray, t: HostArray, weight: HostArray, ridges: HostArray = RIDGES) -> HostArray:
+    """The mean squared leave-one-out error of a ridge regression with a constant, for every λ.
+
+    Parameters
+    ----------
+    phi : ndarray (n, r)
+        Features.
+    t : ndarray (n,)
+    weight : ndarray (n,)
+        Summing to one; a row of weight 0 would count for nothing.
+    ridges : ndarray (k,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-1.0, 1.0, 50)
+    >>> errors = leave_one_out(x[:, None], 3.0 * x, np.full(50, 0.02))
+    >>> bool(errors[0] < 1e-4 < errors[-1])
+    True
+    """
+    root = np.sqrt(weight)
+    phi = root[:, None] * np.column_stack([np.ones(t.size), phi])
+    e, V = np.linalg.eigh(phi.T @ phi)
+    kept = e > 1e-14 * e[-1]
+    e, U = e[kept], phi @ (V[:, kept] / np.sqrt(e[kept]))
+    along, squares, goal = U.T @ (root * t), U**2, root * t
+    errors = []
+    for ridge in ridges:
+        share = e / (e + ridge)
+        residual = goal - U @ (share * along)
+        errors.append(np.sum((residual / np.maximum(1.0 - squares @ share, 1e-12)) ** 2))
+    return np.array(errors)

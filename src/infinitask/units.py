@@ -1,0 +1,99 @@
+"""The units in which a problem is solved: y = centre + spread · y'.
+
+A problem is posed in targets y' of size one, whatever the units of y. With a loss of degree p, ℓ(a r) = a^p ℓ(r), and
+f = centre + spread · f',
+
+    P(f; λ) = spread^p · P'(f'; spread^(2−p) λ) ,
+
+so nothing but numbers changes: the problem is that of the user, the answers are the user's, and y → a·y + b changes
+them by just that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+
+if TYPE_CHECKING:
+    from infinitask.field import Field
+    from infinitask.solvers import Solution
+
+__all__ = ["Units", "weighted_quantiles"]
+
+WIDER_SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+"""The spread is the median distance from the centre; where more than half of the targets are equal, the first of these
+quantiles of the distances that is not 0."""
+
+NO_SPREAD = 1e-13
+"""A spread below this part of the targets is rounding: they are all equal."""
+
+
+@final
+@dataclass(frozen=True)
+class Units:
+    """How targets are measured: y' = (y − centre)/spread.
+
+    Parameters
+    ----------
+    centre : float
+        0 where a ridge holds the bias, or where there is none: a constant then has its price.
+    spread : float
+        Positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> units = Units.of(np.array([100.0, 103.0, 101.0, 1e9]), np.full(4, 0.25), centred=True)
+    >>> units
+    Units(centre=101.0, spread=1.0)
+    >>> units.inside(np.array([103.0]))
+    array([2.])
+    """
+
+    centre: float = 0.0
+    spread: float = 1.0
+
+    @classmethod
+    def of(cls, y: HostArray, weight: HostArray, *, centred: bool) -> Units:
+        """The median of targets (n,) or (n, m) and their median distance from it: a few far targets do not matter.
+
+        Parameters
+        ----------
+        y : ndarray (n,) or (n, m)
+        weight : ndarray (n,)
+        centred : bool
+            Whether the centre may be taken off.
+        """
+        values = np.ravel(y)
+        shares = np.repeat(weight, values.size // weight.size)
+        centre = float(weighted_quantiles(values, shares, np.array([0.5]))[0])
+        away = np.abs(values - centre)
+        size = max(abs(centre), float(np.max(np.abs(values))) * NO_SPREAD)
+        found = (float(v) for v in weighted_quantiles(away, shares, np.array(WIDER_SHARES)))
+        spread = next((v for v in found if v > NO_SPREAD * size), size if size > 0.0 else 1.0)
+        return cls(centre if centred else 0.0, spread)
+
+    def inside(self, y: HostArray) -> HostArray:
+        """y' of targets."""
+        return np.asarray((y - self.centre) / self.spread)
+
+    def field(self, field: Field) -> Field:
+        """A field of y' as a field of y."""
+        bias = None if field.bias_coef is None else self.spread * field.bias_coef
+        offset = self.centre + self.spread * field.offset
+        return replace(field, coef=self.spread * field.coef, bias_coef=bias, offset=offset)
+
+    def solution(self, solution: Solution, degree: int) -> Solution:
+        """The bounds of a solution in the units of the loss of y; the unknowns stay those of the posed problem."""
+        unit = self.spread**degree
+        history = solution.history * np.array([1.0, unit, unit])
+        return replace(solution, objective=unit * solution.objective, dual=unit * solution.dual, history=history)
+
+
+def weighted_quantiles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
+    """The smallest values with at least these shares of the weight at or below them, (q,)."""
+    return np.asarray(np.quantile(y, levels, method="inverted_cdf", weights=weight))
