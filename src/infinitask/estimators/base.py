@@ -77,18 +77,25 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
         object of :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a
         Gram matrix.
-    gamma : float, "median" or "scale", default="median"
-        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "median": σ = (2γ)^(−1/2) is the median distance.
+    gamma : "auto", float, "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each input is measured in its own standard
+        deviation, and σ = (2γ)^(−1/2) is the median distance, or ½, 2 or 4 times that: the one with the smallest
+        leave-one-out error of a kernel ridge regression. The others take distances of the inputs as they are;
+        "median": σ is the median distance.
     task_kernel : str or task kernel object, default="rbf"
         k_Θ: "rbf", "matern32", "matern52", "polynomial", "constant", "piecewise-linear", "diagonal", or an object.
     task_gamma : float or None, default=None
         Bandwidth of a task kernel given by name; None: from the median distance of the nodes.
     bias_kernel : "task", str, task kernel object or None, default="task"
         Kernel of a bias b(θ); "task": as the task kernel; None: no bias.
-    alpha : float, default=1e-3
-        λ, the weight of (λ/2)‖h‖².
-    alpha_bias : float or None, default=None
-        λ_b, the weight of (λ_b/2)‖b‖²; None: as ``alpha``; 0: the bias is free.
+    alpha : "auto" or float, default="auto"
+        λ, the weight of (λ/2)‖h‖². "auto": from the leave-one-out error of a kernel ridge regression of the normal
+        scores of y, in a few hundredths of a second; see ``alpha_``. A number is taken as it is, in the units of y.
+    alpha_bias : float or None, default=0.0
+        λ_b, the weight of (λ_b/2)‖b‖²; None: as ``alpha``. 0: the bias is free. For regression and for any objective
+        that sees derivatives, that is the weight ``alpha_bias_`` of (λ_b/2)‖b − c‖², with c the median of y: so small
+        that it does not matter, and much faster than none. For classes and level sets b is a number of its own at
+        every node, and linear between them.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on (0, 1).
     quadrature : str or rule, default="gauss-legendre"
@@ -123,7 +130,12 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     objective_ : float
         The exact, non-smooth objective at the solution.
     dual_gap_ : float
-        Certified: the objective is within ``dual_gap_``·|objective| of the smallest possible.
+        Certified: the objective is within ``dual_gap_``·|objective| of the smallest possible. Where a few absurd
+        targets own the objective, the gap is relative to the loss of the others.
+    alpha_, alpha_bias_ : float
+        λ and λ_b, as they were given or chosen.
+    kernel_ : InputKernel
+        k_X, with its bandwidth as a number.
     n_iter_ : int
     solution_ : Solution
         Why the solver stopped (``reason``, ``message``), and the bounds along the way (``history``).

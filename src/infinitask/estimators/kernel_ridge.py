@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from infinitask._array import HostArray
-from infinitask._validation import number
+from infinitask._validation import flag, number
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.losses import Squared
 from infinitask.measures import Uniform, as_measure
 from infinitask.penalties import IntegratedRidge
 from infinitask.problem import Recipe
+from infinitask.units import Units
 
 __all__ = ["InfiniteKernelRidge"]
 
@@ -44,6 +45,8 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     ----------
     log_alpha : float, default=-3.0
         log₁₀ λ that ``predict`` and ``score`` use when none is asked for.
+    centred : bool, default=True
+        Whether the mean of y is taken off before the fit and added to the answers; False: the formula for y as it is.
     task_kernel : str or task kernel object, default="matern52"
         How the path is interpolated between the nodes: "matern52", "matern32", "rbf", or an object. "diagonal" knows
         the nodes only; one that leaves h less free there ("constant", "polynomial", a wide Gaussian) couples the tasks.
@@ -64,7 +67,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     -----
     λ weighs the *mean* of the squared errors, so ``sklearn.kernel_ridge.KernelRidge(alpha=n * λ)`` is the same
     regression. With sample weights ω_i, here normalised to sum one, it is ``KernelRidge(alpha=λ)`` fitted with
-    ``sample_weight=ω``. As there, no bias is learnt: centre y.
+    ``sample_weight=ω``. As there, no bias is learnt: the mean of y takes its place, unless ``centred=False``.
 
     Examples
     --------
@@ -73,7 +76,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     >>> from infinitask import InfiniteKernelRidge
     >>> from infinitask.datasets import make_sine
     >>> X, y = make_sine(100, random_state=0)
-    >>> path = InfiniteKernelRidge(gamma=5.0).fit(X, y)
+    >>> path = InfiniteKernelRidge(gamma=5.0, centred=False).fit(X, y)
     >>> path.predict(X, log_alpha=[-5.0, -3.0, -1.0]).shape
     (100, 3)
     >>> refitted = KernelRidge(alpha=100 * 10**-3.0, kernel="rbf", gamma=5.0).fit(X, y)
@@ -81,12 +84,13 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     True
     """
 
-    _constraints: ClassVar = {"log_alpha": partial(number, low=-DECADES, high=DECADES, open_low=False)}
+    _constraints: ClassVar = {"log_alpha": partial(number, low=-DECADES, high=DECADES, open_low=False), "centred": flag}
 
     def __init__(
         self,
         *,
         log_alpha: float = -3.0,
+        centred: bool = True,
         kernel: Any = "rbf",
         gamma: Any = "auto",
         task_kernel: Any = "matern52",
@@ -131,7 +135,14 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         return recipe
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
+        prepared = self._regression(self.recipe(), X, y, sample_weight)
+        if not self.centred:
+            return prepared
+        counted = prepared.weight > 0.0
+        y, weight = prepared.y[counted], prepared.weight[counted]
+        units = Units.of(y, weight, centred=True)
+        mean = units.centre + units.spread * float(np.average(units.inside(y), weights=weight))
+        return prepared._replace(recipe=replace(prepared.recipe, units=replace(units, centre=mean)))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the path.

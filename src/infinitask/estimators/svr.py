@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask._validation import number
+from infinitask._validation import number, optional, parse_tasks
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.losses import EpsilonInsensitive
 from infinitask.measures import Uniform
 from infinitask.problem import Recipe
+from infinitask.units import Units
 
 __all__ = ["InfiniteSVR"]
+
+WIDEST_TUBE, USUAL_TUBE = 2.0, 0.1
+"""The largest half-width by default, in units of the spread of y, and the part of it that is used if none is named."""
 
 
 class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
@@ -25,14 +31,17 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
 
     Parameters
     ----------
-    epsilon : float, default=0.1
-        The half-width that ``predict`` and ``score`` use when none is asked for, in units of y.
+    epsilon : float or None, default=None
+        The half-width that ``predict`` and ``score`` use when none is asked for, in units of y; None: a tenth of the
+        largest.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
-        μ on the half-widths; None: uniform on [0, 1], which suits a standardised y.
+        μ on the half-widths, in units of y; None: uniform from 0 to twice the median distance of y from its median.
     {parameters}
 
     Attributes
     ----------
+    epsilon_ : float
+        The half-width that ``predict`` uses when none is asked for.
     {attributes}
 
     Notes
@@ -46,19 +55,19 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
     >>> from infinitask import InfiniteSVR
     >>> from infinitask.datasets import make_sine
     >>> X, y = make_sine(100, random_state=0)
-    >>> model = InfiniteSVR(n_nodes=20).fit(X, y)
+    >>> model = InfiniteSVR(measure=(0.0, 0.5), n_nodes=20).fit(X, y)
     >>> model.predict(X, epsilon=[0.0, 0.25, 0.5]).shape
     (100, 3)
     >>> model.dual_gap_ <= model.tol
     True
     """
 
-    _constraints: ClassVar = {"epsilon": partial(number, low=0.0, open_low=False)}
+    _constraints: ClassVar = {"epsilon": optional(partial(number, low=0.0, open_low=False))}
 
     def __init__(
         self,
         *,
-        epsilon: float = 0.1,
+        epsilon: float | None = None,
         kernel: Any = "rbf",
         gamma: Any = "auto",
         task_kernel: Any = "rbf",
@@ -84,12 +93,18 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(EpsilonInsensitive(), Uniform())
-        self._check_default("epsilon", recipe)
-        return recipe
+        return self._recipe_of(EpsilonInsensitive(), Uniform())
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
+        prepared = self._regression(self.recipe(), X, y, sample_weight)
+        recipe = prepared.recipe
+        if self.measure is None:
+            counted = prepared.weight > 0.0
+            spread = Units.of(prepared.y[counted], prepared.weight[counted], centred=True).spread
+            recipe = replace(recipe, measure=Uniform(0.0, WIDEST_TUBE * spread))
+        epsilon = USUAL_TUBE * float(recipe.measure.support[1][0]) if self.epsilon is None else float(self.epsilon)
+        parse_tasks(epsilon, "epsilon", recipe.measure.support)
+        return prepared._replace(recipe=recipe, learnt={"epsilon_": epsilon})
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the regression of every half-width.
@@ -111,4 +126,6 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         epsilon : float, array (q,) or None
             Half-widths of the tube; None: the constructor's ``epsilon``.
         """
-        return self._values(X, self.epsilon if epsilon is None else epsilon, "epsilon")
+        check_is_fitted(self)
+        default = self.epsilon_ if self.epsilon is None else self.epsilon
+        return self._values(X, default if epsilon is None else epsilon, "epsilon")

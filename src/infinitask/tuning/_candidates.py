@@ -218,7 +218,7 @@ def ranked(
 def _judged(name: str, kind: Kind, X: HostArray, t: HostArray, rows: HostArray) -> Candidate:
     if kind.adapt is None or rows.size < 2 * RANKING_FOLDS:
         equal = np.full(rows.size, 1.0 / rows.size)
-        errors = leave_one_out(some_features(kind.kernel, X[rows]), t[rows], equal, RIDGES)
+        errors = leave_one_out(some_features(kind.kernel, X[rows]), t[rows], equal, RIDGES).mean(axis=1)
     else:
         errors = np.zeros(RIDGES.size)
         for k in range(RANKING_FOLDS):  # rows are in no order that matters: every fifth one is left out
