@@ -71,6 +71,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
         bias_kernel=None if piecewise else "task",
         noncrossing=settings["noncrossing"] if unit["model"] == "penalty" else 0.0,
         alpha=settings["lambda"] / settings["n"],
+        alpha_bias=settings["lambda"] / settings["n"],
         n_nodes=settings["nodes"],
         tol=settings["tol"],
     ).fit(X, y)

@@ -60,6 +60,7 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
             gamma=settings["gamma"],
             task_gamma=settings["gamma"],
             alpha=settings["lambda"] / settings["n"],
+            alpha_bias=settings["lambda"] / settings["n"],
             noncrossing=settings["noncrossing"],
             quadrature=rule,
             n_nodes=nodes,

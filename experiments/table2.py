@@ -106,6 +106,7 @@ def model(method: str, X: np.ndarray, settings: dict[str, Any], ridge: float = 1
         gamma=median_gamma(X),
         bias_kernel=None,
         alpha=ridge * settings["lambda"] / len(X),
+        alpha_bias=ridge * settings["lambda"] / len(X),  # there is no bias: whatever it is, nothing changes
         tol=settings["tol"],
         **tasks,
     )

@@ -56,7 +56,10 @@ def crossing(h: Values) -> float:
 
 
 def model(method: str, parameters: dict[str, float], n: int, **others: Any) -> Any:
-    """An estimator for n training rows; the paper's λ stands beside a sum, our alpha beside a mean."""
+    """An estimator for n training rows; the paper's λ stands beside a sum, our alpha beside a mean.
+
+    The bias of ∞-QR has the same ridge as h, as in the paper; the levels of JQR and IND have a free one each.
+    """
     gamma, alpha = 10.0 ** parameters["gamma"], 10.0 ** parameters["lambda"] / n
     if method == "ind":
         return IndependentQuantileRegressor(quantiles=LEVELS, gamma=gamma, alpha=alpha, **others)
@@ -67,6 +70,7 @@ def model(method: str, parameters: dict[str, float], n: int, **others: Any) -> A
         gamma=gamma,
         task_gamma=task_gamma,
         alpha=alpha,
+        alpha_bias=alpha,
         quadrature="sobol",
         n_nodes=NODES,
         noncrossing="rearrange" if method == "itl_rearranged" else 1.0,
