@@ -17,11 +17,11 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from experiments import __main__ as command
-from experiments import table1, tuned
+from experiments import headline, table1, tuned
 from experiments.data import quantile_sets
 from experiments.runner import run
 from experiments.store import Store
-from experiments.tables import read_csv
+from experiments.tables import TARGETS, read_csv
 from infinitask.datasets import make_sine
 from tests.support import toy_experiment
 
@@ -181,6 +181,9 @@ def test_the_table_is_that_of_the_records(tmp_path: Path) -> None:
             result: dict[str, Any] = {"tuning_seconds": 1.0}
             for name in ("itl", "itl_rearranged", "itl_smallest") if method == "itl" else (method,):
                 result[name] = {"pinball": float(rng.random()), "crossing": float(rng.random()), "gap": 1e-5}
+                result[name]["parameters"] = {"gamma": -1.0 * i, "lambda": 2.0}
+                if method != "ind":
+                    result[name]["parameters"]["task_gamma"] = 3.0
             unit = {"dataset": "crabs", "split": i, "method": method}
             records.append({"unit": unit, "result": result, "seconds": 2.0})
     with Store(tmp_path / "units" / "peers.jsonl", {}).open() as store:
@@ -197,9 +200,54 @@ def test_the_table_is_that_of_the_records(tmp_path: Path) -> None:
     assert float(rows["itl"]["pinball"]) == pytest.approx(np.mean(ours), rel=1e-5)
     assert float(rows["jqr"]["p_pinball"]) == pytest.approx(mannwhitneyu(ours, theirs).pvalue, rel=1e-4)
     assert float(rows["lightgbm"]["pinball"]) == 3.0
-    page = files[1].read_text()
+    chosen = {row["method"]: row for row in read_csv(files[1])}
+    assert (chosen["itl_smallest"]["gamma"], chosen["itl_smallest"]["gamma_q25"]) == ("-2.5", "-3.75")
+    assert (chosen["jqr"]["task_gamma"], chosen["ind"]["task_gamma"], chosen["ind"]["lambda"]) == ("3", "", "2")
+    page = files[-1].read_text()
     assert "| crabs |" in page
     assert "13 ± 3" in page  # as printed
+    assert "by the clock (wall clock)" in page
+
+
+def test_the_ridge_of_the_bias_does_not_hang_on_a_default() -> None:
+    assert tuned.model("itl", {"gamma": 0.0, "task_gamma": 0.0, "lambda": -1.0}, 50).alpha_bias == 0.1 / 50
+
+
+# ---------------------------------------------------------------------------------------------------- the headline
+def test_sets_are_counted_in_both_directions() -> None:
+    found = headline.count(
+        {"a": (1.0, 2.0, 0.001), "b": (1.0, 2.0, 0.5), "c": (2.0, 1.0, 0.001), "d": (1.0, 1.0, 1.0)}
+    )
+    assert (found.lower, found.equal, found.higher) == (2, 1, 1)
+    assert (found.surely_lower, found.surely_higher) == (("a",), ("c",))
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"),
+    [(0.0, "holds."), (1.0, "does not hold"), (0.5, "does not hold")],
+    ids=["fewer", "more", "equal"],
+)
+def test_the_headline_says_what_the_records_hold(ours: float, verdict: str) -> None:
+    """The other two cross by 0.5 on average; ∞-QR by ``ours``."""
+    names = ["crabs", "mcycle"]
+    records = [
+        {
+            "unit": {"dataset": name, "split": i, "method": method},
+            "result": {
+                key: {"pinball": 1.0 + 0.01 * i, "crossing": (0.5 if method != "itl" else ours) + 0.01 * (i % 5)}
+                for key in (("itl", "itl_smallest") if method == "itl" else (method,))
+            },
+            "seconds": 1.0,
+        }
+        for name in names
+        for i in range(20)
+        for method in ("itl", "jqr", "ind")
+    ]
+    printed = {row["dataset"]: row for row in read_csv(TARGETS / "table1.csv")}
+    text = headline.headline(records, printed, names)
+    assert f"Fewer crossings than JQR: {verdict}" in text
+    assert f"Fewer crossings than IND: {verdict}" in text
+    assert "Pinball loss as good as JQR's: not worse beyond chance on any set" in text
 
 
 def test_all_of_table_1_is_there() -> None:
