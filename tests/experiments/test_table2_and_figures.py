@@ -96,11 +96,40 @@ def test_means_and_verdicts_of_table_2() -> None:
     assert rows[0]["sensitivity"] == pytest.approx(0.585)
     assert rows[0]["sensitivity_sd"] == pytest.approx(0.085)
     printed = {"sensitivity": "0.63", "sensitivity_sd": "0.04"}
-    assert table2._kept({"sensitivity": 0.586}, printed, "sensitivity")  # 0.59 with two digits
-    assert not table2._kept({"sensitivity": 0.584}, printed, "sensitivity")
-    assert table2._kept({"sensitivity": 0.9}, printed, "sensitivity")
+    assert table2._place({"sensitivity": 0.586}, printed, "sensitivity") == "within"  # 0.59 with two digits
+    assert table2._place({"sensitivity": 0.584}, printed, "sensitivity") == "below"
+    assert table2._place({"sensitivity": 0.674}, printed, "sensitivity") == "within"  # 0.67
+    assert table2._place({"sensitivity": 0.9}, printed, "sensitivity") == "above"  # better than printed: not the same
     # at θ = 0.9 a missed positive costs 0.95, and half of the samples are positive
     assert table2._cost({"theta": "0.9", "sensitivity": "0.9", "specificity": "0.5"}) == pytest.approx(0.06)
+
+
+def test_joint_and_independent_entries_are_compared_in_both_directions() -> None:
+    def record(method: str, i: int, sensitivity: float, specificity: float) -> Record:
+        result = {table2.READING: {"sensitivity": [sensitivity] * 3, "specificity": [specificity] * 3}}
+        return {"unit": {"dataset": "toy", "split": i, "method": method}, "result": result, "seconds": 0.0}
+
+    found = table2._compared(
+        [record("itl", i, 0.8 + 0.001 * i, 0.5) for i in range(20)]
+        + [record("ind", i, 0.7 + 0.001 * i, 0.6 + 0.001 * i) for i in range(20)],
+        table2.READING,
+    )
+    assert found is not None
+    assert (found.higher, found.lower, found.equal) == (3, 3, 0)
+    assert all(entry.startswith("sensitivity") for entry in found.surely_higher)
+    assert all(entry.startswith("specificity") for entry in found.surely_lower)
+    assert len(found.surely_higher) == len(found.surely_lower) == 3
+    assert table2._compared([], table2.READING) is None
+
+
+def test_table_2_names_the_bandwidth_and_the_ridge_of_every_row(
+    iris: tuple[list[Record], dict[str, Any]], tmp_path: Path
+) -> None:
+    table2.report(iris[0], tmp_path, iris[1])
+    page = (tmp_path / "table2.md").read_text(encoding="utf-8")
+    assert "| the paper's algorithm | ∞-CSC | 20.06 | 0.5 λ/n |" in page
+    assert "| as in the table: inputs as they are | ∞-CSC | 5 | 1 λ/n |" in page
+    assert "| as in the table: inputs as they are | IND | – | 1 λ/n |" in page
 
 
 @pytest.mark.parametrize("method", ["itl", "ind"])
@@ -109,8 +138,8 @@ def test_the_papers_algorithm_minimises_the_same_objective(method: str) -> None:
     X, X_test, y, _ = table2.split("circles", 0)
     X, y, X_test = X[:40], y[:40], X_test[:60]
     labels, evaluations = table2.stopped(method, X, y, X_test, 1.0, 6)
-    settings = {"lambda": 1.0, "nodes": 6, "task_gamma": table2.READINGS["narrow"]["task_gamma"], "tol": 1e-5}
-    ours = table2.model(method, X, settings, ridge=0.5).fit(X, y).predict(X_test, table2.THETAS)
+    settings = {"lambda": 1.0, "nodes": 6, "task_gamma": table2.STOPPED["task_gamma"], "tol": 1e-5}
+    ours = table2.model(method, X, settings, ridge=table2.STOPPED["ridge"]).fit(X, y).predict(X_test, table2.THETAS)
     assert evaluations > 1
     assert len(np.unique(ours)) == 2
     assert np.mean(labels == ours) > 0.97
