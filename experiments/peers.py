@@ -78,7 +78,8 @@ Split = Callable[[str, int], tuple[Values, Values, Values, Values]]
 def work(unit: dict[str, Any], settings: dict[str, Any], *, split: Split) -> dict[str, Any]:
     """Tune, fit, and measure on the test rows, with the quantiles of each row sorted, as any user would do.
 
-    Seconds are processor time: with one thread they hardly depend on other work on the machine.
+    Seconds here are processor time: with one thread they hardly depend on other work on the machine. The record of the
+    unit has its seconds by the clock.
     """
     X, X_test, y, y_test = split(unit["dataset"], unit["split"])
     peer, seed = PEERS[unit["method"]], unit["split"]

