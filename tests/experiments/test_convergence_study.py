@@ -1,0 +1,66 @@
+"""The study of convergence runs at the parameters that the tuning found, and tells what it measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import convergence
+from experiments.store import known
+from experiments.tables import read_csv
+
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+NAMES = ("gamma", "task_gamma", "lambda")
+
+
+def toy(name: str, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(i)
+    X = rng.uniform(-1.0, 1.0, size=(30, 1))
+    y = np.sin(3.0 * X[:, 0]) + 0.3 * rng.normal(size=30)
+    return X[:20], X[20:], y[:20], y[20:]
+
+
+def test_the_parameters_are_the_medians_of_table_1() -> None:
+    """Computed from the units of Table 1, not from the table that the study reads."""
+    used = convergence.tuned_parameters()
+    assert set(used) == set(convergence.SETS)
+    records = known(RESULTS / "units" / "table1.jsonl")
+    if not records:
+        pytest.skip("the units of Table 1 are not here")
+    for name in convergence.SETS:
+        found = [
+            record["result"]["itl_smallest"]["parameters"]
+            for record in records
+            if record["unit"]["dataset"] == name and "itl_smallest" in record["result"]
+        ]
+        assert len(found) == 20
+        for parameter in NAMES:
+            assert used[name][parameter] == pytest.approx(np.median([one[parameter] for one in found]), abs=0.006)
+
+
+def test_the_page_was_made_with_these_parameters() -> None:
+    with (RESULTS / "units" / "convergence.jsonl").open(encoding="utf-8") as file:
+        assert json.loads(file.readline())["settings"]["parameters"] == convergence.tuned_parameters()
+    page = (RESULTS / "convergence.md").read_text(encoding="utf-8")
+    for name, used in convergence.tuned_parameters().items():
+        assert f"| {name} | {' | '.join(f'{used[parameter]:.2f}' for parameter in NAMES)} |" in page
+
+
+def test_a_unit_and_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convergence, "split", toy)
+    parameters = {"crabs": {"gamma": 0.0, "task_gamma": 0.0, "lambda": -2.0}}
+    settings = {"evaluations": [5, 40], "rounding": 1e-3, "parameters": parameters}
+    unit = {"dataset": "crabs", "split": 0}
+    result = convergence.work(unit, settings)
+    few, more = (row["gap"] for row in result["paper"])
+    assert few > more > result["ours"]["gap"]  # both minimise one objective, and the library is closer
+    assert result["ours"]["gap"] <= 1e-4
+    files = convergence.report([{"unit": unit, "result": result, "seconds": 1.0}], tmp_path, settings)
+    assert [row["evaluations"] for row in read_csv(files[0])][:2] == ["5", "40"]
+    page = files[1].read_text(encoding="utf-8")
+    assert "| crabs | 0.00 | 0.00 | -2.00 |" in page
+    ratio = result["paper"][1]["pinball"] / result["ours"]["pinball"]
+    assert f"{abs(ratio - 1.0):.0%} {'higher' if ratio > 1.0 else 'lower'} than the solution's" in page
