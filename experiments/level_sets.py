@@ -63,6 +63,10 @@ INNER = 0.1
 """Below this θ every method overfits Wilt with a kernel as narrow as γ = 1/d; the report names both ranges."""
 
 
+WARM_UP = 50
+"""Rows of a first fit that is not timed."""
+
+
 def units(quick: bool) -> list[dict[str, Any]]:
     """Every set with every γ; our model comes first."""
     return [
@@ -73,7 +77,7 @@ def units(quick: bool) -> list[dict[str, Any]]:
 def settings(quick: bool) -> dict[str, Any]:
     """What all units have in common."""
     few, full = {"rows": 300, "levels": 20, "nodes": 40}, {"rows": None, "levels": 100, "nodes": NODES}
-    return {**(few if quick else full), "tol": 1e-4}
+    return {**(few if quick else full), "tol": 1e-4, "seconds": "by the clock"}
 
 
 def split(name: str, rows: int | None) -> tuple[Values, Values]:
@@ -98,6 +102,18 @@ def task_bandwidth(nodes: int) -> float:
     return float(0.5 / np.quantile(pdist(rule.nodes), 0.2) ** 2)
 
 
+class Timer:
+    """Seconds by the clock, and of the processor: where they differ, the machine did other work as well."""
+
+    def __init__(self) -> None:
+        self.clock, self.processor = time.perf_counter(), time.process_time()
+
+    def read(self) -> dict[str, float]:
+        """The seconds since the timer was made."""
+        clock, processor = time.perf_counter() - self.clock, time.process_time() - self.processor
+        return {"fit_seconds": round(clock, 2), "processor_seconds": round(processor, 2)}
+
+
 def inliers(decision: Values) -> list[float]:
     """The proportion of rows with a decision of at least 0, (n, q) → q numbers."""
     return [float(p) for p in np.mean(decision >= 0.0, axis=0)]
@@ -110,7 +126,7 @@ def deviation(theta: Values, proportion: Values, low: float = 0.0) -> float:
 
 
 def proportions(method: str, X: Values, Z: Values, gamma: float, theta: Values, options: dict[str, Any]) -> Any:
-    """Fit to X; the proportions of inliers among X and Z at the levels, and the seconds of one core the fit took."""
+    """Fit to X; the proportions of inliers among X and Z at the levels, and the seconds the fit took."""
     if method == "ocsvm":
         return _refitted(X, Z, gamma, theta)
     model = InfiniteOneClassSVM(
@@ -123,34 +139,35 @@ def proportions(method: str, X: Values, Z: Values, gamma: float, theta: Values, 
         tol=options["tol"],
         exact_fractions=True,
     )
-    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is in the record
         warnings.filterwarnings("ignore", message=".*lie on the boundary", category=UserWarning)  # and in the report
+        model.fit(X[:WARM_UP])  # loads the libraries, so that the timed fit does not
+        timer = Timer()
         model.fit(X)
-    seconds = time.process_time() - start
+        seconds = timer.read()
     return {
         "train": inliers(model.decision_function(X, theta)),
         "test": inliers(model.decision_function(Z, theta)),
         "train_as_fitted": inliers(model.field_(X, theta)),  # h − t with the threshold of the fit
         "test_as_fitted": inliers(model.field_(Z, theta)),
         "gap": model.dual_gap_,
-        "fit_seconds": round(seconds, 2),
+        **seconds,
     }
 
 
 def _refitted(X: Values, Z: Values, gamma: float, theta: Values) -> dict[str, Any]:
     """scikit-learn's OneClassSVM, level by level. Its intercept is infinite at ν = 1, which it refuses: no entry."""
-    start = time.process_time()
+    timer = Timer()
     gram = np.exp(gamma * additive_chi2_kernel(X))
     models = [OneClassSVM(kernel="precomputed", nu=nu).fit(gram) if nu < 1.0 else None for nu in theta]
-    seconds = time.process_time() - start
+    seconds = timer.read()
     new = np.exp(gamma * additive_chi2_kernel(Z, X))
 
     def share(K: Values) -> list[float | None]:
         return [None if m is None else inliers(m.decision_function(K)[:, None])[0] for m in models]
 
-    return {"train": share(gram), "test": share(new), "fit_seconds": round(seconds, 2)}
+    return {"train": share(gram), "test": share(new), **seconds}
 
 
 def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -246,8 +263,8 @@ def _page(curves: Curves, settings: dict[str, Any]) -> list[str]:
         f"training (seed 0){rows}; raw inputs, exponentiated χ² kernel; λ = {LAMBDA:g} (alpha = λ/n); Gauss–Legendre "
         f"with m = {settings['nodes']}; Gaussian task kernel, σ = the 0.2-quantile of the distances between nodes; a "
         f"gap of {settings['tol']:g}; `exact_fractions=True`. OneClassSVM: scikit-learn's, ν = θ, fitted anew at every "
-        "level but θ = 1, which it refuses. Seconds are those of one core, without predictions. The paper shows its "
-        "curves without numbers.",
+        "level but θ = 1, which it refuses. Seconds are by the clock (wall clock), without predictions: one thread on "
+        "a machine with two cores. The paper shows its curves without numbers.",
         "",
         f"| set | γ | train | test | test, θ ≥ {INNER:g} | OneClassSVM: train | test | test, θ ≥ {INNER:g} "
         "| train, threshold as fitted | test | seconds, one fit | OneClassSVM |",
@@ -301,10 +318,20 @@ def _remarks(curves: Curves) -> list[str]:
             f"fails on new ones for everyone: {', '.join(told)}."
         )
     if both:
-        ratios = [ours[p]["fit_seconds"] / max(peers[p]["fit_seconds"], 1e-3) for p in both]
+        clock, processor = (
+            [ours[p][which] / max(peers[p][which], 1e-3) for p in both]
+            for which in ("fit_seconds", "processor_seconds")
+        )
         lines.append(
-            f"One fit for all θ takes {min(ratios):.1f} to {max(ratios):.1f} times as long as all fits of OneClassSVM "
-            "together; it answers every θ, with a certificate."
+            f"One fit for all θ takes {min(clock):.1f} to {max(clock):.1f} times as long as all fits of OneClassSVM "
+            f"together by the clock, {min(processor):.1f} to {max(processor):.1f} times by processor seconds; it "
+            "answers every θ, with a certificate."
+        )
+    shares = [c["processor_seconds"] / c["fit_seconds"] for c in curves.values() if c["fit_seconds"] >= 1.0]
+    if shares:
+        lines.append(
+            f"The machine did other work at times: of the seconds by the clock, the processor spent {min(shares):.0%} "
+            f"to {max(shares):.0%} on these fits, {np.median(shares):.0%} in the median."
         )
     return lines
 

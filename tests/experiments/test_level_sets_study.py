@@ -91,6 +91,7 @@ def record(dataset: str, gamma: str, method: str) -> dict[str, Any]:
         "train": [0.95, 0.5, None if method == "ocsvm" else 0.0],
         "test": [0.9, 0.5, None if method == "ocsvm" else 0.25],
         "fit_seconds": 2.0 if method == "itl" else 4.0,
+        "processor_seconds": 1.0,
     }
     if method == "itl":
         result |= {"train_as_fitted": [0.9, 0.4, 0.0], "test_as_fitted": [0.9, 0.4, 0.0], "gap": 5e-5}
@@ -118,7 +119,9 @@ def test_the_report_writes_its_columns(tmp_path: Path) -> None:
     page = files[2].read_text()
     assert page.count("\n# ") + page.startswith("# ") == 1
     assert "| Wilt | 1/median | 0.000 | 0.250 | 0.250 | 0.000 | 0.050 | 0.000 | 0.100 | 0.100 | 2.00 | 4.00 |" in page
-    assert "takes 0.5 to 0.5 times as long" in page
+    assert "takes 0.5 to 0.5 times as long as all fits of OneClassSVM together by the clock, 1.0 to 1.0" in page
+    assert "by the clock (wall clock)" in page
+    assert "the processor spent 25% to 50% on these fits" in page
 
 
 @pytest.mark.parametrize("method", level_sets.METHODS)
