@@ -134,8 +134,9 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         made_by("python -m experiments smoothing", settings),
         "![Learnt and true quantiles for four κ](smoothing.png)",
         markdown([*header, "off the true quantiles", "off the true expectiles"], lines),
-        "Ours: one processor core, to a certified relative gap; the paper's: a GTX 1070, both in double precision. "
-        "The last two columns are root mean squares over x and the levels "
+        "Seconds are by the clock (wall clock), of one fit after a first small one that loads the libraries. Ours: one "
+        "thread on a machine with two cores, to a certified relative gap; the paper's: a GTX 1070; both in double "
+        "precision. The last two columns are root mean squares over x and the levels "
         f"{', '.join(f'{level:g}' for level in LEVELS)}, in the units of y.",
         _findings(rows, settings),
         "Numbers: [smoothing.csv](smoothing.csv), curves: [smoothing_curves.csv](smoothing_curves.csv). "

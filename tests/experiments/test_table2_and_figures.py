@@ -190,7 +190,7 @@ def test_smoothing(tmp_path: Path) -> None:
     for name in ("kappa", "seconds", "evaluations", "paper_seconds", "paper_iterations"):
         assert name in columns(tmp_path / "smoothing.csv")
     assert columns(tmp_path / "smoothing_curves.csv") == ["kappa", "theta", "x", "learnt", "true"]
-    assert_page(tmp_path, "smoothing", files)
+    assert "by the clock (wall clock)" in assert_page(tmp_path, "smoothing", files)
     assert_drawn(tmp_path / "smoothing.png")
     by = {record["unit"]["kappa"]: record["result"] for record in found}
     assert by[10.0]["from_expectiles"] < by[10.0]["from_quantiles"]
