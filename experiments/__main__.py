@@ -24,6 +24,7 @@ NAMES = (
     "peers",
     "peers-fresh",
     "order",
+    "properties",
 )
 HERE = Path(__file__).resolve().parent.parent
 
