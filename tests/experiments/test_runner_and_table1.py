@@ -20,7 +20,7 @@ from experiments import __main__ as command
 from experiments import headline, table1, tuned
 from experiments.data import quantile_sets
 from experiments.runner import run
-from experiments.store import Store
+from experiments.store import Store, known
 from experiments.tables import TARGETS, read_csv
 from infinitask.datasets import make_sine
 from tests.support import toy_experiment
@@ -215,9 +215,7 @@ def test_the_ridge_of_the_bias_does_not_hang_on_a_default() -> None:
 
 # ---------------------------------------------------------------------------------------------------- the headline
 def test_sets_are_counted_in_both_directions() -> None:
-    found = headline.count(
-        {"a": (1.0, 2.0, 0.001), "b": (1.0, 2.0, 0.5), "c": (2.0, 1.0, 0.001), "d": (1.0, 1.0, 1.0)}
-    )
+    found = headline.count({"a": (1.0, 2.0, 0.001), "b": (1.0, 2.0, 0.5), "c": (2.0, 1.0, 0.001), "d": (1.0, 1.0, 1.0)})
     assert (found.lower, found.equal, found.higher) == (2, 1, 1)
     assert (found.surely_lower, found.surely_higher) == (("a",), ("c",))
 
@@ -254,3 +252,31 @@ def test_all_of_table_1_is_there() -> None:
     units = table1.units(False)
     assert len(units) == 20 * 20 * 3
     assert {unit["dataset"] for unit in units} == set(quantile_sets())
+
+
+def test_the_documentation_tells_the_headline_of_the_records() -> None:
+    """docs/reproduction.md repeats the counts in words."""
+    records = known(ROOT / "docs" / "results" / "units" / "table1.jsonl")
+    if not records:
+        pytest.skip("the units of Table 1 are not here")
+    text = " ".join((ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8").split())
+
+    def counted(what: str, ours: str, other: str) -> headline.Count:
+        a, b = (headline.samples(records, method, what) for method in (ours, other))
+        return headline.count(
+            {n: (float(np.mean(a[n])), float(np.mean(b[n])), headline.p_value(a[n], b[n])) for n in quantile_sets()}
+        )
+
+    for other in ("jqr", "ind"):
+        found = counted("pinball", "itl", other)
+        assert not found.surely_lower
+        assert not found.surely_higher
+    found = counted("crossing", "itl", "ind")
+    assert f"less on {found.lower} of 20 sets, on {len(found.surely_lower)} of them beyond chance" in text
+    found = counted("crossing", "itl", "jqr")
+    assert f"less on {found.lower} sets and more on {found.higher}" in text
+    assert (len(found.surely_lower), len(found.surely_higher)) == (1, 0)
+    found = counted("crossing", "itl_smallest", "jqr")
+    assert f"choice of parameters it is {found.lower} and {found.higher}, and none beyond chance" in text
+    assert not found.surely_lower
+    assert not found.surely_higher
