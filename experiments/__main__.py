@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from .defaults import PARTS
 from .runner import Experiment, Failed, run
 
 NAMES = (
@@ -25,6 +26,7 @@ NAMES = (
     "peers-fresh",
     "order",
     "properties",
+    *(f"defaults-{part}" for part in PARTS),
 )
 HERE = Path(__file__).resolve().parent.parent
 
@@ -36,6 +38,11 @@ def experiment(name: str) -> Experiment:
     return found
 
 
+def _listed(given: list[str], defaults: list[str]) -> list[str]:
+    """The experiments that are asked for, in that order, with the parts of ``defaults`` in its place."""
+    return [one for name in given for one in (defaults if name == "defaults" else [name])]
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Do what the command line says."""
     parser = argparse.ArgumentParser(
@@ -43,14 +50,21 @@ def main(arguments: list[str] | None = None) -> None:
         description="Reproduce the paper's tables and figures. Every unit of work is kept as soon as it is done: a run "
         "that is stopped, or killed, is continued by the same command.",
     )
-    parser.add_argument("name", nargs="+", choices=[*NAMES, "all"], metavar="NAME", help=", ".join([*NAMES, "all"]))
+    names = [*NAMES, "defaults", "all"]
+    parser.add_argument("name", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="a first look: few data sets, splits and evaluations")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument(
         "--out", type=Path, help="folder of the results (default: docs/results; build/quick if --quick)"
     )
     parser.add_argument("--only", default="", metavar="WORDS", help="only units with these words, such as crabs,itl")
+    parser.add_argument(
+        "--parts", default=",".join(PARTS), metavar="PARTS", help="studies of defaults (default: %(default)s)"
+    )
     given = parser.parse_args(arguments)
+    parts = given.parts.split(",")
+    if unknown := [part for part in parts if part not in PARTS]:
+        parser.error(f"--parts {','.join(unknown)} was given; the parts of defaults are {', '.join(PARTS)}.")
     if given.jobs < 1:
         parser.error(f"--jobs {given.jobs} was given; it must be at least 1.")
     folder = given.out or HERE / ("build/quick" if given.quick else "docs/results")
@@ -59,7 +73,8 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         parser.error(f"--out {folder} is no folder and cannot be made one ({error.strerror}); name another.")
     failures = []
-    for name in NAMES if "all" in given.name else given.name:
+    asked = [f"defaults-{part}" for part in parts]
+    for name in NAMES if "all" in given.name else _listed(given.name, asked):
         start = time.monotonic()
         try:
             files = run(experiment(name), folder, quick=given.quick, jobs=given.jobs, only=given.only)
