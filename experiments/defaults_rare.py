@@ -89,7 +89,7 @@ def _from_r(package: str, item: str, target: str, positive: str, inputs: str) ->
 SETS = {
     "cancer": Source("malignant tumours (breast cancer of scikit-learn), positives thinned to 5%", _cancer),
     "digits": Source("the digit 8 among all (digits of scikit-learn), positives thinned to 5%", _digits),
-    "default": Source(
+    "cards": Source(
         "credit cards that default (ISLR), 3.3% as they come",
         functools.partial(_from_r, "ISLR", "Default", "default", "Yes", "student balance income"),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -279,7 +280,7 @@ def _page(found: Found, settings: dict[str, Any]) -> str:
             "`experiments/raw_tables.py`: targets and inputs in their own units, text one-hot encoded, missing numbers "
             "replaced by the median. 70% of the rows for training; 3 splits up to 2 000 rows, 2 up to 5 000, else 1. "
             "The list was made before any method had seen one of the tables.",
-            made_by("python -m experiments defaults --parts tables", settings),
+            f"{made_by('python -m experiments defaults --parts tables', settings)}{_version()}",
             "Loss: the mean pinball loss over the levels "
             f"{', '.join(f'{level:g}' for level in LEVELS)} on the test rows, quantiles of a row sorted, whatever the "
             "method. Constant: the quantiles of the training targets. Self-tuned: "
@@ -319,6 +320,13 @@ def _page(found: Found, settings: dict[str, Any]) -> str:
             "",
         ]
     )
+
+
+def _version() -> str:
+    try:
+        return f" LightGBM {metadata.version('lightgbm')}."
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _against(found: Found, other: str) -> list[str]:
