@@ -159,9 +159,12 @@ def coverage(y: Values, h: Values) -> float:
 
 
 def known_choice(model: Any) -> dict[str, Any] | None:
-    """λ and the kernel that a fitted model has chosen, as constructor parameters; None if it does not say."""
-    found = {name: getattr(model, f"{name}_", None) for name in ("alpha", "kernel")}
-    return None if any(value is None for value in found.values()) else found
+    """λ and the kernel, or its γ, that a fitted model chose, as constructor parameters; None if it does not say."""
+    found = {name: getattr(model, f"{name}_", None) for name in ("alpha", "kernel", "gamma")}
+    if found["alpha"] is None:
+        return None
+    of_kernel = next((name for name in ("kernel", "gamma") if found[name] is not None), None)
+    return {"alpha": found["alpha"], of_kernel: found[of_kernel]} if of_kernel else None
 
 
 def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -186,10 +189,10 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 
 def _about(model: Any, X: Values, y: Values) -> dict[str, Any]:
     """What our model chose, its gap, and the seconds of the same fit with that choice given."""
-    about: dict[str, Any] = {"gap": float(model.dual_gap_), "features": int(model.field_.coef.shape[0])}
+    about: dict[str, Any] = {"gap": float(model.dual_gap_)}
     choice = known_choice(model)
     if choice is not None:
-        about |= {"alpha": float(choice["alpha"]), "kernel": str(choice["kernel"])}
+        about["choice"] = {name: str(value) for name, value in choice.items()}
         _, about["known_seconds"], _ = measured(lambda: InfiniteQuantileRegressor(**choice).fit(X, y))
     return about
 

@@ -136,9 +136,34 @@ def test_the_loss_and_the_coverage() -> None:
 
 
 def test_a_choice_is_known_only_if_all_of_it_is() -> None:
-    assert defaults_tables.known_choice(SimpleNamespace(alpha_=0.1)) is None
-    assert defaults_tables.known_choice(SimpleNamespace(kernel_="rbf")) is None
-    assert defaults_tables.known_choice(SimpleNamespace(alpha_=0.1, kernel_="k")) == {"alpha": 0.1, "kernel": "k"}
+    known = defaults_tables.known_choice
+    assert known(SimpleNamespace(alpha_=0.1)) is None
+    assert known(SimpleNamespace(kernel_="rbf")) is None
+    assert known(SimpleNamespace(alpha_=0.1, kernel_="k", gamma_=2.0)) == {"alpha": 0.1, "kernel": "k"}
+    assert known(SimpleNamespace(alpha_=0.1, gamma_=2.0)) == {"alpha": 0.1, "gamma": 2.0}
+
+
+def test_the_same_fit_is_timed_with_the_choice_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, Any]] = []
+
+    class Chooses:
+        alpha_, gamma_, dual_gap_ = 0.5, 3.0, 1e-5
+
+        def __init__(self, **parameters: Any) -> None:
+            self.parameters = parameters
+
+        def fit(self, X: Any, y: Any) -> Chooses:
+            given.append(self.parameters)
+            return self
+
+        def predict(self, X: Any, quantiles: Any) -> Any:
+            return np.tile(quantiles, (len(X), 1))
+
+    monkeypatch.setattr(defaults_tables, "InfiniteQuantileRegressor", Chooses)
+    result = defaults_tables.work({"table": "diabetes", "split": 0, "method": "default"}, {"max_rows": 50})
+    assert "known_seconds" in result
+    assert result["choice"] == {"alpha": "0.5", "gamma": "3.0"}
+    assert given[-2:] == [{}, {"alpha": 0.5, "gamma": 3.0}]  # the fit that is judged was given nothing
 
 
 @pytest.mark.parametrize(
