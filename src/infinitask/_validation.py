@@ -8,7 +8,9 @@ flags are checked by one table, :data:`CONSTRAINTS`; an estimator that allows mo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
 from reprlib import Repr
@@ -37,7 +39,7 @@ def number(
     hint: str = "",
 ) -> float:
     """``value`` as a finite float in the interval, or an error."""
-    known = isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+    known = is_number(value)
     above = known and (value > low if open_low else value >= low)
     below = known and (value < high if open_high else value <= high)
     if not (above and below):
@@ -48,10 +50,22 @@ def number(
     return float(value)
 
 
+def fraction(name: str, value: Any, *, open_low: bool = True, open_high: bool = True, hint: str = "") -> float:
+    """``value`` as a float between 0 and 1, or an error that suspects a percentage."""
+    hints = " ".join(filter(None, (hint, percent_meant(value))))
+    return number(name, value, low=0.0, high=1.0, open_low=open_low, open_high=open_high, hint=hints)
+
+
+def percent_meant(value: Any) -> str:
+    """A question for someone who gave 95 where a fraction is expected; empty for values that are no percentage."""
+    return f"Did you mean {value / 100.0:g}?" if is_number(value) and 1.0 < value <= 100.0 else ""
+
+
 def count(name: str, value: Any, *, least: int = 1, hint: str = "") -> int:
     """``value`` as an integer of at least ``least``, or an error."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name}={value!r} was given; it must be an integer of at least {least}.{hint and ' ' + hint}")
+        given = _SHORT.repr(value)
+        raise ValueError(f"{name}={given} was given; it must be an integer of at least {least}.{hint and ' ' + hint}")
     return int(value)
 
 
@@ -68,6 +82,36 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name}={value!r} was given; it must be True or False.")
     return bool(value)
+
+
+def jobs(name: str, value: Any) -> int | None:
+    """``value`` as a number of processes, which may be negative as in joblib, or None."""
+    if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value == 0):
+        raise ValueError(
+            f"{name}={value!r} was given; it must be None, a number of processes, or −1 for as many as there are cores."
+        )
+    return None if value is None else int(value)
+
+
+def seed(name: str, value: Any) -> Any:
+    """``value`` if scikit-learn takes it for a random state, or an error."""
+    known = isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value < 2**32
+    if not (value is None or value is np.random or known or isinstance(value, np.random.RandomState)):
+        raise ValueError(
+            f"{name}={value!r} was given; it must be a seed, an integer from 0 to 2**32 − 1, or a "
+            "numpy.random.RandomState, or None."
+        )
+    return value
+
+
+def rule_or_positive(name: str, value: Any, rules: Sequence[str]) -> float | str:
+    """``value`` as a positive finite float or one of some words, or an error."""
+    if isinstance(value, str) and value in rules:
+        return value
+    if not is_number(value) or not value > 0.0:
+        words = " or ".join(map(repr, rules))
+        raise ValueError(f"{name}={value!r} was given; it must be a positive finite number, {words}.")
+    return float(value)
 
 
 def positive_numbers(name: str, values: Any) -> HostArray:
@@ -100,15 +144,20 @@ CONSTRAINTS: dict[str, Constraint] = {
     "alpha": or_auto(partial(number, low=0.0)),
     "alpha_bias": optional(partial(number, low=0.0, open_low=False)),
     "exact_fractions": flag,
+    "gamma": partial(rule_or_positive, rules=("auto", "median", "scale")),
     "max_iter": count,
+    "n_jobs": jobs,
     "n_nodes": optional(count),
     "nested": flag,
+    "random_state": seed,
     "rank": optional(count),
     "rule": partial(choice, options=("one-se", "best")),
     "smoothing": partial(number, low=0.0, open_low=False),
     "solver": partial(choice, options=("auto", "lbfgs", "newton")),
-    "tol": partial(number, low=0.0),
+    "task_gamma": optional(partial(rule_or_positive, rules=("median",))),
+    "tol": partial(number, low=0.0, high=1.0, open_high=True, hint="It is a gap relative to the objective."),
     "verbose": lambda name, value: count(name, int(value) if isinstance(value, bool) else value, least=0),
+    "warm_start": flag,
 }
 """What a parameter of an estimator must be, wherever it has this name. Kernels, measures, rules and features are specs:
 they are checked by the functions that turn them into objects."""
@@ -122,8 +171,22 @@ def check_parameters(parameters: Mapping[str, Any], own: Mapping[str, Constraint
             constraint(name, value)
 
 
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Put the name of an argument before an error of scikit-learn, joblib or NumPy that does not contain it."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if re.search(rf"(?<![A-Za-z]){name}(?![a-z])", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} was refused. {error}") from error
+
+
 # ------------------------------------------------------------------------------------------- tasks and data
-def parse_tasks(theta: Any, name: str, support: tuple[HostArray, HostArray]) -> tuple[HostArray, bool]:
+def parse_tasks(
+    theta: Any, name: str, support: tuple[HostArray, HostArray], *, percent: bool = False
+) -> tuple[HostArray, bool]:
     """θ as (q, d) inside the support, and whether it was a single task without a list around it.
 
     Parameters
@@ -133,6 +196,8 @@ def parse_tasks(theta: Any, name: str, support: tuple[HostArray, HostArray]) -> 
         What the caller calls it.
     support : (ndarray (d,), ndarray (d,))
         The bounds (low, high) of Θ; they give way by a rounding error of single precision.
+    percent : bool
+        Whether a task is a fraction, so that 95 was probably meant as 0.95.
     """
     low, high = support
     d = low.size
@@ -149,9 +214,10 @@ def parse_tasks(theta: Any, name: str, support: tuple[HostArray, HostArray]) -> 
     if not np.all(inside):
         where = ", ".join(f"[{a:g}, {b:g}]" for a, b in zip(low, high, strict=True))
         wrong = tasks[~inside][0]
+        meant = percent_meant(wrong[0]) if percent and in_support(wrong[None] / 100.0, support)[0] else ""
         raise ValueError(
             f"{name} contains {wrong[0] if d == 1 else tuple(wrong.tolist())}, outside Θ = {where} on which the model "
-            "is trained. Ask for a value inside, or fit with a measure that covers it."
+            f"is trained. Ask for a value inside, or fit with a measure that covers it.{meant and ' ' + meant}"
         )
     return tasks, single
 
@@ -219,12 +285,26 @@ def targets(y_true: Any) -> HostArray:
     return finite("y_true", y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y, 1)
 
 
-def levels_within(name: str, levels: Any, low: float, high: float) -> HostArray:
-    """Levels (q,) in the closed interval; a single number is one level."""
+def levels_within(
+    name: str, levels: Any, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> HostArray:
+    """Levels (q,) in the interval, closed by default; a single number is one level."""
     found = finite(name, np.atleast_1d(numbers(name, levels)), 1)
-    if not np.all((found >= low) & (found <= high)):
-        raise ValueError(f"{name} contains values outside [{low:g}, {high:g}]; give levels inside.")
+    outside = (found <= low if open_low else found < low) | (found >= high if open_high else found > high)
+    if np.any(outside):
+        first = float(found[outside][0])
+        meant = percent_meant(first) if (low, high) == (0.0, 1.0) else ""
+        interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+        raise ValueError(f"{name} contains {first:g}, outside {interval}; give levels inside.{meant and ' ' + meant}")
     return found
+
+
+def coverages(coverage: Any, *, open_high: bool = True) -> tuple[HostArray, bool]:
+    """Coverages (q,) between 0 and 1, and whether one was given without a list around it."""
+    single = np.ndim(coverage) == 0
+    if single:
+        return np.array([fraction("coverage", coverage, open_high=open_high)]), True
+    return levels_within("coverage", coverage, 0.0, 1.0, open_low=True, open_high=open_high), False
 
 
 def predictions(y_pred: Any, n: int, q: int, what: str) -> HostArray:
@@ -239,11 +319,14 @@ def predictions(y_pred: Any, n: int, q: int, what: str) -> HostArray:
 
 
 def intervals(y_interval: Any) -> tuple[HostArray, HostArray]:
-    """Lower and upper ends (n,) of intervals (n, 2); a lower end of −∞ and an upper end of +∞ are allowed."""
-    ends = shaped("y_interval", y_interval, 2)
-    if ends.shape[1] != 2:
-        raise ValueError(f"y_interval of shape {ends.shape} was given; it must be (n, 2), lower and upper ends.")
-    low, high = ends[:, 0], ends[:, 1]
+    """Lower and upper ends, (n,) of intervals (n, 2) or (n, q) of (n, q, 2); −∞ below and +∞ above are allowed."""
+    ends = numbers("y_interval", y_interval)
+    if ends.ndim not in (2, 3) or ends.shape[-1] != 2 or ends.size == 0:
+        raise ValueError(
+            f"y_interval of shape {ends.shape} was given; it must be (n, 2), lower and upper ends, or (n, q, 2) for q "
+            "coverages."
+        )
+    low, high = ends[..., 0], ends[..., 1]
     if np.any(np.isnan(ends)):
         raise ValueError("y_interval contains NaN; remove or replace these entries.")
     if np.any(low == np.inf) or np.any(high == -np.inf):

@@ -25,6 +25,7 @@ from infinitask.features import (
     _cholesky,
     feature_recipe,
     integrated_basis,
+    node_basis,
     task_features,
 )
 from infinitask.features import _cholesky as cholesky_module
@@ -558,3 +559,17 @@ def test_a_kernel_that_is_none_is_refused_whatever_the_number_of_rows(n: int) ->
     gram[100, 101] = gram[101, 100] = 5.0
     with pytest.raises(ValueError, match="not positive semi-definite"):
         InfiniteQuantileRegressor(kernel="precomputed", n_nodes=5).fit(gram, X[:, 0])
+
+
+@pytest.mark.parametrize("gamma", [1e-12, 1e-300])
+def test_a_node_basis_of_tasks_that_the_kernel_cannot_tell_apart(gamma: float) -> None:
+    # K is a matrix of ones to the last bit, or nearly: an equation with it has no solution
+    nodes = np.linspace(0.1, 0.9, 5)
+    psi = node_basis(Gaussian(gamma=gamma), nodes, np.full(5, 0.2))
+    assert np.all(np.isfinite(psi.map(nodes)))
+
+
+def test_a_node_basis_of_nearly_equal_nodes() -> None:
+    nodes = np.array([0.1, 0.5, 0.5 + 1e-9])
+    psi = node_basis(Gaussian(gamma=1.0), nodes, np.full(3, 1 / 3))
+    assert np.all(np.isfinite(psi.map(nodes)))

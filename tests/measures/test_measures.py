@@ -349,3 +349,34 @@ def test_wrong_shapes_are_answered_with_a_sentence() -> None:
 
 def test_huge_weights_of_a_discrete_measure_do_not_overflow() -> None:
     np.testing.assert_array_equal(Discrete([0.1, 0.5], [1e308, 1e308]).atoms().weights, [0.5, 0.5])
+
+
+def test_the_support_is_exactly_the_bounds_given() -> None:
+    # SciPy keeps (low − loc)/scale and gives low back with a rounding error: −1e-16 for the first of these
+    rng = np.random.default_rng(0)
+    draws = [(0.7, 0.3), *zip(rng.uniform(0.0, 1.0, 300), rng.uniform(0.05, 1.0, 300), strict=True)]
+    assert any(stats.truncnorm(-m / s, (1.0 - m) / s, m, s).support() != (0.0, 1.0) for m, s in draws)
+    ends = np.array([[0.0], [1e-300], [1.0]])
+    for loc, scale in draws:
+        measure = TruncatedNormal(loc, scale, 0.0, 1.0)
+        assert (measure.support[0][0], measure.support[1][0]) == (0.0, 1.0)
+        assert 0.0 <= measure.ppf(ends).min() and measure.ppf(ends).max() <= 1.0
+
+
+@pytest.mark.parametrize("measure", [Uniform(0.1, 0.7), Beta(2.0, 3.0, 0.1, 0.7), TruncatedNormal(0.3, 0.2, 0.1, 0.7)])
+def test_bounds_are_met_to_the_last_bit(measure: Measure) -> None:
+    assert (measure.support[0][0], measure.support[1][0]) == (0.1, 0.7)
+    assert measure.ppf([[0.0], [1.0]]).tolist() == [[0.1], [0.7]]
+
+
+def test_a_truncated_distribution_of_scipy_ends_where_it_was_cut() -> None:
+    cut = stats.truncnorm(-0.7 / 0.3, 0.3 / 0.3, 0.7, 0.3)
+    assert cut.support()[0] < 0.0
+    assert [float(end[0]) for end in ScipyMeasure(cut).support] == [0.0, 1.0]
+
+
+def test_a_point_of_weight_zero_is_no_task() -> None:
+    atoms = Discrete([0.9, 0.1, 0.5], weights=[1.0, 3.0, 0.0]).atoms()
+    assert atoms.nodes[:, 0].tolist() == [0.1, 0.9]
+    assert atoms.weights.tolist() == [0.75, 0.25]
+    assert Discrete([0.1, 0.5, 0.9], weights=[0.0, 1.0, 1.0]).support[0].tolist() == [0.5]

@@ -105,7 +105,8 @@ def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | No
 
     With a strictly positive definite kernel h is free at every node, however small the eigenvalues of its Gram matrix:
     the integrated ridge penalises the size at the nodes, not the norm in the RKHS. Between the nodes the function is
-    the one in the span of k(·, θ_j) with these values, ψ(θ) = k(θ, nodes) K⁻¹ diag(wρ)^(−1/2).
+    the one in the span of k(·, θ_j) with these values, ψ(θ) = k(θ, nodes) K⁻¹ diag(wρ)^(−1/2). Where K is singular in
+    floating point, ``map`` comes as near to ``values`` as it can; whoever needs them equal compares the two.
 
     Parameters
     ----------
@@ -129,7 +130,12 @@ def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | No
     density = _density(weights, rho)
     values = np.diag(1.0 / np.sqrt(density))
     # backward stable: at the nodes the residual is rounding times the solution, however badly conditioned K is
-    transform = np.linalg.solve(np.asarray(kernel(tasks, tasks), dtype=float), values)
+    gram = np.asarray(kernel(tasks, tasks), dtype=float)
+    try:
+        transform = np.linalg.solve(gram, values)
+    except np.linalg.LinAlgError:
+        # nodes that the kernel cannot tell apart, such as 0.5 and 0.5 + 1e-9: the nearest functions that it has
+        transform = np.linalg.lstsq(gram, values)[0]
     return TaskFeatures(TaskMap(kernel, ((tasks, 0),), transform), (values,))
 
 

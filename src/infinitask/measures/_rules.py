@@ -16,7 +16,7 @@ from scipy.stats import qmc
 from sklearn.base import BaseEstimator
 
 from infinitask._array import HostArray
-from infinitask._validation import count
+from infinitask._validation import count, flag, naming
 
 if TYPE_CHECKING:
     from infinitask.measures._spaces import Measure
@@ -50,10 +50,11 @@ class Quadrature:
     weights: HostArray
 
     def __post_init__(self) -> None:
-        if self.nodes.ndim != 2 or self.weights.shape != self.nodes.shape[:1]:
+        shapes = np.shape(self.nodes), np.shape(self.weights)
+        if len(shapes[0]) != 2 or shapes[1] != shapes[0][:1]:
             raise ValueError(
-                f"Nodes of shape {self.nodes.shape} and weights of shape {self.weights.shape} were given; a quadrature "
-                "needs nodes of shape (m, d) and weights of shape (m,)."
+                f"nodes of shape {shapes[0]} and weights of shape {shapes[1]} were given; a quadrature needs nodes of "
+                "shape (m, d) and weights of shape (m,)."
             )
 
     def integrate(self, values: HostArray) -> HostArray:
@@ -97,6 +98,8 @@ class Rule(BaseEstimator, ABC):
         rng : None, int, numpy.random.Generator or numpy.random.RandomState
             For rules that draw nodes at random.
         """
+        if not callable(getattr(measure, "atoms", None)) or isinstance(measure, type):
+            raise TypeError(f"measure={measure!r} was given; it must be a Measure such as Uniform(0.1, 0.9).")
         atoms = measure.atoms()
         if atoms is not None:
             return atoms
@@ -162,7 +165,7 @@ class Sobol(_Cloud):
     def _unit(self, dim: int, n_nodes: int, rng: np.random.Generator) -> HostArray:
         # SciPy warns unless a power of two is drawn; the first m points of the sequence are the same either way
         log2 = (n_nodes - 1).bit_length()
-        points: HostArray = _sequence(qmc.Sobol, dim, self.scramble, rng).random_base2(log2)
+        points: HostArray = _sequence(qmc.Sobol, dim, flag("scramble", self.scramble), rng).random_base2(log2)
         if not self.scramble:
             points = points + 0.5 ** (log2 + 1)
         return points[:n_nodes]
@@ -187,7 +190,7 @@ class Halton(_Cloud):
         self.scramble = scramble
 
     def _unit(self, dim: int, n_nodes: int, rng: np.random.Generator) -> HostArray:
-        skip = 0 if self.scramble else 1
+        skip = 0 if flag("scramble", self.scramble) else 1
         points: HostArray = _sequence(qmc.Halton, dim, self.scramble, rng).random(n_nodes + skip)
         return points[skip:]
 
@@ -300,7 +303,8 @@ def _generator(rng: Any) -> np.random.Generator:
     """``rng`` as a NumPy generator; a RandomState draws the seed of a new one."""
     if isinstance(rng, np.random.RandomState):
         return np.random.default_rng(rng.randint(0, 2**31 - 1, size=4))
-    return np.random.default_rng(rng)
+    with naming("rng"):
+        return np.random.default_rng(rng)
 
 
 def _sequence(engine: Any, dim: int, scramble: bool, rng: np.random.Generator) -> Any:

@@ -54,6 +54,10 @@ class Measure(BaseEstimator, ABC):
         return in_support(_as_points(theta, self.dim), self.support)
 
 
+BOUND_DIGITS = 14
+"""Ends of a distribution of SciPy are rounded to this many digits of its width."""
+
+
 @lru_cache(maxsize=32)
 def _frozen(distribution: Any, *parameters: float) -> Any:
     """A frozen distribution of SciPy. Making one takes 0.8 ms, a tenth of a small fit, so it is kept."""
@@ -67,18 +71,34 @@ class _Marginal(Measure):
     def _distribution(self) -> Any:
         """The frozen distribution, after a check of the parameters."""
 
+    @abstractmethod
+    def _bounds(self) -> tuple[float, float]:
+        """The ends of the interval. SciPy's own are off by a rounding error, which may lie outside a loss's domain."""
+
     @property
     def support(self) -> tuple[HostArray, HostArray]:
         """The bounds (low, high), each of shape (d,)."""
-        low, high = self._distribution().support()
-        return np.asarray([low], dtype=float), np.asarray([high], dtype=float)
+        self._distribution()  # which checks the parameters
+        low, high = self._bounds()
+        return np.asarray([low]), np.asarray([high])
 
     def ppf(self, u: HostArray) -> HostArray:
         """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
-        return np.asarray(self._distribution().ppf(_as_points(u, 1)), dtype=float)
+        values = np.asarray(self._distribution().ppf(_as_points(u, 1)), dtype=float)
+        return np.clip(values, *self._bounds())
 
 
-class Uniform(_Marginal):
+class _Bounded(_Marginal):
+    """A measure on an interval whose ends are parameters."""
+
+    low: float
+    high: float
+
+    def _bounds(self) -> tuple[float, float]:
+        return _interval(self, self.low, self.high)
+
+
+class Uniform(_Bounded):
     """All tasks of an interval count the same: dμ(θ) = dθ / (high − low) on [low, high].
 
     Parameters
@@ -100,7 +120,7 @@ class Uniform(_Marginal):
         return _frozen(stats.uniform, low, high - low)
 
 
-class Beta(_Marginal):
+class Beta(_Bounded):
     """Tasks near chosen parts of an interval count more.
 
     dμ(θ) ∝ t^(a−1) (1 − t)^(b−1) dθ with t = (θ − low) / (high − low), on [low, high].
@@ -129,7 +149,7 @@ class Beta(_Marginal):
         return _frozen(stats.beta, a, b, low, high - low)
 
 
-class TruncatedNormal(_Marginal):
+class TruncatedNormal(_Bounded):
     """Tasks near one task count more.
 
     dμ(θ) ∝ exp(−(θ − loc)² / (2 scale²)) dθ on [low, high]; the bounds are values of θ.
@@ -179,10 +199,18 @@ class ScipyMeasure(_Marginal):
     def _distribution(self) -> Any:
         if not _is_frozen_continuous(self.distribution):
             raise ValueError(
-                f"ScipyMeasure was given {self.distribution!r}; it must be a frozen continuous distribution with "
+                f"ScipyMeasure: distribution={self.distribution!r} was given; it must be a frozen continuous distribution with "
                 "scalar parameters, such as scipy.stats.norm(0.0, 1.0); use Discrete for point masses."
             )
         return self.distribution
+
+    def _bounds(self) -> tuple[float, float]:
+        low, high = map(float, self._distribution().support())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return low, high
+        # truncnorm cut at 0 begins at −1e-16: ends are given back as they were meant
+        digits = BOUND_DIGITS - math.ceil(math.log10(high - low))
+        return round(low, digits) + 0.0, round(high, digits) + 0.0  # + 0.0: no −0
 
 
 class Discrete(Measure):
@@ -193,7 +221,8 @@ class Discrete(Measure):
     points : array-like of shape (m,) or (m, d)
         Distinct tasks.
     weights : array-like of shape (m,), optional
-        Nonnegative masses, divided by their sum; equal by default.
+        Nonnegative masses, divided by their sum; equal by default. A point of weight 0 is no task: it is left out of
+        Θ, and a model cannot be asked for it.
 
     Examples
     --------
@@ -236,9 +265,11 @@ class Discrete(Measure):
         points = finite("Discrete: points", points[:, None] if points.ndim == 1 else points, 2)
         m = points.shape[0]
         if np.unique(points, axis=0).shape[0] < m:
-            raise ValueError("Discrete was given a point twice; name each point once and add its weights.")
-        weights = np.full(m, 1.0 / m) if self.weights is None else self.weights
-        return Quadrature.ascending(points, shares(weights, m, "Discrete: weights", "points"))
+            raise ValueError("Discrete: points holds a point twice; name each point once and add its weights.")
+        weights = shares(self.weights, m, "Discrete: weights", "points")
+        # no loss would hold h or a free bias at a point without weight
+        counted = weights > 0.0
+        return Quadrature.ascending(points[counted], weights[counted])
 
 
 class ProductMeasure(Measure):
@@ -280,7 +311,7 @@ class ProductMeasure(Measure):
         known = isinstance(given, (list, tuple)) and len(given) > 0
         if not known or not all(isinstance(mu, Measure) and mu.dim == 1 for mu in given):
             raise ValueError(
-                f"ProductMeasure was given {given!r}; it must be a list of one-dimensional measures, such as "
+                f"ProductMeasure: measures={given!r} was given; it must be a list of one-dimensional measures, such as "
                 "[Uniform(0.0, 1.0), Beta(2.0, 2.0)]."
             )
         return tuple(given)
