@@ -95,7 +95,7 @@ def jobs(name: str, value: Any) -> int | None:
 
 def seed(name: str, value: Any) -> Any:
     """``value`` if scikit-learn takes it for a random state, or an error."""
-    known = isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value < 2**32
+    known = isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < 2**32
     if not (value is None or value is np.random or known or isinstance(value, np.random.RandomState)):
         raise ValueError(
             f"{name}={value!r} was given; it must be a seed, an integer from 0 to 2**32 − 1, or a "
@@ -157,7 +157,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "task_gamma": optional(partial(rule_or_positive, rules=("median",))),
     "tol": partial(number, low=0.0, high=1.0, open_high=True, hint="It is a gap relative to the objective."),
     "verbose": lambda name, value: count(name, int(value) if isinstance(value, bool) else value, least=0),
-    "warm_start": flag,
+    "warm_start": lambda name, value: flag(name, bool(value) if type(value) is int and value in (0, 1) else value),
 }
 """What a parameter of an estimator must be, wherever it has this name. Kernels, measures, rules and features are specs:
 they are checked by the functions that turn them into objects."""
@@ -295,7 +295,10 @@ def levels_within(
         first = float(found[outside][0])
         meant = percent_meant(first) if (low, high) == (0.0, 1.0) else ""
         interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
-        raise ValueError(f"{name} contains {first:g}, outside {interval}; give levels inside.{meant and ' ' + meant}")
+        strictly = "strictly " * (open_low and open_high)
+        raise ValueError(
+            f"{name} contains {first:g}, outside {interval}; give levels {strictly}inside.{meant and ' ' + meant}"
+        )
     return found
 
 

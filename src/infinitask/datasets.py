@@ -9,7 +9,7 @@ from scipy import special
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
-from infinitask._validation import count
+from infinitask._validation import count, levels_within, numbers, seed
 
 __all__ = ["make_mixture", "make_sine", "sine_quantile"]
 
@@ -54,7 +54,7 @@ def make_sine(n_samples: int = 200, *, random_state: Any = None) -> tuple[HostAr
     ((50, 1), (50,))
     """
     n = count("n_samples", n_samples)
-    rng = check_random_state(random_state)
+    rng = check_random_state(seed("random_state", random_state))
     x = np.sort(rng.uniform(0.0, _SINE_END, size=n))
     return x[:, None], _sine_mean(x) + _sine_scale(x) * rng.standard_normal(n)
 
@@ -78,16 +78,11 @@ def sine_quantile(x: Any, theta: Any) -> HostArray:
     >>> sine_quantile([0.25], [0.5, 0.9]).round(3).tolist()
     [[-1.5, -0.176]]
     """
-    x = np.asarray(x, dtype=float)
+    x = numbers("x", x)
     if not (x.ndim == 1 or (x.ndim == 2 and x.shape[1] == 1)):
         raise ValueError(f"x was given with shape {x.shape}; give the one input as (n,) or (n, 1).")
     x = x.reshape(-1)
-    levels = np.atleast_1d(np.asarray(theta, dtype=float))
-    if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
-        raise ValueError(
-            f"theta={theta!r} are not levels of quantiles; give one number, or a vector of numbers, strictly "
-            "between 0 and 1."
-        )
+    levels = levels_within("theta", theta, 0.0, 1.0, open_low=True, open_high=True)
     return np.asarray(_sine_mean(x)[:, None] + _sine_scale(x)[:, None] * special.ndtri(levels)[None, :])
 
 
@@ -114,7 +109,7 @@ def make_mixture(n_samples: int = 500, *, n_features: int = 2, random_state: Any
     (100, 2)
     """
     n, d = count("n_samples", n_samples), count("n_features", n_features)
-    rng = check_random_state(random_state)
+    rng = check_random_state(seed("random_state", random_state))
     centres = np.asarray([[-2.0, 0.0], [1.5, 1.5], [1.5, -2.0]])
     # Lower triangular roots of the covariances: Σ = R Rᵀ.
     roots = np.asarray([[[0.9, 0.0], [0.0, 1.1]], [[0.9, 0.0], [-0.5, 0.4]], [[0.35, 0.0], [0.0, 0.35]]])

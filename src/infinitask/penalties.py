@@ -107,6 +107,8 @@ class IntegratedRidge(Penalty):
         """ρ at the nodes, (m,)."""
         if self.weight is None:
             return np.ones(nodes.shape[0])
+        if not callable(self.weight):
+            raise TypeError(f"IntegratedRidge: weight={self.weight!r} was given; it must be a function of the nodes.")
         rho = np.asarray(self.weight(nodes), dtype=np.float64)
         if rho.shape != (nodes.shape[0],) or not np.all(np.isfinite(rho)) or np.any(rho <= 0.0):
             raise ValueError(

@@ -87,7 +87,7 @@ def test_mixture_has_three_clouds_of_unequal_spread() -> None:
         (lambda: make_mixture(10, n_features=0), "n_features=0"),
         (lambda: sine_quantile(np.zeros((3, 2)), 0.5), r"shape \(3, 2\)"),
         (lambda: sine_quantile(np.zeros(3), [0.5, 1.0]), "strictly"),
-        (lambda: sine_quantile(np.zeros(3), [[0.5]]), "strictly"),
+        (lambda: sine_quantile(np.zeros(3), [[0.5]]), "theta of shape"),
     ],
 )
 def test_wrong_arguments_are_answered_with_a_sentence(call: Any, sentence: str) -> None:

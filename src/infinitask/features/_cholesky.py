@@ -13,7 +13,6 @@ each found by the same LAPACK call on a few candidate rows.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import final
 
@@ -21,6 +20,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from infinitask._array import Array, HostArray, as_like, namespace, take, to_host
+from infinitask._validation import number
 from infinitask.features._maps import FeatureMap, Inverse, KernelMap, PrecomputedMap
 from infinitask.kernels import InputKernel
 
@@ -129,8 +129,7 @@ def _check_gram(gram: Array) -> None:
 
 def tolerance_for(tolerance: float, like: Array) -> float:
     """The given tolerance, or a coarser one if the precision of ``like`` requires it."""
-    if not 0.0 <= tolerance < math.inf:
-        raise ValueError(f"tolerance={tolerance!r} was given; it must be a finite number of at least 0.")
+    tolerance = number("tolerance", tolerance, low=0.0, open_low=False)
     # entries of size 1 carry an error of eps, and sums of hundreds of squares several: smaller pivots are noise
     return max(tolerance, 32 * float(namespace(like).finfo(like.dtype).eps))
 

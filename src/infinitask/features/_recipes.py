@@ -64,6 +64,8 @@ class FeatureRecipe(BaseEstimator, ABC):
         -------
         Features
         """
+        if not isinstance(kernel, InputKernel):
+            raise TypeError(f"kernel={kernel!r} was given; it must be an input kernel such as RBF(gamma=0.5).")
         with np.errstate(over="ignore", invalid="ignore"):  # overflow raises an error, not a warning
             return self._build(kernel, X, tolerance_for(tolerance, X), rng)
 

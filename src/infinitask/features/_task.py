@@ -77,6 +77,8 @@ def task_features(
     >>> len(features.values), features.values[1].shape == (50, features.rank)
     (2, True)
     """
+    if not isinstance(kernel, TaskKernel):
+        raise TypeError(f"kernel={kernel!r} was given; it must be a task kernel such as Gaussian(gamma=0.5).")
     tasks = as_tasks(nodes)
     kernel = kernel.resolve(tasks)
     m = tasks.shape[0]
@@ -128,6 +130,11 @@ def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | No
     """
     tasks = as_tasks(nodes)
     density = _density(weights, rho)
+    if density.shape != tasks.shape[:1] or not np.all(density > 0.0):
+        raise ValueError(
+            f"node_basis was given weights · rho of shape {density.shape} with smallest value "
+            f"{np.min(density, initial=np.inf):.3g}; expected one number > 0 for each of the {tasks.shape[0]} nodes."
+        )
     values = np.diag(1.0 / np.sqrt(density))
     # backward stable: at the nodes the residual is rounding times the solution, however badly conditioned K is
     gram = np.asarray(kernel(tasks, tasks), dtype=float)

@@ -72,8 +72,8 @@ class InputKernel(BaseEstimator, ABC):
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """Frequencies W (d, n_components), independent draws w with k(x, z) = E cos(wᵀ(x − z))."""
         raise TypeError(
-            f"{type(self).__name__} has no random Fourier features; RBF, Laplacian, Matern and products of these "
-            "have. Use one of them, or features that need only Gram matrices, such as Nyström's."
+            f"The kernel {type(self).__name__} has no random Fourier features; RBF, Laplacian, Matern and products of "
+            "these have. Use one of them, or features that need only Gram matrices, such as Nyström's."
         )
 
     def __add__(self, other: InputKernel) -> Sum:
@@ -109,10 +109,12 @@ class CallableKernel(InputKernel):
 
     def __call__(self, X: Array, Z: Array) -> Array:
         X, Z = matrices(X, Z)
+        if not callable(self.function):
+            raise TypeError(f"CallableKernel: function={self.function!r} was given; it must be a function of (X, Z).")
         gram = as_like(self.function(X, Z), X)
         if tuple(gram.shape) != (X.shape[0], Z.shape[0]):
             raise ValueError(
-                f"The kernel function returned shape {tuple(gram.shape)} for X {tuple(X.shape)} and Z "
+                f"The function of the kernel returned shape {tuple(gram.shape)} for X {tuple(X.shape)} and Z "
                 f"{tuple(Z.shape)}; expected {(X.shape[0], Z.shape[0])}. It takes two matrices, not two rows."
             )
         return gram

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._validation import numbers
 
 from ._base import InputKernel
 from ._distances import matrices, matrix
@@ -27,13 +28,18 @@ class _Pair(InputKernel):
 
     def resolve(self, X: Array) -> Self:
         """A copy with both kernels resolved."""
+        left, right = self._checked()
+        return type(self)(left=left.resolve(X), right=right.resolve(X))
+
+    def _checked(self) -> tuple[InputKernel, InputKernel]:
+        """Both kernels, or an error where one is none."""
         for name, kernel in (("left", self.left), ("right", self.right)):
             if not isinstance(kernel, InputKernel):
                 raise TypeError(
                     f"{type(self).__name__} joins two input kernels, and its {name} is {kernel!r}; "
                     "pass an object such as RBF(); input_kernel('rbf') makes one from a name."
                 )
-        return type(self)(left=self.left.resolve(X), right=self.right.resolve(X))
+        return self.left, self.right
 
 
 class Sum(_Pair):
@@ -54,11 +60,13 @@ class Sum(_Pair):
     """
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        return self.left(X, Z) + self.right(X, Z)
+        left, right = self._checked()
+        return left(X, Z) + right(X, Z)
 
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
-        return self.left.diag(X) + self.right.diag(X)
+        left, right = self._checked()
+        return left.diag(X) + right.diag(X)
 
 
 class Product(_Pair):
@@ -81,14 +89,17 @@ class Product(_Pair):
     @property
     def stationary(self) -> bool:
         """Whether both factors are stationary."""
-        return self.left.stationary and self.right.stationary
+        left, right = self._checked()
+        return left.stationary and right.stationary
 
     def __call__(self, X: Array, Z: Array) -> Array:
-        return self.left(X, Z) * self.right(X, Z)
+        left, right = self._checked()
+        return left(X, Z) * right(X, Z)
 
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
-        return self.left.diag(X) * self.right.diag(X)
+        left, right = self._checked()
+        return left.diag(X) * right.diag(X)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """Sums of independent frequencies of the factors, because characteristic functions multiply."""
@@ -159,7 +170,7 @@ class Scaled(_Around):
         return X * as_like(self._numbers(int(X.shape[1])), X)
 
     def _numbers(self, d: int) -> HostArray:
-        scales = np.asarray(self.scales, dtype=float)
+        scales = numbers("Scaled: scales", self.scales)
         if scales.shape != (d,) or not np.all(np.isfinite(scales)) or np.any(scales < 0.0):
             raise ValueError(
                 f"Scaled was given scales={self.scales!r} for inputs with {d} columns; it must hold "

@@ -60,14 +60,15 @@ class TaskKernel(BaseEstimator, ABC):
         T : array of shape (q,) or (q, d)
         orders : (i, j), default=(0, 0)
         """
-        name, orders = type(self).__name__, (orders[0], orders[1])
-        if orders not in _DERIVATIVES:
+        name = type(self).__name__
+        if not isinstance(orders, (tuple, list)) or tuple(orders) not in _DERIVATIVES:
             raise ValueError(f"{name} was asked for orders={orders!r}; each of the two is 0 or 1.")
+        orders = (orders[0], orders[1])
         if max(orders) > self.max_order:
             raise ValueError(
                 f"{name} has no derivative {_DERIVATIVES[orders]} in its RKHS, and a penalty on the derivative in θ "
-                "(non-crossing) needs it; use 'rbf', 'matern32', 'matern52' or 'polynomial' as the task kernel, "
-                "or drop the penalty."
+                "(noncrossing) needs it; use 'rbf', 'matern32', 'matern52' or 'polynomial' as task_kernel and "
+                "bias_kernel, or drop the penalty."
             )
         S, T = matrices(as_rows(S), as_rows(T))
         if max(orders) > 0 and S.shape[1] != 1:
@@ -334,7 +335,7 @@ _NAMES: dict[str, Callable[[float | str | None], TaskKernel]] = {
 }
 
 
-def task_kernel(spec: Any, gamma: float | str | None = None) -> TaskKernel:
+def task_kernel(spec: Any, gamma: float | str | None = None, *, name: str = "task_kernel") -> TaskKernel:
     """The task kernel that a name or a kernel object stands for.
 
     Parameters
@@ -344,6 +345,8 @@ def task_kernel(spec: Any, gamma: float | str | None = None) -> TaskKernel:
         "diagonal"; or a kernel object, returned as it is.
     gamma : float, "median" or None, default=None
         For names of kernels that have one, where None means "median"; an object has its own.
+    name : str, default="task_kernel"
+        What the caller calls it, for the sentence of an error.
 
     Returns
     -------
@@ -359,6 +362,6 @@ def task_kernel(spec: Any, gamma: float | str | None = None) -> TaskKernel:
     if isinstance(spec, str) and spec in _NAMES:
         return _NAMES[spec]("median" if gamma is None else gamma)
     raise ValueError(
-        f"task_kernel={spec!r} is not a task kernel; expected one of {', '.join(map(repr, _NAMES))}, or an object "
+        f"{name}={spec!r} is not a task kernel; expected one of {', '.join(map(repr, _NAMES))}, or an object "
         "such as Gaussian(gamma=0.5). A kernel of your own derives from TaskKernel, which knows derivatives."
     )

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._validation import number
 from infinitask.losses._base import Loss, Pointwise, _is_zero
 from infinitask.losses._tangents import Tangent, crossing, either, narrow, share
 
@@ -91,7 +92,9 @@ class ConvexLoss(Loss):
 
     def smooth(self, scale: float) -> bool:
         """See :meth:`Loss.smooth`: whether ``smooth_scale`` is at least ``scale``."""
-        return self.smooth_scale >= scale
+        if self.smooth_scale == math.inf:
+            return True
+        return number("smooth_scale", self.smooth_scale, low=0.0, open_low=False) >= scale
 
     @np.errstate(all="ignore")  # a loss may overflow at a step that is too long
     def pointwise(

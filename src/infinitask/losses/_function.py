@@ -47,6 +47,8 @@ class FunctionLoss(ConvexLoss):
         self.smooth_scale = smooth_scale
 
     def _value_and_slope(self, theta: Array, y: Array | None, h: Array) -> tuple[Array, Array]:
+        if not callable(self.function):
+            raise TypeError(f"FunctionLoss: function={self.function!r} was given; it must be a function of (θ, y, h).")
         return differentiate(self.function, self.backend)(theta, y, h)
 
     def value(self, theta: Array, y: Array | None, h: Array) -> Array:

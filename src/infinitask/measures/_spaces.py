@@ -85,7 +85,7 @@ class _Marginal(Measure):
     def ppf(self, u: HostArray) -> HostArray:
         """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
         values = np.asarray(self._distribution().ppf(_as_points(u, 1)), dtype=float)
-        return np.clip(values, *self._bounds())
+        return np.asarray(np.clip(values, *self._bounds()))
 
 
 class _Bounded(_Marginal):
@@ -199,7 +199,7 @@ class ScipyMeasure(_Marginal):
     def _distribution(self) -> Any:
         if not _is_frozen_continuous(self.distribution):
             raise ValueError(
-                f"ScipyMeasure: distribution={self.distribution!r} was given; it must be a frozen continuous distribution with "
+                f"ScipyMeasure: distribution={self.distribution!r} was given; it must be frozen and continuous, with "
                 "scalar parameters, such as scipy.stats.norm(0.0, 1.0); use Discrete for point masses."
             )
         return self.distribution

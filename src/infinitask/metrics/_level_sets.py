@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
-from infinitask._validation import count, finite, levels_within, numbers, shares
+from infinitask._validation import count, finite, levels_within, numbers, seed, shares
 
 
 def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) -> float:
@@ -36,7 +36,7 @@ def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) ->
     said = numbers("inside", inside)
     if np.any(np.isnan(said)):
         raise ValueError("inside contains NaN; give booleans, or +1 inside and −1 outside.")
-    said = (said > 0.0).reshape(said.shape[0], -1) if said.ndim else said
+    said = (said > 0.0).reshape(said.shape[0], -1) if said.size and said.ndim else said
     if said.ndim != 2 or said.shape[0] == 0 or said.shape[1] != levels.size:
         raise ValueError(
             f"inside of shape {np.shape(inside)} was given for {levels.size} fractions; it must be (n, {levels.size})."
@@ -89,7 +89,11 @@ def mass_volume_curve(
     """
     X = finite("X", X, 2)
     low, high = _box(X, box)
-    uniform = check_random_state(random_state).uniform(size=(count("n_samples", n_samples), X.shape[1]))
+    if not callable(score):
+        raise TypeError(f"score={score!r} was given; it must be a function of (n, d), such as model.score_samples.")
+    uniform = check_random_state(seed("random_state", random_state)).uniform(
+        size=(count("n_samples", n_samples), X.shape[1])
+    )
     background = np.sort(_scores(score, low + uniform * (high - low)))
     scores = _scores(score, X)
     thresholds, place = np.unique(-scores, return_inverse=True)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask._validation import is_number, numbers
 from infinitask.metrics._classification import integrated_cost
 from infinitask.metrics._level_sets import mass_volume_area, theta_property_deviation
 from infinitask.metrics._quantile import (
@@ -62,7 +63,7 @@ class TaskScorer(ABC):
         # predict of a search takes no tasks; that of the model it has chosen does
         model = estimator if _takes(estimator, self.asks) else getattr(estimator, "best_estimator_", estimator)
         given = getattr(self, self.asks)
-        levels = _levels(core, *self.domain) if given is None else np.asarray(given, dtype=float)
+        levels = _levels(core, *self.domain) if given is None else numbers(self.asks, given)
         return -self.loss(model, y, model.predict(X, **{self.asks: levels}), levels, sample_weight)
 
 
@@ -115,6 +116,8 @@ class QuantileScorer(TaskScorer):
 
     def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
         """See :class:`TaskScorer`."""
+        if not callable(self.metric):
+            raise TypeError(f"metric={self.metric!r} was given; it must be a function such as integrated_pinball_loss.")
         return self.metric(y, answers, levels, sample_weight=sample_weight)
 
 
@@ -238,7 +241,7 @@ def _crossing_loss(y: Any, predicted: Any, levels: HostArray, sample_weight: Any
 
 
 def _coverage_error(y: Any, predicted: Any, levels: HostArray, sample_weight: Any = None) -> float:
-    return abs(interval_coverage(y, predicted, sample_weight) - float(levels[1] - levels[0]))
+    return abs(float(interval_coverage(y, predicted, sample_weight)) - float(levels[1] - levels[0]))
 
 
 integrated_pinball_scorer = QuantileScorer(integrated_pinball_loss)
@@ -274,7 +277,7 @@ def _shown(levels: tuple[float, ...] | None, low: float, high: float) -> str:
     if levels is None:
         step = (high - low) / GRID_PARTS
         return f"{low + step:g}, {low + 2.0 * step:g}, …, {high - step:g}"
-    return ", ".join(f"{level:g}" for level in levels)
+    return ", ".join(f"{level:g}" if is_number(level) else repr(level) for level in np.atleast_1d(levels).tolist())
 
 
 def _takes(estimator: Any, name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask._validation import numbers
+from infinitask._validation import finite, number, numbers
 
 
 def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
@@ -88,6 +88,17 @@ class Confusion:
     positives: float
     negatives: float
 
+    def __post_init__(self) -> None:
+        k = np.shape(self.theta)
+        for name in ("theta", "missed", "false_alarms"):
+            values = finite(name, getattr(self, name), 1)
+            if values.shape != k or (name != "theta" and np.any(values < 0.0)):
+                raise ValueError(
+                    f"{name} of shape {values.shape} was given for {k[0]} trade-offs; give one number ≥ 0 each."
+                )
+        for name in ("positives", "negatives"):
+            number(name, getattr(self, name), low=0.0, open_low=False)
+
     def __repr__(self) -> str:
         return f"Confusion({_levels(self.theta)}, {self.positives:g} positives, {self.negatives:g} negatives)"
 
@@ -106,15 +117,30 @@ class Confusion:
             The true classes.
         weight : ndarray (n,) or None
         """
-        weight = np.ones(positive.size) if weight is None else weight
+        theta, positive = finite("theta", theta, 1), np.asarray(positive)
+        if positive.dtype != bool or positive.ndim != 1:
+            raise ValueError(
+                f"positive of shape {positive.shape} and type {positive.dtype} was given; it must be bool (n,)."
+            )
+        weight = np.ones(positive.size) if weight is None else finite("weight", weight, 1)
+        if weight.shape != positive.shape or np.any(weight < 0.0):
+            raise ValueError(
+                f"weight of shape {weight.shape} was given for {positive.size} rows; give one number ≥ 0 each."
+            )
         caught, false_alarms = np.zeros(theta.size), np.zeros(theta.size)
         start = 0
         for values in blocks:
+            if np.shape(values)[1:] != theta.shape:
+                raise ValueError(f"blocks holds an array of shape {np.shape(values)}; give (rows, {theta.size}) each.")
             rows = slice(start, start + values.shape[0])
+            if rows.stop > positive.size:
+                raise ValueError(f"blocks hold more rows than positive, which has {positive.size}; give as many.")
             alarms = (values > 0.0).astype(np.float64)
             caught += np.where(positive[rows], weight[rows], 0.0) @ alarms
             false_alarms += np.where(positive[rows], 0.0, weight[rows]) @ alarms
             start = rows.stop
+        if start != positive.size:
+            raise ValueError(f"blocks hold {start} rows in all, and positive {positive.size}; they must be as many.")
         positives, negatives = float(weight[positive].sum()), float(weight[~positive].sum())
         if positives + negatives == 0.0:
             raise ValueError("sample_weight is zero for every row; at least one row must count.")

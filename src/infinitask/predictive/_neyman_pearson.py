@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from infinitask._array import HostArray
-from infinitask._validation import number
+from infinitask._validation import count, finite, fraction
 from infinitask.predictive._cost_curves import Confusion
 
 
@@ -30,6 +30,7 @@ def allowed_errors(n: int, bound: float, confidence: float) -> int:
     >>> allowed_errors(100, bound=0.05, confidence=0.95), allowed_errors(50, bound=0.05, confidence=0.95)
     (1, -1)
     """
+    n = count("n", n, least=0)
     _check_open(bound=bound, confidence=confidence)
     # a tail that equals δ exactly counts; 1 − confidence is off by a rounding error
     level = (1.0 - confidence) * (1.0 + 1e-12)
@@ -61,7 +62,7 @@ def order_statistic(n: int, bound: float, confidence: float) -> int:
     >>> order_statistic(100, bound=0.05, confidence=0.95)
     99
     """
-    return n - allowed_errors(n, bound, confidence)
+    return count("n", n, least=0) - allowed_errors(n, bound, confidence)
 
 
 def smallest_sample(bound: float, confidence: float) -> int:
@@ -100,6 +101,7 @@ def fixed_sequence(errors: HostArray, n: int, bound: float, confidence: float) -
     >>> fixed_sequence(np.array([0, 0, 1, 3, 1]), n=100, bound=0.05, confidence=0.95)
     3
     """
+    errors = finite("errors", errors, 1)
     failed = errors > allowed_errors(n, bound, confidence)
     return int(np.argmax(failed)) if np.any(failed) else errors.size
 
@@ -139,6 +141,8 @@ def choose_theta(
     >>> choose_theta(counts, min_sensitivity=0.95), choose_theta(counts, fn_cost=1.0, fp_cost=1.0)
     (0.5, 0.0)
     """
+    if not isinstance(counts, Confusion):
+        raise TypeError(f"counts={counts!r} was given; it must be a Confusion, which Confusion.count makes.")
     costs = fn_cost is not None or fp_cost is not None
     if (max_fpr is not None) + (min_sensitivity is not None) + costs != 1 or (fn_cost is None) != (fp_cost is None):
         raise ValueError(
@@ -152,7 +156,7 @@ def choose_theta(
             )
         return counts.cheapest(fn_cost, fp_cost)
     name, given = ("max_fpr", max_fpr) if min_sensitivity is None else ("min_sensitivity", min_sensitivity)
-    share = number(name, given, low=0.0, high=1.0, open_low=False)
+    share = fraction(name, given, open_low=False, open_high=False)
     if confidence is not None:
         _check_open(**{name: share})
     return _bounded(counts, name, share, confidence)
@@ -206,4 +210,4 @@ def _bounded(counts: Confusion, name: str, share: float, confidence: float | Non
 def _check_open(**given: float) -> None:
     """An error for a number of a guarantee that is not strictly between 0 and 1."""
     for name, value in given.items():
-        number(name, value, low=0.0, high=1.0, open_high=True, hint="For a guarantee it lies strictly between them.")
+        fraction(name, value, hint="For a guarantee it lies strictly between them.")
