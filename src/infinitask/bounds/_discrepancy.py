@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._validation import count, number
+from infinitask._validation import count, number, numbers
 
 
 def star_discrepancy(u: Any, weights: Any = None) -> float:
@@ -30,8 +30,8 @@ def star_discrepancy(u: Any, weights: Any = None) -> float:
     >>> star_discrepancy([0.125, 0.375, 0.625, 0.875])
     0.125
     """
-    u = np.asarray(u, dtype=np.float64)
-    w = np.full(u.shape, 1.0 / max(u.size, 1)) if weights is None else np.asarray(weights, dtype=np.float64)
+    u = numbers("u", u)
+    w = np.full(u.shape, 1.0 / max(u.size, 1)) if weights is None else numbers("weights", weights)
     if u.ndim != 1 or u.size == 0 or w.shape != u.shape or not np.all((u >= 0.0) & (u <= 1.0)):
         raise ValueError(
             f"u of shape {u.shape} and weights of shape {w.shape} were given; they must be points (m,) in [0, 1] "

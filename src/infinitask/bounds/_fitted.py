@@ -6,17 +6,24 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray, place, to_host
-from infinitask._validation import number
+from infinitask._validation import finite, fraction, number
 from infinitask.bounds._discrepancy import star_discrepancy
 from infinitask.bounds._formula import Bound, Task, assemble, cost_task, quantile_task
-from infinitask.features import FourierMap
+from infinitask.features import FourierMap, KernelMap
 from infinitask.kernels import Chi2, InputKernel, takes_gamma
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.measures import Measure
 from infinitask.penalties import Ridge
+
+ROUNDING = 1e-9
+"""A bound on |y| may miss the largest by this part of it."""
+
+OTHER_ROWS = 1e-5
+"""On the rows of the fit the objective is that of the fit to 1e-9 of it; on others it differs by a percent or so."""
 
 TASKS_LOOKED_AT = 201
 """Tasks at which the largest k_Θ(θ, θ) is looked for; the ends are among them, where kernels that vary have it."""
@@ -38,12 +45,12 @@ def bound_of(
         of the smoothed loss. Of a pipeline give the last step, and X as the steps before hand it on.
     X : array (n, d)
         The training data, those that ``fit`` was given, rows drawn independently and of equal weight. The bound speaks
-        of new data; with other rows than those of the fit R̂ is not what it needs, and the number means nothing.
+        of new data; with other rows than those of the fit R̂ is not what it needs, so these are refused.
     y : array (n,)
         The targets of the fit.
     delta : float in (0, 1)
     y_bound : float or None
-        B; None: the largest |y| of the sample, which is then taken for a bound of all y.
+        B, at least the largest |y| of the sample; None: that one, which is then taken for a bound of all y.
     kappa_x : float or None
         κ_X; None: 1 for kernels with k(x, x) = 1. Needed for others: √k(x, x) at the largest x that can occur.
 
@@ -65,12 +72,21 @@ def bound_of(
     model, notes = _fitted(model)
     recipe = model.recipe_
     notes += _taken_for_granted(model, recipe)
-    X, targets = np.asarray(X, dtype=np.float64), _targets(model, y)
-    if X.ndim != 2 or X.shape[0] == 0 or targets.shape != X.shape[:1]:
+    X, targets = finite("X", X.toarray() if issparse(X) else X, 2), _targets(model, y)
+    if targets.shape != X.shape[:1]:
         raise ValueError(f"X of shape {X.shape} and y of shape {targets.shape} were given; expected (n, d) and (n,).")
-    if y_bound is None and not isinstance(recipe.loss, CostSensitiveHinge):
-        y_bound = float(np.max(np.abs(targets)))
-        notes.append("y_bound is the largest |y| of the sample; the bound needs one that holds for every y.")
+    if not isinstance(recipe.loss, CostSensitiveHinge):
+        largest = float(np.max(np.abs(targets)))
+        if y_bound is None:
+            y_bound = largest
+            notes.append("y_bound is the largest |y| of the sample; the bound needs one that holds for every y.")
+        elif number("y_bound", y_bound, low=0.0, open_low=False) < largest * (1.0 - ROUNDING):
+            raise ValueError(
+                f"y_bound={y_bound!r} was given, and the sample has |y| = {largest:g}"
+                f"{' after its offset is taken off' * (recipe.offset != 0.0)}; give a number that no |y| exceeds."
+            )
+    risk = _empirical_risk(model, X, targets)
+    _check_rows_of_the_fit(model, X, risk)
     task = _task(model, y_bound)
     discrete = recipe.measure.atoms() is not None
     kappa, slope = _sizes(model, kappa_x, derivative=recipe.noncrossing > 0.0 or not discrete)
@@ -83,12 +99,12 @@ def bound_of(
         kappa=kappa,
         slope=slope,
         noncrossing=recipe.noncrossing,
-        delta=number("delta", delta, low=0.0, high=1.0, open_high=True),
+        delta=fraction("delta", delta),
         # the risk of a discrete measure is the sum over its points itself
         discrepancy=0.0 if discrete else star_discrepancy(_cdf(recipe.measure, model.nodes_), model.weights_),
         norm=_norm(model),
         optimisation=2.0 * task.slope * kappa * math.sqrt(2.0 * gap / recipe.alpha),
-        empirical_risk=_empirical_risk(model, X, targets),
+        empirical_risk=risk,
         notes=tuple(notes),
     )
 
@@ -152,10 +168,13 @@ def _taken_for_granted(model: Any, recipe: Any) -> list[str]:
 
 def _targets(model: Any, y: Any) -> HostArray:
     """The targets of the fit: ±1 for classes, y less the offset otherwise."""
-    y = np.asarray(y)
     if hasattr(model, "classes_"):
-        return np.where(y == model.classes_[1], 1.0, -1.0)
-    return np.asarray(y - model.recipe_.offset, dtype=np.float64)
+        labels = np.asarray(y)
+        unknown = np.setdiff1d(labels, model.classes_)
+        if unknown.size:
+            raise ValueError(f"y holds {unknown[0]!r}; the model knows the labels {model.classes_.tolist()}.")
+        return np.where(labels == model.classes_[1], 1.0, -1.0)
+    return np.asarray(finite("y", y, 1) - model.recipe_.offset)
 
 
 def _task(model: Any, y_bound: float | None) -> Task:
@@ -227,10 +246,33 @@ def _norm(model: Any) -> float:
     return math.sqrt(field.norm**2 + bias)
 
 
+def _values(model: Any, X: HostArray, order: int = 0) -> HostArray:
+    """h, or its slope in θ, at the nodes: (n, m)."""
+    inputs = X[:, model.training_rows_] if hasattr(model, "training_rows_") else X
+    if isinstance(model.field_.phi, KernelMap) and inputs.shape[1] != model.field_.phi.landmarks.shape[1]:
+        columns = model.field_.phi.landmarks.shape[1]
+        raise ValueError(f"X of shape {X.shape} was given; the model was fitted to {columns} columns.")
+    return np.asarray(model.field_(place(inputs, model.recipe_.device), model.nodes_, order))
+
+
+def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
+    """An error where the objective on these rows is not that of the fit: they are others, or had other weights."""
+    recipe = model.recipe_
+    crossing = 0.0
+    if recipe.noncrossing > 0.0:
+        falls = np.maximum(-_values(model, X, order=1), 0.0)
+        crossing = recipe.noncrossing * float(np.mean(falls @ model.weights_))
+    objective = risk + crossing + 0.5 * recipe.alpha * _norm(model) ** 2
+    if abs(objective - model.objective_) > OTHER_ROWS * abs(model.objective_):
+        raise ValueError(
+            f"X and y are not the rows of the fit, or these had unequal weights: the objective on them is "
+            f"{objective:.6g}, and that of the fit {model.objective_:.6g}. The bound needs the training data."
+        )
+
+
 def _empirical_risk(model: Any, X: HostArray, targets: HostArray) -> float:
     recipe = model.recipe_
-    inputs = X[:, model.training_rows_] if hasattr(model, "training_rows_") else X
-    values = model.field_(place(inputs, recipe.device), model.nodes_) - recipe.offset
+    values = _values(model, X) - recipe.offset
     losses = recipe.loss.value(model.nodes_, targets[:, None], values)
     return float(np.mean(losses @ model.weights_))
 

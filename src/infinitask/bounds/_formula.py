@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
-from infinitask._validation import choice, count, number
+from infinitask._validation import choice, count, fraction, number
 from infinitask.bounds._discrepancy import sequence_discrepancy
 
 
@@ -272,7 +272,7 @@ def _bound(
     kappa_x, kappa_theta = number("kappa_x", kappa_x, low=0.0), number("kappa_theta", kappa_theta, low=0.0)
     slope_theta = number("slope_theta", slope_theta, low=0.0, open_low=False)
     noncrossing = number("noncrossing", noncrossing, low=0.0, open_low=False)
-    delta = number("delta", delta, low=0.0, high=1.0, open_high=True)
+    delta = fraction("delta", delta)
     given = None if discrepancy is None else number("discrepancy", discrepancy, low=0.0, open_low=False)
     kappa = kappa_x * kappa_theta
     if choice("form", form, ("proved", "printed")) == "proved":
