@@ -17,19 +17,31 @@ from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._array import HostArray, place
-from infinitask._validation import LARGEST, Constraint, check_magnitude, check_parameters, number, parse_tasks
+from infinitask._validation import (
+    LARGEST,
+    Constraint,
+    check_magnitude,
+    check_parameters,
+    naming,
+    number,
+    parse_tasks,
+)
+from infinitask.estimators._checks import (
+    check_domain,
+    check_inside,
+    check_nodes,
+    check_specs,
+    is_as_task,
+    is_fraction,
+    targets_of,
+    weights_of,
+)
 from infinitask.estimators._docs import completed
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
 from infinitask.learn import Fit, Memory, learn
@@ -39,7 +51,15 @@ from infinitask.penalties import Penalty, Ridge
 from infinitask.predictive import Rearrangement
 from infinitask.problem import Data, Recipe
 
-__all__ = ["BaseInfiniteTask", "Prepared", "d2_score", "order_in_theta", "tags_of_poor_score", "targets_of"]
+__all__ = [
+    "BaseInfiniteTask",
+    "Prepared",
+    "d2_score",
+    "order_in_theta",
+    "tags_of_poor_score",
+    "targets_of",
+    "weights_of",
+]
 
 SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank")
 """Parameters that a recipe takes over as they are, copied where they are objects."""
@@ -50,8 +70,8 @@ SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
 SORTED_LEVELS = 1001
 """Levels at which a curve is sorted. Between them it is linear: off by an eighth of 1e-6 times its curvature."""
 
-SAME_NODE = 1e-12
-"""A task this close to a node is that node."""
+DENSE_ENTRIES = 2**22
+"""Numbers of a sparse X that are dense at a time in a prediction, 32 MiB."""
 
 
 class Prepared(NamedTuple):
@@ -174,6 +194,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = True
         tags.target_tags.required = tags.target_tags.required or self._needs_targets
         return tags
 
@@ -195,7 +216,9 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """Check parameters and data; the fit before this one is forgotten."""
 
     def _check_parameters(self) -> None:
-        check_parameters(self.get_params(deep=False), self._constraints)
+        given = self.get_params(deep=False)
+        check_parameters(given, self._constraints)
+        check_specs(given)
 
     def _recipe_of(
         self, loss: Loss, default: Measure, *, default_nodes: int = 50, penalty: Penalty | None = None, **fixed: Any
@@ -207,7 +230,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """
         given = self.get_params(deep=False)
         measure = as_measure(given.get("measure"), default)
-        _check_domain(measure, loss)
+        check_domain(measure, loss)
         choices = {name: copy.deepcopy(given[name]) for name in SPECS if name in given}
         choices |= {name: given[name] for name in SETTINGS}
         alpha, alpha_bias = given.get("alpha", 1.0), given.get("alpha_bias")
@@ -221,11 +244,11 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             **(choices | {"n_nodes": default_nodes if nodes is None else int(nodes)} | fixed),
         )
 
-    def _check_default(self, name: str, recipe: Recipe) -> bool:
+    def _check_default(self, name: str, recipe: Recipe, *, strict: bool = False) -> bool:
         """Whether the task in the constructor is a single one; an error if the loss has no such task.
 
         The constructor's own default may lie outside Θ: a user who names a task at every prediction need not care for
-        it. What the user gave must not.
+        it. What the user gave must not. ``strict``: the ends of the loss's domain are no tasks.
         """
         value = getattr(self, name)
         default = _default(type(self), name)
@@ -236,31 +259,40 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             if recipe.measure.dim > 1 or not np.all(np.isfinite(domain)):
                 return False
             support = np.array([domain[0]]), np.array([domain[1]])
-        return parse_tasks(value, name, support)[1]
+        tasks, single = parse_tasks(value, name, support, percent=is_fraction(recipe.loss))
+        atoms = recipe.measure.atoms()
+        if given and atoms is not None and "diagonal" in (str(recipe.task_kernel), str(recipe.bias_kernel)):
+            check_nodes(name, tasks, atoms.nodes)
+        if strict:
+            check_inside(name, tasks, recipe.loss)
+        return single
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[HostArray, Any, HostArray]:
         """X, y and nonnegative weights as arrays; the fit before this one, if any, is forgotten."""
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
-        if y is None and "y_numeric" not in options:
-            X, y = validate_data(self, X, dtype=np.float64), None
-        else:
-            X, y = validate_data(self, X, y, dtype=np.float64, **options)
+        with naming("X" if y is None else "X and y"):
+            if y is None and "y_numeric" not in options:
+                X, y = validate_data(self, X, dtype=np.float64, accept_sparse="csr"), None
+            else:
+                X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", **options)
+        X = X.toarray() if sparse.issparse(X) else X
         if self._is_precomputed() and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"kernel='precomputed' was given with X of shape {X.shape}; fit needs the square Gram matrix of the "
                 "training inputs, and predict the rows k(x, training inputs)."
             )
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not np.any(weight > 0.0):
-            raise ValueError("sample_weight is zero for every row; at least one row must count.")
+        weight = weights_of(sample_weight, X)
         check_magnitude("X", X[weight > 0.0])
         return X, y, weight
 
     def _regression(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any, **options: Any) -> Prepared:
         """The rows of a regression, with targets that are numbers."""
         X, y, weight = self._rows(X, y, sample_weight, y_numeric=True, **options)
-        return Prepared(recipe, X, y.astype("float64"), weight, {})
+        with naming("y"):
+            y = y.astype("float64")
+        check_magnitude("y", y[weight > 0.0])
+        return Prepared(recipe, X, y, weight, {})
 
     def _learn(self, prepared: Prepared, memory: Memory | None = None, *, remark: bool = True) -> Self:
         """Fit, warn where that is due, and adopt the result.
@@ -274,8 +306,6 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             Whether to warn where a certified optimum is still a poor model.
         """
         recipe, X, y, weight, _ = prepared
-        if y is not None:
-            check_magnitude("y", y[weight > 0.0])
         data = Data.canonical(X, y, weight, gram=self._is_precomputed())
         name = type(self).__name__
         if recipe.verbose:
@@ -325,15 +355,34 @@ class BaseInfiniteTask(BaseEstimator, ABC):
 
     # ---------------------------------------------------------------------------------------- prediction
     def _inputs(self, X: Any) -> Any:
-        """X, checked, where the data live."""
+        """X, checked, where the data live; a sparse X stays sparse and on the host, see :meth:`_dense_blocks`."""
         check_is_fitted(self)
         if not self._is_plain(X):
-            X = validate_data(self, X, dtype=np.float64, reset=False)
-            if X.size:
-                check_magnitude("X", X, smallest=0.0)
+            with naming("X"):
+                X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+            values = X.data if sparse.issparse(X) else X
+            if values.size:
+                check_magnitude("X", values, smallest=0.0)
         if hasattr(self, "training_rows_"):
             X = X[:, self.training_rows_]
-        return place(X, self.recipe_.device)
+        return X if sparse.issparse(X) else place(X, self.recipe_.device)
+
+    def _dense_blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
+        """A checked X where the data live: all of it, or a few rows at a time where it is sparse."""
+        n = X.shape[0]
+        if not sparse.issparse(X):
+            yield slice(0, n), X
+            return
+        size = max(1, DENSE_ENTRIES // max(1, X.shape[1]))
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            yield rows, place(X[rows].toarray(), self.recipe_.device)
+
+    def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
+        """h at many levels (k,), for one block of rows of a checked X after the other: the rows, and h (rows, k)."""
+        for outer, block in self._dense_blocks(X):
+            for rows, values in self.field_.at_levels(block, levels):
+                yield slice(outer.start + rows.start, outer.start + min(rows.stop, block.shape[0])), values
 
     def _is_plain(self, X: Any) -> bool:
         """Whether X is sure to pass all checks as it is. They take longer than the prediction of a single row does."""
@@ -351,13 +400,22 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """h(x)(θ): (n,) for a single θ or one for each row, (n, q) for several; in order if the recipe says so."""
         X = self._inputs(X)
         tasks, single = self._tasks(theta, name, strict=strict)
+        if per_sample and tasks.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"{name} holds {tasks.shape[0]} tasks for {X.shape[0]} rows of X; with per_sample=True give one "
+                "task for each input."
+            )
         if self.recipe_.rearranged:
             at = tasks[:, 0]
             values = np.concatenate(
                 [curves.paired(at[rows]) if per_sample else curves(at) for rows, curves in self._curves(X)]
             )
         else:
-            values = self.field_.paired(X, tasks) if per_sample else self.field_(X, tasks)
+            blocks = [
+                self.field_.paired(block, tasks[rows]) if per_sample else self.field_(block, tasks)
+                for rows, block in self._dense_blocks(X)
+            ]
+            values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return np.asarray(values[:, 0] if single and not per_sample else values)
 
     def _tasks(self, theta: Any, name: str, *, strict: bool = False) -> tuple[HostArray, bool]:
@@ -365,23 +423,11 @@ class BaseInfiniteTask(BaseEstimator, ABC):
 
         ``strict``: the ends of the loss's domain are no tasks.
         """
-        tasks, single = parse_tasks(theta, name, self._support)
+        tasks, single = parse_tasks(theta, name, self._support, percent=is_fraction(self.recipe_.loss))
         if self.field_.knows_nodes_only:
-            nodes = self.nodes_.reshape(len(self.nodes_), -1)
-            known = np.any(np.all(np.abs(tasks[:, None, :] - nodes[None]) <= SAME_NODE, axis=2), axis=1)
-            if not np.all(known):
-                raise ValueError(
-                    f"{name} contains {np.squeeze(tasks[~known][0])}, which is not a node; the model knows "
-                    f"{self.nodes_.tolist()} and nothing between. Ask for one of these, or fit with other tasks or "
-                    "another kernel of tasks."
-                )
+            check_nodes(name, tasks, self.nodes_.reshape(len(self.nodes_), -1))
         if strict:
-            low, high = self.recipe_.loss.domain
-            if not (low < tasks.min() and tasks.max() < high):
-                raise ValueError(
-                    f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly "
-                    "between."
-                )
+            check_inside(name, tasks, self.recipe_.loss)
         return tasks, single
 
     def _ends(self) -> tuple[float, float]:
@@ -402,7 +448,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     def _curves(self, X: Any) -> Iterator[tuple[slice, Rearrangement]]:
         """θ ↦ h(x)(θ) put in order, for one block of rows after the other; X is checked."""
         levels = self._curve_levels()
-        for rows, values in self.field_.at_levels(X, levels):
+        for rows, values in self._at_levels(X, levels):
             yield rows, Rearrangement.of(levels, values)
 
 
@@ -423,21 +469,6 @@ def tags_of_poor_score(estimator: Any) -> Any:
     return tags
 
 
-def _check_domain(measure: Measure, loss: Loss) -> None:
-    """An error where the loss is not defined on all of Θ."""
-    if loss.dim not in (None, measure.dim):
-        raise ValueError(
-            f"measure={measure!r} lives in {measure.dim} dimensions; {type(loss).__name__} takes θ of dimension "
-            f"{loss.dim}."
-        )
-    low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))
-    if not (low >= loss.domain[0] and high <= loss.domain[1]):
-        raise ValueError(
-            f"measure={measure!r} lives on [{low:g}, {high:g}]; {type(loss).__name__} is defined for θ in "
-            f"[{loss.domain[0]:g}, {loss.domain[1]:g}]. Restrict the measure to that interval."
-        )
-
-
 def order_in_theta(noncrossing: Any, kernel: Any, bias_kernel: Any, *, weight_if_rearranged: float) -> dict[str, Any]:
     """What the parameter ``noncrossing`` asks of a recipe: a weight, a constraint, or predictions put in order."""
     if not isinstance(noncrossing, str):
@@ -451,16 +482,10 @@ def order_in_theta(noncrossing: Any, kernel: Any, bias_kernel: Any, *, weight_if
             "training inputs a constraint of the fit."
         )
     # sorting asks for no derivative: a kernel without one is fitted without the penalty
-    specs = [kernel] if bias_kernel in (None, "task") else [kernel, bias_kernel]
-    smooth = all(task_kernel(spec).max_order > 0 for spec in specs)
+    specs = [task_kernel(kernel)]
+    specs += [] if is_as_task(bias_kernel) else [task_kernel(bias_kernel, name="bias_kernel")]
+    smooth = all(spec.max_order > 0 for spec in specs)
     return {"noncrossing": weight_if_rearranged if smooth else 0.0, "rearranged": True}
-
-
-def targets_of(X: Any, y: Any) -> HostArray:
-    """y, finite, one for each row of X."""
-    y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
-    check_consistent_length(X, y)
-    return np.asarray(y)
 
 
 def d2_score(

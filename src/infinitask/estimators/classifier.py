@@ -7,10 +7,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, Prepared
+from infinitask._validation import flag, naming
+from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Uniform
 from infinitask.predictive import (
@@ -59,7 +60,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         X, y, weight = self._rows(X, y, sample_weight)
-        check_classification_targets(y)
+        with naming("y"):
+            check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(
@@ -94,12 +96,12 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
             Whether ``theta``, (n,), holds one trade-off for each row: the answer is h(x_i)(θ_i).
         """
         check_is_fitted(self)
-        default = self._default_theta()
+        default, per_sample = self._default_theta(), flag("per_sample", per_sample)
         if theta is not None or per_sample or np.ndim(default) > 0:
             return self._values(X, default if theta is None else theta, "theta", per_sample=per_sample)
         positive = self._values(X, default, "theta") > 0.0
         levels = self._levels(TRADE_OFFS)
-        score = np.concatenate([flip_score(levels, h) for _, h in self.field_.at_levels(self._inputs(X), levels)])
+        score = np.concatenate([flip_score(levels, h) for _, h in self._at_levels(self._inputs(X), levels)])
         return on_side(default + score, positive, centre=0.0)
 
     def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
@@ -126,7 +128,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         """
         check_is_fitted(self)
         theta = self._default_theta() if theta is None else theta
-        positive = self._values(X, theta, "theta", per_sample=per_sample) > 0.0
+        positive = self._values(X, theta, "theta", per_sample=flag("per_sample", per_sample)) > 0.0
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
     def predict_proba(self, X: Any) -> HostArray:
@@ -154,7 +156,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         """
         check_is_fitted(self)
         levels = self._levels(TRADE_OFFS)
-        blocks = self.field_.at_levels(self._inputs(X), levels)
+        blocks = self._at_levels(self._inputs(X), levels)
         p = np.concatenate([flip_probability(levels, h, self.n_samples_fit_) for _, h in blocks])
         if 0.0 in levels if self.field_.knows_nodes_only else levels[0] <= 0.0 <= levels[-1]:
             p = on_side(p, self._values(X, 0.0, "theta") > 0.0, centre=0.5)
@@ -306,14 +308,15 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
     def _confusion(self, X: Any, y: Any, sample_weight: Any = None) -> Confusion:
         """The errors on (X, y) at every level."""
         check_is_fitted(self)
-        y = column_or_1d(y)
-        check_consistent_length(X, y)
+        with naming("y"):
+            y = column_or_1d(y)
+            check_consistent_length(X, y)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"y holds {unknown[0]!r}; the model knows the labels {self.classes_.tolist()}.")
-        weight = _check_sample_weight(sample_weight, y, dtype=np.float64, ensure_non_negative=True)
+        weight = weights_of(sample_weight, y)
         levels = self._levels(TRADE_OFFS)
-        blocks = (h for _, h in self.field_.at_levels(self._inputs(X), levels))
+        blocks = (h for _, h in self._at_levels(self._inputs(X), levels))
         return Confusion.count(levels, blocks, y == self.classes_[1], weight)
 
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from infinitask._validation import levels_within
 from infinitask.estimators.base import Prepared
 from infinitask.estimators.classifier import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
@@ -50,16 +51,16 @@ JOINT: dict[str, Any] = {"bias_kernel": "diagonal", "quadrature": "discrete"}
 """Tasks that a kernel couples, with a bias for each."""
 
 
-def _atoms(name: str, tasks: Any) -> Discrete:
-    """The tasks that a constructor names, as a measure."""
-    try:
-        measure = Discrete(np.atleast_1d(np.asarray(tasks, dtype=np.float64)))
-        measure.atoms()
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name}={tasks!r} was given; it must be a list of distinct finite numbers, the tasks to learn."
-        ) from None
-    return measure
+LEVELS: dict[str, Any] = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
+"""Where the levels of quantiles lie."""
+
+
+def _atoms(name: str, tasks: Any, **domain: Any) -> Discrete:
+    """The tasks that a constructor names, as a measure; ``domain`` as in :func:`levels_within`."""
+    found = levels_within(name, tasks, **domain)
+    if np.unique(found).size < found.size:
+        raise ValueError(f"{name}={tasks!r} was given; it must be a list of distinct numbers, the tasks to learn.")
+    return Discrete(found)
 
 
 class JointQuantileRegressor(QuantileEstimator):
@@ -120,7 +121,7 @@ class JointQuantileRegressor(QuantileEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(Pinball(), _atoms("quantiles", self.quantiles), alpha_bias=0.0, **JOINT)
+        recipe = self._recipe_of(Pinball(), _atoms("quantiles", self.quantiles, **LEVELS), alpha_bias=0.0, **JOINT)
         self._check_default("quantiles", recipe)
         return recipe
 
@@ -177,7 +178,7 @@ class IndependentQuantileRegressor(QuantileEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
-        measure = _atoms("quantiles", self.quantiles)
+        measure = _atoms("quantiles", self.quantiles, **LEVELS)
         recipe = self._recipe_of(Pinball(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
         self._check_default("quantiles", recipe)
         return recipe
@@ -240,7 +241,7 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
-        measure = _atoms("thetas", self.thetas)
+        measure = _atoms("thetas", self.thetas, low=-1.0, high=1.0)
         recipe = self._recipe_of(CostSensitiveHinge(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
         if self.theta is not None:
             self._check_default("theta", recipe)
@@ -303,7 +304,9 @@ class QOneClassSVM(LevelSetEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
-        return self._level_sets(_atoms("nus", self.nus), alpha=0.0, task_kernel="constant", **JOINT)
+        return self._level_sets(
+            _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True), alpha=0.0, task_kernel="constant", **JOINT
+        )
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         return self._inliers(self.recipe(), X, sample_weight)

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._array import HostArray
-from infinitask._validation import number
+from infinitask._validation import naming, number
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.kernels import input_kernel
 from infinitask.losses import LevelSet
@@ -229,7 +230,9 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
                 "kernel='precomputed' was given; the volume of a set needs the kernel at new points, not a matrix. "
                 "Use a kernel of inputs."
             )
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        with naming("X"):
+            X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        return np.asarray(X.toarray() if issparse(X) else X)
 
     def _shift(self, levels: HostArray) -> HostArray | float:
         """What is added to t at the levels."""
@@ -238,7 +241,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
     def _above_threshold(self, X: Any, levels: HostArray) -> Iterator[HostArray]:
         """h − t at the levels, (rows, k), for one block of rows after the other."""
         shift = self._shift(levels)
-        for _, values in self.field_.at_levels(self._inputs(X), levels):
+        for _, values in self._at_levels(self._inputs(X), levels):
             yield values - shift
 
     def _nested_curves(self, X: Any) -> Iterator[Rearrangement]:

@@ -58,9 +58,10 @@ def fit_path(estimator: Any, X: Any, y: Any = None, *, alphas: Any, sample_weigh
 
 def check_has_path(estimator: Any) -> None:
     """An error where an estimator has no λ that a path could follow."""
+    given = repr(estimator) if isinstance(estimator, (str, type)) else type(estimator).__name__
     if not isinstance(estimator, BaseInfiniteTask) or "alpha" not in estimator.get_params(deep=False):
         raise TypeError(
-            f"{type(estimator).__name__} was given; a path needs an estimator of infinitask with a parameter alpha. "
+            f"{given} was given as estimator; a path needs an estimator of infinitask with a parameter alpha. "
             "Put the steps of a pipeline before the path: transform X first. A self-tuned model chooses alpha itself, "
             "InfiniteKernelRidge fits all of its path at once, and QOneClassSVM has no alpha."
         )

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask._validation import number
-from infinitask.estimators.base import BaseInfiniteTask, Prepared
+from infinitask._validation import naming, number
+from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -134,7 +134,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty):
             return self.penalty
-        if self.penalty not in ("ridge", "integrated"):
+        if not isinstance(self.penalty, str) or self.penalty not in ("ridge", "integrated"):
             raise ValueError(
                 f"penalty={self.penalty!r} was given; it must be 'ridge', 'integrated' or a penalty object."
             )
@@ -212,9 +212,15 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         """
         check_is_fitted(self)
         predicted = self._values(X, self.nodes_, "theta")
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        check_consistent_length(predicted, y)
-        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
+        with naming("y"):
+            y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+            check_consistent_length(predicted, y)
+        if y.ndim == 2 and y.shape[1] not in (1, len(self.nodes_)):
+            raise ValueError(
+                f"y of shape {y.shape} was given to a model of {len(self.nodes_)} nodes; give one target for each row, "
+                "or one for each row and node."
+            )
+        weight = weights_of(sample_weight, predicted)
         loss = self.recipe_.loss.value(self.nodes_, y if y.ndim == 2 else y[:, None], predicted)
         return -float(weight @ (loss @ self.weights_)) / float(weight.sum())
 

@@ -1,0 +1,101 @@
+"""Checks of what estimators are given: specs, tasks, targets and weights.
+
+What is a number, a word or a flag is checked by the table of :mod:`infinitask._validation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, column_or_1d
+
+from infinitask._array import HostArray
+from infinitask._validation import naming
+from infinitask.features import feature_recipe
+from infinitask.kernels import input_kernel, task_kernel
+from infinitask.losses import Loss
+from infinitask.measures import Measure, quadrature_rule
+
+SAME_NODE = 1e-12
+"""A task this close to a node is that node."""
+
+
+def is_as_task(bias_kernel: Any) -> bool:
+    """Whether there is no bias, or one with the kernel of the tasks."""
+    return bias_kernel is None or (isinstance(bias_kernel, str) and bias_kernel == "task")
+
+
+def is_fraction(loss: Loss) -> bool:
+    """Whether a task of this loss is a fraction, which someone may give as a percentage."""
+    return loss.domain == (0.0, 1.0)
+
+
+def check_nodes(name: str, tasks: HostArray, nodes: HostArray) -> None:
+    """An error where one of the tasks (q, d) is none of the nodes (m, d)."""
+    known = np.any(np.all(np.abs(tasks[:, None, :] - nodes[None]) <= SAME_NODE, axis=2), axis=1)
+    if not np.all(known):
+        raise ValueError(
+            f"{name} contains {np.squeeze(tasks[~known][0])}, which is not a node; the model knows "
+            f"{np.squeeze(nodes, axis=1).tolist() if nodes.shape[1] == 1 else nodes.tolist()} and nothing between. Ask "
+            "for one of these, or fit with other tasks or another kernel of tasks."
+        )
+
+
+def check_inside(name: str, tasks: HostArray, loss: Loss) -> None:
+    """An error where a task is an end of the loss's domain."""
+    low, high = loss.domain
+    if not (low < tasks.min() and tasks.max() < high):
+        raise ValueError(
+            f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly between."
+        )
+
+
+def check_domain(measure: Measure, loss: Loss) -> None:
+    """An error where the loss is not defined on all of Θ."""
+    if loss.dim not in (None, measure.dim):
+        raise ValueError(
+            f"measure={measure!r} lives in {measure.dim} dimensions; {type(loss).__name__} takes θ of dimension "
+            f"{loss.dim}."
+        )
+    low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))
+    if not (low >= loss.domain[0] and high <= loss.domain[1]):
+        raise ValueError(
+            f"measure={measure!r} lives on [{low:g}, {high:g}]; {type(loss).__name__} is defined for θ in "
+            f"[{loss.domain[0]:g}, {loss.domain[1]:g}]. Restrict the measure to that interval."
+        )
+
+
+def targets_of(X: Any, y: Any) -> HostArray:
+    """y, finite, one for each row of X."""
+    with naming("y"):
+        y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
+        check_consistent_length(X, y)
+    return np.asarray(y)
+
+
+def weights_of(sample_weight: Any, X: Any) -> HostArray:
+    """Nonnegative weights, one for each row of X, not all of them 0; None: 1 each."""
+    with naming("sample_weight"):
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not np.any(weight > 0.0):
+        raise ValueError("sample_weight is zero for every row; at least one row must count.")
+    return np.asarray(weight)
+
+
+SPEC_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "kernel": input_kernel,
+    "task_kernel": task_kernel,
+    "bias_kernel": lambda spec: None if is_as_task(spec) else task_kernel(spec, name="bias_kernel"),
+    "quadrature": quadrature_rule,
+    "features": feature_recipe,
+}
+"""Who reads a parameter that is a spec; an error is due before the data are looked at."""
+
+
+def check_specs(parameters: Mapping[str, Any]) -> None:
+    """An error for the first spec that stands for nothing."""
+    for name, read in SPEC_READERS.items():
+        if name in parameters:
+            read(parameters[name])
