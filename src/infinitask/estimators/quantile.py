@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask._validation import number
+from infinitask._validation import coverages, seed
 from infinitask.estimators.base import (
     BaseInfiniteTask,
     Prepared,
@@ -18,6 +18,7 @@ from infinitask.estimators.base import (
     order_in_theta,
     tags_of_poor_score,
     targets_of,
+    weights_of,
 )
 from infinitask.losses import MQuantile, Pinball
 from infinitask.measures import Uniform
@@ -60,8 +61,8 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         """
         return self._values(X, self.quantiles if quantiles is None else quantiles, "quantiles", strict=True)
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> HostArray:
-        """The central interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2).
+    def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
+        """The central interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2), or (n, q, 2) for q coverages.
 
         After :meth:`conformalize` it is the conformal interval, which holds a new y with probability ``coverage``
         whatever the quality of the fit.
@@ -69,7 +70,13 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d)
-        coverage : float in (0, 1)
+        coverage : float or array (q,)
+            In (0, 1).
+
+        Returns
+        -------
+        ndarray (n, 2), or (n, q, 2) for a list of q coverages
+            Lower and upper ends along the last axis.
 
         Examples
         --------
@@ -80,14 +87,17 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         >>> bool((low < high).all())
         True
         """
-        if number("coverage", coverage, low=0.0, high=1.0) == 1.0:
-            raise ValueError("coverage=1 was given; no finite interval is sure to hold y: ask for less than 1.")
+        check_is_fitted(self)
+        asked, single = coverages(coverage)
         if hasattr(self, "calibration_"):
-            radius = self.calibration_.radius(coverage)
-            blocks = self._curves(self._inputs(X))
-            return np.concatenate([self.calibration_.interval(curves, radius) for _, curves in blocks])
-        ends = [round(0.5 - 0.5 * coverage, 15), round(0.5 + 0.5 * coverage, 15)]
-        return self._values(X, ends, f"coverage={coverage:g} needs the quantiles at both ends, and this", strict=True)
+            X = self._inputs(X)
+            radius = self.calibration_.radius(asked)
+            found = np.concatenate([self.calibration_.interval(curves, radius) for _, curves in self._curves(X)])
+        else:
+            ends = np.round(np.stack([0.5 - 0.5 * asked, 0.5 + 0.5 * asked], axis=1), 15)
+            name = f"coverage={coverage!r} needs the quantiles at both ends, and this"
+            found = self._values(X, ends.ravel(), name, strict=True).reshape(-1, asked.size, 2)
+        return found[:, 0] if single else found
 
     def conformalize(self, X: Any, y: Any) -> Self:
         """Calibrate the intervals of every coverage at once, on data that the fit has not seen.
@@ -188,7 +198,7 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         >>> InfiniteQuantileRegressor(n_nodes=20).fit(X, y).sample(X, n_samples=5, random_state=0).shape
         (100, 5)
         """
-        rng = check_random_state(random_state)
+        rng = check_random_state(seed("random_state", random_state))
         blocks = self._curves(self._inputs(X))
         return np.concatenate([_distribution(curves).sample(n_samples, rng) for _, curves in blocks])
 
@@ -212,7 +222,7 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         check_is_fitted(self)
         predicted = self._values(X, self.nodes_, "quantiles")
         y = targets_of(predicted, y)
-        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
+        weight = weights_of(sample_weight, predicted)
         constants = np.quantile(y, self.nodes_, method="inverted_cdf", weights=weight)
         return d2_score(self, Pinball(), predicted, constants, y, weight)
 
@@ -229,8 +239,8 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         λ_nc, the weight of the penalty on quantile curves that cross. It needs a task kernel with a derivative.
         "rearrange": weight 1 (0 for a kernel without a derivative), and every prediction comes from the quantile
         function of its x sorted on a fine grid of levels: no two levels cross, for any x.
-        "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs is a constraint of the fit, and proved (kernels "rbf" and
-        "matern52"); see ``smallest_slope_``.
+        "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs of positive weight is a constraint of the fit, and proved
+        (kernels "rbf" and "matern52"); see ``smallest_slope_``.
     smoothing : float, default=0.0
         κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. A statistical choice; the solver needs
         none.
@@ -243,7 +253,8 @@ class InfiniteQuantileRegressor(QuantileEstimator):
     calibration_ : ConformalCalibration
         After :meth:`conformalize` only.
     smallest_slope_ : float
-        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
+        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training inputs of
+        positive weight. A row of ``sample_weight`` 0 takes no part in a fit, and curves may cross there.
     {attributes}
 
     Examples
@@ -296,7 +307,7 @@ class InfiniteQuantileRegressor(QuantileEstimator):
             LEVELS,
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=1.0),
         )
-        self._check_default("quantiles", recipe)
+        self._check_default("quantiles", recipe, strict=True)
         return recipe
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:

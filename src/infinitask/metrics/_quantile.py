@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask._validation import finite, intervals, levels_within, number, predictions, shares, targets
+from infinitask._validation import coverages, finite, intervals, levels_within, predictions, shares, targets
 from infinitask.losses import Pinball
 
 
@@ -111,19 +111,19 @@ def crps(y_true: Any, y_pred: Any, quantiles: Any = None, sample_weight: Any = N
     return float(2.0 * (shares(sample_weight, y.size) @ _pinball(y, predicted, levels)[:, order] @ np.diff(ends)))
 
 
-def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -> float:
+def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -> Any:
     """Σ_i ω_i 1[l_i ≤ y_i ≤ u_i]: the share of targets inside their intervals.
 
     Parameters
     ----------
     y_true : array (n,)
-    y_interval : array (n, 2)
+    y_interval : array (n, 2), or (n, q, 2) for q coverages
         Lower and upper ends, as ``predict_interval`` returns them. −∞ and +∞ are ends too: they leave out nothing.
     sample_weight : array (n,) or None
 
     Returns
     -------
-    float
+    float, or ndarray (q,) for q coverages
 
     Examples
     --------
@@ -131,7 +131,7 @@ def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -
     0.5
     """
     y, (low, high) = _interval(y_true, y_interval)
-    return float(shares(sample_weight, y.size) @ ((low <= y) & (y <= high)))
+    return _average(shares(sample_weight, y.shape[0]), ((low <= y) & (y <= high)).astype(np.float64))
 
 
 def calibration_error(y_true: Any, y_pred: Any, quantiles: Any, sample_weight: Any = None) -> float:
@@ -158,18 +158,18 @@ def calibration_error(y_true: Any, y_pred: Any, quantiles: Any, sample_weight: A
     return float(np.mean(np.abs(shares(sample_weight, y.size) @ (y[:, None] <= predicted) - levels)))
 
 
-def mean_interval_width(y_interval: Any, sample_weight: Any = None) -> float:
+def mean_interval_width(y_interval: Any, sample_weight: Any = None) -> Any:
     """Σ_i ω_i (u_i − l_i): the mean width; an interval whose ends cross counts as negative.
 
     Parameters
     ----------
-    y_interval : array (n, 2)
+    y_interval : array (n, 2), or (n, q, 2) for q coverages
         Lower and upper ends, −∞ and +∞ among them.
     sample_weight : array (n,) or None
 
     Returns
     -------
-    float
+    float, or ndarray (q,) for q coverages
         Infinite if an interval that counts is.
 
     Examples
@@ -178,10 +178,10 @@ def mean_interval_width(y_interval: Any, sample_weight: Any = None) -> float:
     2.0
     """
     low, high = intervals(y_interval)
-    return _average(shares(sample_weight, low.size), high - low)
+    return _average(shares(sample_weight, low.shape[0]), high - low)
 
 
-def interval_score(y_true: Any, y_interval: Any, coverage: float, sample_weight: Any = None) -> float:
+def interval_score(y_true: Any, y_interval: Any, coverage: Any, sample_weight: Any = None) -> Any:
     """Σ_i ω_i [(u_i − l_i) + (2/α)(l_i − y_i)₊ + (2/α)(y_i − u_i)₊], α = 1 − coverage: width and misses in one.
 
     It is smallest for the quantiles of levels α/2 and 1 − α/2 (Gneiting and Raftery, 2007).
@@ -189,14 +189,15 @@ def interval_score(y_true: Any, y_interval: Any, coverage: float, sample_weight:
     Parameters
     ----------
     y_true : array (n,)
-    y_interval : array (n, 2)
+    y_interval : array (n, 2), or (n, q, 2) for q coverages
         Lower and upper ends, −∞ and +∞ among them.
-    coverage : float in (0, 1)
+    coverage : float or array (q,)
+        In (0, 1).
     sample_weight : array (n,) or None
 
     Returns
     -------
-    float
+    float, or ndarray (q,) for q coverages
         Infinite if an interval that counts is.
 
     Examples
@@ -204,10 +205,16 @@ def interval_score(y_true: Any, y_interval: Any, coverage: float, sample_weight:
     >>> interval_score([0.0, 2.0], [[-1.0, 1.0], [-1.0, 1.0]], coverage=0.5)
     4.0
     """
-    alpha = 1.0 - number("coverage", coverage, low=0.0, high=1.0, open_high=True)
+    asked, single = coverages(coverage)
     y, (low, high) = _interval(y_true, y_interval)
+    if low.shape[1:] != (() if single else asked.shape):
+        raise ValueError(
+            f"coverage={coverage!r} was given for y_interval of shape {np.shape(y_interval)}; give one coverage for "
+            "intervals (n, 2), and q for (n, q, 2)."
+        )
+    alpha = 1.0 - (asked[0] if single else asked)
     missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
-    return _average(shares(sample_weight, y.size), high - low + 2.0 / alpha * missed)
+    return _average(shares(sample_weight, y.shape[0]), high - low + 2.0 / alpha * missed)
 
 
 def _quantiles(y_true: Any, y_pred: Any, quantiles: Any) -> tuple[HostArray, HostArray, HostArray]:
@@ -219,22 +226,28 @@ def _pinball(y: HostArray, predicted: HostArray, levels: HostArray) -> HostArray
     return np.asarray(Pinball().value(levels, y[:, None], predicted))
 
 
-def _average(weight: HostArray, values: HostArray) -> float:
-    """Σ_i ω_i v_i; a value of weight 0 does not count even if it is infinite."""
-    return float(np.sum(weight * np.where(weight > 0.0, values, 0.0)))
+def _average(weight: HostArray, values: HostArray) -> Any:
+    """Σ_i ω_i v_i, of values (n,) or of each column of (n, q); a value of weight 0 does not count even if infinite."""
+    weight = weight.reshape(-1, *[1] * (values.ndim - 1))
+    total = np.sum(weight * np.where(weight > 0.0, values, 0.0), axis=0)
+    return total if total.ndim else float(total)
 
 
 def _weights(weights: Any, q: int) -> HostArray:
     if weights is None:
         return np.full(q, 1.0 / q)
     found = finite("weights", weights, 1)
-    if found.shape != (q,):
-        raise ValueError(f"weights of shape {found.shape} were given for {q} levels; give one weight per level.")
+    if found.shape != (q,) or np.any(found < 0.0):
+        raise ValueError(
+            f"weights of shape {found.shape} with smallest value {np.min(found):g} were given for {q} levels; give one "
+            "number ≥ 0 per level."
+        )
     return found
 
 
 def _interval(y_true: Any, y_interval: Any) -> tuple[HostArray, tuple[HostArray, HostArray]]:
+    """Targets (n,) with ends (n,), or targets (n, 1) with ends (n, q) for q coverages."""
     y, ends = targets(y_true), intervals(y_interval)
-    if ends[0].size != y.size:
-        raise ValueError(f"y_interval has {ends[0].size} rows for {y.size} targets; give one interval per target.")
-    return y, ends
+    if ends[0].shape[0] != y.size:
+        raise ValueError(f"y_interval has {ends[0].shape[0]} rows for {y.size} targets; give one interval per target.")
+    return y.reshape(-1, *[1] * (ends[0].ndim - 1)), ends

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask._validation import coverages, finite, number, numbers
 from infinitask.predictive._rearrangement import Rearrangement
 
 OUTWARD_ROUNDING = 1e-12
@@ -60,6 +61,12 @@ class ConformalCalibration:
     scores: HostArray
     scale: float
 
+    def __post_init__(self) -> None:
+        scores = finite("scores", self.scores, 1)
+        if np.any(scores[1:] < scores[:-1]):
+            raise ValueError("scores are not in ascending order; sort them first.")
+        number("scale", self.scale, low=0.0)
+
     @classmethod
     def of(cls, curves: Rearrangement, y: HostArray, scale: float) -> ConformalCalibration:
         """From the quantile functions of n calibration inputs, and their targets (n,)."""
@@ -68,6 +75,9 @@ class ConformalCalibration:
     @staticmethod
     def score(curves: Rearrangement, y: HostArray, scale: float) -> HostArray:
         """s = max(F⁻(y) − ½, ½ − F⁺(y), 0), F⁻ and F⁺ the first and the last level with Q(τ) = y: (n,)."""
+        y, scale = finite("y", y, 1), number("scale", scale, low=0.0)
+        if y.shape != curves.values.shape[:1]:
+            raise ValueError(f"y of shape {y.shape} was given for {curves.values.shape[0]} curves; give one for each.")
         beyond = (y - np.clip(y, curves.values[:, 0], curves.values[:, -1])) / _slope(curves, scale)
         first = curves.inverse(y[:, None], "left")[:, 0] + beyond
         last = curves.inverse(y[:, None], "right")[:, 0] + beyond
@@ -77,8 +87,23 @@ class ConformalCalibration:
         n = self.scores.size
         return f"{type(self).__name__}(n={n}, coverage up to {n / (n + 1):.4g})"
 
-    def radius(self, coverage: float) -> float:
-        """q, in levels away from ½; infinite, with a warning, where the calibration pairs are too few."""
+    def radius(self, coverage: Any) -> Any:
+        """q, in levels away from ½; infinite, with a warning, where the calibration pairs are too few.
+
+        Parameters
+        ----------
+        coverage : float or array (k,)
+            In (0, 1).
+
+        Returns
+        -------
+        float, or ndarray (k,) for several coverages
+        """
+        asked, single = coverages(coverage)
+        found = [self._radius(float(share)) for share in asked]
+        return found[0] if single else np.array(found)
+
+    def _radius(self, coverage: float) -> float:
         n = self.scores.size
         # 0.55 · 100 is slightly above 55 in floating point, and must not become the 56th
         k = math.ceil((n + 1) * coverage * (1.0 - 1e-12))
@@ -88,17 +113,24 @@ class ConformalCalibration:
                 f"coverage={coverage:g} needs at least {needed} calibration points and {n} were given; the interval is "
                 f"infinite. Calibrate with more points, or ask for at most {n / (n + 1):.4g}.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             return math.inf
         return float(self.scores[k - 1])
 
-    def interval(self, curves: Rearrangement, radius: float) -> HostArray:
-        """[Q(½ − radius), Q(½ + radius)] of new inputs, rounded outwards: (n, 2).
+    def interval(self, curves: Rearrangement, radius: Any) -> HostArray:
+        """[Q(½ − radius), Q(½ + radius)] of new inputs, rounded outwards: (n, 2), or (n, k, 2) for k radii.
 
         A y whose score is the radius lies on an end. If many are tied there, an end that rounding moved inwards would
         leave all of them out, and the coverage would be too small.
         """
+        radii = numbers("radius", radius)
+        if radii.ndim > 1 or not np.all(radii >= 0.0):
+            raise ValueError(f"radius={radius!r} was given; it must be a number of at least 0, or a list of such.")
+        found = np.stack([self._interval(curves, float(q)) for q in np.atleast_1d(radii)], axis=1)
+        return found if radii.ndim else found[:, 0]
+
+    def _interval(self, curves: Rearrangement, radius: float) -> HostArray:
         if math.isinf(radius):
             return np.tile([-math.inf, math.inf], (curves.values.shape[0], 1))
         radius = radius * (1.0 + OUTWARD_ROUNDING) + OUTWARD_ROUNDING

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
-from infinitask._validation import count, number, numbers
+from infinitask._validation import count, coverages, naming, numbers, percent_meant, seed
 from infinitask.predictive._rearrangement import Rearrangement
 
 HALF_WINDOW = 0.1
@@ -63,19 +63,19 @@ class QuantileDistribution:
         levels, values = (numbers(name, getattr(self, name)) for name in ("levels", "values"))
         if levels.ndim != 1 or levels.size < 2 or values.ndim != 2 or values.shape[1] != levels.size:
             raise ValueError(
-                f"A quantile distribution was given levels of shape {levels.shape} and values of shape "
+                f"QuantileDistribution was given levels of shape {levels.shape} and values of shape "
                 f"{values.shape}; it needs k ≥ 2 levels of shape (k,) and values of shape (n, k)."
             )
         if not (levels[0] >= 0.0 and levels[-1] <= 1.0 and np.all(np.diff(levels) > 0.0)):
             raise ValueError(
-                f"The levels run from {levels[0]:g} to {levels[-1]:g}; they must ascend strictly and lie in [0, 1]."
+                f"levels run from {levels[0]:g} to {levels[-1]:g}; they must ascend strictly and lie in [0, 1]."
             )
         if not np.all(np.isfinite(values)):
-            raise ValueError("The values of a quantile distribution contain NaN or infinity; they must be finite.")
+            raise ValueError("values contain NaN or infinity; those of a quantile function are finite.")
         if not np.all(values[:, 1:] >= values[:, :-1]):
             row = int(np.argmax(np.any(values[:, 1:] < values[:, :-1], axis=1)))
             raise ValueError(
-                f"The values fall with the level in row {row}; a quantile function does not. Sort them first, as "
+                f"values fall with the level in row {row}; a quantile function does not. Sort them first, as "
                 "Rearrangement.of does."
             )
         object.__setattr__(self, "levels", levels)
@@ -111,9 +111,11 @@ class QuantileDistribution:
         low, high = float(self.levels[0]), float(self.levels[-1])
         inside = (asked >= low) & (asked <= high)
         if not np.all(inside):
+            wrong = float(np.atleast_1d(asked)[~np.atleast_1d(inside)][0])
+            meant = percent_meant(wrong) if low <= wrong / 100.0 <= high else ""
             raise ValueError(
-                f"The level {np.atleast_1d(asked)[~np.atleast_1d(inside)][0]:g} was asked for; the quantile function "
-                f"is known from {low:g} to {high:g}. Ask for a level between, or fit with a measure that covers it."
+                f"The level {wrong:g} was asked for; the quantile function is known from {low:g} to {high:g}. Ask for "
+                f"a level between, or fit with a measure that covers it.{meant and ' ' + meant}"
             )
         values = self._curve(np.atleast_1d(asked))
         return values[:, 0] if asked.ndim == 0 else values
@@ -180,7 +182,9 @@ class QuantileDistribution:
         n_samples : int
         random_state : int, RandomState or None
         """
-        uniform = check_random_state(random_state).uniform(size=(len(self), count("n_samples", n_samples)))
+        uniform = check_random_state(seed("random_state", random_state)).uniform(
+            size=(len(self), count("n_samples", n_samples))
+        )
         return self._curve.paired(uniform)
 
     # -------------------------------------------------------------------------------------------------- numbers
@@ -204,16 +208,19 @@ class QuantileDistribution:
         """Q(½): (n,)."""
         return self.ppf(0.5)
 
-    def interval(self, coverage: float = 0.9) -> HostArray:
-        """[Q((1 − coverage)/2), Q((1 + coverage)/2)], the central interval: (n, 2).
+    def interval(self, coverage: Any = 0.9) -> HostArray:
+        """[Q((1 − coverage)/2), Q((1 + coverage)/2)], the central interval: (n, 2), or (n, q, 2) for q coverages.
 
         Parameters
         ----------
-        coverage : float in (0, 1]
-            As far as ``levels`` reach.
+        coverage : float or array (q,)
+            In (0, 1], as far as ``levels`` reach.
         """
-        half = 0.5 * number("coverage", coverage, low=0.0, high=1.0)
-        return self.ppf([round(0.5 - half, 15), round(0.5 + half, 15)])
+        asked, single = coverages(coverage, open_high=False)
+        ends = np.round(np.stack([0.5 - 0.5 * asked, 0.5 + 0.5 * asked], axis=1), 15)
+        with naming("coverage"):
+            found = self.ppf(ends.ravel()).reshape(-1, asked.size, 2)
+        return found[:, 0] if single else found
 
     def crps(self, y: Any) -> HostArray:
         """∫ (F(z) − 1[y ≤ z])² dz = 2 ∫ max(τr, (τ − 1)r) dτ with r = y − Q(τ).
