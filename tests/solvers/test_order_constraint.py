@@ -118,3 +118,18 @@ def test_what_cannot_be_proved_is_refused(params: dict[str, Any], sentence: str)
     X, y = make_sine(30, random_state=0)
     with pytest.raises(ValueError, match=sentence):
         InfiniteQuantileRegressor(**{"noncrossing": "hard", **params}).fit(X, y)
+
+
+def test_order_is_promised_at_rows_of_positive_weight() -> None:
+    # a row of weight 0 is no row: to hold the order there would change the fit
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(30, 1))
+    y = X[:, 0] + (1.2 + X[:, 0]) * rng.normal(size=30)
+    far = np.linspace(-3.0, 3.0, 60)[:, None]
+    model = InfiniteQuantileRegressor(noncrossing="hard", alpha=1e-3, alpha_bias=1e-3, n_nodes=15)
+    alone = model.fit(X, y).field_(far, EVERYWHERE, order=1)
+    model.fit(np.vstack([X, far]), np.append(y, np.zeros(60)), sample_weight=np.repeat([1.0, 0.0], [30, 60]))
+    np.testing.assert_array_equal(model.field_(far, EVERYWHERE, order=1), alone)
+    assert alone.min() < 0.0, "a row at which nothing crosses proves nothing"
+    assert model.field_(X, EVERYWHERE, order=1).min() >= model.smallest_slope_ >= 0.0
+    assert "positive weight" in type(model).__doc__

@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask.estimators.base import BaseInfiniteTask, Prepared, d2_score, order_in_theta, targets_of
+from infinitask.estimators.base import BaseInfiniteTask, Prepared, d2_score, order_in_theta, targets_of, weights_of
 from infinitask.losses import Expectile
 from infinitask.measures import Uniform
 from infinitask.problem import Recipe
@@ -32,8 +32,8 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     noncrossing : float, "rearrange" or "hard", default=0.0
         λ_nc, the weight of the penalty on expectile curves that cross. "rearrange": weight 0, and every prediction
         comes from the expectile function of its x sorted on a fine grid of levels: no two levels cross, for any x.
-        "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs is a constraint of the fit, and proved (kernels "rbf" and
-        "matern52"); see ``smallest_slope_``.
+        "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs of positive weight is a constraint of the fit, and proved
+        (kernels "rbf" and "matern52"); see ``smallest_slope_``.
     expectiles : float or array, default=0.5
         The levels that ``predict`` answers when none are asked for.
     {parameters}
@@ -41,7 +41,8 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     Attributes
     ----------
     smallest_slope_ : float
-        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
+        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training inputs of
+        positive weight. A row of ``sample_weight`` 0 takes no part in a fit, and curves may cross there.
     {attributes}
 
     Examples
@@ -88,7 +89,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
             LEVELS,
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=0.0),
         )
-        self._check_default("expectiles", recipe)
+        self._check_default("expectiles", recipe, strict=True)
         return recipe
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
@@ -128,7 +129,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         check_is_fitted(self)
         predicted = self._values(X, self.nodes_, "expectiles")
         y = targets_of(predicted, y)
-        weight = _check_sample_weight(sample_weight, predicted, dtype=np.float64, ensure_non_negative=True)
+        weight = weights_of(sample_weight, predicted)
         constants = _constant_expectiles(y, self.nodes_, weight)
         return d2_score(self, Expectile(), predicted, constants, y, weight)
 
