@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import HostArray, one_blas_thread
-from infinitask._validation import positive_numbers
+from infinitask._validation import naming, positive_numbers
 from infinitask.estimators.base import Prepared
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import Gaussian, InputKernel, input_kernel
@@ -365,7 +365,8 @@ def _given(kernels: Any) -> dict[str, InputKernel] | None:
         return None
     if isinstance(kernels, str) or not isinstance(kernels, Iterable):
         raise ValueError(f"kernels={kernels!r} was given; it must be 'auto' or a list of kernels.")
-    found = {repr(kernel): input_kernel(kernel) for kernel in kernels}
+    with naming("kernels"):
+        found = {repr(kernel): input_kernel(kernel) for kernel in kernels}
     if not found:
         raise ValueError("kernels=[] was given; give at least one kernel, or 'auto'.")
     if any(kernel.precomputed for kernel in found.values()):

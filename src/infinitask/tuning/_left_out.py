@@ -26,6 +26,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import Array, HostArray, to_host
+from infinitask._validation import naming
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.features import Nystroem, feature_recipe
 from infinitask.kernels import input_kernel
@@ -146,7 +147,8 @@ def repeated_splits(
     """
     n = y.size
     if cv is not None:
-        repeats = [list(check_cv(cv, y, classifier=classes).split(X, y))]
+        with naming("cv"):
+            repeats = [list(check_cv(cv, y, classifier=classes).split(X, y))]
     elif n < 2:
         raise ValueError(f"{n} row was given; a cross-validation needs at least 2.")
     else:

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,15 +20,24 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv, cross_val_score
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.parallel import Parallel
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask._validation import count
-from infinitask.estimators.base import BaseInfiniteTask
+from infinitask._validation import CONSTRAINTS, Constraint, check_parameters, count, flag, is_number, naming, optional
+from infinitask.estimators.base import BaseInfiniteTask, weights_of
 from infinitask.tuning._left_out import Splits, left_out_scores
 
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
 """What is searched by default, for inputs and targets of size one."""
+
+
+SETTINGS: dict[str, Constraint] = {
+    "n_trials": count,
+    "progress": flag,
+    "refit": flag,
+    "search_tol": optional(CONSTRAINTS["tol"]),
+}
+"""What the parameters of a search must be, besides the common table."""
 
 
 class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
@@ -39,8 +49,9 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         Of this library, or any of scikit-learn's kind.
     space : dict or None
         For each parameter a pair (low, high) of positive numbers, searched on a logarithmic scale; a list of choices;
-        or a distribution of Optuna. Names as for ``set_params``. None: λ from 1e-7 to 10 and γ from 1e-3 to 100, which
-        suits standardised data.
+        or a distribution of Optuna. A pair of integers stands for the integers between, such as {"n_nodes": (10, 80)},
+        unless the parameter is a real number. Names as for ``set_params``. None: λ from 1e-7 to 10 and γ from 1e-3 to
+        100, which suits standardised data.
     n_trials : int
         Parameters that are tried in all; trials found in ``storage`` count.
     sampler : {"tpe", "gp", "random"} or optuna sampler
@@ -135,16 +146,21 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         optuna = _optuna()
         from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]  # Optuna needs it too
 
-        X, y = indexable(X, y)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        self._check_settings()
+        with naming("X" if y is None else "X and y"):
+            X, y = indexable(X, y)
+        weight = None if sample_weight is None else weights_of(sample_weight, X)
+        known = self.estimator.get_params()
         space = {
-            name: _distribution(optuna, name, given)
+            name: _distribution(optuna, name, given, known.get(name))
             for name, given in (SPACE if self.space is None else self.space).items()
         }
         self._check(space)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        folds = list(check_cv(self.cv, y, classifier=is_classifier(self.estimator)).split(X, y))
-        check_scoring(self.estimator, self.scoring)  # what cannot be scored should not be fitted
+        with naming("cv"):
+            folds = list(check_cv(self.cv, y, classifier=is_classifier(self.estimator)).split(X, y))
+        with naming("scoring"):
+            check_scoring(self.estimator, self.scoring)  # what cannot be scored should not be fitted
         base = clone(self.estimator)
         if self.search_tol is not None and "tol" in base.get_params() and "tol" not in space:
             base.set_params(tol=max(float(self.search_tol), float(base.get_params()["tol"])))
@@ -186,6 +202,19 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             self.best_estimator_.fit(X, *arguments_y, **arguments)
         return self
 
+    def _check_settings(self) -> None:
+        """An error where a parameter of the search is wrong."""
+        check_parameters(self.get_params(deep=False), SETTINGS)
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "get_params"):
+            raise TypeError(
+                f"estimator={self.estimator!r} was given; it must be an estimator, such as InfiniteQuantileRegressor()."
+            )
+        if self.space is not None and not isinstance(self.space, Mapping):
+            raise ValueError(
+                f"space={self.space!r} was given; it must be a dict from names of parameters to what they may be, such "
+                "as {'alpha': (1e-6, 1.0)}, or None for λ and γ."
+            )
+
     def _check(self, space: Mapping[str, Any]) -> None:
         if not space:
             raise ValueError(
@@ -198,7 +227,6 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                 f"space names {', '.join(map(repr, unknown))}, which {type(self.estimator).__name__} does not have; "
                 f"its parameters are {', '.join(sorted(known))}."
             )
-        count("n_trials", self.n_trials)
 
     def _kept(self, optuna: Any, space: Mapping[str, Any], X: Any, y: Any, weight: Any, folds: Any) -> Any:
         """The study that holds the finished trials, new or as far as it came; None without a storage."""
@@ -213,6 +241,8 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                 )
             _mend(Path(storage))
             storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(storage)))
+        elif not isinstance(storage, optuna.storages.BaseStorage):
+            raise ValueError(f"storage={storage!r} was given; it must be the path of a file, or a storage of Optuna.")
         study = optuna.create_study(study_name="infinitask", storage=storage, direction="maximize", load_if_exists=True)
         settings = (self.estimator, space, self.sampler, self.search_tol, self.scoring, self.random_state)
         words = re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(settings))
@@ -284,6 +314,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         for name in ("estimator_type", "classifier_tags", "regressor_tags"):
             setattr(tags, name, getattr(inner, name))
         tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.sparse = inner.input_tags.sparse
         return tags
 
 
@@ -297,18 +328,32 @@ def _optuna() -> Any:
     return optuna
 
 
-def _distribution(optuna: Any, name: str, given: Any) -> Any:
-    """What a user wrote, as Optuna's distribution."""
+def _distribution(optuna: Any, name: str, given: Any, default: Any = None) -> Any:
+    """What a user wrote, as Optuna's distribution; ``default`` is what the estimator has for this parameter."""
     if isinstance(given, optuna.distributions.BaseDistribution):
         return given
     if isinstance(given, list) and given:
         return optuna.distributions.CategoricalDistribution(given)
-    if isinstance(given, tuple) and len(given) == 2 and 0.0 < given[0] < given[1] < np.inf:
+    if isinstance(given, tuple) and len(given) == 2 and all(map(is_number, given)) and 0.0 < given[0] < given[1]:
+        if all(isinstance(end, Integral) for end in given) and not _is_real(name, default):
+            return optuna.distributions.IntDistribution(int(given[0]), int(given[1]), log=True)
         return optuna.distributions.FloatDistribution(float(given[0]), float(given[1]), log=True)
     raise ValueError(
         f"space[{name!r}]={given!r} was given; expected a pair (low, high) with 0 < low < high, a list of choices, or "
         "a distribution of Optuna."
     )
+
+
+def _is_real(name: str, default: Any) -> bool:
+    """Whether a parameter takes real numbers, by the common table or by the value it has: (1, 10) for alpha."""
+    parameter = name.rpartition("__")[2]
+    if parameter not in CONSTRAINTS:
+        return isinstance(default, float)
+    try:
+        CONSTRAINTS[parameter](parameter, 1.5)
+    except ValueError:
+        return False
+    return True
 
 
 def _sampler(optuna: Any, given: Any, space: Mapping[str, Any], seed: int) -> Any:

@@ -10,10 +10,10 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel
-from sklearn.utils.validation import _check_sample_weight
 
 from infinitask._array import HostArray
-from infinitask._validation import positive_numbers
+from infinitask._validation import jobs, naming, positive_numbers
+from infinitask.estimators.base import weights_of
 from infinitask.estimators.path import check_has_path
 from infinitask.kernels import takes_gamma
 from infinitask.tuning._left_out import left_out_scores
@@ -77,14 +77,20 @@ def score_path(
             f"gammas was given with kernel={estimator.kernel!r}, which takes no bandwidth from the estimator. Leave "
             "gammas out, name a kernel that has one, such as 'rbf', or search over kernel__gamma with GridSearchCV."
         )
-    check_scoring(estimator, scoring)  # what cannot be scored should not be fitted
-    X, y = indexable(X, y)
-    weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
-    splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y))
+    if gammas is not None:
+        gammas = positive_numbers("gammas", gammas)
+    n_jobs = jobs("n_jobs", n_jobs)
+    with naming("scoring"):
+        check_scoring(estimator, scoring)  # what cannot be scored should not be fitted
+    with naming("X" if y is None else "X and y"):
+        X, y = indexable(X, y)
+    weight = None if sample_weight is None else weights_of(sample_weight, X)
+    with naming("cv"):
+        splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y))
     falling = np.argsort(-alphas, kind="stable")
     tables = []
     with Parallel(n_jobs=n_jobs) as parallel:
-        for gamma in [None] if gammas is None else positive_numbers("gammas", gammas):
+        for gamma in [None] if gammas is None else gammas:
             model = clone(estimator) if gamma is None else clone(estimator).set_params(gamma=float(gamma))
             models = [clone(model).set_params(alpha=float(alphas[i])) for i in falling]
             table = np.empty((alphas.size, len(splits)))
