@@ -376,7 +376,7 @@ def of_parts() -> Iterator[Wrong]:
         yield Wrong(f"{type(kernel).__name__} {kernel.get_params(deep=False)!r:.50} {orders}", call, name)
     for function, arguments, name in FEATURES + SPECS:
         shown = getattr(function, "__name__", function)
-        yield Wrong(f"{shown}({str(arguments)[-50:]})", partial(function, **arguments), name)
+        yield Wrong(f"{shown}, {name}", partial(function, **arguments), name)
     for function, calls in METRICS + BOUNDS:
         for k, (arguments, name) in enumerate(calls):
             shown = getattr(function, "__qualname__", function)
@@ -403,7 +403,7 @@ def quantile() -> Any:
         *[({"delta": value}, "delta") for value in (0.0, 1.0, 5, NAN, None)],
         *[({"kappa_x": value}, "kappa_x") for value in (0.0, -1.0, NAN, "one")],
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_bound_of_other_rows_is_refused(quantile: Any, arguments: dict[str, Any], name: str) -> None:
     check_refused(Wrong("", partial(bounds.bound_of, quantile, **{"X": X, "y": Y} | arguments), name))

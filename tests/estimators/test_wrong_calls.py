@@ -317,7 +317,7 @@ QUESTIONS: list[tuple[str, str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{q[0]}.{q[1]}({str(q[2])[-60:]})")
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: f"{question[0]}.{question[1]}, {question[3]}")
 def test_a_wrong_question_is_named(models: dict[str, Any], question: tuple[str, str, dict[str, Any], str]) -> None:
     model, method, arguments, name = question
     check_refused(Wrong("", partial(getattr(models[model], method), **arguments), name))
