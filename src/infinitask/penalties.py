@@ -7,7 +7,15 @@ the solvers see of it.
 * :class:`IntegratedRidge`: (λ/2) ∫ ρ(θ) ‖h(·)(θ)‖²_{k_X} dμ(θ), the paper's L^{2,1} norm.
 
 :class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and so a row of the table in
-:mod:`infinitask.losses`.
+:mod:`infinitask.losses`. It has two smooth relatives, :class:`SmoothedNonCrossing` and :class:`SquaredNonCrossing`:
+
+===================  ==============  =====  ==========
+penalty              u lives in      ε      q for u > 0
+===================  ==============  =====  ==========
+λ_nc (−d)₊           [0, λ_nc]       0      0
+λ_nc ψ₊^κ(−d)        [0, λ_nc]       0      κ / λ_nc
+λ_nc (−d)₊²          [0, ∞)          0      1 / (2 λ_nc)
+===================  ==============  =====  ==========
 """
 
 from __future__ import annotations
@@ -20,12 +28,26 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from infinitask._array import HostArray
+from infinitask._validation import choice
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import Gaussian, MaternTask, TaskKernel
-from infinitask.losses._rows import NonCrossing
+from infinitask.losses import BoxLoss
+from infinitask.losses._rows import NonCrossing, SmoothedNonCrossing, SquaredNonCrossing
 from infinitask.measures import Quadrature
 
-__all__ = ["IntegratedRidge", "NonCrossing", "Penalty", "Ridge"]
+__all__ = [
+    "CROSSING_LOSSES",
+    "IntegratedRidge",
+    "NonCrossing",
+    "Penalty",
+    "Ridge",
+    "SmoothedNonCrossing",
+    "SquaredNonCrossing",
+    "crossing_loss",
+]
+
+CROSSING_LOSSES = ("hinge", "smoothed", "squared")
+"""What ``noncrossing_loss`` may be: (−d)₊, ψ₊^κ(−d) and (−d)₊² of the derivative d."""
 
 NODE_ERROR = 2e-3
 """The integrated ridge leaves h free at every node, as the mathematics has it, if ψ reproduces the values at the nodes
@@ -116,3 +138,27 @@ class IntegratedRidge(Penalty):
                 f"it must return positive finite numbers of shape ({nodes.shape[0]},)."
             )
         return rho
+
+
+def crossing_loss(kind: str, weight: float, kappa: float = 0.0) -> BoxLoss:
+    """The penalty on curves that fall with θ, by its name.
+
+    Parameters
+    ----------
+    kind : {"hinge", "smoothed", "squared"}
+    weight : float
+        λ_nc.
+    kappa : float
+        κ of "smoothed", that of the loss; for 0 the smoothed positive part is the positive part itself.
+
+    Examples
+    --------
+    >>> crossing_loss("smoothed", 2.0, kappa=0.5)
+    SmoothedNonCrossing(kappa=0.5, weight=2.0)
+    >>> crossing_loss("smoothed", 2.0)
+    NonCrossing(weight=2.0)
+    """
+    choice("noncrossing_loss", kind, CROSSING_LOSSES)
+    if kind == "squared":
+        return SquaredNonCrossing(weight)
+    return SmoothedNonCrossing(weight, kappa) if kind == "smoothed" and kappa > 0.0 else NonCrossing(weight)

@@ -27,7 +27,7 @@ from infinitask.kernels import Gaussian, MaternTask, TaskKernel, input_kernel, t
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
-from infinitask.penalties import NonCrossing, Penalty, Ridge
+from infinitask.penalties import Penalty, Ridge, crossing_loss
 from infinitask.units import Units
 
 __all__ = ["Data", "Problem", "Recipe", "in_units", "pose", "tolerance"]
@@ -136,6 +136,8 @@ class Recipe:
     bias_slope: float = 0.0
     """v of the term ∫ v b dμ that is linear in the bias: 1 for level sets, where b = −t."""
     noncrossing: float = 0.0
+    noncrossing_loss: str = "hinge"
+    """What λ_nc weighs: see :func:`~infinitask.penalties.crossing_loss`; "smoothed" has the κ of the loss."""
     hard: bool = False
     """Whether order in θ at the training inputs is a constraint; see :mod:`~infinitask.solvers.order`."""
     rearranged: bool = False
@@ -382,7 +384,10 @@ def _integrals(
         return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, targets)
 
     risk = integral(recipe.loss, 0, targets)
-    return (risk, integral(NonCrossing(recipe.noncrossing), 1, None)) if recipe.noncrossing > 0.0 else (risk,)
+    if recipe.noncrossing == 0.0:
+        return (risk,)
+    kappa = float(getattr(recipe.loss, "kappa", 0.0))
+    return risk, integral(crossing_loss(recipe.noncrossing_loss, recipe.noncrossing, kappa), 1, None)
 
 
 def _linear_in_bias(recipe: Recipe, psi_bias: TaskFeatures | None, quadrature: Quadrature) -> HostArray | None:

@@ -28,7 +28,7 @@ from infinitask.losses import (
     Row,
     Squared,
 )
-from infinitask.penalties import NonCrossing
+from infinitask.penalties import NonCrossing, SmoothedNonCrossing, SquaredNonCrossing
 
 Floats = np.ndarray[Any, Any]
 
@@ -41,11 +41,16 @@ def concrete(module: Any) -> list[type[Loss]]:
 
 
 CLASSES = concrete(losses) + concrete(penalties)
-LOSSES: list[Loss] = [c() for c in CLASSES] + [MQuantile(kappa=1.5), NonCrossing(weight=0.3)]
+LOSSES: list[Loss] = [c() for c in CLASSES] + [
+    MQuantile(kappa=1.5),
+    NonCrossing(weight=0.3),
+    SmoothedNonCrossing(weight=0.3, kappa=1.5),
+    SquaredNonCrossing(weight=0.3),
+]
 
 # What the losses look at, where it is not a real number.
 LABELS = {CostSensitiveHinge}
-NO_TARGET = {LevelSet, NonCrossing}
+NO_TARGET = {LevelSet, NonCrossing, SmoothedNonCrossing, SquaredNonCrossing}
 
 KAPPAS = [0.02, 0.4]
 
@@ -58,6 +63,10 @@ def positive(a: Floats) -> Floats:
     return np.maximum(a, 0.0)
 
 
+def smoothed_positive(a: Floats, kappa: float) -> Floats:
+    return np.where(a <= kappa, positive(a) ** 2 / (2 * kappa), a - kappa / 2)
+
+
 # ℓ_θ(y, h) as it is written on paper; y is None where the loss has no target.
 FORMULAS: dict[type[Loss], Callable[[Any, Floats, Any, Floats], Floats]] = {
     Pinball: lambda loss, theta, y, h: np.maximum(theta * (y - h), (theta - 1) * (y - h)),
@@ -68,6 +77,8 @@ FORMULAS: dict[type[Loss], Callable[[Any, Floats, Any, Floats], Floats]] = {
     EpsilonInsensitive: lambda loss, theta, y, h: positive(np.abs(y - h) - theta),
     Squared: lambda loss, theta, y, h: 0.5 * (y - h) ** 2 + 0.0 * theta,
     NonCrossing: lambda loss, theta, y, h: loss.weight * positive(-h),
+    SmoothedNonCrossing: lambda loss, theta, y, h: loss.weight * smoothed_positive(-h, loss.kappa),
+    SquaredNonCrossing: lambda loss, theta, y, h: loss.weight * positive(-h) ** 2,
 }
 
 

@@ -19,7 +19,7 @@ from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.objective import Evaluation, Integral, Objective, Smoothing
-from infinitask.penalties import NonCrossing
+from infinitask.penalties import crossing_loss
 from infinitask.solvers import newton, solve
 from infinitask.solvers.base import DualPoint
 from infinitask.solvers.basis import Eigenbasis, Metric
@@ -36,6 +36,7 @@ class Case:
     loss: Loss
     kernel: TaskKernel
     noncrossing: float = 0.0
+    crossing: str = "hinge"
     bias: TaskKernel | None = None
     linear: bool = False
     weighted: bool = False
@@ -62,7 +63,9 @@ class Case:
         terms = [Integral(self.loss, theta, weights, psi[0], None if psi_bias is None else psi_bias[0], y)]
         if self.noncrossing:
             bias_cols = None if psi_bias is None else psi_bias[1]
-            terms.append(Integral(NonCrossing(self.noncrossing), theta, weights, psi[1], bias_cols))
+            terms.append(
+                Integral(crossing_loss(self.crossing, self.noncrossing, 0.3), theta, weights, psi[1], bias_cols)
+            )
         omega = rng.uniform(0.5, 2.0, size=n) if self.weighted else np.ones(n)
         linear = psi_bias[0].T @ weights if self.linear and psi_bias is not None else None
         return Objective(rows, omega / omega.sum(), tuple(terms), 0.05, 0.2, linear)
@@ -73,6 +76,8 @@ CASES = [
     Case("quantile with non-crossing", Pinball(), NARROW, noncrossing=0.5),
     Case("quantile with a bias of its own kernel", Pinball(), NARROW, noncrossing=0.5, bias=WIDE, weighted=True),
     Case("M-quantile with a constant bias", MQuantile(0.3), WIDE, bias=ConstantTask()),
+    Case("M-quantile with smoothed non-crossing", MQuantile(0.3), NARROW, noncrossing=0.5, crossing="smoothed"),
+    Case("expectile with squared non-crossing", Expectile(), NARROW, noncrossing=0.5, crossing="squared", bias=WIDE),
     Case("expectile with sample weights", Expectile(), WIDE, weighted=True),
     Case("cost-sensitive", CostSensitiveHinge(), WIDE, bias=WIDE),
     Case("level set with its linear term", LevelSet(), WIDE, bias=NARROW, linear=True),

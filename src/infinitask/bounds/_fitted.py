@@ -148,6 +148,11 @@ def _taken_for_granted(model: Any, recipe: Any) -> list[str]:
             f"{name} has a bias without penalty (alpha_bias=0); one sample can then move it by any amount, and "
             "stability fails. Fit with alpha_bias above 0, or bias_kernel=None."
         )
+    if recipe.noncrossing > 0.0 and recipe.noncrossing_loss == "squared":
+        raise ValueError(
+            "The model was fitted with noncrossing_loss='squared', whose slopes have no bound; stability needs one. "
+            "Use 'hinge' or 'smoothed', or noncrossing=0."
+        )
     if recipe.hard:
         raise ValueError(
             "The model was fitted with noncrossing='hard'; a constraint at the training inputs that may not be "

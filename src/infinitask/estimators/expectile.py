@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
+from infinitask._validation import choice
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, d2_score, order_in_theta, targets_of, weights_of
 from infinitask.losses import Expectile
 from infinitask.measures import Uniform
@@ -34,6 +36,9 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         comes from the expectile function of its x sorted on a fine grid of levels: no two levels cross, for any x.
         "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs of positive weight is a constraint of the fit, and proved
         (kernels "rbf" and "matern52"); see ``smallest_slope_``.
+    noncrossing_loss : {"hinge", "squared"}, default="hinge"
+        What λ_nc weighs where ∂f/∂θ < 0: the fall itself, (−∂f/∂θ)₊, or its square as in the paper's table. A weight of
+        the hinge can make curves rise everywhere, one of the square only nearly so.
     expectiles : float or array, default=0.5
         The levels that ``predict`` answers when none are asked for.
     {parameters}
@@ -54,10 +59,13 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     (100, 3)
     """
 
+    _constraints: ClassVar = {"noncrossing_loss": partial(choice, options=("hinge", "squared"))}
+
     def __init__(
         self,
         *,
         noncrossing: float | str = 0.0,
+        noncrossing_loss: str = "hinge",
         expectiles: Any = 0.5,
         kernel: Any = "rbf",
         gamma: Any = "auto",
@@ -87,6 +95,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         recipe = self._recipe_of(
             Expectile(),
             LEVELS,
+            noncrossing_loss=self.noncrossing_loss,
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=0.0),
         )
         self._check_default("expectiles", recipe, strict=True)

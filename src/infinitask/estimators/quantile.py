@@ -241,6 +241,10 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         function of its x sorted on a fine grid of levels: no two levels cross, for any x.
         "hard": ∂h/∂θ ≥ 0 for all θ at the training inputs of positive weight is a constraint of the fit, and proved
         (kernels "rbf" and "matern52"); see ``smallest_slope_``.
+    noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
+        What λ_nc weighs where ∂f/∂θ < 0: the fall itself, (−∂f/∂θ)₊; ψ₊^κ of it, rounded on [0, κ] with the κ of
+        ``smoothing`` as in the paper's table of M-quantiles (for κ = 0 the same as "hinge"); or its square. A weight of
+        the hinge can make curves rise everywhere, one of the others only nearly so.
     smoothing : float, default=0.0
         κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. A statistical choice; the solver needs
         none.
@@ -275,6 +279,7 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         self,
         *,
         noncrossing: float | str = 1.0,
+        noncrossing_loss: str = "hinge",
         smoothing: float = 0.0,
         quantiles: Any = 0.5,
         kernel: Any = "rbf",
@@ -305,6 +310,7 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         recipe = self._recipe_of(
             MQuantile(float(self.smoothing)) if self.smoothing > 0.0 else Pinball(),
             LEVELS,
+            noncrossing_loss=self.noncrossing_loss,
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=1.0),
         )
         self._check_default("quantiles", recipe, strict=True)

@@ -53,6 +53,9 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         :class:`~infinitask.penalties.IntegratedRidge` for a weight over θ.
     noncrossing : float, default=0.0
         λ_nc, the weight of the penalty on decreasing in θ.
+    noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
+        What λ_nc weighs where d = ∂f/∂θ < 0: (−d)₊, the smoothed ψ₊^κ(−d) with the ``kappa`` of the loss (without one
+        the same as "hinge"), or (−d)₊².
     theta : float, array or None, default=None
         The task that ``decision_function`` answers when none is asked for; None: the median of the measure, or the
         point of largest weight of a discrete one in several dimensions.
@@ -87,6 +90,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         *,
         penalty: Any = "ridge",
         noncrossing: float = 0.0,
+        noncrossing_loss: str = "hinge",
         theta: Any = None,
         kernel: Any = "rbf",
         gamma: Any = "auto",
@@ -145,7 +149,13 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         self._check_parameters()
         loss = self._loss()
         default = Uniform(*(loss.support or loss.domain))
-        recipe = self._recipe_of(loss, default, penalty=self._penalty(), noncrossing=float(self.noncrossing))
+        recipe = self._recipe_of(
+            loss,
+            default,
+            penalty=self._penalty(),
+            noncrossing=float(self.noncrossing),
+            noncrossing_loss=self.noncrossing_loss,
+        )
         if self.theta is not None:
             self._check_default("theta", recipe)
         return recipe

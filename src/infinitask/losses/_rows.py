@@ -209,7 +209,20 @@ class Squared(BoxLoss):
         return Row(None, None, soft_low=1.0, soft_high=1.0)
 
 
-class NonCrossing(BoxLoss):
+class _Falling(BoxLoss):
+    """A penalty on the derivative d = ∂h/∂θ, which stands in the place of h, where it is negative."""
+
+    weight: float
+
+    def width(self, theta: Array) -> Array:
+        """1/λ_nc: the width of the smoothed part does not depend on the weight."""
+        return 0.0 * theta + 1.0 / self._weight()
+
+    def _weight(self) -> float:
+        return _checked(f"{type(self).__name__}: weight", self.weight, "Leave the penalty out for a weight of 0.")
+
+
+class NonCrossing(_Falling):
     """Penalises curves that fall with θ: λ_nc (−d)₊ of the derivative d = ∂h/∂θ, which stands in the place of h.
 
     Users find it in :mod:`infinitask.penalties`.
@@ -233,9 +246,65 @@ class NonCrossing(BoxLoss):
         """u ∈ [0, λ_nc]."""
         return Row(0.0 * theta, self._weight() + 0.0 * theta)
 
-    def width(self, theta: Array) -> Array:
-        """1/λ_nc: the width of the smoothed part does not depend on the weight."""
-        return 0.0 * theta + 1.0 / self._weight()
 
-    def _weight(self) -> float:
-        return _checked("NonCrossing: weight", self.weight, "Leave the penalty out for a weight of 0.")
+class SmoothedNonCrossing(_Falling):
+    """The same penalty with its kink rounded on [−κ, 0]: λ_nc ψ₊^κ(−d), as the paper has it for M-quantiles.
+
+    ψ₊^κ(p) is p₊²/(2κ) where p ≤ κ and p − κ/2 beyond.
+
+    Parameters
+    ----------
+    weight : float, positive
+        λ_nc.
+    kappa : float, positive
+        The width of the rounded part, in units of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SmoothedNonCrossing(2.0, kappa=0.5).value(np.array([0.5]), None, np.array([[-1.0, -0.5, 0.5]]))
+    array([[1.5, 0.5, 0. ]])
+    """
+
+    def __init__(self, weight: float = 1.0, kappa: float = 0.1) -> None:
+        self.weight = weight
+        self.kappa = kappa
+
+    def smooth(self, scale: float) -> bool:
+        """Whether the rounded part is as wide as a solver's own first smoothing."""
+        return self.kappa >= scale
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [0, λ_nc], q = κ/λ_nc."""
+        weight = self._weight()
+        kappa = _checked("SmoothedNonCrossing: kappa", self.kappa, "Use NonCrossing for kappa = 0.")
+        return Row(0.0 * theta, weight + 0.0 * theta, soft_high=kappa / weight + 0.0 * theta)
+
+
+class SquaredNonCrossing(_Falling):
+    """The same penalty squared: λ_nc (−d)₊², as the paper has it for expectiles.
+
+    Small steps down cost next to nothing, so it leaves more of them than :class:`NonCrossing` does.
+
+    Parameters
+    ----------
+    weight : float, positive
+        λ_nc.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SquaredNonCrossing(2.0).value(np.array([0.5]), None, np.array([[-0.5, 0.5]]))
+    array([[0.5, 0. ]])
+    """
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+
+    def smooth(self, scale: float) -> bool:
+        """Always: the slope is piecewise linear."""
+        return True
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ≥ 0, q = 1/(2 λ_nc)."""
+        return Row(0.0 * theta, None, soft_high=0.5 / self._weight() + 0.0 * theta)
