@@ -43,6 +43,7 @@ def concrete(module: Any) -> list[type[Loss]]:
 CLASSES = concrete(losses) + concrete(penalties)
 LOSSES: list[Loss] = [c() for c in CLASSES] + [
     MQuantile(kappa=1.5),
+    CostSensitiveHinge(kappa=0.4),
     NonCrossing(weight=0.3),
     SmoothedNonCrossing(weight=0.3, kappa=1.5),
     SquaredNonCrossing(weight=0.3),
@@ -64,6 +65,8 @@ def positive(a: Floats) -> Floats:
 
 
 def smoothed_positive(a: Floats, kappa: float) -> Floats:
+    if kappa == 0.0:
+        return positive(a)
     return np.where(a <= kappa, positive(a) ** 2 / (2 * kappa), a - kappa / 2)
 
 
@@ -72,7 +75,9 @@ FORMULAS: dict[type[Loss], Callable[[Any, Floats, Any, Floats], Floats]] = {
     Pinball: lambda loss, theta, y, h: np.maximum(theta * (y - h), (theta - 1) * (y - h)),
     MQuantile: lambda loss, theta, y, h: np.abs(theta - (y < h)) * smoothed_abs(y - h, loss.kappa),
     Expectile: lambda loss, theta, y, h: np.abs(theta - (y < h)) * (y - h) ** 2,
-    CostSensitiveHinge: lambda loss, theta, y, h: np.abs((theta + 1) / 2 - (y == -1)) * positive(1 - y * h),
+    CostSensitiveHinge: lambda loss, theta, y, h: (
+        np.abs((theta + 1) / 2 - (y == -1)) * smoothed_positive(1 - y * h, loss.kappa)
+    ),
     LevelSet: lambda loss, theta, y, h: positive(-h) / theta,
     EpsilonInsensitive: lambda loss, theta, y, h: positive(np.abs(y - h) - theta),
     Squared: lambda loss, theta, y, h: 0.5 * (y - h) ** 2 + 0.0 * theta,
@@ -528,6 +533,12 @@ def test_level_sets_are_smoothed_over_the_same_width_at_every_level() -> None:
 def test_m_quantile_wants_a_positive_kappa(kappa: Any) -> None:
     with pytest.raises(ValueError, match=r"kappa=.*must be a finite number above 0"):
         MQuantile(kappa).value(np.array([0.5]), np.zeros((1, 1)), np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("kappa", [-1.0, np.inf, np.nan, "wide", None])
+def test_hinge_wants_a_kappa_of_at_least_zero(kappa: Any) -> None:
+    with pytest.raises(ValueError, match=r"CostSensitiveHinge: kappa=.*must be a finite number at least 0"):
+        CostSensitiveHinge(kappa).value(np.array([0.5]), np.ones((1, 1)), np.zeros((1, 1)))
 
 
 def test_hinge_wants_labels() -> None:

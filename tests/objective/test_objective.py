@@ -80,6 +80,7 @@ CASES = [
     Case("expectile with squared non-crossing", Expectile(), NARROW, noncrossing=0.5, crossing="squared", bias=WIDE),
     Case("expectile with sample weights", Expectile(), WIDE, weighted=True),
     Case("cost-sensitive", CostSensitiveHinge(), WIDE, bias=WIDE),
+    Case("smoothed cost-sensitive", CostSensitiveHinge(0.5), WIDE, bias=WIDE),
     Case("level set with its linear term", LevelSet(), WIDE, bias=NARROW, linear=True),
     Case("epsilon-insensitive", EpsilonInsensitive(), WIDE, weighted=True),
     Case("one task at a time", Pinball(), Diagonal()),

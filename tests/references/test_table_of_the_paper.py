@@ -8,7 +8,12 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from infinitask import InfiniteExpectileRegressor, InfiniteQuantileRegressor, InfiniteTaskEstimator
+from infinitask import (
+    InfiniteCostSensitiveClassifier,
+    InfiniteExpectileRegressor,
+    InfiniteQuantileRegressor,
+    InfiniteTaskEstimator,
+)
 from infinitask.losses import MQuantile
 
 Floats = np.ndarray[Any, Any]
@@ -154,3 +159,18 @@ def test_a_squared_penalty_has_no_bound_of_stability() -> None:
     model = InfiniteQuantileRegressor(noncrossing=0.2, noncrossing_loss="squared", **CHOICES).fit(X, y)
     with pytest.raises(ValueError, match="slopes have no bound"):
         bound_of(model, X, y)
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3, 2.0])
+def test_costs_with_the_smoothed_hinge(kappa: float) -> None:
+    X, y = sample(24)
+    y = np.where(y > np.median(y), 1.0, -1.0)
+    model = InfiniteCostSensitiveClassifier(smoothing=kappa, **CHOICES).fit(X, y)
+    judge = Judge(X, model.nodes_, model.weights_)
+    cost = np.abs((model.nodes_ + 1.0) / 2.0 - (y[:, None] == -1.0))
+    margin = 1.0 - cp.multiply(np.broadcast_to(y[:, None], cost.shape), judge.values)
+    loss = cp.multiply(cost, smoothed_positive(margin, kappa) if kappa > 0.0 else cp.pos(margin))
+    assert model.objective_ == pytest.approx(minimise(judge.mean(loss) + judge.ridge), rel=1e-6)
+    assert model.recipe_.loss.kappa == kappa
+    general = InfiniteTaskEstimator(model.recipe_.loss, **CHOICES).fit(X, y)
+    assert general.objective_ == pytest.approx(model.objective_, rel=1e-7)

@@ -54,6 +54,7 @@ LOSSES: dict[str, Loss] = {
     "M-quantile": MQuantile(0.3),
     "expectile": Expectile(),
     "hinge": CostSensitiveHinge(),
+    "smoothed hinge": CostSensitiveHinge(0.4),
     "level set": LevelSet(),
     "epsilon-insensitive": EpsilonInsensitive(),
     "squared": Squared(),
@@ -67,7 +68,7 @@ LOSSES: dict[str, Loss] = {
     "numbers": Given(lambda theta, y: Row(-1, None, dead_zone=0, soft_high=2.0)),
     "signed": Given(signed),
 }
-SIGNED, TARGETLESS = (LOSSES["hinge"], LOSSES["signed"]), LOSSES["level set"]
+SIGNED, TARGETLESS = (LOSSES["hinge"], LOSSES["smoothed hinge"], LOSSES["signed"]), LOSSES["level set"]
 
 
 def posed(

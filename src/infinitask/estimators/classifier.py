@@ -332,6 +332,9 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
     ----------
     theta : float or array, default=0.0
         The trade-off that ``predict`` answers when none is asked for.
+    smoothing : float, default=0.0
+        κ: above 0 the kink of the hinge is rounded, ψ₊^κ(1 − y f) in place of (1 − y f)₊. A statistical choice; the
+        solver needs none.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on [−1, 1].
     n_nodes : int or None, default=None
@@ -361,6 +364,7 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
         self,
         *,
         theta: Any = 0.0,
+        smoothing: float = 0.0,
         kernel: Any = "rbf",
         gamma: Any = "auto",
         task_kernel: Any = "rbf",
@@ -386,7 +390,7 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(CostSensitiveHinge(), Uniform(-1.0, 1.0), default_nodes=32)
+        recipe = self._recipe_of(CostSensitiveHinge(float(self.smoothing)), Uniform(-1.0, 1.0), default_nodes=32)
         self._check_default("theta", recipe)
         return recipe
 

@@ -22,7 +22,7 @@ loss                 Θ          [a, b]              ε            q (for u < 0,
 pinball              (0, 1)     [θ − 1, θ]          0            0
 M-quantile           (0, 1)     [θ − 1, θ]          0            κ / (1 − θ), κ / θ
 expectile            (0, 1)     ℝ                   0            1 / (2 (1 − θ)), 1 / (2 θ)
-cost-sensitive       [−1, 1]    y·u ∈ [0, c]        0            0, with c = (1 + θ y) / 2
+cost-sensitive       [−1, 1]    y·u ∈ [0, c]        0            κ / c, κ / c, with c = (1 + θ y) / 2
 level set            [0.05, 1]  [0, 1 / θ]          0            0, with r = −h
 ε-insensitive        [0, 1]     [−1, 1]             θ            0
 squared              any        ℝ                   0            1, 1

@@ -104,14 +104,29 @@ class Expectile(_OneDimensional):
 class CostSensitiveHinge(_OneDimensional):
     """For decisions with a trade-off θ of the two errors: c (1 − y h)₊, c = |(θ + 1)/2 − 1[y = −1]|, y ∈ {−1, 1}.
 
+    Parameters
+    ----------
+    kappa : float, at least 0
+        Above 0 the kink is rounded: c ψ₊^κ(1 − y h), where ψ₊^κ(p) is p₊²/(2κ) for p ≤ κ and p − κ/2 beyond.
+
     Examples
     --------
     >>> import numpy as np
     >>> CostSensitiveHinge().value(np.array([-1.0, 0.0, 1.0]), np.array([[1.0]]), np.zeros((1, 3)))
     array([[0. , 0.5, 1. ]])
+    >>> CostSensitiveHinge(kappa=0.5).value(np.array([1.0]), np.array([[1.0], [1.0]]), np.array([[0.0], [0.75]]))
+    array([[0.75  ],
+           [0.0625]])
     """
 
     domain = (-1.0, 1.0)
+
+    def __init__(self, kappa: float = 0.0) -> None:
+        self.kappa = kappa
+
+    def smooth(self, scale: float) -> bool:
+        """Whether the rounded part is as wide as a solver's own first smoothing."""
+        return 0.0 < scale <= self.kappa
 
     def check_targets(self, y: Array | None) -> None:
         """Labels must be −1 and 1."""
@@ -122,12 +137,15 @@ class CostSensitiveHinge(_OneDimensional):
             )
 
     def row(self, theta: Array, y: Array | None) -> Row:
-        """y·u ∈ [0, c], c = (1 + θ y)/2."""
+        """y·u ∈ [0, c], c = (1 + θ y)/2, q = κ/c."""
         xp = namespace(theta, y)
         if y is None:
             raise ValueError("CostSensitiveHinge was given no labels; it needs targets −1 and 1.")
+        kappa = number("CostSensitiveHinge: kappa", self.kappa, low=0.0, open_low=False)
         cost = 0.5 * (y + theta)  # c·y, because y² = 1: its sign is that of y
-        return Row(xp.clip(cost, max=0.0), xp.clip(cost, 0.0))
+        # without κ no softness: compiled loops and sums have a faster way for a kink alone
+        soft = None if kappa == 0.0 else kappa / _positive(xp.abs(cost))
+        return Row(xp.clip(cost, max=0.0), xp.clip(cost, 0.0), soft_low=soft, soft_high=soft)
 
 
 class LevelSet(_OneDimensional):
@@ -262,8 +280,8 @@ class SmoothedNonCrossing(_Falling):
     Examples
     --------
     >>> import numpy as np
-    >>> SmoothedNonCrossing(2.0, kappa=0.5).value(np.array([0.5]), None, np.array([[-1.0, -0.5, 0.5]]))
-    array([[1.5, 0.5, 0. ]])
+    >>> SmoothedNonCrossing(2.0, kappa=0.5).value(np.array([0.5]), None, np.array([[-1.0, -0.5]]))
+    array([[1.5, 0.5]])
     """
 
     def __init__(self, weight: float = 1.0, kappa: float = 0.1) -> None:
@@ -294,8 +312,8 @@ class SquaredNonCrossing(_Falling):
     Examples
     --------
     >>> import numpy as np
-    >>> SquaredNonCrossing(2.0).value(np.array([0.5]), None, np.array([[-0.5, 0.5]]))
-    array([[0.5, 0. ]])
+    >>> SquaredNonCrossing(2.0).value(np.array([0.5]), None, np.array([[-1.0, -0.5]]))
+    array([[2. , 0.5]])
     """
 
     def __init__(self, weight: float = 1.0) -> None:
