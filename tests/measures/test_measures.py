@@ -117,6 +117,75 @@ def test_gauss_legendre_converges_geometrically_for_the_uniform_measure() -> Non
     assert all(later < earlier / 50.0 for earlier, later in itertools.pairwise(errors))
 
 
+# ------------------------------------------------------------------------------------- weights by the density
+BY_DENSITY = [(GaussLegendre(density=True), lambda m: 2 * m - 1), (ClenshawCurtis(density=True), lambda m: m - 1)]
+
+
+@pytest.mark.parametrize(("rule", "degree"), BY_DENSITY, ids=["gauss-legendre", "clenshaw-curtis"])
+@pytest.mark.parametrize(("a", "b"), [(2.0, 2.0), (1.0, 3.0), (4.0, 2.0)])
+@pytest.mark.parametrize("n_nodes", [6, 9, 14])
+def test_weights_by_density_integrate_polynomials_against_a_beta(
+    rule: Rule, degree: Any, a: float, b: float, n_nodes: int
+) -> None:
+    quadrature = rule(Beta(a, b, low=0.5, high=2.0), n_nodes)
+    t = (quadrature.nodes[:, 0] - 0.5) / 1.5
+    assert math.isclose(np.sum(quadrature.weights), 1.0, rel_tol=1e-13)
+    # the density is a polynomial of degree a + b − 2
+    for k in range(degree(n_nodes) - int(a + b - 2) + 1):
+        expected = math.prod((a + i) / (a + b + i) for i in range(k))
+        assert float(quadrature.integrate(t**k)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("rule", "degree"), BY_DENSITY, ids=["gauss-legendre", "clenshaw-curtis"])
+def test_weights_by_density_integrate_polynomials_against_a_truncated_normal(rule: Rule, degree: Any) -> None:
+    measure, law = TruncatedNormal(0.3, 0.5, 0.0, 1.0), stats.truncnorm(-0.6, 1.4, 0.3, 0.5)
+    quadrature = rule(measure, 24)
+    for k in range(8):
+        expected = law.expect(lambda t, k=k: t**k, epsabs=1e-13)
+        assert float(quadrature.integrate(quadrature.nodes[:, 0] ** k)) == pytest.approx(expected, rel=1e-11)
+
+
+def test_weights_by_density_are_better_where_the_inverse_of_the_distribution_is_steep() -> None:
+    # F⁻¹ of a Beta(2, 2) behaves like a square root at both ends, its density is a polynomial
+    exact = stats.beta(2.0, 2.0).moment(2)
+    by_density, by_inverse = (
+        abs(float(q.integrate(q.nodes[:, 0] ** 2)) - exact)
+        for q in (GaussLegendre(density=density)(Beta(2.0, 2.0), 10) for density in (True, False))
+    )
+    assert by_density < 1e-14
+    assert by_inverse > 1e-6
+
+
+@pytest.mark.parametrize("rule", GRIDS, ids=repr)
+def test_both_ways_agree_for_a_uniform_measure(rule: Any) -> None:
+    one, other = rule(Uniform(-1.0, 2.0), 9), clone(rule).set_params(density=True)(Uniform(-1.0, 2.0), 9)
+    np.testing.assert_allclose(one.nodes, other.nodes, atol=1e-15)
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-14)
+
+
+def test_weights_by_density_multiply_over_the_axes() -> None:
+    quadrature = GaussLegendre(density=True)(ProductMeasure([Beta(2.0, 2.0), DISCRETE, Beta(3.0, 1.0)]), 300)
+    x, t, y = quadrature.nodes.T
+    atoms = DISCRETE.atoms()
+    expected = 0.5 * float(atoms.integrate(atoms.nodes[:, 0])) * 0.75
+    assert float(quadrature.integrate(x * t * y)) == pytest.approx(expected, rel=1e-13)
+
+
+def test_densities_that_cannot_be_used_are_named() -> None:
+    class OnlyInverse(Uniform):
+        pdf = Measure.pdf
+
+    rule = GaussLegendre(density=True)
+    with pytest.raises(ValueError, match=r"\[-inf, inf\]; it must be bounded"):
+        rule(UNBOUNDED, 5)
+    with pytest.raises(ValueError, match="has no density"):
+        rule(OnlyInverse(), 5)
+    with pytest.raises(ValueError, match="infinite at a node"):
+        ClenshawCurtis(density=True)(Beta(0.5, 0.5), 5)
+    with pytest.raises(ValueError, match="density='yes' was given; it must be True or False"):
+        GaussLegendre(density="yes")(Uniform(), 5)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_product_measures_multiply_expectations(rule: Rule) -> None:
     quadrature = rule(PRODUCT, 2500, np.random.default_rng(0))

@@ -119,7 +119,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on (0, 1).
     quadrature : str or rule, default="gauss-legendre"
-        "gauss-legendre", "clenshaw-curtis", "sobol", "halton", "monte-carlo" or "discrete".
+        "gauss-legendre", "clenshaw-curtis", "sobol", "halton", "monte-carlo" or "discrete", or an object of
+        :mod:`infinitask.measures` such as ``GaussLegendre(density=True)``.
     n_nodes : int or None, default=None
         m; None: 50.
     features : str or recipe, default="auto"

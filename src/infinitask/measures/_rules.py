@@ -87,7 +87,7 @@ class Rule(BaseEstimator, ABC):
     """
 
     def __call__(self, measure: Measure, n_nodes: int | None = None, rng: Any = None) -> Quadrature:
-        """Nodes θ_j = F⁻¹(u_j) and weights w_j of this rule for ``measure``.
+        """Nodes θ_j and weights w_j of this rule for ``measure``: θ_j = F⁻¹(u_j), unless the rule says otherwise.
 
         Parameters
         ----------
@@ -198,6 +198,9 @@ class Halton(_Cloud):
 class _Grid(Rule):
     """A rule on the unit interval; in d > 1 dimensions the tensor product of d of them."""
 
+    def __init__(self, density: bool = False) -> None:
+        self.density = density
+
     @abstractmethod
     def _unit(self, n_nodes: int) -> tuple[HostArray, HostArray]:
         """Nodes in the unit interval and weights, both of shape (m,)."""
@@ -208,19 +211,47 @@ class _Grid(Rule):
         fixed = math.prod(len(atoms.weights) for _, atoms in axes if atoms is not None)
         per_axis = _root_up(-(-_number_of_nodes(n_nodes) // fixed), sum(atoms is None for _, atoms in axes))
         u, weights = self._unit(per_axis)
-        return Quadrature.tensor(
-            [Quadrature.ascending(mu.ppf(u[:, None]), weights) if atoms is None else atoms for mu, atoms in axes]
-        )
+        return Quadrature.tensor([self._along(mu, u, weights) if atoms is None else atoms for mu, atoms in axes])
+
+    def _along(self, measure: Measure, u: HostArray, weights: HostArray) -> Quadrature:
+        """The rule along one axis."""
+        if not flag(f"{type(self).__name__}: density", self.density):
+            return Quadrature.ascending(measure.ppf(u[:, None]), weights)
+        low, high = (float(end[0]) for end in measure.support)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError(
+                f"{self!r} spreads its nodes over the support of {measure!r}, which is [{low:g}, {high:g}]; it must be "
+                "bounded. Use density=False, which places nodes by the inverse distribution function."
+            )
+        nodes = low + (high - low) * u[:, None]
+        found = weights * measure.pdf(nodes)[:, 0]
+        if not (np.all(np.isfinite(found)) and np.sum(found) > 0.0):
+            raise ValueError(
+                f"{self!r} met a density of {measure!r} that is infinite at a node, or 0 at all of them; use "
+                "density=False, which places nodes by the inverse distribution function."
+            )
+        return Quadrature(nodes, found / np.sum(found))
 
 
 class GaussLegendre(_Grid):
     """Gauss' rule, exact for polynomials in u up to degree 2m − 1: u_j are the zeros of a Legendre polynomial.
 
+    Parameters
+    ----------
+    density : bool, default=False
+        False: nodes F⁻¹(u_j) with weights w'_j, so that nodes are dense where μ is. True, the form that the paper
+        prints: nodes spread over the support, θ_j = low + (high − low) u_j, with weights w'_j f_μ(θ_j) divided by their
+        sum. μ must then have a bounded support and a density f_μ. It converges faster where f_μ is smooth and F⁻¹ is
+        not, as for Beta(2, 2), whose F⁻¹ is steep at both ends; for a uniform measure both are the same.
+
     Examples
     --------
-    >>> from infinitask.measures import Uniform
+    >>> from infinitask.measures import Beta, Uniform
     >>> GaussLegendre()(Uniform(-1.0, 1.0), 2).nodes.round(4).tolist()
     [[-0.5774], [0.5774]]
+    >>> by_density = GaussLegendre(density=True)(Beta(2.0, 2.0), 3)
+    >>> round(float(by_density.integrate(by_density.nodes[:, 0] ** 2)), 12)  # exact: 0.3
+    0.3
     """
 
     def _unit(self, n_nodes: int) -> tuple[HostArray, HostArray]:
@@ -230,6 +261,11 @@ class GaussLegendre(_Grid):
 
 class ClenshawCurtis(_Grid):
     """A rule with the ends of Θ, exact for polynomials in u up to degree m − 1: u_j = sin²(πj / (2(m − 1))).
+
+    Parameters
+    ----------
+    density : bool, default=False
+        As in :class:`GaussLegendre`.
 
     Examples
     --------

@@ -38,6 +38,13 @@ class Measure(BaseEstimator, ABC):
     def ppf(self, u: HostArray) -> HostArray:
         """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
 
+    def pdf(self, theta: HostArray) -> HostArray:
+        """f_μ(θ), the density coordinate by coordinate: (m, d) → (m, d); an error where μ has none that is known."""
+        raise ValueError(
+            f"{self!r} has no density; use a quadrature rule with density=False, or a measure such as Beta, "
+            "TruncatedNormal or ScipyMeasure."
+        )
+
     def marginals(self) -> tuple[Measure, ...]:
         """The d one-dimensional measures whose product this is."""
         return (self,)
@@ -86,6 +93,10 @@ class _Marginal(Measure):
         """F⁻¹(u) coordinate by coordinate: (m, d) → (m, d)."""
         values = np.asarray(self._distribution().ppf(_as_points(u, 1)), dtype=float)
         return np.asarray(np.clip(values, *self._bounds()))
+
+    def pdf(self, theta: HostArray) -> HostArray:
+        """f_μ(θ), the density: (m, 1) → (m, 1)."""
+        return np.asarray(self._distribution().pdf(_as_points(theta, 1)), dtype=float)
 
 
 class _Bounded(_Marginal):
