@@ -149,6 +149,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "n_jobs": jobs,
     "n_nodes": optional(count),
     "nested": flag,
+    "noncrossing_inputs": lambda name, value: None if value is None else finite(name, np.asarray(value), 2),
     "noncrossing_loss": partial(choice, options=("hinge", "smoothed", "squared")),
     "random_state": seed,
     "rank": optional(count),

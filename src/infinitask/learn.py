@@ -247,7 +247,7 @@ class Memory:
         exact = 0.0
         if self._posed is not None:
             before, known, problem, exact = self._posed
-            same_inputs = alike(known.X, data.X)
+            same_inputs = alike(known.X, data.X) and alike(before.named_inputs, recipe.named_inputs)
             if same_inputs and exact <= needed and _same(before, recipe, known, data, problem):
                 objective = problem.objective.with_ridge(recipe.alpha, recipe.alpha_bias)
                 return self._keep(recipe, data, replace(problem, objective=objective), exact)

@@ -138,6 +138,8 @@ class Recipe:
     noncrossing: float = 0.0
     noncrossing_loss: str = "hinge"
     """What λ_nc weighs: see :func:`~infinitask.penalties.crossing_loss`; "smoothed" has the κ of the loss."""
+    noncrossing_inputs: HostArray | None = None
+    """Where order in θ is asked for, (k, d); None: at the training inputs."""
     hard: bool = False
     """Whether order in θ at the training inputs is a constraint; see :mod:`~infinitask.solvers.order`."""
     rearranged: bool = False
@@ -175,6 +177,11 @@ class Recipe:
         """The derivatives in θ that the objective looks at."""
         return (0, 1) if self.noncrossing > 0.0 or self.hard else (0,)
 
+    @property
+    def named_inputs(self) -> HostArray | None:
+        """``noncrossing_inputs``, if the objective looks at them."""
+        return self.noncrossing_inputs if len(self.orders) > 1 else None
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -188,6 +195,8 @@ class Problem:
     task_kernel: TaskKernel
     constant: float | None
     """Value of the constant feature by which a bias with the task kernel joins φ; None if it did not."""
+    named: int = 0
+    """How many of the last rows are no data: inputs that were named for the penalty on crossing, see `_integrals`."""
 
     def field(self, z: HostArray) -> Field:
         """Unknowns → h."""
@@ -199,7 +208,9 @@ class Problem:
         return Field(self.phi.map, self.psi.map, C, bias_map, None if bias_map is None else c)
 
     def only(self, rows: HostArray) -> Problem:
-        """The same problem with some of its rows; the feature maps stay those of all rows."""
+        """The same problem with some of its rows, and all inputs that were named; the feature maps stay the same."""
+        n = int(self.objective.rows.shape[0])
+        rows = np.concatenate([rows, np.arange(n - self.named, n)]) if self.named else rows
         phi = replace(self.phi, values=self.phi.values[rows])
         return replace(self, objective=self.objective.only(rows), phi=phi)
 
@@ -273,14 +284,15 @@ def pose(
     rows, constant, psi_bias = _bias(recipe, phi.values, psi, plain, kernel, task_gamma, quadrature.nodes)
     objective = Objective(
         rows,
-        as_like(data.weight, X),
+        as_like(np.pad(data.weight, (0, rows.shape[0] - data.weight.size)), X),
         _integrals(recipe, rows, psi, psi_bias, quadrature, data.y),
         recipe.alpha,
         recipe.alpha if recipe.alpha_bias is None else recipe.alpha_bias,
         _linear_in_bias(recipe, psi_bias, quadrature),
         BLOCK_ENTRIES if recipe.device is None else DEVICE_ENTRIES,
     )
-    return Problem(objective, quadrature, phi, psi, psi_bias, kernel, constant)
+    named = int(rows.shape[0]) - data.weight.size
+    return Problem(objective, quadrature, phi, psi, psi_bias, kernel, constant, named)
 
 
 def _task_kernel(recipe: Recipe, nodes: HostArray) -> tuple[TaskKernel, Any]:
@@ -314,14 +326,29 @@ def _in_penalty_coordinates(
 
 
 def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Generator) -> Features:
-    """φ of the inputs."""
+    """φ of the inputs and, below them, of those that were named; a bandwidth that is a rule looks at the data only."""
     xp = namespace(X)
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
         k_input = k_input.resolve(X)
+    if recipe.named_inputs is not None:
+        _check_named(recipe.named_inputs, int(X.shape[1]), k_input.precomputed)
+        X = xp.concat([X, as_like(recipe.named_inputs, X)], axis=0)
     largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
     exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
     return feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
+
+
+def _check_named(named: HostArray, d: int, precomputed: bool) -> None:
+    if precomputed:
+        raise ValueError(
+            "noncrossing_inputs was given with kernel='precomputed'; k_X at these inputs is not known then. Use a "
+            "kernel that is a function of inputs, or noncrossing_inputs=None."
+        )
+    if named.ndim != 2 or named.shape[1] != d:
+        raise ValueError(
+            f"noncrossing_inputs of shape {named.shape} was given for X with {d} features; it must be (k, {d})."
+        )
 
 
 def _bias(
@@ -371,23 +398,33 @@ def _integrals(
     quadrature: Quadrature,
     y: HostArray | None,
 ) -> tuple[Integral, ...]:
-    """The empirical risk and, where it has a weight, the penalty on crossing."""
+    """The empirical risk and, where it has a weight, the penalty on crossing.
+
+    Inputs that were named for the penalty are the last rows. The risk leaves them out by a weight of 0 (what stands
+    there as a target does not matter), and the penalty is the mean over them alone.
+    """
     nodes = quadrature.nodes
+    named = 0 if recipe.named_inputs is None else len(recipe.named_inputs)
+    n = int(rows.shape[0]) - named
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
     weights = as_like(quadrature.weights, rows)
     targets = None if y is None else as_like(y if y.ndim == 2 else y[:, None], rows)
     recipe.loss.check_targets(targets)
     recipe.loss.check(theta, targets)
+    if named and targets is not None:
+        targets = namespace(rows).concat([targets, as_like(np.zeros((named, 1)), rows) + targets[:1, :]], axis=0)
 
-    def integral(loss: Loss, order: int, targets: Array | None) -> Integral:
+    def integral(loss: Loss, order: int, targets: Array | None, omega: Array | None = None) -> Integral:
         bias_cols = None if psi_bias is None else as_like(psi_bias.values[order], rows)
-        return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, targets)
+        return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, targets, omega)
 
     risk = integral(recipe.loss, 0, targets)
     if recipe.noncrossing == 0.0:
         return (risk,)
     kappa = float(getattr(recipe.loss, "kappa", 0.0))
-    return risk, integral(crossing_loss(recipe.noncrossing_loss, recipe.noncrossing, kappa), 1, None)
+    falling = crossing_loss(recipe.noncrossing_loss, recipe.noncrossing, kappa)
+    omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
+    return risk, integral(falling, 1, None, omega)
 
 
 def _linear_in_bias(recipe: Recipe, psi_bias: TaskFeatures | None, quadrature: Quadrature) -> HostArray | None:

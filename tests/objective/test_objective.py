@@ -40,6 +40,8 @@ class Case:
     bias: TaskKernel | None = None
     linear: bool = False
     weighted: bool = False
+    elsewhere: bool = False
+    """Whether the penalty on crossing looks at rows that the risk leaves out, and at some of the others."""
 
     def __repr__(self) -> str:
         return self.name
@@ -67,6 +69,10 @@ class Case:
                 Integral(crossing_loss(self.crossing, self.noncrossing, 0.3), theta, weights, psi[1], bias_cols)
             )
         omega = rng.uniform(0.5, 2.0, size=n) if self.weighted else np.ones(n)
+        if self.elsewhere:
+            omega[1 + n // 2 :] = 0.0
+            seen = rng.uniform(0.5, 2.0, size=n) * (np.arange(n) >= n // 3)
+            terms[1] = replace(terms[1], row_weight=seen / seen.sum())
         linear = psi_bias[0].T @ weights if self.linear and psi_bias is not None else None
         return Objective(rows, omega / omega.sum(), tuple(terms), 0.05, 0.2, linear)
 
@@ -75,6 +81,7 @@ WIDE, NARROW = Gaussian(gamma=1.0), Gaussian(gamma=8.0)
 CASES = [
     Case("quantile with non-crossing", Pinball(), NARROW, noncrossing=0.5),
     Case("quantile with a bias of its own kernel", Pinball(), NARROW, noncrossing=0.5, bias=WIDE, weighted=True),
+    Case("quantile with non-crossing elsewhere", Pinball(), NARROW, noncrossing=0.5, bias=WIDE, elsewhere=True),
     Case("M-quantile with a constant bias", MQuantile(0.3), WIDE, bias=ConstantTask()),
     Case("M-quantile with smoothed non-crossing", MQuantile(0.3), NARROW, noncrossing=0.5, crossing="smoothed"),
     Case("expectile with squared non-crossing", Expectile(), NARROW, noncrossing=0.5, crossing="squared", bias=WIDE),
@@ -139,7 +146,7 @@ def penalty(objective: Objective, z: Floats) -> float:
 def summed(objective: Objective, values: list[Floats]) -> float:
     """Σ_t Σ_ij ω_i w_j values_tij."""
     return sum(
-        float(np.einsum("i,j,ij->", objective.sample_weight, term.weights, v))
+        float(np.einsum("i,j,ij->", objective.weight_of(term), term.weights, v))
         for term, v in zip(objective.integrals, values, strict=True)
     )
 
@@ -161,7 +168,7 @@ def dense_hessian(objective: Objective, z: Floats, smoothing: Smoothing) -> Floa
             if objective.bias_size:
                 bias = np.zeros(objective.bias_size) if term.bias_cols is None else term.bias_cols[j]
                 row = np.concatenate([row, bias])
-            H += objective.sample_weight[i] * term.weights[j] * curved[i, j] * np.outer(row, row)
+            H += objective.weight_of(term)[i] * term.weights[j] * curved[i, j] * np.outer(row, row)
     return H
 
 
@@ -250,7 +257,7 @@ def test_curvature_of_the_nodes_is_the_weighted_sum_over_rows(case: Case, smooth
         centre = None if smoothing.centre is None else smoothing.centre[t]
         kappa = smoothing.kappa[t] * term.loss.width(term.theta) if smoothing.kappa[t] else 0.0
         curved = term.loss.curvature(term.theta, term.targets, H, kappa, centre)
-        np.testing.assert_allclose(total, (objective.sample_weight @ curved) * term.weights, atol=1e-13)
+        np.testing.assert_allclose(total, (objective.weight_of(term) @ curved) * term.weights, atol=1e-13)
         assert np.any(total > 0.0)
 
 
@@ -558,11 +565,16 @@ def test_a_repeated_row_is_a_doubled_weight(case: Case) -> None:
     def rows_of(a: Any) -> Any:
         return None if a is None else a[again]
 
+    def spread(weight: Any) -> Any:
+        return None if weight is None else (weight / count)[again]
+
     repeated = replace(
         objective,
         rows=objective.rows[again],
         sample_weight=np.full(again.size, 1.0 / again.size),
-        integrals=tuple(replace(t, targets=rows_of(t.targets)) for t in objective.integrals),
+        integrals=tuple(
+            replace(t, targets=rows_of(t.targets), row_weight=spread(t.row_weight)) for t in objective.integrals
+        ),
     )
     doubled = replace(objective, sample_weight=count / again.size)
     z, smoothing = point(objective), around_zero(objective)
@@ -573,6 +585,32 @@ def test_a_repeated_row_is_a_doubled_weight(case: Case) -> None:
     )
 
 
+def test_the_order_of_the_rows_does_not_matter(case: Case) -> None:
+    objective = case.objective()
+    n, r = objective.rows.shape
+    order = np.random.default_rng(3).permutation(n)
+    turned, z, smoothing = objective.reordered(order, np.full(n, r)), point(objective), around_zero(objective)
+    assert_same(turned.evaluate(z, smoothing), objective.evaluate(z, smoothing))
+    for one, other in zip(turned.node_curvature(z, smoothing), objective.node_curvature(z, smoothing), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-13)
+
+
+def test_some_of_the_rows_have_weights_that_sum_to_one(case: Case) -> None:
+    objective = case.objective()
+    index = np.arange(0, objective.rows.shape[0], 2)
+    some = objective.only(index)
+    z = point(objective)
+    values = [
+        t.loss.value(t.theta, t.targets, h) for t, h in zip(objective.integrals, fields(objective, z), strict=True)
+    ]
+    expected = penalty(objective, z)
+    for term, part, value in zip(objective.integrals, some.integrals, values, strict=True):
+        weight = objective.weight_of(term)[index]
+        np.testing.assert_allclose(some.weight_of(part), weight / weight.sum(), rtol=1e-14)
+        expected += float((weight / weight.sum()) @ value[index] @ term.weights)
+    assert some.evaluate(z, around_zero(some)).primal == pytest.approx(expected, rel=1e-13)
+
+
 def moved(objective: Objective, like: Any) -> Objective:
     """The same objective in the library and with the dtype of an array."""
 
@@ -580,7 +618,7 @@ def moved(objective: Objective, like: Any) -> Objective:
         return None if a is None else as_like(a, like)
 
     terms = tuple(
-        Integral(t.loss, there(t.theta), there(t.weights), there(t.cols), there(t.bias_cols), there(t.targets))
+        Integral(t.loss, *map(there, (t.theta, t.weights, t.cols, t.bias_cols, t.targets, t.row_weight)))
         for t in objective.integrals
     )
     return replace(objective, rows=there(objective.rows), sample_weight=there(objective.sample_weight), integrals=terms)

@@ -55,6 +55,7 @@ __all__ = [
     "BaseInfiniteTask",
     "Prepared",
     "d2_score",
+    "inputs_of",
     "order_in_theta",
     "tags_of_poor_score",
     "targets_of",
@@ -487,6 +488,11 @@ def order_in_theta(noncrossing: Any, kernel: Any, bias_kernel: Any, *, weight_if
     specs += [] if is_as_task(bias_kernel) else [task_kernel(bias_kernel, name="bias_kernel")]
     smooth = all(spec.max_order > 0 for spec in specs)
     return {"noncrossing": weight_if_rearranged if smooth else 0.0, "rearranged": True}
+
+
+def inputs_of(noncrossing_inputs: Any) -> HostArray | None:
+    """The inputs that a user named, as an array of their own; None where there are none."""
+    return None if noncrossing_inputs is None else np.array(noncrossing_inputs, dtype=np.float64)
 
 
 def d2_score(

@@ -11,7 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask._validation import choice
-from infinitask.estimators.base import BaseInfiniteTask, Prepared, d2_score, order_in_theta, targets_of, weights_of
+from infinitask.estimators.base import (
+    BaseInfiniteTask,
+    Prepared,
+    d2_score,
+    inputs_of,
+    order_in_theta,
+    targets_of,
+    weights_of,
+)
 from infinitask.losses import Expectile
 from infinitask.measures import Uniform
 from infinitask.problem import Recipe
@@ -39,6 +47,11 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     noncrossing_loss : {"hinge", "squared"}, default="hinge"
         What λ_nc weighs where ∂f/∂θ < 0: the fall itself, (−∂f/∂θ)₊, or its square as in the paper's table. A weight of
         the hinge can make curves rise everywhere, one of the square only nearly so.
+    noncrossing_inputs : array (k, d) or None, default=None
+        The inputs at which curves shall not cross, each with the weight 1/k: the mean of the penalty is taken over them
+        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the
+        training inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
+        constraint at these and at the training inputs. None: the training inputs.
     expectiles : float or array, default=0.5
         The levels that ``predict`` answers when none are asked for.
     {parameters}
@@ -66,6 +79,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         *,
         noncrossing: float | str = 0.0,
         noncrossing_loss: str = "hinge",
+        noncrossing_inputs: Any = None,
         expectiles: Any = 0.5,
         kernel: Any = "rbf",
         gamma: Any = "auto",
@@ -96,6 +110,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
             Expectile(),
             LEVELS,
             noncrossing_loss=self.noncrossing_loss,
+            noncrossing_inputs=inputs_of(self.noncrossing_inputs),
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=0.0),
         )
         self._check_default("expectiles", recipe, strict=True)

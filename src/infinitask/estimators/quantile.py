@@ -15,6 +15,7 @@ from infinitask.estimators.base import (
     BaseInfiniteTask,
     Prepared,
     d2_score,
+    inputs_of,
     order_in_theta,
     tags_of_poor_score,
     targets_of,
@@ -245,6 +246,11 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         What λ_nc weighs where ∂f/∂θ < 0: the fall itself, (−∂f/∂θ)₊; ψ₊^κ of it, rounded on [0, κ] with the κ of
         ``smoothing`` as in the paper's table of M-quantiles (for κ = 0 the same as "hinge"); or its square. A weight of
         the hinge can make curves rise everywhere, one of the others only nearly so.
+    noncrossing_inputs : array (k, d) or None, default=None
+        The inputs at which curves shall not cross, each with the weight 1/k: the mean of the penalty is taken over them
+        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the
+        training inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
+        constraint at these and at the training inputs. None: the training inputs.
     smoothing : float, default=0.0
         κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. A statistical choice; the solver needs
         none.
@@ -280,6 +286,7 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         *,
         noncrossing: float | str = 1.0,
         noncrossing_loss: str = "hinge",
+        noncrossing_inputs: Any = None,
         smoothing: float = 0.0,
         quantiles: Any = 0.5,
         kernel: Any = "rbf",
@@ -311,6 +318,7 @@ class InfiniteQuantileRegressor(QuantileEstimator):
             MQuantile(float(self.smoothing)) if self.smoothing > 0.0 else Pinball(),
             LEVELS,
             noncrossing_loss=self.noncrossing_loss,
+            noncrossing_inputs=inputs_of(self.noncrossing_inputs),
             **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=1.0),
         )
         self._check_default("quantiles", recipe, strict=True)

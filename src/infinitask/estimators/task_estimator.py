@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from infinitask._array import HostArray
 from infinitask._validation import naming, number
-from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
+from infinitask.estimators.base import BaseInfiniteTask, Prepared, inputs_of, weights_of
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -56,6 +56,10 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
         What λ_nc weighs where d = ∂f/∂θ < 0: (−d)₊, the smoothed ψ₊^κ(−d) with the ``kappa`` of the loss (without one
         the same as "hinge"), or (−d)₊².
+    noncrossing_inputs : array (k, d) or None, default=None
+        The inputs at which curves shall not cross, each with the weight 1/k: the mean of the penalty is taken over them
+        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the training
+        inputs too, if they shall count: nothing else keeps the curves there in order. None: the training inputs.
     theta : float, array or None, default=None
         The task that ``decision_function`` answers when none is asked for; None: the median of the measure, or the
         point of largest weight of a discrete one in several dimensions.
@@ -91,6 +95,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         penalty: Any = "ridge",
         noncrossing: float = 0.0,
         noncrossing_loss: str = "hinge",
+        noncrossing_inputs: Any = None,
         theta: Any = None,
         kernel: Any = "rbf",
         gamma: Any = "auto",
@@ -155,6 +160,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
             penalty=self._penalty(),
             noncrossing=float(self.noncrossing),
             noncrossing_loss=self.noncrossing_loss,
+            noncrossing_inputs=inputs_of(self.noncrossing_inputs),
         )
         if self.theta is not None:
             self._check_default("theta", recipe)

@@ -55,7 +55,7 @@ class Objective:
     rows : array (n, r)
         Φ.
     sample_weight : array (n,)
-        ω, summing to one.
+        ω, summing to one; integrals but the first may have their own.
     integrals : tuple of Integral
     alpha : float
         λ.
@@ -177,6 +177,23 @@ class Objective:
         small = isinstance(self.rows, np.ndarray) and self.rows.size <= MAX_WEIGHTED_ENTRIES
         return self.rows * self.sample_weight[:, None] if small else None
 
+    def weight_of(self, term: Integral) -> Array:
+        """ω of an integral, (n,)."""
+        return self.sample_weight if term.row_weight is None else term.row_weight
+
+    @cached_property
+    def mean_weight(self) -> Array:
+        """The mean of the ω of all integrals, (n,): how much each row counts."""
+        if self._one_weight:
+            return self.sample_weight
+        parts = [self.weight_of(term) for term in self.integrals]
+        return sum(parts[1:], parts[0]) / len(parts)
+
+    @property
+    def _one_weight(self) -> bool:
+        """Whether all integrals have the same ω."""
+        return all(term.row_weight is None for term in self.integrals)
+
     def bias_at_nodes(self, c: Array | None) -> list[Array | None]:
         """Ψ_b c for each integral, (m,)."""
         return [None if c is None or t.bias_cols is None else t.bias_cols @ c for t in self.integrals]
@@ -210,22 +227,26 @@ class Objective:
     def _visit(self, blocks: list[slice], C: Array, c: Array | None, smoothing: Smoothing) -> RowSums:
         """The sums over a group of blocks."""
         sums = RowSums([0.0] * (3 * len(self.integrals)), 0.0 * C, None if c is None else 0.0 * c)
-        bias, room = self.bias_at_nodes(c), self._room(blocks)
+        bias, room, one_weight = self.bias_at_nodes(c), self._room(blocks), self._one_weight
         for block in blocks:
             omega, phi = self.sample_weight[block], self.features(block)
             A = product(phi, C[: phi.shape[1], :])
             pulled, losses = None, []
             for t, term in enumerate(self.integrals):
+                omega = omega if one_weight else self.weight_of(term)[block]
                 point, data = self._sums(t, block, self._field(A, term, bias[t], room), smoothing, room)
                 if data is not None:
                     sums.nodes = NodeSums.of(self.rows[block, :], omega, point.dual, data).plus(sums.nodes)
                 losses += [omega @ part for part in (point.value, point.lower, point.square)]
                 part = product(point.dual, term.weighted_cols)
+                part = part if one_weight else omega[:, None] * part
                 pulled = part if pulled is None else pulled + part
                 if sums.c is not None and term.bias_cols is not None:
                     sums.c = sums.c - term.bias_cols.T @ (term.weights * (omega @ point.dual))
             sums.losses = [total + more for total, more in zip(sums.losses, losses, strict=True)]
-            if self._weighted_rows is None:
+            if not one_weight:
+                subtract_product(sums.C, phi, pulled)
+            elif self._weighted_rows is None:
                 subtract_product(sums.C, phi, omega[:, None] * pulled)
             else:
                 subtract_product(sums.C, self._weighted_rows[block, : phi.shape[1]], pulled)
@@ -318,7 +339,7 @@ class Objective:
         data = 0.0
         for term in self.integrals:
             for block in () if term.loss.rests_at_zero else self.blocks():
-                omega = self.sample_weight[block]
+                omega = self.weight_of(term)[block]
                 zero = 0.0 * omega[:, None] * term.weights
                 data += float(omega @ term.loss.dual(term.theta, term.targets_of(block), zero) @ term.weights)
         data, z = self.balance.origin(data, self) if self.free else (data, -self.linear / self.ridge)
@@ -400,7 +421,7 @@ class Objective:
             for t, (term, H) in enumerate(zip(self.integrals, seen, strict=True)):
                 kappa, centre = self._smoothed(t, smoothing, block)
                 curvature = term.loss.curvature(term.theta, term.targets_of(block), H, kappa, centre)
-                found.append(curvature * term.weights * self.sample_weight[block][:, None])
+                found.append(curvature * term.weights * self.weight_of(term)[block][:, None])
             yield block, found
 
     def curved_pairs(self, z: HostArray, smoothing: Smoothing) -> int:
@@ -457,13 +478,11 @@ class Objective:
 
     def reordered(self, order: HostArray, reach: HostArray) -> Objective:
         """The same objective with its rows in another order, in which they have this reach."""
-        terms = tuple(replace(t, targets=None if t.targets is None else t.targets[order]) for t in self.integrals)
-        weight = self.sample_weight[order]
+        terms, weight = tuple(t.picked(order) for t in self.integrals), self.sample_weight[order]
         return replace(self, rows=self.rows[order], sample_weight=weight, integrals=terms, reach=reach)
 
     def only(self, index: HostArray) -> Objective:
         """The same objective with some of its rows."""
-        terms = tuple(replace(t, targets=None if t.targets is None else t.targets[index]) for t in self.integrals)
-        weight = self.sample_weight[index]
+        terms, weight = tuple(t.picked(index) for t in self.integrals), self.sample_weight[index]
         xp = namespace(weight)
         return replace(self, rows=self.rows[index], sample_weight=weight / xp.sum(weight), integrals=terms, reach=None)

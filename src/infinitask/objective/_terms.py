@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from infinitask._array import Array, HostArray
+from infinitask._array import Array, HostArray, namespace
 from infinitask.losses import Loss
 
 if TYPE_CHECKING:
@@ -57,6 +57,9 @@ class Integral:
         ψ or one of its derivatives at the nodes.
     bias_cols : array (m, s_b) or None
     targets : array (n, 1), or (n, m) for targets of their own at every node, or None
+    row_weight : array (n,) or None
+        ω of this integral, summing to one; None: that of the objective, as the first integral must have it. A weight
+        of 0 leaves a row out.
     """
 
     loss: Loss
@@ -65,6 +68,7 @@ class Integral:
     cols: Array
     bias_cols: Array | None = None
     targets: Array | None = None
+    row_weight: Array | None = None
 
     @cached_property
     def weighted_cols(self) -> Array:
@@ -74,6 +78,14 @@ class Integral:
     def targets_of(self, block: slice) -> Array | None:
         """The targets of a block of rows."""
         return None if self.targets is None else self.targets[block, :]
+
+    def picked(self, index: HostArray) -> Integral:
+        """The same for some rows, or for all in another order; the weights of the rows still sum to one."""
+        targets = None if self.targets is None else self.targets[index]
+        weight = None if self.row_weight is None else self.row_weight[index]
+        if weight is not None:
+            weight = weight / namespace(weight).sum(weight)
+        return replace(self, targets=targets, row_weight=weight)
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ def _parts(objective: Objective) -> Iterator[tuple[Array, Array]]:
     n = int(objective.rows.shape[0])
     for start in range(0, n, ROWS_AT_A_TIME if isinstance(objective.rows, np.ndarray) else n):
         block = slice(start, min(start + ROWS_AT_A_TIME, n) if isinstance(objective.rows, np.ndarray) else n)
-        yield objective.features(block), objective.sample_weight[block]
+        yield objective.features(block), objective.mean_weight[block]
 
 
 def _moments(objective: Objective, Q: HostArray | None = None) -> HostArray:

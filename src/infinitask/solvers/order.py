@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from infinitask._array import HostArray, as_like, to_host
+from infinitask._array import Array, HostArray, as_like, to_host
 from infinitask.features import TaskMap
 from infinitask.kernels import TaskKernel
 from infinitask.objective import Integral, Objective, Smoothing
@@ -74,7 +74,7 @@ class Order:
     Parameters
     ----------
     source : Objective
-        Its first integral is the risk; others are ignored.
+        Its first integral is the risk; others are ignored. Order is asked of all its rows, also of those of weight 0.
     psi : TaskMap
         The features of the tasks.
     bias_psi : TaskMap or None
@@ -139,8 +139,18 @@ class Order:
             as_like(np.full(count, 1.0 / count), source.rows),
             as_like(self.psi(grid, 1), source.rows),
             None if self.bias_psi is None else as_like(self.bias_psi(grid, 1), source.rows),
+            row_weight=self._row_weight,
         )
         return replace(source, integrals=(source.integrals[0], penalty))
+
+    @cached_property
+    def _row_weight(self) -> Array | None:
+        """ω of the penalty: that of the risk, and for rows that the risk leaves out the mean of the others."""
+        omega = to_host(self.source.sample_weight).astype(np.float64)
+        if np.all(omega > 0.0):
+            return None
+        omega = np.where(omega > 0.0, omega, np.mean(omega[omega > 0.0]))
+        return as_like(omega / np.sum(omega), self.source.rows)
 
     def first_weight(self) -> float:
         """A weight of the penalty that suits the slopes of the loss at the start."""
