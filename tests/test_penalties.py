@@ -13,8 +13,8 @@ from sklearn.base import clone
 from infinitask.features import integrated_basis, task_features
 from infinitask.kernels import Gaussian
 from infinitask.losses import Pinball
-from infinitask.measures import Uniform
-from infinitask.penalties import IntegratedRidge, NonCrossing, Ridge
+from infinitask.measures import Quadrature, Uniform
+from infinitask.penalties import IntegratedRidge, NonCrossing, Penalty, Ridge, SumPenalty
 from infinitask.problem import Data, Recipe, pose
 from infinitask.solvers import solve
 
@@ -133,3 +133,72 @@ def test_clone_has_the_same_parameters(penalty: Any) -> None:
     twin = clone(penalty)
     assert type(twin) is type(penalty)
     assert twin.get_params() == penalty.get_params()
+
+
+# ------------------------------------------------------------------------------------------------------ sums
+def quadrature(m: int = 9) -> Quadrature:
+    points, w = leggauss(m)
+    return Quadrature((points[:, None] + 1.0) / 2.0, w / 2.0)
+
+
+SUMS = [
+    Ridge() + IntegratedRidge(),
+    0.3 * Ridge() + 4.0 * IntegratedRidge(increasing),
+    2.0 * (Ridge() + 0.5 * IntegratedRidge()) + IntegratedRidge(increasing),
+    SumPenalty([Ridge()]),
+]
+
+
+@pytest.mark.parametrize("penalty", SUMS, ids=lambda penalty: f"{len(penalty.penalties)} terms")
+def test_a_sum_is_a_plain_ridge_in_its_basis(penalty: SumPenalty) -> None:
+    rule, kernel = quadrature(), Gaussian(gamma=5.0)
+    plain = task_features(kernel, rule.nodes, orders=(0, 1))
+    turned = penalty.basis(plain, kernel, rule)
+    C = np.random.default_rng(0).normal(size=(4, turned.rank))
+    # the same function in the coordinates of ψ, where ‖h‖² is the sum of squares
+    W = np.linalg.lstsq(plain.map.transform, turned.map.transform, rcond=None)[0]
+    in_plain = C @ W.T
+    expected = 0.0
+    for part, a in zip(*penalty.terms(), strict=True):
+        if isinstance(part, Ridge):
+            expected += a * np.sum(in_plain**2)
+        else:
+            at_nodes = np.sum((C @ turned.map(rule.nodes).T) ** 2, axis=0)
+            expected += a * np.sum(rule.weights * part.rho(rule.nodes) * at_nodes)
+    assert expected == pytest.approx(np.sum(C**2), rel=1e-5)
+    # values and derivatives are turned alike
+    for order in (0, 1):
+        np.testing.assert_allclose(turned.map(rule.nodes, order), turned.values[order], atol=1e-6)
+
+
+def test_weights_of_sums_multiply_and_lists_join() -> None:
+    total = 2.0 * (Ridge() + 0.5 * IntegratedRidge()) + Ridge()
+    assert [type(part) for part in total.penalties] == [Ridge, IntegratedRidge, Ridge]
+    assert total.weights == [2.0, 1.0, 1.0]
+    twin = clone(total)
+    assert repr(twin) == repr(total)
+    assert not total.sees_nodes_only
+    assert (IntegratedRidge() + IntegratedRidge()).sees_nodes_only
+
+
+def test_sums_that_make_no_sense_are_named() -> None:
+    class Own(Penalty):
+        def basis(self, psi: Any, kernel: Any, quadrature: Any) -> Any:
+            return psi
+
+    rule, kernel = quadrature(), Gaussian(gamma=5.0)
+    psi = task_features(kernel, rule.nodes)
+    for wrong, words in (
+        (IntegratedRidge() + IntegratedRidge(), r"a sum needs a Ridge\(\)"),
+        (SumPenalty([]), "must be a list of penalties"),
+        (SumPenalty([Ridge()], [1.0, 2.0]), "2 weights for 1 penalties"),
+        (SumPenalty([Ridge()], [-1.0]), "must be a list of positive finite numbers"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            wrong.basis(psi, kernel, rule)
+    with pytest.raises(TypeError, match="implement its method matrix"):
+        (Ridge() + Own()).basis(psi, kernel, rule)
+    with pytest.raises(ValueError, match="The weight of a penalty=0 was given"):
+        0 * Ridge()
+    with pytest.raises(TypeError):
+        Ridge() + 1.0

@@ -5,6 +5,7 @@ the solvers see of it.
 
 * :class:`Ridge`: (λ/2)‖h‖² in the RKHS of the product kernel.
 * :class:`IntegratedRidge`: (λ/2) ∫ ρ(θ) ‖h(·)(θ)‖²_{k_X} dμ(θ), the paper's L^{2,1} norm.
+* :class:`SumPenalty`: a weighted sum of these, ``Ridge() + 2.0 * IntegratedRidge()``.
 
 :class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and so a row of the table in
 :mod:`infinitask.losses`. It has two smooth relatives, :class:`SmoothedNonCrossing` and :class:`SquaredNonCrossing`:
@@ -22,13 +23,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from infinitask._array import HostArray
-from infinitask._validation import choice
+from infinitask._validation import choice, number, positive_numbers
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import Gaussian, MaternTask, TaskKernel
 from infinitask.losses import BoxLoss
@@ -43,6 +44,7 @@ __all__ = [
     "Ridge",
     "SmoothedNonCrossing",
     "SquaredNonCrossing",
+    "SumPenalty",
     "crossing_loss",
 ]
 
@@ -58,10 +60,10 @@ matrix of a smooth kernel is singular to rounding, and h is limited to what the 
 class Penalty(BaseEstimator, ABC):
     """Keeps h small: a quadratic penalty that is (λ/2)‖C‖²_F in suitable coordinates of ψ.
 
-    To write another one, derive from this class and implement ``basis``.
+    To write another one, derive from this class and implement ``basis``; and ``matrix``, if it shall be part of a sum.
     """
 
-    sees_nodes_only: ClassVar[bool] = False
+    sees_nodes_only: bool = False
     """Whether the penalty ignores h between the nodes. Functions that vanish at the nodes then cost nothing, and could
     undo a penalty on the derivative in θ."""
 
@@ -79,6 +81,29 @@ class Penalty(BaseEstimator, ABC):
             Nodes and weights.
         """
 
+    def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
+        """M with the penalty (λ/2) tr(C M Cᵀ) in the coordinates of ψ, which is isometric: (s, s)."""
+        raise TypeError(
+            f"{type(self).__name__} does not say which quadratic form of ψ it is, so it cannot be part of a sum; "
+            "implement its method matrix."
+        )
+
+    def __add__(self, other: Any) -> SumPenalty:
+        if not isinstance(other, Penalty):
+            return NotImplemented
+        (ours, mine), (theirs, its) = (_parts(penalty) for penalty in (self, other))
+        return SumPenalty([*ours, *theirs], [*mine, *its])
+
+    def __rmul__(self, factor: Any) -> SumPenalty:
+        penalties, weights = _parts(self)
+        factor = number("The weight of a penalty", factor, low=0.0)
+        return SumPenalty(penalties, [factor * weight for weight in weights])
+
+
+def _parts(penalty: Penalty) -> tuple[list[Penalty], list[float]]:
+    """The penalties of a sum and their weights; a single one is a sum of itself."""
+    return penalty.terms() if isinstance(penalty, SumPenalty) else ([penalty], [1.0])
+
 
 class Ridge(Penalty):
     """Keeps h small in the RKHS of k_X·k_Θ: (λ/2)‖h‖².
@@ -92,6 +117,10 @@ class Ridge(Penalty):
     def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
         """ψ itself, because it is isometric."""
         return psi
+
+    def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
+        """The identity."""
+        return np.eye(psi.rank)
 
 
 class IntegratedRidge(Penalty):
@@ -125,6 +154,11 @@ class IntegratedRidge(Penalty):
                 return free
         return integrated_basis(psi, weights, rho)
 
+    def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
+        """Ψᵀ diag(w ρ) Ψ."""
+        density = quadrature.weights * self.rho(quadrature.nodes)
+        return np.asarray((psi.values[0].T * density) @ psi.values[0])
+
     def rho(self, nodes: HostArray) -> HostArray:
         """ρ at the nodes, (m,)."""
         if self.weight is None:
@@ -138,6 +172,68 @@ class IntegratedRidge(Penalty):
                 f"it must return positive finite numbers of shape ({nodes.shape[0]},)."
             )
         return rho
+
+
+class SumPenalty(Penalty):
+    """Keeps h small in several ways at once: (λ/2) Σ_k a_k Ω_k(h), a weighted sum of quadratic penalties.
+
+    In the coordinates of ψ it is (λ/2) tr(C M Cᵀ) with M = Σ_k a_k M_k, such as M = I + a Ψᵀ diag(w ρ) Ψ for the ridge
+    and the integrated ridge. M = V diag(d) Vᵀ is diagonalised once, and ψ' = diag(d)^(−1/2) Vᵀ ψ makes it plain. With a
+    :class:`Ridge` in the sum, functions that vanish at the nodes are held, so that a penalty on crossing can be added.
+
+    Parameters
+    ----------
+    penalties : list of Penalty
+        At least one of them a :class:`Ridge`.
+    weights : list of float or None
+        a_k, positive; None: 1 for each.
+
+    Examples
+    --------
+    >>> Ridge() + 2.0 * IntegratedRidge()
+    SumPenalty(penalties=[Ridge(), IntegratedRidge()], weights=[1.0, 2.0])
+    """
+
+    def __init__(self, penalties: Any, weights: Any = None) -> None:
+        self.penalties = penalties
+        self.weights = weights
+
+    @property
+    def sees_nodes_only(self) -> bool:  # type: ignore[override]
+        """Whether all of them do."""
+        return all(penalty.sees_nodes_only for penalty in self.terms()[0])
+
+    def terms(self) -> tuple[list[Penalty], list[float]]:
+        """The penalties and their weights, checked."""
+        given = self.penalties
+        if not isinstance(given, (list, tuple)) or not given or not all(isinstance(p, Penalty) for p in given):
+            raise ValueError(
+                f"SumPenalty was given penalties={given!r}; it must be a list of penalties, such as "
+                "[Ridge(), IntegratedRidge()]."
+            )
+        weights = np.ones(len(given)) if self.weights is None else positive_numbers("weights", self.weights)
+        if weights.size != len(given):
+            raise ValueError(
+                f"SumPenalty was given {weights.size} weights for {len(given)} penalties; give one for each."
+            )
+        return list(given), weights.tolist()
+
+    def basis(self, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature) -> TaskFeatures:
+        """ψ in the eigenvectors of M, each divided by the root of its eigenvalue."""
+        if self.sees_nodes_only:
+            raise ValueError(
+                f"{self!r} was given; a sum needs a Ridge(), which holds what the others do not see. For several "
+                "integrated ridges, add up their weights: IntegratedRidge(lambda theta: rho_1(theta) + rho_2(theta))."
+            )
+        sizes, axes = np.linalg.eigh(self.matrix(psi, quadrature))
+        W = axes / np.sqrt(sizes)
+        return TaskFeatures(psi.map.whiten(W), tuple(order @ W for order in psi.values))
+
+    def matrix(self, psi: TaskFeatures, quadrature: Quadrature) -> HostArray:
+        """Σ_k a_k M_k."""
+        penalties, weights = self.terms()
+        parts = [a * penalty.matrix(psi, quadrature) for penalty, a in zip(penalties, weights, strict=True)]
+        return np.asarray(sum(parts))
 
 
 def crossing_loss(kind: str, weight: float, kappa: float = 0.0) -> BoxLoss:

@@ -320,7 +320,13 @@ def _in_penalty_coordinates(
         given = "'hard'" if recipe.hard else f"{recipe.noncrossing:g}"
         raise ValueError(
             f"noncrossing={given} was given with the integrated ridge; that ridge sees h at the "
-            "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge."
+            "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge, or "
+            "the sum of both."
+        )
+    if recipe.hard:
+        raise ValueError(
+            f"noncrossing='hard' was given with the penalty {recipe.penalty!r}; the proof of order needs the norm of "
+            "the RKHS. Use the plain ridge, or a weight."
         )
     return recipe.penalty.basis(psi, kernel, quadrature)
 

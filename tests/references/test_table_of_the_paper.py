@@ -15,6 +15,7 @@ from infinitask import (
     InfiniteTaskEstimator,
 )
 from infinitask.losses import MQuantile
+from infinitask.penalties import IntegratedRidge, Ridge
 
 Floats = np.ndarray[Any, Any]
 
@@ -174,3 +175,27 @@ def test_costs_with_the_smoothed_hinge(kappa: float) -> None:
     assert model.recipe_.loss.kappa == kappa
     general = InfiniteTaskEstimator(model.recipe_.loss, **CHOICES).fit(X, y)
     assert general.objective_ == pytest.approx(model.objective_, rel=1e-7)
+
+
+@pytest.mark.parametrize("noncrossing", [0.0, LIGHT])
+@pytest.mark.parametrize("share", [1.0, 25.0])
+def test_ridge_and_integrated_ridge_together(share: float, noncrossing: float) -> None:
+    """The weighted sum of penalties that the paper allows, with the non-crossing penalty beside it."""
+    X, y = sample()
+    penalty = "both" if share == 1.0 else Ridge() + share * IntegratedRidge()
+    model = InfiniteTaskEstimator("pinball", penalty=penalty, noncrossing=noncrossing, **CHOICES).fit(X, y)
+    judge = Judge(X, model.nodes_, model.weights_)
+    levels = np.broadcast_to(model.nodes_, (len(X), NODES))
+    r = y[:, None] - judge.values
+    loss = judge.mean(cp.maximum(cp.multiply(levels, r), cp.multiply(levels - 1.0, r)))
+    at_nodes = cp.sum(cp.square(judge.coef @ tasks(model.nodes_)[0].T), axis=0)
+    integrated = 0.5 * ALPHA * share * (at_nodes @ model.weights_)
+    total = loss + noncrossing * judge.mean(cp.pos(judge.fall)) + judge.ridge + integrated
+    assert model.objective_ == pytest.approx(minimise(total), rel=1e-6)
+    assert integrated.value > 0.01 * model.objective_, "a penalty that weighs something, or it would not be tested"
+
+
+def test_the_integrated_ridge_alone_still_refuses_non_crossing() -> None:
+    X, y = sample()
+    with pytest.raises(ValueError, match="Use the plain ridge, or the sum of both"):
+        InfiniteTaskEstimator(penalty="integrated", noncrossing=1.0).fit(X, y)

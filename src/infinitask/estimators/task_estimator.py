@@ -35,6 +35,12 @@ LOSSES: dict[str, type[Loss]] = {
     "squared": Squared,
 }
 
+PENALTIES: dict[str, Penalty] = {
+    "ridge": Ridge(),
+    "integrated": IntegratedRidge(),
+    "both": Ridge() + IntegratedRidge(),
+}
+
 
 class InfiniteTaskEstimator(BaseInfiniteTask):
     """The general case: any parametrised convex loss, any Θ ⊂ ℝ^d, any measure on it.
@@ -48,9 +54,10 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         "pinball", "expectile", "cost-sensitive", "epsilon-insensitive", "squared", an object of
         :mod:`infinitask.losses`, or a function of (θ, y, h) that torch or jax differentiates, see
         :class:`~infinitask.losses.FunctionLoss`.
-    penalty : "ridge", "integrated" or penalty object, default="ridge"
+    penalty : "ridge", "integrated", "both" or penalty object, default="ridge"
         "ridge": the norm of the RKHS of k_X·k_Θ; "integrated": ∫ ‖h(·)(θ)‖² dμ(θ), see
-        :class:`~infinitask.penalties.IntegratedRidge` for a weight over θ.
+        :class:`~infinitask.penalties.IntegratedRidge` for a weight over θ; "both": their sum. Other sums are written as
+        sums: ``Ridge() + 2.0 * IntegratedRidge()``.
     noncrossing : float, default=0.0
         λ_nc, the weight of the penalty on decreasing in θ.
     noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
@@ -143,11 +150,10 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     def _penalty(self) -> Penalty:
         if isinstance(self.penalty, Penalty):
             return self.penalty
-        if not isinstance(self.penalty, str) or self.penalty not in ("ridge", "integrated"):
-            raise ValueError(
-                f"penalty={self.penalty!r} was given; it must be 'ridge', 'integrated' or a penalty object."
-            )
-        return Ridge() if self.penalty == "ridge" else IntegratedRidge()
+        if not isinstance(self.penalty, str) or self.penalty not in PENALTIES:
+            names = ", ".join(map(repr, PENALTIES))
+            raise ValueError(f"penalty={self.penalty!r} was given; it must be {names} or a penalty object.")
+        return PENALTIES[self.penalty]
 
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
