@@ -186,6 +186,33 @@ def test_parametric_tasks_solve_their_problem() -> None:
     np.testing.assert_allclose(residual, 0.0, atol=1e-8)
 
 
+def test_parametric_tasks_take_a_metric() -> None:
+    """The same authors: Σ_j w_j ⟨α_j, D α_j⟩ with a metric D that all tasks share, the norm of k_X(x, z) = xᵀD⁻¹z."""
+    X, y = sample()
+    knots, alpha = np.linspace(0.1, 0.9, 5), 1e-2
+    n, m = len(y), len(knots)
+    metric = np.array([[2.0, 0.9], [0.9, 0.5]])
+    coef, bias = cp.Variable((2, m)), cp.Variable((1, m))
+    h = X @ coef + np.ones((n, 1)) @ bias
+    ridge = cp.sum_squares(np.linalg.cholesky(np.linalg.inv(metric)).T @ coef) / m
+    best = minimise(pinball(y[:, None] - h, knots) / (n * m) + 0.5 * alpha * ridge)
+    model = InfiniteTaskEstimator(
+        "pinball",
+        measure=Discrete(knots),
+        quadrature="discrete",
+        kernel=lambda X, Z: X @ metric @ Z.T,
+        penalty="integrated",
+        task_kernel="piecewise-linear",
+        bias_kernel="piecewise-linear",
+        alpha=alpha,
+        alpha_bias=0.0,
+        tol=1e-8,
+    ).fit(X, y)
+    assert model.objective_ == pytest.approx(best, rel=1e-6)
+    tasks = model.decision_function(np.eye(2), knots) - model.decision_function(np.zeros((1, 2)), knots)
+    np.testing.assert_allclose(tasks, coef.value, atol=1e-3)
+
+
 @pytest.mark.parametrize("log_alpha", [-4.0, -2.5, -1.0])
 def test_the_ridge_path_is_kernel_ridge_at_every_weight(log_alpha: float) -> None:
     X, y = sample(60)
