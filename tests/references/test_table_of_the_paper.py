@@ -199,3 +199,15 @@ def test_the_integrated_ridge_alone_still_refuses_non_crossing() -> None:
     X, y = sample()
     with pytest.raises(ValueError, match="Use the plain ridge, or the sum of both"):
         InfiniteTaskEstimator(penalty="integrated", noncrossing=1.0).fit(X, y)
+
+
+def test_m_quantiles_become_expectiles_as_the_smoothing_grows() -> None:
+    """ψ^κ(p) is p²/(2κ) up to |p| = κ: times 2κ it is the objective of expectiles, with the ridge 2κλ."""
+    X, y = sample()
+    kappa = 1e4
+    expectiles = InfiniteExpectileRegressor(noncrossing=0.05, noncrossing_loss="squared", **CHOICES).fit(X, y)
+    ridge = {"alpha": ALPHA / (2.0 * kappa), "alpha_bias": ALPHA / (2.0 * kappa)}
+    options: dict[str, Any] = {"noncrossing": 0.05, "noncrossing_loss": "smoothed", **(CHOICES | ridge)}
+    wide = InfiniteQuantileRegressor(smoothing=kappa, **options).fit(X, y)
+    assert 2.0 * kappa * wide.objective_ == pytest.approx(expectiles.objective_, rel=1e-6)
+    np.testing.assert_allclose(wide.predict(X, [0.2, 0.8]), expectiles.predict(X, [0.2, 0.8]), atol=1e-3)
