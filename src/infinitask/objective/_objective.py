@@ -194,6 +194,14 @@ class Objective:
         """Whether all integrals have the same ω."""
         return all(term.row_weight is None for term in self.integrals)
 
+    @cached_property
+    def _unseen(self) -> set[tuple[int, int]]:
+        """Integrals, each with the starts of the blocks of which it sees no row: nothing is computed there."""
+        if self._one_weight:
+            return set()
+        weights = [to_host(self.weight_of(term)) for term in self.integrals]
+        return {(t, b.start) for b in self.blocks() for t, weight in enumerate(weights) if not np.any(weight[b])}
+
     def bias_at_nodes(self, c: Array | None) -> list[Array | None]:
         """Ψ_b c for each integral, (m,)."""
         return [None if c is None or t.bias_cols is None else t.bias_cols @ c for t in self.integrals]
@@ -233,6 +241,9 @@ class Objective:
             A = product(phi, C[: phi.shape[1], :])
             pulled, losses = None, []
             for t, term in enumerate(self.integrals):
+                if (t, block.start) in self._unseen:
+                    losses += [0.0] * 3
+                    continue
                 omega = omega if one_weight else self.weight_of(term)[block]
                 point, data = self._sums(t, block, self._field(A, term, bias[t], room), smoothing, room)
                 if data is not None:
@@ -244,6 +255,8 @@ class Objective:
                 if sums.c is not None and term.bias_cols is not None:
                     sums.c = sums.c - term.bias_cols.T @ (term.weights * (omega @ point.dual))
             sums.losses = [total + more for total, more in zip(sums.losses, losses, strict=True)]
+            if pulled is None:
+                continue
             if not one_weight:
                 subtract_product(sums.C, phi, pulled)
             elif self._weighted_rows is None:
