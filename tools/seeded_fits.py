@@ -41,7 +41,7 @@ from infinitask.bounds import bound_of
 from infinitask.datasets import make_mixture, make_sine
 from infinitask.kernels import RBF, Gaussian, Laplacian, Linear, MaternTask, Scaled, TaskMatrix
 from infinitask.losses import BoxLoss, ConvexLoss, Row
-from infinitask.measures import Beta, Discrete, ProductMeasure, TruncatedNormal, Uniform
+from infinitask.measures import Beta, Discrete, GaussLegendre, ProductMeasure, TruncatedNormal, Uniform
 from infinitask.metrics import integrated_pinball_scorer
 from infinitask.penalties import IntegratedRidge
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, OptunaSearch
@@ -235,6 +235,9 @@ def cases() -> dict[str, Callable[[], Answer]]:
     add("quantile, hard, free bias", quantile, noncrossing="hard", alpha_bias=0.0, tol=1e-3)
     for value in (0.05, 1.0):
         add(f"quantile, smoothing={value}", quantile, smoothing=value)
+    for kind in ("smoothed", "squared"):
+        add(f"quantile, noncrossing_loss={kind}", quantile, smoothing=0.5, noncrossing_loss=kind)
+    add("quantile, noncrossing_inputs", quantile, noncrossing_inputs=np.linspace(-1.0, 3.0, 15)[:, None])
     for name in ("laplacian", "matern12", "matern32", "matern52", "linear", "polynomial"):
         add(f"quantile, kernel={name}", quantile, kernel=name, tol=1e-3)
     add("quantile, kernel=chi2", quantile, kernel="chi2", data=(X + 2.0, Y), new=X_NEW + 2.0)
@@ -270,6 +273,7 @@ def cases() -> dict[str, Callable[[], Answer]]:
     add("quantile, discrete", discrete_quantiles, measure=Discrete([0.1, 0.5, 0.9]), levels=[0.1, 0.9])
     for rule in ("clenshaw-curtis", "sobol", "halton", "monte-carlo"):
         add(f"quantile, quadrature={rule}", quantile, quadrature=rule)
+    add("quantile, density", quantile, measure=Beta(2.0, 2.0), quadrature=GaussLegendre(density=True))
     for features, rank in (("exact", None), ("nystroem", 20), ("fourier", 40), ("auto", 10)):
         add(f"quantile, features={features}, rank={rank}", quantile, features=features, rank=rank)
     for solver in ("lbfgs", "newton"):
@@ -286,9 +290,11 @@ def cases() -> dict[str, Callable[[], Answer]]:
     add("quantile, warm start, free bias", warm, alpha_bias=0.0)
     for value in (0.0, 1.0, "rearrange", "hard"):
         add(f"expectile, noncrossing={value}", expectile, noncrossing=value)
+    add("expectile, squared", expectile, noncrossing=0.1, noncrossing_loss="squared")
     add("expectile, free bias", expectile, alpha_bias=0.0)
     add("costs", costs)
     add("costs, free bias", costs, alpha_bias=0.0)
+    add("costs, smoothing", costs, smoothing=0.5)
     add("costs, weights", costs, weight=np.append(WEIGHT, np.ones(30)))
     add("costs, small alpha", costs, alpha=1e-5)
     add("costs, diagonal", costs, task_kernel="diagonal")
@@ -323,6 +329,7 @@ def cases() -> dict[str, Callable[[], Answer]]:
         new=X_MOONS,
     )
     add("task, integrated", task, theta=[0.2, 0.5], loss="pinball", penalty="integrated")
+    add("task, both ridges", task, theta=[0.2, 0.5], penalty="both", noncrossing=1.0)
     add("task, weighted ridge", task, theta=[0.5], penalty=IntegratedRidge(lambda nodes: 1.0 + nodes[:, 0]))
     add("task, noncrossing", task, theta=[0.2, 0.5], noncrossing=2.0)
     plane = ProductMeasure([Uniform(0, 1), Uniform(0, 0.5)])

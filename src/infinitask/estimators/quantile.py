@@ -264,7 +264,8 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         After :meth:`conformalize` only.
     smallest_slope_ : float
         Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training inputs of
-        positive weight. A row of ``sample_weight`` 0 takes no part in a fit, and curves may cross there.
+        positive weight (and those of ``noncrossing_inputs``). A row of ``sample_weight`` 0 takes no part in a fit, and
+        curves may cross there.
     {attributes}
 
     Examples
