@@ -229,12 +229,13 @@ def in_units(recipe: Recipe) -> Recipe:
     if units is None or degree is None:
         return recipe
     ridge = units.spread ** (2 - degree)
+    of_slopes = 2 if recipe.noncrossing_loss == "squared" else 1
     return replace(
         recipe,
         loss=recipe.loss.in_units(units.spread),
         alpha=ridge * recipe.alpha,
         alpha_bias=None if recipe.alpha_bias is None else ridge * recipe.alpha_bias,
-        noncrossing=units.spread ** (1 - degree) * recipe.noncrossing,
+        noncrossing=units.spread ** (of_slopes - degree) * recipe.noncrossing,
         units=None,
     )
 

@@ -377,7 +377,7 @@ class Objective:
             y = first.targets
             size = float(xp.mean(self.sample_weight @ xp.abs(y)))
             spread = float(xp.mean(self.sample_weight @ xp.abs(y - self.sample_weight @ y)))
-            few = to_host(y[self._few_rows, :])
+            few = to_host(y[self._few_rows, :])[to_host(self.sample_weight[self._few_rows]) > 0.0]
             typical = float(np.median(np.abs(few - np.median(few))))
             spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
             # the spread of a constant target is rounding
@@ -404,6 +404,7 @@ class Objective:
         omega = to_host(self.sample_weight[rows]).astype(np.float64)
         zero = 0.0 * self.sample_weight[rows][:, None] * first.weights
         losses = to_host(first.loss.value(first.theta, first.targets[rows, :], zero) @ first.weights)
+        losses, omega = losses[omega > 0.0], omega[omega > 0.0]
         middle = float(np.median(losses))
         if not (middle > 0.0 and np.all(np.isfinite(losses))):
             return np.inf
