@@ -54,30 +54,29 @@ def test_the_default_fraction_is_that_of_the_constructor(X: np.ndarray, grid: np
     assert np.array_equal(score >= nu, model.decision_function(points, nu) >= 0.0)
     assert model.offset_ == nu
     assert np.array_equal(model.decision_function(points), score - nu)
-    assert np.all(score >= np.nextafter(0.05, 0.0))
+    assert np.all(score > 0.0)
     assert np.all(score <= 1.0)
 
 
 @pytest.mark.parametrize("nu", [0.06, 0.3, 1.0])
-def test_scores_never_leave_theta(X: np.ndarray, grid: np.ndarray, nu: float) -> None:
+def test_scores_lie_between_0_and_1(X: np.ndarray, grid: np.ndarray, nu: float) -> None:
     score = InfiniteOneClassSVM(nu=nu, n_nodes=10).fit(X).score_samples(grid)
-    assert np.min(score) == 0.05  # the grid does reach outside of all sets
+    assert 0.0 < np.min(score) < 0.05  # the grid does reach outside of all sets
     assert np.max(score) <= 1.0
 
 
-def test_at_the_lower_end_of_theta_outsiders_score_just_below_it(X: np.ndarray, grid: np.ndarray) -> None:
-    # a score of 0.05 would say inside: the next smaller number is as close as an outsider may come
+def test_at_the_lower_end_of_theta_outsiders_score_below_it(X: np.ndarray, grid: np.ndarray) -> None:
     model = InfiniteOneClassSVM(nu=0.05, n_nodes=10).fit(X)
     score = model.score_samples(grid)
     outside = model.decision_function(grid, 0.05) < 0.0
     assert 0 < np.sum(outside) < len(grid)
-    assert np.all(score[outside] == np.nextafter(0.05, 0.0))
+    assert np.all(score[outside] < 0.05)
     assert np.all(score[~outside] >= 0.05)
 
 
 def test_scores_order_points_from_the_outside_inwards(model: InfiniteOneClassSVM, X: np.ndarray) -> None:
     score = model.score_samples(np.concatenate([X, [[40.0, 40.0], [-2.0, 0.0]]]))
-    assert score[-2] == np.min(score) == pytest.approx(0.05)
+    assert score[-2] == np.min(score) < 0.05
     assert score[-1] > np.median(score)
 
 
@@ -145,7 +144,7 @@ def test_smaller_fractions_on_demand(X: np.ndarray) -> None:
     assert model.dual_gap_ <= model.tol
     assert np.mean(model.predict(X) == -1) < 0.1
     score = model.score_samples(X)
-    assert np.min(score) >= 0.01
+    assert np.min(score) > 0.0
     assert np.max(score) <= 1.0
 
 
@@ -267,11 +266,11 @@ def test_nested_scores_and_predictions_agree_at_every_fraction(
     assert np.array_equal(one, model.predict(scattered[:20], levels[:30]))
 
 
-def test_nested_scores_of_points_in_no_set_lie_just_below_theta(
+def test_nested_scores_of_points_in_no_set_lie_below_theta(
     narrow: dict[bool, InfiniteOneClassSVM], X: np.ndarray
 ) -> None:
     score = narrow[True].score_samples(np.concatenate([[[1e3, 1e3]], X]))
-    assert score[0] == np.nextafter(0.05, 0.0)
+    assert 0.0 < score[0] < 1e-4
     assert 0.05 <= np.median(score) <= np.max(score) <= 1.0
 
 
@@ -285,7 +284,8 @@ def test_sets_that_are_nested_already_stay_what_they_are(X: np.ndarray, grid: np
     np.testing.assert_allclose(nested.decision_function(grid[falling], levels), curves[falling], atol=1e-3 * scale)
     inside = plain.predict(grid, levels) == 1
     single = ~np.any(~inside[:, :-1] & inside[:, 1:], axis=1)
-    np.testing.assert_allclose(nested.score_samples(grid[single]), plain.score_samples(grid[single]), atol=5e-3)
+    scores = (np.maximum(some.score_samples(grid[single]), 0.05) for some in (nested, plain))
+    np.testing.assert_allclose(*scores, atol=5e-3)
 
 
 def test_nesting_keeps_the_fractions(X: np.ndarray) -> None:

@@ -11,21 +11,25 @@ from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from infinitask._array import HostArray
+from infinitask._array import HostArray, place, to_host
 from infinitask._validation import naming, number
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.kernels import input_kernel
+from infinitask.learn import Fit
 from infinitask.losses import LevelSet
 from infinitask.measures import Measure, Uniform, as_measure
 from infinitask.metrics import mass_volume_area, mass_volume_curve
 from infinitask.penalties import IntegratedRidge
-from infinitask.predictive import Rearrangement, sign_change
-from infinitask.problem import Recipe
+from infinitask.predictive import Beyond, Rearrangement, sign_change
+from infinitask.problem import Data, Recipe
 
 __all__ = ["InfiniteOneClassSVM", "LevelSetEstimator"]
 
 SCORE_LEVELS = 257
 """Levels at which ``score_samples`` looks for the sign change before it interpolates, and at which ``nested`` sorts."""
+
+MAX_DEEPEST_ROWS = 1_000
+"""At most about this many rows are searched for the one that is deepest inside."""
 
 GAPS_BETWEEN_NODES = 5.0
 """The default bandwidth over θ, in mean gaps between nodes. Measured on mixtures with n = 1000: at 5 the fraction left
@@ -101,7 +105,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             return self._values(X, nu, "nu") - self._shift(np.asarray(nu, dtype=np.float64))
         tasks, single = self._tasks(nu, "nu")
         fractions = np.clip(tasks[:, 0], *self._ends())
-        values = np.concatenate([self._signed(curves, fractions) for curves in self._nested_curves(X)])
+        values = np.concatenate([self._signed(curves, fractions) for curves in self._nested_curves(self._inputs(X))])
         return np.asarray(values[:, 0] if single else values)
 
     def predict(self, X: Any, nu: Any = None) -> HostArray:
@@ -140,6 +144,10 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         ``nu`` counts, so that θ*(x) ≥ ν exactly where x is inside at the constructor's ν. With ``nested`` that holds
         for every ν.
 
+        Points beyond Θ = [low, high] are in order as well, without ties: outside of all sets the score is low·h/t, which
+        falls to 0 with the distance; inside of all sets it is 1 − (1 − high)·t/h, which is 1 where high is 1. These are
+        continuous in x, but no p-values.
+
         Parameters
         ----------
         X : array (n, d)
@@ -147,8 +155,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         Returns
         -------
         ndarray (n,)
-            Between the ends of Θ. Just below the lower end for a point that is outside even there, if ``nu`` is that
-            end or the sets are nested.
+            In (0, 1].
 
         Examples
         --------
@@ -159,13 +166,29 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         >>> bool(abs((p <= 0.2).mean() - 0.2) < 0.08)
         True
         """
-        check_is_fitted(self)
+        Z = self._inputs(X)
         if self.recipe_.rearranged:
-            return np.concatenate([self._fall(curves) for curves in self._nested_curves(X)])
-        nu = float(self._tasks(self._default_nu(), "nu")[0][0, 0])
-        levels = np.unique(np.append(self._levels(SCORE_LEVELS), nu))
-        blocks = self._above_threshold(X, levels)
-        return np.concatenate([_change_next_to(nu, levels, values) for values in blocks])
+            levels = self._nested_levels()
+            first, last = levels, levels
+            found = [
+                (self._fall(curves), curves.values[:, 0] < 0.0, curves.values[:, -1] >= 0.0)
+                for curves in self._nested_curves(Z)
+            ]
+        else:
+            nu = float(self._tasks(self._default_nu(), "nu")[0][0, 0])
+            levels = np.unique(np.append(self._levels(SCORE_LEVELS), nu))
+            first, last = levels[:1], levels[-1:]
+            found = [_change_next_to(nu, levels, values) for values in self._above_threshold(Z, levels)]
+        score, outside, inside = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        low, high = self._ends()
+        Z = to_host(Z)
+        if np.any(outside):
+            share = self._beyond(first).outside(Z[outside])
+            score[outside] = np.minimum(low * share, np.nextafter(low, -np.inf))
+        if np.any(inside) and high < 1.0:
+            share = self._beyond(last).inside(Z[inside])
+            score[inside] = np.maximum(1.0 - (1.0 - high) * share, high)
+        return score
 
     def mass_volume_curve(
         self, X: Any, *, n_samples: int = 10_000, random_state: Any = None
@@ -238,20 +261,39 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         """What is added to t at the levels."""
         return self.shift_(levels) if hasattr(self, "shift_") else 0.0
 
-    def _above_threshold(self, X: Any, levels: HostArray) -> Iterator[HostArray]:
-        """h − t at the levels, (rows, k), for one block of rows after the other."""
+    def _above_threshold(self, Z: Any, levels: HostArray) -> Iterator[HostArray]:
+        """h − t at the levels, (rows, k), for one block of rows after the other; Z is checked."""
         shift = self._shift(levels)
-        for _, values in self._at_levels(self._inputs(X), levels):
+        for _, values in self._at_levels(Z, levels):
             yield values - shift
 
-    def _nested_curves(self, X: Any) -> Iterator[Rearrangement]:
-        """θ ↦ h(x)(θ) − t(θ), put in descending order for every x.
+    def _beyond(self, levels: HostArray) -> Beyond:
+        """What orders points on the same side of the sets of these levels."""
+        field, device = self.field_, self.recipe_.device
+        # without the bias, beside which the h of a far point would be lost to rounding
+        sections = field.phi.then(field.coef @ field.psi(levels).T)
+        t = self._shift(levels) - field.bias(levels)
+        return Beyond(lambda X: to_host(sections(place(X, device))), t, self._deepest)
 
-        Where only a few fractions are learnt, their own values are sorted: h is not held to anything between them.
-        """
+    def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
+        """Keep a fit, and the row deepest inside the smallest set: far points are ordered by their distance from it."""
+        self._deepest = None
+        if not self._is_precomputed():
+            X = Data.canonical(prepared.X, None, prepared.weight).X
+            X = X[:: -(-len(X) // MAX_DEEPEST_ROWS)]
+            smallest = np.max(fit.quadrature.nodes, axis=0)
+            self._deepest = X[np.argmax(fit.field(place(X, fit.recipe.device), smallest)[:, 0])].copy()
+        return super()._adopt(fit, prepared)
+
+    def _nested_levels(self) -> HostArray:
+        """Where curves are sorted. Of a few fractions only these: h is not held to anything between them."""
         atoms = self.measure_.atoms()
-        levels = np.unique(self._levels(SCORE_LEVELS) if atoms is None else atoms.nodes)
-        for values in self._above_threshold(X, levels):
+        return np.unique(self._levels(SCORE_LEVELS) if atoms is None else atoms.nodes)
+
+    def _nested_curves(self, Z: Any) -> Iterator[Rearrangement]:
+        """θ ↦ h(x)(θ) − t(θ), put in descending order for every x; Z is checked."""
+        levels = self._nested_levels()
+        for values in self._above_threshold(Z, levels):
             if levels.size == 1:  # one set is nested; a curve needs two points
                 ends = np.append(levels, np.nextafter(levels, np.inf))
                 yield Rearrangement(ends, np.repeat(values, 2, axis=1), increasing=False)
@@ -369,8 +411,11 @@ class InfiniteOneClassSVM(LevelSetEstimator):
         return self._inliers(self.recipe(), X, sample_weight)
 
 
-def _change_next_to(nu: float, levels: HostArray, values: HostArray) -> HostArray:
-    """Where curves (n, k) change sign next to ``nu``, one of the levels: (n,), at least ν for those inside there."""
+def _change_next_to(nu: float, levels: HostArray, values: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+    """Where curves (n, k) change sign next to ``nu``, one of the levels: (n,), at least ν for those inside there.
+
+    With it, which of them are negative at all levels up to ν, and which are not at all levels from ν on.
+    """
     at = int(np.flatnonzero(levels == nu)[0])
     inside = values >= 0.0
     onwards, back = slice(at, None), slice(at, None, -1)
@@ -378,7 +423,8 @@ def _change_next_to(nu: float, levels: HostArray, values: HostArray) -> HostArra
     enters = _first_change(levels[back], values[:, back], ~inside[:, back])
     # rounding must not carry the root across nu
     below = np.nextafter(nu, -np.inf)
-    return np.asarray(np.where(inside[:, at], np.maximum(leaves, nu), np.minimum(enters, below)))
+    found = np.where(inside[:, at], np.maximum(leaves, nu), np.minimum(enters, below))
+    return found, ~inside[:, back].any(axis=1), inside[:, onwards].all(axis=1)
 
 
 def _first_change(levels: HostArray, values: HostArray, before: HostArray) -> HostArray:

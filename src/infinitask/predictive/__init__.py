@@ -5,6 +5,7 @@
 * :class:`ConformalCalibration`: intervals with a guaranteed coverage.
 * :func:`sign_change`: the task at which the sign of h(x)(·) changes, which gives probabilities and p-values
   (:func:`flip_probability`, :func:`flip_score`, :func:`on_side`).
+* :class:`Beyond`: the order of points outside of every level set, or inside of every one.
 * :class:`Confusion`: the two errors of a classifier at every θ, for :class:`ROCCurve`, :class:`CostCurve` and
   :class:`NetBenefitCurve`.
 * :func:`choose_theta`: the cheapest θ, or one error below a bound and the other as small as possible; guaranteed by
@@ -12,6 +13,7 @@
   (:func:`allowed_errors`, :func:`smallest_sample`).
 """
 
+from ._beyond import Beyond
 from ._conformal import ConformalCalibration
 from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
 from ._distribution import QuantileDistribution
@@ -20,6 +22,7 @@ from ._rearrangement import Rearrangement
 from ._sign_change import flip_probability, flip_score, on_side, sign_change
 
 __all__ = [
+    "Beyond",
     "ConformalCalibration",
     "Confusion",
     "CostCurve",

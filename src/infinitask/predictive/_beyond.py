@@ -1,0 +1,107 @@
+"""The order of points beyond the trained fractions: outside of every level set, or inside of every one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from infinitask._array import HostArray
+
+FAR = 1e-3
+"""Below this part of its threshold, h says little: exact features leave an error of 1e-5 of it, and far away a Gaussian
+kernel is 0 in floating point. Such points are ordered by their distance instead."""
+
+HALVINGS = 340
+"""The most times a point comes half as near; inputs are at most 1e100."""
+
+BISECTIONS = 12
+"""After these a piece of a ray is short enough for h to be exponential, or linear, on it."""
+
+SMALLEST = 1e-290
+"""Without a centre: the score of points at which h is 0; where it is negative, scores are below."""
+
+ENTRIES_AT_A_TIME = 1_000_000
+"""Rows × levels that are held in memory."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """Orders points that are on the same side of every level set that was trained.
+
+    A point is as far outside as its ratio r(x) = max_θ h(x)(θ)/t(θ) is below 1, and as far inside as min_θ h(x)(θ)/t(θ)
+    is above. Where a threshold is not positive, 1 + (h − t)/max |t| takes the place of h/t.
+
+    Parameters
+    ----------
+    h : callable
+        (n, d) → (n, k): h without the threshold, at k fractions.
+    thresholds : ndarray (k,)
+        t at these fractions.
+    centre : ndarray (d,) or None
+        A point inside; None: there is none, and far points are ordered by r alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> beyond = Beyond(lambda X: np.exp(-(X**2)), np.array([0.5]), np.zeros(1))
+    >>> beyond.outside(np.array([[1.0], [2.0], [40.0], [80.0]])).round(6)
+    array([7.35759e-01, 3.66310e-02, 6.90000e-05, 3.40000e-05])
+    """
+
+    h: Callable[[HostArray], HostArray]
+    thresholds: HostArray
+    centre: HostArray | None
+
+    def outside(self, X: HostArray) -> HostArray:
+        """For points outside, (n,): from 1 at the boundary to 0 at infinity; r(x), and where that is tiny a distance.
+
+        The distance is a gauge: the share s of the way from ``centre`` to x at which r is :data:`FAR`.
+        """
+        ratio = self._ratios(X, np.max)
+        far = np.flatnonzero(ratio < FAR)
+        if far.size:
+            ratio[far] = FAR * self._gauge(X[far], ratio[far])
+        return ratio
+
+    def inside(self, X: HostArray) -> HostArray:
+        """For points inside, (n,): from 1 at the boundary to 0 where h is large; 1 over the smallest ratio."""
+        return np.asarray(1.0 / np.maximum(self._ratios(X, np.min), 1.0))
+
+    def _ratios(self, X: HostArray, reduce: Callable[..., HostArray]) -> HostArray:
+        t = self.thresholds
+        size = max(1, ENTRIES_AT_A_TIME // t.size)
+        ratios = np.empty(X.shape[0])
+        for start in range(0, X.shape[0], size):
+            h = self.h(X[start : start + size])
+            of_threshold = h / t if np.min(t) > 0.0 else 1.0 + (h - t) / (np.max(np.abs(t)) or 1.0)
+            ratios[start : start + size] = reduce(of_threshold, axis=1)
+        return ratios
+
+    def _gauge(self, X: HostArray, ratio: HostArray) -> HostArray:
+        """s in (0, 1), (n,)."""
+        top = None if self.centre is None else float(self._ratios(self.centre[None, :], np.max)[0])
+        if self.centre is None or top is None or top <= FAR:
+            return np.where(
+                ratio > 0.0, np.maximum(ratio / FAR, 2.0 * SMALLEST), SMALLEST / (1.0 - np.minimum(ratio, 0))
+            )
+        way = X - self.centre
+        # the ends of a piece of the ray that r = FAR divides, and r there
+        near, at_near = np.zeros(len(X)), np.full(len(X), top)
+        end, at_end = np.ones(len(X)), ratio.copy()
+        for step in range(HALVINGS + BISECTIONS):
+            open_ = np.flatnonzero(near == 0.0) if step < HALVINGS else np.arange(len(X))
+            if open_.size == 0:
+                continue
+            middle = 0.5 * (near[open_] + end[open_])
+            found = self._ratios(self.centre + middle[:, None] * way[open_], np.max)
+            inner = found >= FAR
+            near[open_[inner]], at_near[open_[inner]] = middle[inner], found[inner]
+            end[open_[~inner]], at_end[open_[~inner]] = middle[~inner], found[~inner]
+        decays = at_end > 0.0
+        start, stop, level = (np.log(v, out=v.copy(), where=decays) for v in (at_near, at_end, np.full(len(X), FAR)))
+        share = np.clip((start - level) / (start - stop), 0.0, 1.0)
+        return np.asarray(near + share * (end - near))
