@@ -114,6 +114,11 @@ def rule_or_positive(name: str, value: Any, rules: Sequence[str]) -> float | str
     return float(value)
 
 
+def flag_or_choice(name: str, value: Any, options: Sequence[str]) -> bool | str:
+    """``value`` as True, False or one of some words, or an error."""
+    return bool(value) if isinstance(value, (bool, np.bool_)) else choice(name, value, options, ", True or False")
+
+
 def positive_numbers(name: str, values: Any) -> HostArray:
     """``values`` as a list of positive finite numbers, or an error."""
     try:
@@ -143,7 +148,7 @@ def or_auto(check: Constraint) -> Constraint:
 CONSTRAINTS: dict[str, Constraint] = {
     "alpha": or_auto(partial(number, low=0.0)),
     "alpha_bias": optional(partial(number, low=0.0, open_low=False)),
-    "exact_fractions": flag,
+    "exact_fractions": partial(flag_or_choice, options=("auto", "left-out")),
     "gamma": partial(rule_or_positive, rules=("auto", "median", "scale")),
     "max_iter": count,
     "n_jobs": jobs,

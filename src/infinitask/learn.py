@@ -153,7 +153,11 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
     # a smoothing around a centre holds a number for every pair: that is not kept
     solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa))
     solution = units.solution(solution, recipe.loss.degree or 0)
-    shift = Shift.of(problem, field, recipe.measure) if recipe.exact_fractions else None
+    shift = None
+    if recipe.exact_fractions == "left-out":
+        shift = Shift.left_out(problem, field, solution, recipe)
+    elif recipe.exact_fractions:
+        shift = Shift.of(problem, field, recipe.measure)
     slope = None if smallest_slope is None else units.spread * smallest_slope
     return Fit(field, solution, recipe, problem, slope, shift)
 

@@ -144,8 +144,9 @@ class Recipe:
     """Whether order in θ at the training inputs is a constraint; see :mod:`~infinitask.solvers.order`."""
     rearranged: bool = False
     """Whether predictions are put in order over θ; see :class:`~infinitask.predictive.Rearrangement`."""
-    exact_fractions: bool = False
-    """Whether a threshold is set last so that the fraction outside is θ; see :mod:`~infinitask.threshold`."""
+    exact_fractions: bool | str = False
+    """Whether a threshold is set last so that the fraction outside is θ, of the rows of the fit (True) or of new ones
+    ("left-out"); see :mod:`~infinitask.threshold`."""
     units: Units | None = None
     """How targets are measured while a problem is solved; None: from the data."""
     quadrature: Any = "gauss-legendre"

@@ -19,6 +19,10 @@ from infinitask.metrics import mass_volume_area, mass_volume_curve, theta_proper
 from infinitask.threshold import halfway
 
 
+AS_FITTED: dict[str, Any] = {"alpha": 1e-3, "gamma": "median"}
+"""With a number for alpha the sets are the solution of the problem; the threshold is not set last."""
+
+
 @pytest.fixture(scope="module")
 def X() -> np.ndarray:
     return make_mixture(120, random_state=0)
@@ -33,7 +37,7 @@ def grid() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def model(X: np.ndarray) -> InfiniteOneClassSVM:
-    return InfiniteOneClassSVM(n_nodes=20).fit(X)
+    return InfiniteOneClassSVM(n_nodes=20, **AS_FITTED).fit(X)
 
 
 def test_predictions_are_the_sign_of_the_decision(model: InfiniteOneClassSVM, grid: np.ndarray) -> None:
@@ -134,9 +138,9 @@ def test_nothing_without_a_fit(X: np.ndarray) -> None:
 
 
 def test_y_is_ignored(model: InfiniteOneClassSVM, X: np.ndarray) -> None:
-    with_y = InfiniteOneClassSVM(n_nodes=20).fit(X, np.arange(len(X)))
+    with_y = InfiniteOneClassSVM(n_nodes=20, **AS_FITTED).fit(X, np.arange(len(X)))
     assert np.array_equal(with_y.score_samples(X), model.score_samples(X))
-    assert np.array_equal(InfiniteOneClassSVM(n_nodes=20).fit_predict(X), model.predict(X))
+    assert np.array_equal(InfiniteOneClassSVM(n_nodes=20, **AS_FITTED).fit_predict(X), model.predict(X))
 
 
 def test_smaller_fractions_on_demand(X: np.ndarray) -> None:
@@ -161,7 +165,7 @@ def test_measures_that_are_no_fractions(X: np.ndarray, measure: Any) -> None:
 def test_a_threshold_needs_a_kernel(X: np.ndarray) -> None:
     with pytest.raises(ValueError, match="bias_kernel=None"):
         InfiniteOneClassSVM(bias_kernel=None).fit(X)
-    model = InfiniteOneClassSVM(bias_kernel="constant", n_nodes=6).fit(X)
+    model = InfiniteOneClassSVM(bias_kernel="constant", n_nodes=6, **AS_FITTED).fit(X)
     assert np.ptp(model.threshold([0.1, 0.5, 0.9])) < 1e-12
 
 
@@ -184,7 +188,7 @@ def test_a_few_levels_only(X: np.ndarray) -> None:
 
 def test_separate_levels_by_name(X: np.ndarray) -> None:
     levels = [0.1, 0.3, 0.6]
-    model = InfiniteOneClassSVM(nu=0.3, measure=Discrete(levels), task_kernel="diagonal").fit(X)
+    model = InfiniteOneClassSVM(nu=0.3, measure=Discrete(levels), task_kernel="diagonal", **AS_FITTED).fit(X)
     outside = np.mean(model.predict(X, levels) == -1, axis=0)
     np.testing.assert_allclose(outside, levels, atol=0.06)
     with pytest.raises(ValueError, match="not a node"):
@@ -226,7 +230,7 @@ def scattered() -> np.ndarray:
 def narrow(X: np.ndarray) -> dict[bool, InfiniteOneClassSVM]:
     """Sets of a narrow kernel, as they come and nested."""
     with pytest.warns(UserWarning, match="on the boundary of the set itself"):
-        return {nested: InfiniteOneClassSVM(gamma=5.0, n_nodes=20, nested=nested).fit(X) for nested in (False, True)}
+        return {nested: InfiniteOneClassSVM(gamma=5.0, alpha=1e-3, n_nodes=20, nested=nested).fit(X) for nested in (False, True)}
 
 
 def test_nested_sets_are_nested_for_every_point_and_pair(
@@ -275,7 +279,7 @@ def test_nested_scores_of_points_in_no_set_lie_below_theta(
 
 
 def test_sets_that_are_nested_already_stay_what_they_are(X: np.ndarray, grid: np.ndarray) -> None:
-    plain, nested = (InfiniteOneClassSVM(n_nodes=20, task_gamma=1.0, nested=nested).fit(X) for nested in (False, True))
+    plain, nested = (InfiniteOneClassSVM(n_nodes=20, task_gamma=1.0, nested=nested, **AS_FITTED).fit(X) for nested in (False, True))
     levels = np.linspace(0.05, 1.0, 200)
     curves = plain.decision_function(grid, levels)
     falling = np.all(np.diff(curves, axis=1) <= 0.0, axis=1)
@@ -291,7 +295,7 @@ def test_sets_that_are_nested_already_stay_what_they_are(X: np.ndarray, grid: np
 def test_nesting_keeps_the_fractions(X: np.ndarray) -> None:
     levels = np.linspace(0.1, 0.9, 17)
     for nested in (False, True):
-        model = InfiniteOneClassSVM(n_nodes=40, nested=nested).fit(X)
+        model = InfiniteOneClassSVM(n_nodes=40, nested=nested, **AS_FITTED).fit(X)
         assert theta_property_deviation(levels, model.predict(X, levels)) < 0.05
 
 
@@ -299,7 +303,7 @@ def test_nesting_keeps_the_fractions(X: np.ndarray) -> None:
 @pytest.mark.parametrize("levels", [[0.3], [0.1, 0.3, 0.6]], ids=str)
 def test_a_few_levels_can_be_nested(X: np.ndarray, grid: np.ndarray, kernel: str, levels: list[float]) -> None:
     plain, model = (
-        InfiniteOneClassSVM(nu=0.3, measure=Discrete(levels), task_kernel=kernel, gamma=3.0, nested=nested).fit(X)
+        InfiniteOneClassSVM(nu=0.3, measure=Discrete(levels), task_kernel=kernel, gamma=3.0, alpha=1e-3, nested=nested).fit(X)
         for nested in (False, True)
     )
     points = np.concatenate([X, grid])
@@ -323,7 +327,7 @@ def test_nested_is_true_or_false(X: np.ndarray) -> None:
 # ------------------------------------------------------------------------------------------- exact fractions
 @pytest.fixture(scope="module")
 def exact(X: np.ndarray) -> InfiniteOneClassSVM:
-    return InfiniteOneClassSVM(n_nodes=20, exact_fractions=True).fit(X)
+    return InfiniteOneClassSVM(n_nodes=20, exact_fractions=True, **AS_FITTED).fit(X)
 
 
 def test_halfway_comes_as_near_to_the_fraction_as_the_rows_allow() -> None:
@@ -353,13 +357,13 @@ def test_exact_fractions_hold_at_the_nodes_and_between(
 
 def test_a_row_that_is_there_many_times_leaves_at_once(X: np.ndarray) -> None:
     Z = np.concatenate([X, np.repeat(X[:1], 11, axis=0)])
-    model = InfiniteOneClassSVM(n_nodes=20, exact_fractions=True).fit(Z)
+    model = InfiniteOneClassSVM(n_nodes=20, exact_fractions=True, **AS_FITTED).fit(Z)
     levels = np.linspace(0.05, 1.0, 400)
     inside = model.predict(Z, levels) == 1
     outside = np.mean(~inside, axis=0)
     assert np.max(np.diff(outside)) > 11.5 / len(Z)
     assert np.max(np.abs(outside - levels)) <= 0.5 * 12 / len(Z) + 1.5 / len(Z)
-    weighted = InfiniteOneClassSVM(n_nodes=20, exact_fractions=True)
+    weighted = InfiniteOneClassSVM(n_nodes=20, exact_fractions=True, **AS_FITTED)
     weighted.fit(X, sample_weight=np.where(np.arange(len(X)) == 0, 12.0, 1.0))
     assert np.array_equal(weighted.decision_function(Z, levels), model.decision_function(Z, levels))
 
@@ -381,7 +385,7 @@ def test_exact_fractions_leave_the_certified_solution_alone(
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_scores_and_decisions_agree_with_exact_fractions(X: np.ndarray, grid: np.ndarray, nested: bool) -> None:
-    model = InfiniteOneClassSVM(nu=0.237, n_nodes=20, nested=nested, exact_fractions=True).fit(X)
+    model = InfiniteOneClassSVM(nu=0.237, n_nodes=20, nested=nested, exact_fractions=True, **AS_FITTED).fit(X)
     points, levels = np.concatenate([X, grid]), np.linspace(0.06, 0.98, 47)
     assert np.array_equal(model.predict(points), model.predict(points, nu=0.237))
     assert np.array_equal(model.score_samples(points) >= 0.237, model.decision_function(points, 0.237) >= 0.0)
@@ -402,7 +406,7 @@ def test_a_few_levels_can_be_exact(X: np.ndarray, kernel: str) -> None:
 
 
 def test_exact_fractions_are_forgotten_by_the_next_fit(model: InfiniteOneClassSVM, X: np.ndarray) -> None:
-    other = InfiniteOneClassSVM(n_nodes=20, exact_fractions=True).fit(X)
+    other = InfiniteOneClassSVM(n_nodes=20, exact_fractions=True, **AS_FITTED).fit(X)
     other.set_params(exact_fractions=False).fit(X)
     assert np.array_equal(other.decision_function(X, 0.3), model.decision_function(X, 0.3))
     with pytest.raises(ValueError, match="exact_fractions='yes'"):
@@ -419,7 +423,7 @@ def test_the_score_of_new_data_is_a_p_value(nested: bool) -> None:
     assert np.max(np.abs(deviation)) < 1.63 / np.sqrt(400)  # as an empirical distribution function, at 1%
     # a kernel that learns the samples by heart gives none
     with pytest.warns(UserWarning, match="on the boundary of the set itself"):
-        by_heart = InfiniteOneClassSVM(n_nodes=20, gamma=100.0, nested=nested).fit(X[:100]).score_samples(new)
+        by_heart = InfiniteOneClassSVM(n_nodes=20, gamma=100.0, alpha=1e-3, nested=nested).fit(X[:100]).score_samples(new)
     assert np.max(np.mean(by_heart[:, None] <= levels, axis=0) - levels) > 0.3
 
 

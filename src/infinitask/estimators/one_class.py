@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,9 +12,9 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._array import HostArray, place, to_host
-from infinitask._validation import naming, number
+from infinitask._validation import choice, naming, number
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
-from infinitask.kernels import input_kernel
+from infinitask.kernels import Scaled, input_kernel
 from infinitask.learn import Fit
 from infinitask.losses import LevelSet
 from infinitask.measures import Measure, Uniform, as_measure
@@ -35,6 +35,28 @@ GAPS_BETWEEN_NODES = 5.0
 """The default bandwidth over θ, in mean gaps between nodes. Measured on mixtures with n = 1000: at 5 the fraction left
 out is within 0.009 of θ everywhere, with the median distance it strays by 0.018; below 3 h oscillates between the
 nodes."""
+
+
+SMALL_RIDGE = 1e-6
+"""λ where none is given: (λ/2)‖t‖² is then a part of about 1e-5 of the objective."""
+
+NARROWER = 5.0
+"""γ of "auto", in terms of the median rule. Mean AUC over 14 anomaly problems (digits, breast cancer, wine, iris, Wilt,
+Spambase, six synthetic laws) with 1, 2, 4, 6, 8 and 16 times that γ: 0.88, 0.89, 0.89, 0.91, 0.92, 0.92. On breast
+cancer it falls again: 0.963, 0.959, 0.956, 0.952, 0.950, 0.947."""
+
+SCALED_KERNELS = ("rbf", "laplacian", "matern12", "matern32", "matern52")
+"""Kernels by name that take inputs in any units and a bandwidth."""
+
+IQR_OF_NORMAL = 1.349
+"""The interquartile range of a normal law, in standard deviations."""
+
+
+def _number_or_auto(name: str, value: Any) -> Any:
+    """A number of at least 0, or "auto"."""
+    if isinstance(value, str):
+        return choice(name, value, ("auto",), " or a number of at least 0")
+    return number(name, value, low=0.0, open_low=False)
 
 
 class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
@@ -144,7 +166,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         ``nu`` counts, so that θ*(x) ≥ ν exactly where x is inside at the constructor's ν. With ``nested`` that holds
         for every ν.
 
-        Points beyond Θ = [low, high] are in order as well, without ties: outside of all sets the score is low·h/t, which
+        Points beyond Θ = [low, high] are in order as well, without ties: outside of all sets the score is low·h/t, and
         falls to 0 with the distance; inside of all sets it is 1 − (1 − high)·t/h, which is 1 where high is 1. These are
         continuous in x, but no p-values.
 
@@ -326,19 +348,25 @@ class InfiniteOneClassSVM(LevelSetEstimator):
         Whether the set of a larger fraction lies inside that of a smaller one without exception. The fit has them so
         where the data ask for it; with True the curve θ ↦ h(x)(θ) − t(θ) of every x is put in order, so that x is
         inside for ν ≤ θ*(x) and outside for ν > θ*(x), whatever x.
-    exact_fractions : bool, default=False
-        Whether t(θ) is set last, at the θ-quantile of h(x)(θ) over the rows of the fit, so that the fraction of them
-        outside is θ at every θ, as nearly as equal rows and a few hundred levels allow. Given h it is the best t but
-        for its ridge. Without, the ridge and the smoothness of t move the fraction, most of all at the ends of Θ, and
-        so do rows on the boundary itself, whose side rounding decides: with 1000 rows or more by up to 0.06 on mixtures
-        and on the paper's sets, with True by 0.008, for up to a third of the time of the fit. ``field_`` and its
-        certificate stay what they are; sets put in order by ``nested`` keep the fraction nearly.
+    exact_fractions : "auto", "left-out", True or False, default="auto"
+        How t(θ) is set last. "left-out": at the θ-quantile of h over rows that ten (or five) further fits leave out, so
+        that a fraction θ of new rows is expected outside, with few rows and narrow kernels too; three to four times the
+        time of a fit. True: at the θ-quantile of h over the rows of the fit, so that the fraction of these outside is θ
+        at every θ, as nearly as equal rows and a few hundred levels allow. False: t is the solution of the problem;
+        then its ridge, its smoothness and rows on the boundary move the fraction, and new rows are outside too often.
+        "auto": "left-out" where ``alpha`` is "auto", and False where it is a number. ``field_`` and its certificate
+        stay what they are; sets put in order by ``nested`` keep the fraction nearly.
+    gamma : float, "auto", "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
+        range), and γ is five times that of "median". Level sets need a narrower kernel than regressions do: over 14
+        anomaly problems the mean AUC is 0.88 with the median rule, 0.90 with four to six times its γ.
     task_gamma : float or None, default=None
         Bandwidth of a task kernel given by name; None: σ is five mean gaps between nodes.
     bias_kernel : "task", str, task kernel object or None, default="task"
         Kernel of the threshold t(θ); "task": as the task kernel.
-    alpha : float, default=1e-3
-        λ, the weight of (λ/2)‖t‖²; small, or the fraction left out strays from θ. 0: the threshold is free.
+    alpha : float or "auto", default="auto"
+        λ, the weight of (λ/2)‖t‖²; small, or the fraction left out strays from θ. 0: the threshold is free. "auto":
+        1e-6.
     alpha_bias : float or None, default=None
         Not used: the threshold is all the bias there is.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
@@ -349,8 +377,12 @@ class InfiniteOneClassSVM(LevelSetEstimator):
 
     Attributes
     ----------
+    alpha_ : float
+        λ of the fit.
     offset_ : float
         ``decision_function(X)`` is ``score_samples(X) - offset_``; the same as ``nu``.
+    shift_ : Shift
+        What ``exact_fractions`` added to t; only where it did.
     {attributes}
 
     Examples
@@ -360,25 +392,26 @@ class InfiniteOneClassSVM(LevelSetEstimator):
     >>> from infinitask.datasets import make_mixture
     >>> X = make_mixture(200, random_state=0)
     >>> model = InfiniteOneClassSVM().fit(X)
-    >>> outside = np.mean(model.predict(X, nu=[0.1, 0.3, 0.5]) == -1, axis=0)
-    >>> bool(np.all(np.abs(outside - [0.1, 0.3, 0.5]) < 0.05))
+    >>> new = make_mixture(1000, random_state=1)
+    >>> outside = np.mean(model.predict(new, nu=[0.1, 0.3, 0.5]) == -1, axis=0)
+    >>> bool(np.all(np.abs(outside - [0.1, 0.3, 0.5]) < 0.08))
     True
     """
 
-    _constraints: ClassVar = {"alpha": partial(number, low=0.0, open_low=False)}
+    _constraints: ClassVar = {"alpha": _number_or_auto}
 
     def __init__(
         self,
         *,
         nu: Any = 0.1,
         nested: bool = False,
-        exact_fractions: bool = False,
+        exact_fractions: bool | str = "auto",
         kernel: Any = "rbf",
-        gamma: Any = "median",
+        gamma: Any = "auto",
         task_kernel: Any = "rbf",
         task_gamma: Any = None,
         bias_kernel: Any = "task",
-        alpha: float = 1e-3,
+        alpha: float | str = "auto",
         alpha_bias: float | None = None,
         measure: Any = None,
         quadrature: Any = "gauss-legendre",
@@ -398,17 +431,39 @@ class InfiniteOneClassSVM(LevelSetEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
+        automatic = isinstance(self.alpha, str)
+        fractions = self.exact_fractions
+        if isinstance(fractions, str) and fractions == "auto":
+            fractions = "left-out" if automatic else False
         return self._level_sets(
             as_measure(self.measure, Uniform(0.05, 1.0)),
-            alpha=float(self.alpha),
+            alpha=SMALL_RIDGE if automatic else float(self.alpha),
             default_nodes=100,
             penalty=IntegratedRidge(),
             rearranged=bool(self.nested),
-            exact_fractions=bool(self.exact_fractions),
+            exact_fractions=fractions,
         )
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._inliers(self.recipe(), X, sample_weight)
+        prepared = self._inliers(self.recipe(), X, sample_weight)
+        prepared.learnt["alpha_"] = prepared.recipe.alpha_bias
+        return prepared._replace(recipe=_in_own_units(prepared.recipe, prepared.X, prepared.weight))
+
+
+def _in_own_units(recipe: Recipe, X: HostArray, weight: HostArray) -> Recipe:
+    """The recipe with ``gamma="auto"`` resolved: each input in units of its spread, and a narrow bandwidth."""
+    if not (isinstance(recipe.gamma, str) and recipe.gamma == "auto"):
+        return recipe
+    recipe = replace(recipe, gamma="median")
+    kernel = input_kernel(recipe.kernel, "median")
+    if not (isinstance(recipe.kernel, str) and recipe.kernel in SCALED_KERNELS):
+        return recipe
+    X = Data.canonical(X, None, weight).X
+    spread = np.subtract(*np.quantile(X, [0.75, 0.25], axis=0)) / IQR_OF_NORMAL
+    spread = np.where(spread > 0.0, spread, np.std(X, axis=0))
+    scales = 1.0 / np.where(spread > 0.0, spread, 1.0)
+    kernel = kernel.resolve(X * scales)
+    return replace(recipe, kernel=Scaled(kernel.set_params(gamma=NARROWER * kernel.gamma), tuple(scales.tolist())))
 
 
 def _change_next_to(nu: float, levels: HostArray, values: HostArray) -> tuple[HostArray, HostArray, HostArray]:
