@@ -16,6 +16,7 @@ NAMES = (
     "table1",
     "table2",
     "level-sets",
+    "level-set-defaults",
     "crossing",
     "nodes",
     "smoothing",

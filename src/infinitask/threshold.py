@@ -7,7 +7,7 @@ a new row is more often outside than a row of the fit, and the second shift allo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class Shift:
             return cls.of(problem, field, recipe.measure)
         levels = _levels(problem, field, recipe.measure)
         omega = to_host(problem.objective.sample_weight).astype(np.float64)
-        folds = _folds(n, recipe.random_state)
+        folds = _folds(n)
         with one_blas_thread():
             fields = _fields_without(problem, solution, folds, recipe)
         size = max(1, ENTRIES_AT_A_TIME // n)
@@ -136,9 +136,12 @@ def _levels(problem: Problem, field: Field, measure: Measure) -> HostArray:
     return np.unique(levels)
 
 
-def _folds(n: int, random_state: Any) -> HostArray:
-    """The fold of every row, (n,): rows that are neighbours in the order of the data are in different ones."""
-    rng = np.random.default_rng(random_state if isinstance(random_state, int) and random_state >= 0 else 0)
+def _folds(n: int) -> HostArray:
+    """The fold of every row, (n,): rows that are neighbours in the order of the data are in different ones.
+
+    Always the same: a fit that draws nothing else must not depend on ``random_state``.
+    """
+    rng = np.random.default_rng(0)
     count = min(FOLDS if n < MANY_ROWS else FOLDS_OF_MANY, n)
     return np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
 

@@ -18,7 +18,6 @@ from infinitask.measures import Discrete, ProductMeasure, Uniform
 from infinitask.metrics import mass_volume_area, mass_volume_curve, theta_property_deviation
 from infinitask.threshold import halfway
 
-
 AS_FITTED: dict[str, Any] = {"alpha": 1e-3, "gamma": "median"}
 """With a number for alpha the sets are the solution of the problem; the threshold is not set last."""
 
@@ -230,7 +229,10 @@ def scattered() -> np.ndarray:
 def narrow(X: np.ndarray) -> dict[bool, InfiniteOneClassSVM]:
     """Sets of a narrow kernel, as they come and nested."""
     with pytest.warns(UserWarning, match="on the boundary of the set itself"):
-        return {nested: InfiniteOneClassSVM(gamma=5.0, alpha=1e-3, n_nodes=20, nested=nested).fit(X) for nested in (False, True)}
+        return {
+            nested: InfiniteOneClassSVM(gamma=5.0, alpha=1e-3, n_nodes=20, nested=nested).fit(X)
+            for nested in (False, True)
+        }
 
 
 def test_nested_sets_are_nested_for_every_point_and_pair(
@@ -279,7 +281,9 @@ def test_nested_scores_of_points_in_no_set_lie_below_theta(
 
 
 def test_sets_that_are_nested_already_stay_what_they_are(X: np.ndarray, grid: np.ndarray) -> None:
-    plain, nested = (InfiniteOneClassSVM(n_nodes=20, task_gamma=1.0, nested=nested, **AS_FITTED).fit(X) for nested in (False, True))
+    plain, nested = (
+        InfiniteOneClassSVM(n_nodes=20, task_gamma=1.0, nested=nested, **AS_FITTED).fit(X) for nested in (False, True)
+    )
     levels = np.linspace(0.05, 1.0, 200)
     curves = plain.decision_function(grid, levels)
     falling = np.all(np.diff(curves, axis=1) <= 0.0, axis=1)
@@ -303,7 +307,9 @@ def test_nesting_keeps_the_fractions(X: np.ndarray) -> None:
 @pytest.mark.parametrize("levels", [[0.3], [0.1, 0.3, 0.6]], ids=str)
 def test_a_few_levels_can_be_nested(X: np.ndarray, grid: np.ndarray, kernel: str, levels: list[float]) -> None:
     plain, model = (
-        InfiniteOneClassSVM(nu=0.3, measure=Discrete(levels), task_kernel=kernel, gamma=3.0, alpha=1e-3, nested=nested).fit(X)
+        InfiniteOneClassSVM(
+            nu=0.3, measure=Discrete(levels), task_kernel=kernel, gamma=3.0, alpha=1e-3, nested=nested
+        ).fit(X)
         for nested in (False, True)
     )
     points = np.concatenate([X, grid])
@@ -423,7 +429,9 @@ def test_the_score_of_new_data_is_a_p_value(nested: bool) -> None:
     assert np.max(np.abs(deviation)) < 1.63 / np.sqrt(400)  # as an empirical distribution function, at 1%
     # a kernel that learns the samples by heart gives none
     with pytest.warns(UserWarning, match="on the boundary of the set itself"):
-        by_heart = InfiniteOneClassSVM(n_nodes=20, gamma=100.0, alpha=1e-3, nested=nested).fit(X[:100]).score_samples(new)
+        by_heart = (
+            InfiniteOneClassSVM(n_nodes=20, gamma=100.0, alpha=1e-3, nested=nested).fit(X[:100]).score_samples(new)
+        )
     assert np.max(np.mean(by_heart[:, None] <= levels, axis=0) - levels) > 0.3
 
 

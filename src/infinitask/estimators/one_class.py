@@ -123,9 +123,9 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         if nu is None:
             return self.score_samples(X) - self.offset_
         check_is_fitted(self)
-        if not self.recipe_.rearranged:
-            return self._values(X, nu, "nu") - self._shift(np.asarray(nu, dtype=np.float64))
         tasks, single = self._tasks(nu, "nu")
+        if not self.recipe_.rearranged:
+            return self._values(X, nu, "nu") - self._shift(tasks[:, 0])
         fractions = np.clip(tasks[:, 0], *self._ends())
         values = np.concatenate([self._signed(curves, fractions) for curves in self._nested_curves(self._inputs(X))])
         return np.asarray(values[:, 0] if single else values)
