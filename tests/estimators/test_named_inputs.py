@@ -20,6 +20,8 @@ from infinitask import (
 )
 from infinitask.learn import Data, learn
 from infinitask.losses import CostSensitiveHinge
+from infinitask.objective import Smoothing
+from infinitask.solvers import Eigenbasis
 
 Floats = np.ndarray[Any, Any]
 
@@ -190,3 +192,16 @@ def test_inputs_that_do_not_fit_are_named() -> None:
         InfiniteExpectileRegressor(noncrossing_inputs=[[np.nan]]).fit(X, y)
     with pytest.raises(ValueError, match="noncrossing_inputs was given with kernel='precomputed'"):
         InfiniteQuantileRegressor(noncrossing_inputs=FAR, kernel="precomputed").fit(np.eye(len(X)), y)
+
+
+def test_rows_that_a_solver_brings_in_another_order_keep_their_weights() -> None:
+    rng = np.random.default_rng(0)
+    inputs, named = rng.normal(size=(400, 5)), 2.0 * rng.normal(size=(60, 5))
+    y = inputs[:, 0] + rng.normal(size=400)
+    options = CHOICES | {"gamma": "median", "kernel": "laplacian", "task_gamma": 40.0}
+    recipe = InfiniteQuantileRegressor(noncrossing_inputs=named, **options).recipe()
+    fit = learn(recipe, Data.canonical(inputs, y, np.ones(400)))
+    objective = fit.problem.objective
+    assert Eigenbasis.of(objective).order is not None, "an order of its own, or nothing is tested"
+    assert fit.solution.converged
+    assert objective.evaluate(fit.solution.z, Smoothing((0.0, 0.0))).primal == pytest.approx(fit.solution.objective)

@@ -49,8 +49,8 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         the hinge can make curves rise everywhere, one of the square only nearly so.
     noncrossing_inputs : array (k, d) or None, default=None
         The inputs at which curves shall not cross, each with the weight 1/k: the mean of the penalty is taken over them
-        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the
-        training inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
+        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the training
+        inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
         constraint at these and at the training inputs. None: the training inputs.
     expectiles : float or array, default=0.5
         The levels that ``predict`` answers when none are asked for.

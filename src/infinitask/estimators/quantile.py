@@ -248,8 +248,8 @@ class InfiniteQuantileRegressor(QuantileEstimator):
         the hinge can make curves rise everywhere, one of the others only nearly so.
     noncrossing_inputs : array (k, d) or None, default=None
         The inputs at which curves shall not cross, each with the weight 1/k: the mean of the penalty is taken over them
-        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the
-        training inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
+        instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the training
+        inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
         constraint at these and at the training inputs. None: the training inputs.
     smoothing : float, default=0.0
         κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. A statistical choice; the solver needs
