@@ -80,7 +80,7 @@ class Fit:
     smallest_slope : float or None
         Where order is a constraint: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
     shift : Shift or None
-        Where fractions are exact: a correction of the threshold.
+        Where thresholds are set last: a correction of them.
     """
 
     field: Field
@@ -158,6 +158,8 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
         shift = Shift.left_out(problem, field, solution, recipe)
     elif recipe.exact_fractions:
         shift = Shift.of(problem, field, recipe.measure)
+    elif recipe.calibrated:
+        shift = Shift.of_classes(problem, field, solution, recipe)
     slope = None if smallest_slope is None else units.spread * smallest_slope
     return Fit(field, solution, recipe, problem, slope, shift)
 

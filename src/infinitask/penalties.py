@@ -37,7 +37,7 @@ from infinitask.losses._rows import NonCrossing, SmoothedNonCrossing, SquaredNon
 from infinitask.measures import Quadrature
 
 __all__ = [
-    "CROSSING_LOSSES",
+    "NONCROSSING_LOSSES",
     "IntegratedRidge",
     "NonCrossing",
     "Penalty",
@@ -45,10 +45,10 @@ __all__ = [
     "SmoothedNonCrossing",
     "SquaredNonCrossing",
     "SumPenalty",
-    "crossing_loss",
+    "noncrossing_penalty",
 ]
 
-CROSSING_LOSSES = ("hinge", "smoothed", "squared")
+NONCROSSING_LOSSES = ("hinge", "smoothed", "squared")
 """What ``noncrossing_loss`` may be: (−d)₊, ψ₊^κ(−d) and (−d)₊² of the derivative d."""
 
 NODE_ERROR = 1e-9
@@ -238,7 +238,7 @@ class SumPenalty(Penalty):
         return np.asarray(sum(parts))
 
 
-def crossing_loss(kind: str, weight: float, kappa: float = 0.0) -> BoxLoss:
+def noncrossing_penalty(kind: str, weight: float, kappa: float = 0.0) -> BoxLoss:
     """The penalty on curves that fall with θ, by its name.
 
     Parameters
@@ -251,12 +251,12 @@ def crossing_loss(kind: str, weight: float, kappa: float = 0.0) -> BoxLoss:
 
     Examples
     --------
-    >>> crossing_loss("smoothed", 2.0, kappa=0.5)
+    >>> noncrossing_penalty("smoothed", 2.0, kappa=0.5)
     SmoothedNonCrossing(kappa=0.5, weight=2.0)
-    >>> crossing_loss("smoothed", 2.0)
+    >>> noncrossing_penalty("smoothed", 2.0)
     NonCrossing(weight=2.0)
     """
-    choice("noncrossing_loss", kind, CROSSING_LOSSES)
+    choice("noncrossing_loss", kind, NONCROSSING_LOSSES)
     if kind == "squared":
         return SquaredNonCrossing(weight)
     return SmoothedNonCrossing(weight, kappa) if kind == "smoothed" and kappa > 0.0 else NonCrossing(weight)

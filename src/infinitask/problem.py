@@ -27,7 +27,7 @@ from infinitask.kernels import Gaussian, MaternTask, TaskKernel, input_kernel, t
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
-from infinitask.penalties import Penalty, Ridge, crossing_loss
+from infinitask.penalties import Penalty, Ridge, noncrossing_penalty
 from infinitask.units import Units
 
 __all__ = ["Data", "Problem", "Recipe", "in_units", "pose", "tolerance"]
@@ -137,7 +137,7 @@ class Recipe:
     """v of the term ∫ v b dμ that is linear in the bias: 1 for level sets, where b = −t."""
     noncrossing: float = 0.0
     noncrossing_loss: str = "hinge"
-    """What λ_nc weighs: see :func:`~infinitask.penalties.crossing_loss`; "smoothed" has the κ of the loss."""
+    """What λ_nc weighs: see :func:`~infinitask.penalties.noncrossing_penalty`; "smoothed" has the κ of the loss."""
     noncrossing_inputs: HostArray | None = None
     """Where order in θ is asked for, (k, d); None: at the training inputs."""
     hard: bool = False
@@ -147,6 +147,8 @@ class Recipe:
     exact_fractions: bool | str = False
     """Whether a threshold is set last so that the fraction outside is θ, of the rows of the fit (True) or of new ones
     ("left-out"); see :mod:`~infinitask.threshold`."""
+    calibrated: bool = False
+    """Whether decisions are set last so that they suit rows left out; see :mod:`~infinitask.threshold`."""
     units: Units | None = None
     """How targets are measured while a problem is solved; None: from the data."""
     quadrature: Any = "gauss-legendre"
@@ -430,7 +432,7 @@ def _integrals(
     if recipe.noncrossing == 0.0:
         return (risk,)
     kappa = float(getattr(recipe.loss, "kappa", 0.0))
-    falling = crossing_loss(recipe.noncrossing_loss, recipe.noncrossing, kappa)
+    falling = noncrossing_penalty(recipe.noncrossing_loss, recipe.noncrossing, kappa)
     omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
     return risk, integral(falling, 1, None, omega)
 

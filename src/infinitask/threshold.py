@@ -1,7 +1,11 @@
-"""A threshold that is set last, so that the fraction of rows outside a level set is the one asked for.
+"""Thresholds that are set last, so that they hold for new rows.
 
-The rows are those of the fit (:meth:`Shift.of`), or each of them as seen by a fit without it (:meth:`Shift.left_out`):
-a new row is more often outside than a row of the fit, and the second shift allows for that.
+* Level sets: the fraction of rows outside is the one asked for, of the rows of the fit (:meth:`Shift.of`), or of rows as
+  seen by a fit without them (:meth:`Shift.left_out`). A new row is more often outside than a row of the fit, and the
+  second shift allows for that.
+* Decisions: they change sides where the probability of the positive class does what the trade-off asks for
+  (:meth:`Shift.of_classes`). A ridge holds h(x)(θ) near the decision that suits most rows; with rare classes it may
+  never flip although it knows which rows are more likely positive.
 """
 
 from __future__ import annotations
@@ -10,15 +14,16 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy.special import expit, logit
 
-from infinitask._array import HostArray, as_like, one_blas_thread, to_host
+from infinitask._array import Array, HostArray, as_like, one_blas_thread, to_host
 from infinitask.field import Field
 from infinitask.measures import Measure
 from infinitask.objective import Smoothing
 from infinitask.problem import Problem, Recipe
 from infinitask.solvers import Eigenbasis, Solution, Start, solve
 
-__all__ = ["Shift", "halfway", "left_out_quantile"]
+__all__ = ["Shift", "halfway", "left_out_quantile", "logistic_lines"]
 
 THRESHOLD_LEVELS = 513
 """Evenly spread levels at which the threshold is set, besides the nodes. Equal rows leave the set together, and the
@@ -32,6 +37,18 @@ FOLDS, FOLDS_OF_MANY, MANY_ROWS = 10, 5, 500
 """Each row is left out of one of ten fits, or of five from this many rows on, where nine tenths and four fifths of the
 rows hardly differ. Together they take three to four times as long as the fit (n = 100 to 300)."""
 
+ROWS_FOR_ONE_FOLD = 10_000
+"""From this many rows on, a single fit leaves out a fifth of them: 2000 values are enough for a threshold."""
+
+SMALLEST_SHARE = 1e-12
+"""Probabilities below this are not told from 0."""
+
+FARTHEST_FLIP = 10.0
+"""A decision that does not flip is put beyond the largest |h| by this factor."""
+
+MAX_NEWTON_STEPS, LONGEST_NEWTON_STEP = 50, 2.0
+"""Steps of a logistic fit to standardised values, and the most by which a coefficient changes in one."""
+
 LOOSE = 1e-2
 """The duality gap of these fits, if that of the fit itself is not larger. With 1e-3 the fractions of new rows are the
 same within 0.005, for twice the time."""
@@ -43,7 +60,7 @@ TIE = 1e-10
 @final
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """A correction of the threshold t(θ), linear between levels.
+    """A correction of the threshold t(θ), or of a decision, linear between levels.
 
     Parameters
     ----------
@@ -104,27 +121,87 @@ class Shift:
             The same, where the fits of the folds start.
         recipe : Recipe
         """
-        n = int(problem.objective.rows.shape[0])
-        if n < 2:
+        if int(problem.objective.rows.shape[0]) < 2:
             return cls.of(problem, field, recipe.measure)
         levels = _levels(problem, field, recipe.measure)
-        omega = to_host(problem.objective.sample_weight).astype(np.float64)
-        folds = _folds(n)
-        with one_blas_thread():
-            fields = _fields_without(problem, solution, folds, recipe)
-        size = max(1, ENTRIES_AT_A_TIME // n)
+        without = _Without.of(problem, solution, recipe)
+        size = max(1, ENTRIES_AT_A_TIME // int(problem.objective.rows.shape[0]))
         t = np.empty(levels.size)
         for start in range(0, levels.size, size):
             part = slice(start, start + size)
-            values = np.empty((n, levels[part].size))
-            for k, without in enumerate(fields):
-                rows = problem.objective.rows[folds == k]
-                coef = without.coef @ without.psi(levels[part]).T
-                values[folds == k] = to_host(rows @ as_like(coef, rows))
-            t[part] = left_out_quantile(values, omega, levels[part])
+            t[part] = left_out_quantile(without.values(levels[part]), without.omega, levels[part])
         if np.all(np.diff(field.bias(levels)) <= 0.0):
             t = np.maximum.accumulate(t)
         return cls(levels, t + field.bias(levels))
+
+    @classmethod
+    def of_classes(cls, problem: Problem, field: Field, solution: Solution, recipe: Recipe) -> Shift:
+        """The shift of decisions after which they flip where P(y = 1 | h(x)(θ)) = (1 − θ)/2.
+
+        The probability is a logistic function of h(x)(θ), fitted at every node to values that are left out (Platt,
+        1999). It is added to h, not to a threshold.
+
+        Parameters
+        ----------
+        problem, field, solution, recipe
+            As in :meth:`left_out`.
+        """
+        levels, nodes = _levels(problem, field, recipe.measure), np.unique(problem.quadrature.nodes[:, 0])
+        without = _Without.of(problem, solution, recipe)
+        h = without.values(nodes) + np.stack([f.bias(nodes) for f in without.fields])[without.fold]
+        targets = problem.objective.integrals[0].targets
+        assert targets is not None
+        slope, intercept = logistic_lines(h, to_host(targets)[without.rows, 0] > 0.0, without.omega)
+        slope, intercept = np.interp(levels, nodes, slope), np.interp(levels, nodes, intercept)
+        share = np.clip(0.5 * (1.0 - levels), SMALLEST_SHARE, 1.0 - SMALLEST_SHARE)
+        rise, farthest = logit(share) - intercept, FARTHEST_FLIP * (1.0 + float(np.max(np.abs(h))))
+        # where h tells nothing of the class, the decision is that of the base rate
+        flip = np.divide(rise, slope, out=np.copysign(np.inf, rise), where=slope > 0.0)
+        return cls(levels, -np.clip(flip, -farthest, farthest))
+
+
+@dataclass(frozen=True, eq=False)
+class _Without:
+    """Fits that leave out some rows each, and these rows.
+
+    Parameters
+    ----------
+    rows : ndarray (k,) of int
+        Positions of the rows that were left out once.
+    fold : ndarray (k,) of int
+        Which fit left them out.
+    phi : array (k, r)
+        Their features.
+    omega : ndarray (k,)
+        Their weights, summing to one.
+    fields : list of Field
+    """
+
+    rows: HostArray
+    fold: HostArray
+    phi: Array
+    omega: HostArray
+    fields: list[Field]
+
+    @classmethod
+    def of(cls, problem: Problem, solution: Solution, recipe: Recipe) -> _Without:
+        """The fits without each fold of the rows, or without one fold where there are many rows."""
+        n = int(problem.objective.rows.shape[0])
+        folds = _folds(n, recipe.random_state)
+        with one_blas_thread():
+            fields = _fields_without(problem, solution, folds, recipe)
+        rows = np.flatnonzero(folds < len(fields))
+        phi = problem.objective.rows[rows] if problem.constant is None else problem.objective.rows[rows][:, 1:]
+        omega = to_host(problem.objective.sample_weight)[rows].astype(np.float64)
+        return cls(rows, folds[rows], phi, omega / np.sum(omega), fields)
+
+    def values(self, levels: HostArray) -> HostArray:
+        """h at the levels without the bias, (k, q)."""
+        values = np.empty((self.rows.size, levels.size))
+        for k, field in enumerate(self.fields):
+            phi = self.phi[self.fold == k]
+            values[self.fold == k] = to_host(phi @ as_like(field.coef @ field.psi(levels).T, phi))
+        return values
 
 
 def _levels(problem: Problem, field: Field, measure: Measure) -> HostArray:
@@ -151,7 +228,8 @@ def _fields_without(problem: Problem, solution: Solution, folds: HostArray, reci
     whole = Eigenbasis.of(problem.objective)
     start = Start(solution.z, Smoothing(solution.smoothing.kappa))
     fields = []
-    for k in range(int(np.max(folds)) + 1):
+    count = int(np.max(folds)) + 1
+    for k in range(count if folds.size < ROWS_FOR_ONE_FOLD else 1):
         part = problem.only(np.flatnonzero(folds != k))
         found = solve(
             part.objective,
@@ -163,6 +241,52 @@ def _fields_without(problem: Problem, solution: Solution, folds: HostArray, reci
         )
         fields.append(part.field(found.z))
     return fields
+
+
+def logistic_lines(h: HostArray, positive: HostArray, omega: HostArray) -> tuple[HostArray, HostArray]:
+    """Slopes and intercepts, (k,) each, of log-odds that are linear in each column of h; a slope is at least 0.
+
+    Targets are Platt's: (n₊ + 1)/(n₊ + 2) for a positive row and 1/(n₋ + 2) for a negative one, n₊ and n₋ being their
+    numbers, so that separable classes have finite slopes too.
+
+    Parameters
+    ----------
+    h : ndarray (n, k)
+    positive : ndarray (n,) of bool
+    omega : ndarray (n,)
+        Weights that sum to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> slope, intercept = logistic_lines(np.array([[-1.0], [1.0]]), np.array([False, True]), np.full(2, 0.5))
+    >>> slope.round(3), abs(intercept).round(3)
+    (array([0.693]), array([0.]))
+    """
+    count = 1.0 / float(np.sum(omega**2))
+    ones = count * float(omega @ positive)
+    target = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (count - ones + 2.0))[:, None]
+    mean = omega @ h
+    deviation = np.sqrt(omega @ (h - mean) ** 2)
+    known = deviation > TIE * np.max(np.abs(h), initial=0.0)
+    z = np.where(known, (h - mean) / np.where(known, deviation, 1.0), 0.0)
+    a, c = np.zeros(h.shape[1]), np.full(h.shape[1], float(logit(omega @ target[:, 0])))
+    for _ in range(MAX_NEWTON_STEPS):
+        p = expit(a * z + c)
+        error, curve = omega[:, None] * (p - target), omega[:, None] * p * (1.0 - p)
+        ga, gc = np.sum(error * z, axis=0), np.sum(error, axis=0)
+        # a ridge as small as rounding, where z tells nothing
+        aa, ac, cc = np.sum(curve * z**2, axis=0) + 1e-12, np.sum(curve * z, axis=0), np.sum(curve, axis=0) + 1e-12
+        det = aa * cc - ac**2
+        da, dc = (cc * ga - ac * gc) / det, (aa * gc - ac * ga) / det
+        longest = np.maximum(np.maximum(np.abs(da), np.abs(dc)) / LONGEST_NEWTON_STEP, 1.0)
+        a, c = a - da / longest, c - dc / longest
+        if np.max(np.abs(da) + np.abs(dc)) < 1e-10:
+            break
+    rises = known & (a > 0.0)
+    slope = np.where(rises, a / np.where(known, deviation, 1.0), 0.0)
+    flat = float(logit(omega @ target[:, 0]))
+    return slope, np.where(rises, c - slope * mean, flat)
 
 
 def left_out_quantile(values: HostArray, omega: HostArray, theta: HostArray) -> HostArray:

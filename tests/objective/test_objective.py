@@ -19,7 +19,7 @@ from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.objective import Evaluation, Integral, Objective, Smoothing
-from infinitask.penalties import crossing_loss
+from infinitask.penalties import noncrossing_penalty
 from infinitask.solvers import newton, solve
 from infinitask.solvers.base import DualPoint
 from infinitask.solvers.basis import Eigenbasis, Metric
@@ -66,7 +66,7 @@ class Case:
         if self.noncrossing:
             bias_cols = None if psi_bias is None else psi_bias[1]
             terms.append(
-                Integral(crossing_loss(self.crossing, self.noncrossing, 0.3), theta, weights, psi[1], bias_cols)
+                Integral(noncrossing_penalty(self.crossing, self.noncrossing, 0.3), theta, weights, psi[1], bias_cols)
             )
         omega = rng.uniform(0.5, 2.0, size=n) if self.weighted else np.ones(n)
         if self.elsewhere:

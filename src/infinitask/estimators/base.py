@@ -329,6 +329,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
         """Keep a fit; all at its end, so that an interrupt leaves the estimator unfitted."""
+        self.alpha_, self.alpha_bias_ = fit.recipe.alpha, fit.recipe.alpha_bias
         for name, value in prepared.learnt.items():
             setattr(self, name, value)
         counted = prepared.weight > 0.0
@@ -349,7 +350,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self.measure_ = fit.recipe.measure
         self.task_kernel_ = fit.problem.task_kernel
         self._support = fit.recipe.measure.support  # a measure asks SciPy, which takes longer than a prediction
-        self.recipe_, self.alpha_, self.alpha_bias_ = fit.recipe, fit.recipe.alpha, fit.recipe.alpha_bias
+        self.recipe_ = fit.recipe
         kernel = getattr(fit.problem.phi.map, "kernel", None)  # resolved; random features keep none
         self.kernel_ = input_kernel(fit.recipe.kernel, fit.recipe.gamma) if kernel is None else kernel
         self.field_ = fit.field  # last: with it the estimator counts as fitted
