@@ -76,7 +76,7 @@ CASES: dict[str, Callable[[], Work]] = {
         *heteroscedastic(400, 8, seed=0),
     ),
     "level sets, 2 inputs, n = 500": lambda: fits(
-        lambda: InfiniteOneClassSVM(random_state=0), make_mixture(500, random_state=0)
+        lambda: InfiniteOneClassSVM(alpha=1e-3, gamma="median", random_state=0), make_mixture(500, random_state=0)
     ),
     "costs, 2 inputs, n = 2000": lambda: fits(
         lambda: InfiniteCostSensitiveClassifier(random_state=0), *make_moons(2000, noise=0.3, random_state=0)

@@ -148,6 +148,7 @@ def or_auto(check: Constraint) -> Constraint:
 CONSTRAINTS: dict[str, Constraint] = {
     "alpha": or_auto(partial(number, low=0.0)),
     "alpha_bias": optional(partial(number, low=0.0, open_low=False)),
+    "calibrated": partial(flag_or_choice, options=("auto",)),
     "exact_fractions": partial(flag_or_choice, options=("auto", "left-out")),
     "gamma": partial(rule_or_positive, rules=("auto", "median", "scale")),
     "max_iter": count,

@@ -61,7 +61,7 @@ RIDGES_OF_LOSSES: dict[type[Loss], float] = {
     EpsilonInsensitive: 0.8,
     Expectile: 1.0,
     Squared: 1.0,
-    CostSensitiveHinge: 0.3,
+    CostSensitiveHinge: 1.0,
 }
 """λ of a loss, for targets in their units, as a multiple of that of half the square; 1 for all others. The pinball loss
 of the same tables has its minimum between 0.3 and 1, and intervals are too narrow at the lower end."""
@@ -109,11 +109,12 @@ def settled(recipe: Recipe, data: Data) -> Recipe:
 def _may_be_held(recipe: Recipe) -> bool:
     """Whether a free bias takes a ridge that does not matter.
 
-    It does not where targets have units, so that the centre is taken off before; and it is needed where the objective
-    sees more than values at the nodes of a line. Decisions and level sets are another matter: with rare classes b(θ)
-    jumps near an end of Θ, and has to be free to do so.
+    It does not where targets have units, so that the centre is taken off before, or where decisions are set last; and
+    it is needed where the objective sees more than values at the nodes of a line. Decisions and level sets are another
+    matter: with rare classes b(θ) jumps near an end of Θ, and has to be free to do so.
     """
-    return recipe.loss.degree is not None or len(recipe.orders) > 1 or recipe.measure.dim > 1
+    has_units = recipe.loss.degree is not None
+    return has_units or recipe.calibrated or len(recipe.orders) > 1 or recipe.measure.dim > 1
 
 
 def _is_auto(value: Any) -> bool:

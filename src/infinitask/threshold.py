@@ -187,7 +187,7 @@ class _Without:
     def of(cls, problem: Problem, solution: Solution, recipe: Recipe) -> _Without:
         """The fits without each fold of the rows, or without one fold where there are many rows."""
         n = int(problem.objective.rows.shape[0])
-        folds = _folds(n, recipe.random_state)
+        folds = _folds(n)
         with one_blas_thread():
             fields = _fields_without(problem, solution, folds, recipe)
         rows = np.flatnonzero(folds < len(fields))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -37,6 +38,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
     """What can be asked of decisions over a range of costs, however many trade-offs an estimator learns."""
 
     theta: Any
+    calibrated: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -78,6 +80,22 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         signs = np.where(y == classes[1], 1.0, -1.0)
         n = max(float(np.count_nonzero(counted)), float(weight.sum()))
         return Prepared(recipe, X, signs, weight, {"classes_": classes, "n_samples_fit_": n})
+
+    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
+        """h(x)(θ) as in other estimators, with what was added last."""
+        values = super()._values(X, theta, name, strict=strict, per_sample=per_sample)
+        return values + self.shift_(np.asarray(theta, dtype=np.float64)) if hasattr(self, "shift_") else values
+
+    def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
+        """h at many levels as in other estimators, with what was added last."""
+        shift = self.shift_(levels) if hasattr(self, "shift_") else 0.0
+        for rows, values in super()._at_levels(X, levels):
+            yield rows, values + shift
+
+    def _is_calibrated(self) -> bool:
+        """Whether decisions are set last."""
+        calibrated, automatic = self.calibrated, isinstance(self.get_params(deep=False)["alpha"], str)
+        return automatic if isinstance(calibrated, str) else bool(calibrated)
 
     # --------------------------------------------------------------------------------------- decisions
     def decision_function(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
@@ -347,6 +365,8 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
         The labels; classes_[1] is the positive class.
     n_samples_fit_ : float
         Rows of positive weight, or the sum of the weights where that is more: a weight of k is a row repeated.
+    shift_ : Shift
+        What is added to h(x)(θ); only where decisions are ``calibrated``.
     {attributes}
 
     Examples
@@ -364,6 +384,7 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
         self,
         *,
         theta: Any = 0.0,
+        calibrated: bool | str = "auto",
         smoothing: float = 0.0,
         kernel: Any = "rbf",
         gamma: Any = "auto",
@@ -390,7 +411,12 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(CostSensitiveHinge(float(self.smoothing)), Uniform(-1.0, 1.0), default_nodes=32)
+        recipe = self._recipe_of(
+            CostSensitiveHinge(float(self.smoothing)),
+            Uniform(-1.0, 1.0),
+            default_nodes=32,
+            calibrated=self._is_calibrated(),
+        )
         self._check_default("theta", recipe)
         return recipe
 

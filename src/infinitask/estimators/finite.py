@@ -199,6 +199,8 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         The trade-offs, all that the model knows.
     theta : float, array or None, default=None
         The trade-off among them that ``predict`` answers when none is asked for; None: the one closest to 0.
+    calibrated : "auto", True or False, default="auto"
+        As for :class:`~infinitask.InfiniteCostSensitiveClassifier`.
     {parameters}
 
     Attributes
@@ -223,6 +225,7 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         *,
         thetas: Any = (-0.9, -0.5, 0.0, 0.5, 0.9),
         theta: Any = None,
+        calibrated: bool | str = "auto",
         kernel: Any = "rbf",
         gamma: Any = "auto",
         alpha: float | str = "auto",
@@ -242,7 +245,7 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         measure = _atoms("thetas", self.thetas, low=-1.0, high=1.0)
-        recipe = self._recipe_of(CostSensitiveHinge(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
+        recipe = self._recipe_of(CostSensitiveHinge(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, calibrated=self._is_calibrated(), **SEPARATE)
         if self.theta is not None:
             self._check_default("theta", recipe)
         return recipe

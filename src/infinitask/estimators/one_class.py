@@ -20,7 +20,7 @@ from infinitask.losses import LevelSet
 from infinitask.measures import Measure, Uniform, as_measure
 from infinitask.metrics import mass_volume_area, mass_volume_curve
 from infinitask.penalties import IntegratedRidge
-from infinitask.predictive import Beyond, Rearrangement, sign_change
+from infinitask.predictive import Beyond, Rearrangement, change_next_to, sign_change
 from infinitask.problem import Data, Recipe
 
 __all__ = ["InfiniteOneClassSVM", "LevelSetEstimator"]
@@ -200,7 +200,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             nu = float(self._tasks(self._default_nu(), "nu")[0][0, 0])
             levels = np.unique(np.append(self._levels(SCORE_LEVELS), nu))
             first, last = levels[:1], levels[-1:]
-            found = [_change_next_to(nu, levels, values) for values in self._above_threshold(Z, levels)]
+            found = [change_next_to(nu, levels, values) for values in self._above_threshold(Z, levels)]
         score, outside, inside = (np.concatenate(parts) for parts in zip(*found, strict=True))
         low, high = self._ends()
         Z = to_host(Z)
@@ -464,33 +464,3 @@ def _in_own_units(recipe: Recipe, X: HostArray, weight: HostArray) -> Recipe:
     scales = 1.0 / np.where(spread > 0.0, spread, 1.0)
     kernel = kernel.resolve(X * scales)
     return replace(recipe, kernel=Scaled(kernel.set_params(gamma=NARROWER * kernel.gamma), tuple(scales.tolist())))
-
-
-def _change_next_to(nu: float, levels: HostArray, values: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-    """Where curves (n, k) change sign next to ``nu``, one of the levels: (n,), at least ν for those inside there.
-
-    With it, which of them are negative at all levels up to ν, and which are not at all levels from ν on.
-    """
-    at = int(np.flatnonzero(levels == nu)[0])
-    inside = values >= 0.0
-    onwards, back = slice(at, None), slice(at, None, -1)
-    leaves = _first_change(levels[onwards], values[:, onwards], inside[:, onwards])
-    enters = _first_change(levels[back], values[:, back], ~inside[:, back])
-    # rounding must not carry the root across nu
-    below = np.nextafter(nu, -np.inf)
-    found = np.where(inside[:, at], np.maximum(leaves, nu), np.minimum(enters, below))
-    return found, ~inside[:, back].any(axis=1), inside[:, onwards].all(axis=1)
-
-
-def _first_change(levels: HostArray, values: HostArray, before: HostArray) -> HostArray:
-    """Where curves (n, k) first leave the side on which they are ``before``, by linear interpolation: (n,).
-
-    The last level for a curve that stays there throughout.
-    """
-    if levels.size == 1:
-        return np.full(values.shape[0], levels[0])
-    k, rows = np.maximum(before.argmin(axis=1), 1), np.arange(values.shape[0])
-    v0, v1 = values[rows, k - 1], values[rows, k]
-    share = np.clip(np.divide(v0, v0 - v1, out=np.zeros_like(v0), where=v0 != v1), 0.0, 1.0)
-    found = levels[k - 1] + share * (levels[k] - levels[k - 1])
-    return np.asarray(np.where(before.all(axis=1), levels[-1], found))

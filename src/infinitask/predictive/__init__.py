@@ -4,7 +4,7 @@
 * :class:`QuantileDistribution`: distributions from their quantile functions: cdf, density, moments, samples, scores.
 * :class:`ConformalCalibration`: intervals with a guaranteed coverage.
 * :func:`sign_change`: the task at which the sign of h(x)(·) changes, which gives probabilities and p-values
-  (:func:`flip_probability`, :func:`flip_score`, :func:`on_side`).
+  (:func:`change_next_to`, :func:`flip_probability`, :func:`flip_score`, :func:`on_side`).
 * :class:`Beyond`: the order of points outside of every level set, or inside of every one.
 * :class:`Confusion`: the two errors of a classifier at every θ, for :class:`ROCCurve`, :class:`CostCurve` and
   :class:`NetBenefitCurve`.
@@ -19,7 +19,7 @@ from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta
 from ._distribution import QuantileDistribution
 from ._neyman_pearson import allowed_errors, choose_theta, fixed_sequence, order_statistic, smallest_sample
 from ._rearrangement import Rearrangement
-from ._sign_change import flip_probability, flip_score, on_side, sign_change
+from ._sign_change import change_next_to, flip_probability, flip_score, on_side, sign_change
 
 __all__ = [
     "Beyond",
@@ -31,6 +31,7 @@ __all__ = [
     "ROCCurve",
     "Rearrangement",
     "allowed_errors",
+    "change_next_to",
     "choose_theta",
     "fixed_sequence",
     "flip_probability",

@@ -116,3 +116,47 @@ def _curves(levels: HostArray, values: HostArray) -> tuple[HostArray, HostArray]
     if np.ndim(values) != 2 or np.shape(values)[1] != levels.size:
         raise ValueError(f"values of shape {np.shape(values)} were given for {levels.size} levels; give (n, k).")
     return levels, values
+
+
+def change_next_to(nu: float, levels: HostArray, values: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+    """Where curves (n, k) change sign next to ``nu``, one of the levels: (n,), at least ν for those inside there.
+
+    With it, which of them are negative at all levels up to ν, and which are at no level from ν on.
+
+    Parameters
+    ----------
+    nu : float
+    levels : ndarray (k,)
+        Ascending.
+    values : ndarray (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curves = np.array([[1.0, 1.0, -1.0], [-1.0, -2.0, -3.0], [3.0, 2.0, 1.0]])
+    >>> change_next_to(0.5, np.array([0.0, 0.5, 1.0]), curves)
+    (array([0.75, 0.  , 1.  ]), array([False,  True, False]), array([False, False,  True]))
+    """
+    at = int(np.flatnonzero(levels == nu)[0])
+    inside = values >= 0.0
+    onwards, back = slice(at, None), slice(at, None, -1)
+    leaves = _first_change(levels[onwards], values[:, onwards], inside[:, onwards])
+    enters = _first_change(levels[back], values[:, back], ~inside[:, back])
+    # rounding must not carry the root across nu
+    below = np.nextafter(nu, -np.inf)
+    found = np.where(inside[:, at], np.maximum(leaves, nu), np.minimum(enters, below))
+    return found, np.asarray(~inside[:, back].any(axis=1)), np.asarray(inside[:, onwards].all(axis=1))
+
+
+def _first_change(levels: HostArray, values: HostArray, before: HostArray) -> HostArray:
+    """Where curves (n, k) first leave the side on which they are ``before``, by linear interpolation: (n,).
+
+    The last level for a curve that stays there throughout.
+    """
+    if levels.size == 1:
+        return np.full(values.shape[0], levels[0])
+    k, rows = np.maximum(before.argmin(axis=1), 1), np.arange(values.shape[0])
+    v0, v1 = values[rows, k - 1], values[rows, k]
+    share = np.clip(np.divide(v0, v0 - v1, out=np.zeros_like(v0), where=v0 != v1), 0.0, 1.0)
+    found = levels[k - 1] + share * (levels[k] - levels[k - 1])
+    return np.asarray(np.where(before.all(axis=1), levels[-1], found))
