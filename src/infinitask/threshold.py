@@ -1,8 +1,8 @@
 """Thresholds that are set last, so that they hold for new rows.
 
-* Level sets: the fraction of rows outside is the one asked for, of the rows of the fit (:meth:`Shift.of`), or of rows as
-  seen by a fit without them (:meth:`Shift.left_out`). A new row is more often outside than a row of the fit, and the
-  second shift allows for that.
+* Level sets: the fraction of rows outside is the one asked for, of the rows of the fit (:meth:`Shift.of`), or of rows
+  as seen by a fit without them (:meth:`Shift.left_out`). A new row is more often outside than a row of the fit, and
+  the second shift allows for that.
 * Decisions: they change sides where the probability of the positive class does what the trade-off asks for
   (:meth:`Shift.of_classes`). A ridge holds h(x)(θ) near the decision that suits most rows; with rare classes it may
   never flip although it knows which rows are more likely positive.

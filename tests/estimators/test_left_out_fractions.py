@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask import InfiniteOneClassSVM
+from infinitask import InfiniteOneClassSVM, QOneClassSVM
 from infinitask.datasets import make_mixture
 from infinitask.kernels import RBF, Scaled
 from infinitask.measures import Discrete
@@ -113,6 +113,23 @@ def test_a_few_fractions_and_a_gram_matrix(X: np.ndarray) -> None:
     kernel = RBF(0.5)
     gram = InfiniteOneClassSVM(kernel="precomputed", n_nodes=20).fit(kernel(X, X))
     assert abs(np.mean(gram.predict(kernel(new, X), 0.25) == -1) - 0.25) < 0.15
+
+
+def test_one_function_for_all_fractions_can_be_set_on_rows_left_out() -> None:
+    nus, seeds = np.array([0.1, 0.3, 0.5]), range(4)
+    shares = {}
+    for how in (False, "left-out"):
+        found = []
+        for seed in seeds:
+            X, new = (np.random.default_rng(k).standard_normal((n, 8)) for k, n in ((seed, 80), (100 + seed, 2_000)))
+            model = QOneClassSVM(nus=nus, gamma=0.15, exact_fractions=how).fit(X)
+            assert np.all(np.diff(model.threshold(nus)) >= 0.0)
+            found.append(np.mean(model.predict(new, nus) == -1, axis=0))
+        shares[how] = np.mean(found, axis=0)
+    assert shares[False][0] > 0.2
+    np.testing.assert_allclose(shares["left-out"], nus, atol=0.06)
+    with pytest.raises(ValueError, match="exact_fractions='auto'"):
+        QOneClassSVM(exact_fractions="auto").recipe()
 
 
 # ----------------------------------------------------------------------------------------------------- units

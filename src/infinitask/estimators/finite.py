@@ -22,11 +22,12 @@ task_kernel="piecewise-linear")``.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from infinitask._validation import levels_within
+from infinitask._validation import flag_or_choice, levels_within
 from infinitask.estimators.base import Prepared
 from infinitask.estimators.classifier import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
@@ -266,6 +267,10 @@ class QOneClassSVM(LevelSetEstimator):
         The outlier fractions, all that the model knows.
     nu : float or None, default=None
         The fraction among them that ``predict`` uses when none is asked for; None: the smallest.
+    exact_fractions : "left-out", True or False, default=False
+        How the thresholds are set last. False: they are the solution of the problem. True: at quantiles of h over the
+        rows of the fit. "left-out": over rows that further fits leave out, so that a fraction ν_j of new rows is
+        expected outside. See :class:`InfiniteOneClassSVM`.
     {parameters}
 
     Attributes
@@ -285,11 +290,14 @@ class QOneClassSVM(LevelSetEstimator):
     True
     """
 
+    _constraints: ClassVar = {"exact_fractions": partial(flag_or_choice, options=("left-out",))}
+
     def __init__(
         self,
         *,
         nus: Any = (0.1, 0.3, 0.5, 0.7, 0.9),
         nu: float | None = None,
+        exact_fractions: bool | str = False,
         kernel: Any = "rbf",
         gamma: Any = "auto",
         features: Any = "auto",
@@ -308,7 +316,11 @@ class QOneClassSVM(LevelSetEstimator):
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         return self._level_sets(
-            _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True), alpha=0.0, task_kernel="constant", **JOINT
+            _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True),
+            alpha=0.0,
+            task_kernel="constant",
+            exact_fractions=self.exact_fractions,
+            **JOINT,
         )
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:

@@ -158,9 +158,9 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
         It is a p-value for "x comes from the law of the data": P(θ*(X) ≤ α) ≈ α for a new X from that law and α in Θ,
         because the set of α leaves out a fraction α; to call x an outlier where θ*(x) ≤ α raises a false alarm about
-        that often. On mixtures of two features the two sides differed by at most 0.06 with 200 samples and 0.045 with
-        1000, the deviation of an empirical distribution function of that many samples. A kernel much narrower than the
-        default overfits the samples, and new data then fall outside too often.
+        that often. With a threshold set on rows left out (``exact_fractions``) the two sides differ as much as an
+        empirical distribution function of that many samples does, with narrow kernels too. With the threshold as
+        fitted, new data fall outside too often, the more the narrower the kernel.
 
         Where h − t changes sign more than once (the sets are nested only as far as the data ask), the change next to
         ``nu`` counts, so that θ*(x) ≥ ν exactly where x is inside at the constructor's ν. With ``nested`` that holds

@@ -36,8 +36,8 @@ QUANTILE_BIAS_GAMMA, COST_BIAS_GAMMA = 2.0, 0.5
 """γ of the bias of a fit that is compared."""
 
 COST_CONTEST_RIDGE = 1e-7
-"""λ_b of a classifier that is compared. With one positive in twenty the decision flips near θ = 1 only, and 1e-4 is enough to keep it
-from doing so."""
+"""λ_b of a classifier that is compared. With one positive in twenty the decision flips near θ = 1 only, and 1e-4 is
+enough to keep it from doing so."""
 
 
 class SelfTuned(BaseEstimator):
