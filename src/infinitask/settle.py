@@ -10,7 +10,8 @@ Both are those of a kernel ridge regression of the normal scores t of y with the
 closed form for every λ at once. With the features √ω φ = U diag(√e) Vᵀ, the constant among them, and the residuals
 r = (I − S) √ω t, that error is
 
-.. math:: \sum_i \Big( \frac{r_i}{1 - S_{ii}} \Big)^2, \qquad S = U \, \mathrm{diag}\Big( \frac{e}{e + \lambda} \Big) U^\top .
+.. math:: \sum_i \Big( \frac{r_i}{1 - S_{ii}} \Big)^2, \qquad
+    S = U \, \mathrm{diag}\Big( \frac{e}{e + \lambda} \Big) U^\top .
 
 Normal scores, so that neither outliers nor the units of y decide. Of λ that are about as good, the largest is taken. A
 loss that is less curved than the square needs a smaller λ for the same smoothing: :data:`RIDGES_OF_LOSSES`.

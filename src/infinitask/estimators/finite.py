@@ -246,7 +246,14 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         measure = _atoms("thetas", self.thetas, low=-1.0, high=1.0)
-        recipe = self._recipe_of(CostSensitiveHinge(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, calibrated=self._is_calibrated(), **SEPARATE)
+        recipe = self._recipe_of(
+            CostSensitiveHinge(),
+            measure,
+            penalty=IntegratedRidge(),
+            alpha_bias=0.0,
+            calibrated=self._is_calibrated(),
+            **SEPARATE,
+        )
         if self.theta is not None:
             self._check_default("theta", recipe)
         return recipe
