@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +94,25 @@ def test_unique_coefficients_are_the_dual_variables() -> None:
     beyond = np.abs(r) > 1e-3  # off the kink the slope is an end of the interval
     ends = np.where(r > 0.0, model.nodes_, model.nodes_ - 1.0)
     np.testing.assert_allclose(u[beyond], ends[beyond], atol=1e-3)
+
+
+class Steps:
+    """A bias that is a number on each half of Θ: no function of an RKHS."""
+
+    diagonal = False
+
+    def __call__(self, theta: Any, order: int = 0) -> Floats:
+        low = np.reshape(theta, -1) < 0.5
+        return np.column_stack([low, ~low]) * (1.0 if order == 0 else 0.0)
+
+
+def test_a_bias_without_a_kernel_stays_a_function() -> None:
+    model = copy(MODELS["quantiles"].fit(X, Y))
+    model.field_ = replace(model.field_, bias_psi=Steps(), bias_coef=np.array([-1.0, 2.0]), offset=5.0)
+    found = representer_coefficients(model, X)
+    theta = [0.1, 0.9]
+    np.testing.assert_allclose(found(NEW, theta), model.field_(NEW, theta), atol=1e-8)
+    assert found.bias_alpha is None
 
 
 def test_equal_rows_share_their_coefficients() -> None:

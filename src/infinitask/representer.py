@@ -11,6 +11,7 @@ A fit never needs them: its unknowns C live in as many coordinates as these func
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -57,6 +58,8 @@ class Representer:
         k_b of b(θ) = Σ_j a_j k_b(θ, θ_j) + a'_j ∂₂k_b(θ, θ_j) + offset; None where there is no bias.
     bias_alpha, bias_beta : ndarray (m,) or None
         a and a'.
+    free_bias : callable or None
+        θ ↦ b(θ), for a bias that lives in no RKHS; it has no coefficients.
     offset : float
         A constant in the bias.
     error : float
@@ -72,6 +75,7 @@ class Representer:
     bias_kernel: TaskKernel | None = None
     bias_alpha: HostArray | None = None
     bias_beta: HostArray | None = None
+    free_bias: Callable[[HostArray], HostArray] | None = None
     offset: float = 0.0
     error: float = 0.0
 
@@ -83,6 +87,8 @@ class Representer:
         if self.bias_kernel is not None and self.bias_alpha is not None:
             beta = None if self.bias_beta is None else self.bias_beta[None, :]
             values = values + _sections(self.bias_kernel, tasks, self.nodes, self.bias_alpha[None, :], beta)
+        if self.free_bias is not None:
+            values = values + self.free_bias(tasks)
         return np.asarray(values + self.offset)
 
 
@@ -139,18 +145,20 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
     # the coordinates of ψ itself, in which all that follows is isometric
     coef = field.coef if isinstance(recipe.penalty, Ridge) else field.coef @ _change(field.psi, nodes, seen).T
     alpha, beta = _split(_smallest(phi, coef, seen), nodes.shape[0])
-    bias: dict[str, Any] = {}
-    if field.bias_psi is not None and field.bias_coef is not None:
+    bias: dict[str, Any] = {"offset": field.offset}
+    if field.bias_psi is not None and not hasattr(field.bias_psi, "kernel"):
+        bias = {"free_bias": field.bias}
+    elif field.bias_psi is not None and field.bias_coef is not None:
         orders = recipe.orders if field.bias_psi.kernel.max_order > 0 else (0,)
         seen = np.vstack(task_features(field.bias_psi.kernel, nodes, orders, TASK_TOLERANCE).values)
         coef = (_change(field.bias_psi, nodes, seen) @ field.bias_coef)[None, :]
         a, a_slope = _split(_smallest(np.ones((1, 1)), coef, seen), nodes.shape[0])
-        bias = {
+        bias |= {
             "bias_kernel": field.bias_psi.kernel,
             "bias_alpha": a[0],
             "bias_beta": None if a_slope is None else a_slope[0],
         }
-    found = Representer(kernel, field.psi.kernel, inputs, nodes, alpha, beta, offset=field.offset, **bias)
+    found = Representer(kernel, field.psi.kernel, inputs, nodes, alpha, beta, **bias)
     error = float(np.max(np.abs(found(inputs, nodes) - field(inputs, nodes))))
     return Representer(**(vars(found) | {"error": error}))
 
