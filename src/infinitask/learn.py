@@ -30,7 +30,7 @@ from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_orde
 from infinitask.threshold import Shift
 from infinitask.units import Units
 
-__all__ = ["Data", "Fit", "Memory", "Recipe", "alike", "generator", "learn"]
+__all__ = ["Data", "Fit", "Memory", "Recipe", "alike", "generator", "in_units_of", "learn"]
 
 STANDARDISED = 5.0
 """Targets whose root mean square is at most this count as standardised."""
@@ -165,7 +165,20 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
 
 
 def in_units_of(recipe: Recipe, data: Data) -> Data:
-    """The data with targets in the units of a recipe."""
+    """The data with targets in the units of a recipe.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : Data
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> recipe = replace(InfiniteQuantileRegressor().recipe(), units=Units(centre=5.0, spread=2.0))
+    >>> in_units_of(recipe, Data.canonical([[0.0], [1.0]], [5.0, 9.0])).y
+    array([0., 2.])
+    """
     if data.y is None or recipe.units is None or recipe.loss.degree is None:
         return data
     return replace(data, y=recipe.units.inside(data.y))
@@ -194,7 +207,7 @@ def _solved(recipe: Recipe, problem: Problem, memory: Memory | None) -> tuple[So
         "verbose": recipe.verbose,
     }
     if recipe.hard:
-        maps = problem.psi.map, None if bias is None else bias.map
+        maps: Any = problem.psi.map, None if bias is None else bias.map
         return solve_in_order(objective, *maps, problem.constant, recipe.measure.support, **how)
     if memory is None:
         return solve(objective, **how), None
@@ -255,7 +268,8 @@ class Memory:
             before, known, problem, exact = self._posed
             same_inputs = alike(known.X, data.X) and alike(before.named_inputs, recipe.named_inputs)
             if same_inputs and exact <= needed and _same(before, recipe, known, data, problem):
-                objective = problem.objective.with_ridge(recipe.alpha, recipe.alpha_bias)
+                ridge_of_bias = recipe.alpha if recipe.alpha_bias is None else recipe.alpha_bias
+                objective = problem.objective.with_ridge(recipe.alpha, ridge_of_bias)
                 return self._keep(recipe, data, replace(problem, objective=objective), exact)
             if same_inputs and exact <= needed and _equal(before, recipe, INPUT_FEATURES):
                 phi = problem.phi

@@ -251,7 +251,7 @@ def tolerance(recipe: Recipe, data: Data) -> float:
     """
     y = data.y
     size = 1.0 if y is None else min(1.0, float(np.mean(data.weight @ np.abs(y - data.weight @ y))) or 1.0)
-    return 1e-2 * recipe.tol * recipe.alpha * size
+    return 1e-2 * recipe.tol * float(recipe.alpha) * size
 
 
 def pose(

@@ -30,7 +30,16 @@ from sklearn.base import clone
 from infinitask._array import HostArray
 from infinitask.features import PivotedCholesky
 from infinitask.kernels import InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
-from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, Loss, MQuantile, Pinball, Squared
+from infinitask.losses import (
+    CostSensitiveHinge,
+    EpsilonInsensitive,
+    Expectile,
+    LevelSet,
+    Loss,
+    MQuantile,
+    Pinball,
+    Squared,
+)
 from infinitask.problem import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES, Data, Recipe
 from infinitask.units import Units
 
@@ -47,6 +56,14 @@ GAMMA_FACTORS = (1.0, 1 / 16, 1 / 4, 4.0)
 
 RIDGES: HostArray = np.logspace(-7.0, 1.0, 33)
 """The λ that are tried."""
+
+NARROWER = 5.0
+"""γ of level sets, in terms of the median rule. Mean AUC over 14 anomaly problems (digits, breast cancer, wine, iris,
+Wilt, Spambase, six synthetic laws) with 1, 2, 4, 6, 8 and 16 times that γ: 0.88, 0.89, 0.89, 0.91, 0.92, 0.92. On
+breast cancer it falls again: 0.963, 0.959, 0.956, 0.952, 0.950, 0.947."""
+
+IQR_OF_NORMAL = 1.349
+"""The interquartile range of a normal law, in standard deviations."""
 
 RIDGE_RATE = 0.75
 """With more rows than take part, λ falls with this power of their number. Measured with 4 000 and 16 000 rows of two
@@ -89,7 +106,7 @@ def settled(recipe: Recipe, data: Data) -> Recipe:
     ridge = 1.0 if recipe.loss.degree is None else units.spread ** (2 - recipe.loss.degree)
     changes: dict[str, Any] = {"units": units}
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)
-    kernel = _kernel(recipe.kernel, recipe.gamma, data.X) if by_rule else input_kernel(recipe.kernel, recipe.gamma)
+    kernel = _kernel(recipe, data.X) if by_rule else input_kernel(recipe.kernel, recipe.gamma)
     wide, chosen = by_rule and _is_auto(recipe.gamma) and data.y is not None, _is_auto(recipe.alpha)
     if wide or chosen:
         kernel, best = _regressed(kernel, data, GAMMA_FACTORS if wide else (1.0,))
@@ -129,14 +146,21 @@ def _units(recipe: Recipe, data: Data) -> Units:
 
 
 # -------------------------------------------------------------------------------------------------- inputs
-def _kernel(name: str, gamma: str, X: HostArray) -> InputKernel:
+def _kernel(recipe: Recipe, X: HostArray) -> InputKernel:
     """A named kernel with the bandwidth of a rule."""
-    kernel = Scaled(input_kernel(name), spreads(X)) if _is_auto(gamma) else input_kernel(name, gamma)
-    return kernel.resolve(X)
+    if not _is_auto(recipe.gamma):
+        return input_kernel(recipe.kernel, recipe.gamma).resolve(X)
+    level_sets = isinstance(recipe.loss, LevelSet)
+    kernel = Scaled(input_kernel(recipe.kernel), spreads(X, robust=level_sets)).resolve(X)
+    return _wider(kernel, NARROWER) if level_sets else kernel
 
 
-def spreads(X: HostArray) -> tuple[float, ...]:
-    """One over the standard deviation of each input; 0 for one that does not vary.
+def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
+    """One over the spread of each input; 0 for one that does not vary.
+
+    The spread is the standard deviation; ``robust``: the interquartile range, as a standard deviation of a normal law,
+    where that is not 0. Over 24 tables the former has the smaller pinball loss, by 5%; level sets are for data with
+    outliers, which the latter does not notice.
 
     Examples
     --------
@@ -147,6 +171,9 @@ def spreads(X: HostArray) -> tuple[float, ...]:
     size = np.max(np.abs(X), axis=0)
     unit = np.where(size > 0.0, size, 1.0)  # so that squares neither overflow nor vanish
     deviation = unit * np.std(X / unit, axis=0)
+    if robust:
+        quartiles = np.subtract(*np.quantile(X, [0.75, 0.25], axis=0)) / IQR_OF_NORMAL
+        deviation = np.where(quartiles > 1e-12 * size, quartiles, deviation)
     varies = deviation > 1e-12 * size
     return tuple(np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies).tolist())
 
@@ -175,7 +202,7 @@ def _regressed(kernel: InputKernel, data: Data, factors: tuple[float, ...]) -> t
 
 def _wider(kernel: InputKernel, factor: float) -> InputKernel:
     inner = kernel.kernel if isinstance(kernel, Scaled) else kernel
-    changed = clone(inner).set_params(gamma=factor * inner.gamma)  # type: ignore[attr-defined]
+    changed = clone(inner).set_params(gamma=factor * inner.gamma)
     return Scaled(changed, kernel.scales) if isinstance(kernel, Scaled) else changed
 
 

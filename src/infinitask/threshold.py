@@ -46,8 +46,8 @@ SMALLEST_SHARE = 1e-12
 FARTHEST_FLIP = 10.0
 """A decision that does not flip is put beyond the largest |h| by this factor."""
 
-MAX_NEWTON_STEPS, LONGEST_NEWTON_STEP = 50, 2.0
-"""Steps of a logistic fit to standardised values, and the most by which a coefficient changes in one."""
+MAX_NEWTON_STEPS, MAX_HALVINGS = 50, 20
+"""Steps of a logistic fit, and how often one is halved until it helps."""
 
 LOOSE = 1e-2
 """The duality gap of these fits, if that of the fit itself is not larger. With 1e-3 the fractions of new rows are the
@@ -271,6 +271,12 @@ def logistic_lines(h: HostArray, positive: HostArray, omega: HostArray) -> tuple
     known = deviation > TIE * np.max(np.abs(h), initial=0.0)
     z = np.where(known, (h - mean) / np.where(known, deviation, 1.0), 0.0)
     a, c = np.zeros(h.shape[1]), np.full(h.shape[1], float(logit(omega @ target[:, 0])))
+
+    def loss(a: HostArray, c: HostArray) -> HostArray:
+        odds = a * z + c
+        return np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
+
+    now = loss(a, c)
     for _ in range(MAX_NEWTON_STEPS):
         p = expit(a * z + c)
         error, curve = omega[:, None] * (p - target), omega[:, None] * p * (1.0 - p)
@@ -279,9 +285,15 @@ def logistic_lines(h: HostArray, positive: HostArray, omega: HostArray) -> tuple
         aa, ac, cc = np.sum(curve * z**2, axis=0) + 1e-12, np.sum(curve * z, axis=0), np.sum(curve, axis=0) + 1e-12
         det = aa * cc - ac**2
         da, dc = (cc * ga - ac * gc) / det, (aa * gc - ac * ga) / det
-        longest = np.maximum(np.maximum(np.abs(da), np.abs(dc)) / LONGEST_NEWTON_STEP, 1.0)
-        a, c = a - da / longest, c - dc / longest
-        if np.max(np.abs(da) + np.abs(dc)) < 1e-10:
+        step = np.ones(a.size)
+        for _ in range(MAX_HALVINGS):
+            fresh = loss(a - step * da, c - step * dc)
+            if np.all(fresh <= now):
+                break
+            step = np.where(fresh <= now, step, 0.5 * step)
+        step = np.where(fresh <= now, step, 0.0)
+        a, c, now = a - step * da, c - step * dc, np.minimum(fresh, now)
+        if np.max(step * (np.abs(da) + np.abs(dc))) < 1e-8:
             break
     rises = known & (a > 0.0)
     slope = np.where(rises, a / np.where(known, deviation, 1.0), 0.0)

@@ -12,15 +12,13 @@ them by just that.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import numpy as np
 
 from infinitask._array import HostArray
-
-if TYPE_CHECKING:
-    from infinitask.field import Field
-    from infinitask.solvers import Solution
+from infinitask.field import Field
+from infinitask.solvers import Solution
 
 __all__ = ["Units", "weighted_quantiles"]
 

@@ -138,6 +138,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         prepared = self._regression(self.recipe(), X, y, sample_weight)
         if not self.centred:
             return prepared
+        assert prepared.y is not None
         counted = prepared.weight > 0.0
         y, weight = prepared.y[counted], prepared.weight[counted]
         units = Units.of(y, weight, centred=True)

@@ -99,6 +99,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         prepared = self._regression(self.recipe(), X, y, sample_weight)
         recipe = prepared.recipe
         if self.measure is None:
+            assert prepared.y is not None
             counted = prepared.weight > 0.0
             spread = Units.of(prepared.y[counted], prepared.weight[counted], centred=True).spread
             recipe = replace(recipe, measure=Uniform(0.0, WIDEST_TUBE * spread))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -29,8 +29,8 @@ class TaskFeatures:
 
     Parameters
     ----------
-    map : TaskMap or NodeMap
-        ψ, for any θ.
+    map : TaskMap
+        ψ, for any θ; a :class:`~infinitask.features.NodeMap` where it is a bias without a kernel.
     values : tuple of ndarray (m, s)
         Ψ_0, Ψ_1, …: one for each order.
 
@@ -43,13 +43,13 @@ class TaskFeatures:
     (1, [[1.0], [1.0]])
     """
 
-    map: TaskMap | NodeMap
+    map: Any
     values: tuple[HostArray, ...]
 
     @property
     def rank(self) -> int:
         """The number s of features."""
-        return self.map.rank
+        return int(self.map.rank)
 
 
 def task_features(
