@@ -207,8 +207,8 @@ def _solved(recipe: Recipe, problem: Problem, memory: Memory | None) -> tuple[So
         "verbose": recipe.verbose,
     }
     if recipe.hard:
-        maps: Any = problem.psi.map, None if bias is None else bias.map
-        return solve_in_order(objective, *maps, problem.constant, recipe.measure.support, **how)
+        bias_map = None if bias is None else bias.map
+        return solve_in_order(objective, problem.psi.map, bias_map, problem.constant, recipe.measure.support, **how)
     if memory is None:
         return solve(objective, **how), None
     basis = Eigenbasis.of(objective, memory.basis)
