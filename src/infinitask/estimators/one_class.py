@@ -337,17 +337,17 @@ class InfiniteOneClassSVM(LevelSetEstimator):
         where the data ask for it; with True the curve θ ↦ h(x)(θ) − t(θ) of every x is put in order, so that x is
         inside for ν ≤ θ*(x) and outside for ν > θ*(x), whatever x.
     exact_fractions : "auto", "left-out", True or False, default="auto"
-        How t(θ) is set last. "left-out": at the θ-quantile of h over rows that ten (or five) further fits leave out, so
-        that a fraction θ of new rows is expected outside, with few rows and narrow kernels too; three to four times the
-        time of a fit. True: at the θ-quantile of h over the rows of the fit, so that the fraction of these outside is θ
+        How t(θ) is set last. "left-out": at the θ-quantile of h over rows that ten further, rougher fits leave out, so
+        that a fraction θ of new rows is expected outside, with few rows and narrow kernels too; a fit takes two to four
+        times as long. True: at the θ-quantile of h over the rows of the fit, so that the fraction of these outside is θ
         at every θ, as nearly as equal rows and a few hundred levels allow. False: t is the solution of the problem;
         then its ridge, its smoothness and rows on the boundary move the fraction, and new rows are outside too often.
         "auto": "left-out" where ``alpha`` is "auto", and False where it is a number. ``field_`` and its certificate
         stay what they are; sets put in order by ``nested`` keep the fraction nearly.
     gamma : float, "auto", "median" or "scale", default="auto"
         Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
-        range), and γ is five times that of "median". Level sets need a narrower kernel than regressions do: over 14
-        anomaly problems the mean AUC is 0.88 with the median rule, 0.90 with four to six times its γ.
+        range), and γ is five times that of "median". Level sets need a narrower kernel than regressions do: over 12
+        anomaly problems the mean AUC is 0.88 with the median rule and 0.91 with four times its γ.
     task_gamma : float or None, default=None
         Bandwidth of a task kernel given by name; None: σ is five mean gaps between nodes.
     bias_kernel : "task", str, task kernel object or None, default="task"
