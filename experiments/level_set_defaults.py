@@ -203,8 +203,8 @@ def _page(areas: list[dict[str, Any]], shares: list[dict[str, Any]], settings: d
             "and the share come from samples of these sizes. Beside it, the mean share with the threshold as fitted, "
             "and with OneClassSVM at the same ν on standardised inputs.",
             markdown(header, fractions),
-            f"{inside} of {total} shares are in the band, where {0.95 * total:.0f} would be expected. All fits reached a duality gap of "
-            f"{max(row['gap'] for row in shares):.1e} or less.",
+            f"{inside} of {total} shares are in the band, where {0.95 * total:.0f} would be expected. "
+            f"All fits reached a duality gap of {max(row['gap'] for row in shares):.1e} or less.",
         ]
     return "\n\n".join([*sections, ""])
 
