@@ -1,7 +1,8 @@
 """What the defaults of InfiniteOneClassSVM are worth: outliers found, and fractions that hold on new rows.
 
-Nothing is tuned for a single set. Outliers: a model is fitted to rows of one class, and ``score_samples`` ranks new rows of it against
-all others. Fractions: the share of new rows from the same law that ν = 0.05 leaves out, with few and with many rows.
+Nothing is tuned for a single set. Outliers: a model is fitted to rows of one class, and ``score_samples`` ranks new
+rows of it against all others. Fractions: the share of new rows from the same law that ν = 0.05 leaves out, with few and
+with many rows.
 """
 
 from __future__ import annotations
@@ -183,10 +184,10 @@ def _page(areas: list[dict[str, Any]], shares: list[dict[str, Any]], settings: d
     header = ["law", "n", "outside, mean", "range", "band", "in the band", "threshold as fitted", "OneClassSVM"]
     sections = [
         "# Level sets with the defaults",
-        "`InfiniteOneClassSVM()` as it is, on raw inputs; nothing is tuned for a single set. But the sets are not fresh: "
-        "the factor 5 of its bandwidth was chosen on 14 anomaly problems, breast cancer and the digits 0, 1, 4 and 8 "
-        "among them (8 had a larger mean AUC there, and a smaller one on breast cancer), and ten folds instead of five "
-        "after a look at three of the mixtures with n = 1000. "
+        "`InfiniteOneClassSVM()` as it is, on raw inputs; nothing is tuned for a single set. But the sets are "
+        "not fresh: the factor 5 of its bandwidth was chosen on 14 anomaly problems, breast cancer and the digits "
+        "0, 1, 4 and 8 among them (8 had a larger mean AUC there, and a smaller one on breast cancer), and ten folds "
+        "instead of five after a look at three of the mixtures with n = 1000. "
         f"Means over {' to '.join(map(str, seeds[:1] + seeds[1:][-1:]))} seeds.",
         made_by("python -m experiments level-set-defaults", settings),
     ]
