@@ -159,8 +159,9 @@ def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
     """One over the spread of each input; 0 for one that does not vary.
 
     The spread is the standard deviation; ``robust``: the interquartile range, as a standard deviation of a normal law,
-    where that is not 0. Over 24 tables the former has the smaller pinball loss, by 5%; level sets are for data with
-    outliers, which the latter does not notice.
+    where that is not 0, and the size of an input that does not vary. Over 24 tables the former has the smaller pinball
+    loss, by 5%; level sets are for data with outliers, which the latter does not notice, and in which an input that
+    begins to vary is one.
 
     Examples
     --------
@@ -174,6 +175,7 @@ def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
     if robust:
         quartiles = np.subtract(*np.quantile(X, [0.75, 0.25], axis=0)) / IQR_OF_NORMAL
         deviation = np.where(quartiles > 1e-12 * size, quartiles, deviation)
+        deviation = np.where(deviation > 1e-12 * size, deviation, unit)  # an input that never varied may begin to
     varies = deviation > 1e-12 * size
     return tuple(np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies).tolist())
 

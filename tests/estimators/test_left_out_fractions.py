@@ -145,9 +145,11 @@ def test_a_constant_input_and_one_that_is_mostly_constant(X: np.ndarray) -> None
     Z = np.column_stack([X, np.full(len(X), 7.0), rare])
     model = InfiniteOneClassSVM(n_nodes=10).fit(Z)
     scales = np.array(model.recipe_.kernel.scales)
-    assert scales[2] == 1.0
+    assert scales[2] == pytest.approx(1.0 / 7.0)
     assert scales[3] == pytest.approx(1.0 / np.std(rare))
     assert np.all(np.isfinite(model.score_samples(Z)))
+    changed = Z + [0.0, 0.0, 14.0, 0.0]  # an input that never varied begins to
+    assert np.all(model.score_samples(changed) < model.score_samples(Z))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "chi2", RBF(0.3)], ids=str)
