@@ -110,13 +110,15 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     bias_kernel : "task", str, task kernel object or None, default="task"
         Kernel of a bias b(θ); "task": as the task kernel; None: no bias.
     alpha : "auto" or float, default="auto"
-        λ, the weight of (λ/2)‖h‖². "auto": from the leave-one-out error of a kernel ridge regression of the normal
-        scores of y, in a few hundredths of a second; see ``alpha_``. A number is taken as it is, in the units of y.
+        λ, the weight of (λ/2)‖h‖². "auto": the one with the smallest leave-one-out error of a kernel ridge regression
+        of the normal scores of y, found in at most tenths of a second; see ``alpha_``. A number is the λ of the
+        formula, in the units of y.
     alpha_bias : float or None, default=0.0
-        λ_b, the weight of (λ_b/2)‖b‖²; None: as ``alpha``. 0: the bias is free. For regression and for any objective
-        that sees derivatives, that is the weight ``alpha_bias_`` of (λ_b/2)‖b − c‖², with c the median of y: so small
-        that it does not matter, and much faster than none. For classes and level sets b is a number of its own at
-        every node, and linear between them.
+        λ_b, the weight of (λ_b/2)‖b‖², in the units of y; None: as ``alpha``. 0: the bias is free. For regressions, where
+        the objective sees derivatives, for a Θ of several dimensions and where decisions are calibrated, it is held all
+        the same, by (λ_b/2)‖b − c‖² with the weight ``alpha_bias_`` and c the median of y (0 for classes): so small
+        that it does not matter, and much faster than none. In all other cases b is a number of its own at every node,
+        linear between them, and has no ridge.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on (0, 1).
     quadrature : str or rule, default="gauss-legendre"
@@ -153,9 +155,11 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         The exact, non-smooth objective at the solution.
     dual_gap_ : float
         Certified: the objective is within ``dual_gap_``·|objective| of the smallest possible. Where a few absurd
-        targets own the objective, the gap is relative to the loss of the others.
+        targets own the objective, the gap is relative to less: to the mean loss of a constant, in which no row counts
+        more than twenty times the median row.
     alpha_, alpha_bias_ : float
-        λ and λ_b, as they were given or chosen.
+        λ and λ_b in the units of y, as they were given or chosen; λ_b of a free bias is a tiny ridge around the median
+        of y, or 0.
     kernel_ : InputKernel
         k_X, with its bandwidth as a number.
     n_iter_ : int

@@ -1,4 +1,4 @@
-"""Finite special cases: a few tasks, named before training, each with a free bias.
+"""Finite special cases: a few tasks, named before training, each with a free bias (see ``alpha_bias_``).
 
 These are the models that *Infinite Task Learning in RKHSs* (Brault et al., 2019) compares with.
 
@@ -201,14 +201,17 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
     theta : float, array or None, default=None
         The trade-off among them that ``predict`` answers when none is asked for; None: the one closest to 0.
     calibrated : "auto", True or False, default="auto"
-        As for :class:`~infinitask.InfiniteCostSensitiveClassifier`.
+        Whether decisions are set last on rows that further fits leave out; "auto": where ``alpha`` is "auto". See
+        :class:`~infinitask.InfiniteCostSensitiveClassifier`.
     {parameters}
 
     Attributes
     ----------
     classes_ : ndarray (2,)
     n_samples_fit_ : float
-        Rows of the fit, or their total weight.
+        Rows of positive weight, or the sum of the weights where that is more.
+    shift_ : Shift
+        What is added to h(x)(θ); only where decisions are ``calibrated``.
     {attributes}
 
     Examples
@@ -277,7 +280,10 @@ class QOneClassSVM(LevelSetEstimator):
     exact_fractions : "left-out", True or False, default=False
         How the thresholds are set last. False: they are the solution of the problem. True: at quantiles of h over the
         rows of the fit. "left-out": over rows that further fits leave out, so that a fraction ν_j of new rows is
-        expected outside. See :class:`InfiniteOneClassSVM`.
+        expected outside. See :class:`~infinitask.InfiniteOneClassSVM`.
+    gamma : "auto", float, "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
+        range), and γ is five times that of "median".
     {parameters}
 
     Attributes

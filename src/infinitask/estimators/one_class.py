@@ -356,7 +356,7 @@ class InfiniteOneClassSVM(LevelSetEstimator):
         λ, the weight of (λ/2)‖t‖²; small, or the fraction left out strays from θ. 0: the threshold is free. "auto":
         1e-6.
     alpha_bias : float or None, default=None
-        Not used: the threshold is all the bias there is.
+        Not used: the threshold is all the bias there is, and ``alpha`` its weight.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on [0.05, 1].
     n_nodes : int or None, default=None
@@ -365,8 +365,8 @@ class InfiniteOneClassSVM(LevelSetEstimator):
 
     Attributes
     ----------
-    alpha_ : float
-        λ of the fit.
+    alpha_, alpha_bias_ : float
+        λ of the fit, twice: the threshold is the bias.
     offset_ : float
         ``decision_function(X)`` is ``score_samples(X) - offset_``; the same as ``nu``.
     shift_ : Shift

@@ -273,7 +273,7 @@ class InfiniteQuantileRegressor(QuantileEstimator):
     >>> from infinitask import InfiniteQuantileRegressor
     >>> from infinitask.datasets import make_sine
     >>> X, y = make_sine(100, random_state=0)
-    >>> model = InfiniteQuantileRegressor(alpha=1e-4).fit(X, y)
+    >>> model = InfiniteQuantileRegressor().fit(X, 250_000.0 + 60_000.0 * y)  # in any units
     >>> model.predict(X, quantiles=[0.05, 0.5, 0.95]).shape
     (100, 3)
     >>> model.dual_gap_ <= 1e-4

@@ -125,7 +125,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         ----------
         X : array (n, d)
         epsilon : float, array (q,) or None
-            Half-widths of the tube; None: the constructor's ``epsilon``.
+            Half-widths of the tube; None: the constructor's ``epsilon``, or ``epsilon_`` if that is None.
         """
         check_is_fitted(self)
         default = self.epsilon_ if self.epsilon is None else self.epsilon

@@ -120,7 +120,7 @@ def _passed_on(name: str, method: Any) -> Any:
 
 
 class InfiniteQuantileRegressorCV(SelfTuned):
-    """Conditional quantiles of every level, with the kernel and λ chosen by cross-validation: no parameter to set.
+    """Conditional quantiles of every level, with the kernel and λ chosen by cross-validation.
 
     The answer is an :class:`~infinitask.InfiniteQuantileRegressor`, ``best_estimator_``; all its methods and fitted
     attributes are here as well. How it is chosen: candidate kernels (Gaussian, Matérn and Laplacian with one scale,
