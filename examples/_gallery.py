@@ -101,7 +101,7 @@ on unseen data  pinball loss, and cost of a wrong label, averaged over points an
 NEXT = """\
 Next: fit your own data once, then ask for any level
   from infinitask import InfiniteQuantileRegressor
-  InfiniteQuantileRegressor(alpha=1e-4).fit(X, y).predict(X, quantiles=[0.05, 0.5, 0.95])"""
+  InfiniteQuantileRegressor().fit(X, y).predict(X, quantiles=[0.05, 0.5, 0.95])"""
 
 
 def table(examples: Sequence[Example]) -> str:

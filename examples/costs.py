@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_moons
-from sklearn.preprocessing import StandardScaler
 
 from _gallery import Entry, Example, Size, main, timed_fit
 from _style import INK, PAPER, colour_bar, plane, steps
@@ -24,9 +23,7 @@ def fit(size: Size) -> Example:
     points, labels = make_moons(size.n_train + size.n_test, noise=0.35, random_state=0)
     X, X_test = points[: size.n_train], points[size.n_train :]
     y, y_test = labels[: size.n_train], labels[size.n_train :]
-    scaler = StandardScaler().fit(X)
-    X, X_test = scaler.transform(X), scaler.transform(X_test)
-    model = InfiniteCostSensitiveClassifier(gamma=0.5, alpha=3e-4, n_nodes=size.n_nodes, tol=size.tol)
+    model = InfiniteCostSensitiveClassifier(n_nodes=size.n_nodes, tol=size.tol)
     model, seconds = timed_fit(model, X, y)
     cost = np.where(y_test[:, None] == 1, 1.0 + model.nodes_, 1.0 - model.nodes_) / 2.0
     wrong = model.predict(X_test, theta=model.nodes_) != y_test[:, None]
@@ -48,7 +45,7 @@ def fit(size: Size) -> Example:
         colour_bar(figure, mapping, axes, "trade-off θ  (above 0 a missed positive costs more)", ticks=COSTS)
 
     return Example(
-        "costs of error", model, size.n_train, seconds, "cost of errors", held_out, "costs.png", (6.6, 6.0), draw
+        "costs of error", model, size.n_train, seconds, "cost of errors", held_out, "costs.png", (8.0, 5.2), draw
     )
 
 

@@ -22,7 +22,7 @@ def fit(size: Size) -> Example:
     """Fit, and measure on unseen data how far the share of points outside is from θ."""
     X = make_mixture(size.n_train, random_state=0)
     X_test = make_mixture(size.n_test, random_state=10)
-    model = InfiniteOneClassSVM(gamma=0.5, alpha=1e-3, n_nodes=size.n_nodes, tol=size.tol)
+    model = InfiniteOneClassSVM(n_nodes=size.n_nodes, tol=size.tol)
     model, seconds = timed_fit(model, X)
     strayed = np.abs(np.mean(model.predict(X_test, nu=FRACTIONS) == -1, axis=0) - FRACTIONS)
 

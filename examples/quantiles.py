@@ -23,7 +23,7 @@ def fit(size: Size) -> Example:
     """Fit, and measure the pinball loss on unseen data."""
     X, y = make_sine(size.n_train, random_state=0)
     X_test, y_test = make_sine(size.n_test, random_state=10)
-    model = InfiniteQuantileRegressor(gamma=5.0, alpha=1e-4, noncrossing=1.0, n_nodes=size.n_nodes, tol=size.tol)
+    model = InfiniteQuantileRegressor(n_nodes=size.n_nodes, tol=size.tol)
     model, seconds = timed_fit(model, X, y)
     loss = Pinball().value(PERCENTILES, y_test[:, None], model.predict(X_test, quantiles=PERCENTILES))
 

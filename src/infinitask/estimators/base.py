@@ -114,11 +114,11 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         of the normal scores of y, found in at most tenths of a second; see ``alpha_``. A number is the λ of the
         formula, in the units of y.
     alpha_bias : float or None, default=0.0
-        λ_b, the weight of (λ_b/2)‖b‖², in the units of y; None: as ``alpha``. 0: the bias is free. For regressions, where
-        the objective sees derivatives, for a Θ of several dimensions and where decisions are calibrated, it is held all
-        the same, by (λ_b/2)‖b − c‖² with the weight ``alpha_bias_`` and c the median of y (0 for classes): so small
-        that it does not matter, and much faster than none. In all other cases b is a number of its own at every node,
-        linear between them, and has no ridge.
+        λ_b, the weight of (λ_b/2)‖b‖², in the units of y; None: as ``alpha``. 0: the bias is free. For regressions,
+        where the objective sees derivatives, for a Θ of several dimensions and where decisions are calibrated, it is
+        held all the same, by (λ_b/2)‖b − c‖² with the weight ``alpha_bias_`` and c the median of y (0 for classes): so
+        small that it does not matter, and much faster than none. In all other cases b is a number of its own at every
+        node, linear between them, and has no ridge.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on (0, 1).
     quadrature : str or rule, default="gauss-legendre"
