@@ -53,10 +53,9 @@ NONCROSSING_LOSSES = ("hinge", "smoothed", "squared")
 
 NODE_ERROR = 1e-9
 """The integrated ridge leaves h free at every node, as the mathematics has it, if ψ reproduces the values at the nodes
-to this accuracy, relative to the largest. With many nodes the Gram matrix of a smooth kernel is singular to rounding,
-and h is limited to what the kernel spans numerically. The certificate is about the values at the nodes, so they must be
-those that the field computes: with an error of 4e-4 (ten nodes, γ = 1) the objective of the field is 1e-4 above the
-certified one, with 1e-9 it is 1e-10 above."""
+to this accuracy, relative to the largest. On the line it always does. In several dimensions the Gram matrix of a smooth
+kernel may be singular to rounding, and h is then limited to what the kernel spans numerically: the certificate is about
+the values at the nodes, so they must be those that the field computes."""
 
 
 class Penalty(BaseEstimator, ABC):

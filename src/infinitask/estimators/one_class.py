@@ -359,8 +359,6 @@ class InfiniteOneClassSVM(LevelSetEstimator):
         Not used: the threshold is all the bias there is, and ``alpha`` its weight.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on [0.05, 1].
-    n_nodes : int or None, default=None
-        m; None: 100.
     {parameters}
 
     Attributes
@@ -426,7 +424,7 @@ class InfiniteOneClassSVM(LevelSetEstimator):
         return self._level_sets(
             as_measure(self.measure, Uniform(0.05, 1.0)),
             alpha=SMALL_RIDGE if automatic else float(self.alpha),
-            default_nodes=100,
+            default_nodes=50,
             penalty=IntegratedRidge(),
             rearranged=bool(self.nested),
             exact_fractions=fractions,

@@ -322,6 +322,8 @@ class TaskMap:
         The tasks at which the kernel spans the features, and the derivative in its second argument; Σ p_k = p.
     transform : ndarray (p, s)
         T.
+    rest : (NodeMap, ndarray (m, s)) or None
+        Functions that are linear between nodes, and what of them is added: see :func:`node_basis`.
 
     Examples
     --------
@@ -335,6 +337,7 @@ class TaskMap:
     kernel: TaskKernel
     landmarks: tuple[tuple[HostArray, int], ...]
     transform: HostArray
+    rest: tuple[NodeMap, HostArray] | None = None
 
     @property
     def diagonal(self) -> bool:
@@ -345,7 +348,8 @@ class TaskMap:
         """Features (q, s), or their derivative of that order in θ, at tasks (q, d) or (q,); on the host."""
         tasks = as_tasks(theta)
         columns = [self.kernel(tasks, nodes, orders=(order, inner)) for nodes, inner in self.landmarks]
-        return np.asarray(np.concatenate(columns, axis=1) @ self.transform)
+        values = np.asarray(np.concatenate(columns, axis=1) @ self.transform)
+        return values if self.rest is None else values + self.rest[0](tasks, order) @ self.rest[1]
 
     @property
     def rank(self) -> int:
@@ -354,7 +358,8 @@ class TaskMap:
 
     def whiten(self, W: HostArray) -> TaskMap:
         """θ ↦ ψ(θ) W, for W of shape (s, s')."""
-        return replace(self, transform=self.transform @ W)
+        rest = None if self.rest is None else (self.rest[0], self.rest[1] @ W)
+        return replace(self, transform=self.transform @ W, rest=rest)
 
 
 @final

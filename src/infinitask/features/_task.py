@@ -6,7 +6,7 @@ Tasks are few (the nodes of a quadrature), so all this happens on the host, what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -15,6 +15,10 @@ from infinitask._array import Array, HostArray, to_host
 from infinitask.features._cholesky import factorise, tolerance_for
 from infinitask.features._maps import NodeMap, TaskMap, as_tasks
 from infinitask.kernels import TaskKernel
+
+SMALLEST_SINGULAR = 1e-13
+"""Singular values of a Gram matrix of tasks below this part of the largest are rounding: functions that need them are
+huge between the nodes."""
 
 NEGLIGIBLE_ENERGY = 1e-11
 """Squared singular values below this part of the largest are left out; see :func:`integrated_basis`. Features of that
@@ -109,8 +113,9 @@ def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | No
 
     With a strictly positive definite kernel h is free at every node, however small the eigenvalues of its Gram matrix:
     the integrated ridge penalises the size at the nodes, not the norm in the RKHS. Between the nodes the function is
-    the one in the span of k(·, θ_j) with these values, ψ(θ) = k(θ, nodes) K⁻¹ diag(wρ)^(−1/2). Where K is singular in
-    floating point, ``map`` comes as near to ``values`` as it can; whoever needs them equal compares the two.
+    the one in the span of k(·, θ_j) with these values, ψ(θ) = k(θ, nodes) K⁻¹ diag(wρ)^(−1/2). On the line, where K is
+    singular in floating point, what the kernel cannot reproduce is added as functions that are linear between nodes: a
+    certificate is about the values at the nodes, and they are those of the map.
 
     Parameters
     ----------
@@ -138,14 +143,13 @@ def node_basis(kernel: TaskKernel, nodes: Array, weights: Array, rho: Array | No
             f"{np.min(density, initial=np.inf):.3g}; expected one number > 0 for each of the {tasks.shape[0]} nodes."
         )
     values = np.diag(1.0 / np.sqrt(density))
-    # backward stable: at the nodes the residual is rounding times the solution, however badly conditioned K is
     gram = np.asarray(kernel(tasks, tasks), dtype=float)
-    try:
-        transform = np.linalg.solve(gram, values)
-    except np.linalg.LinAlgError:
-        # nodes that the kernel cannot tell apart, such as 0.5 and 0.5 + 1e-9: the nearest functions that it has
-        transform = np.linalg.lstsq(gram, values)[0]
-    return TaskFeatures(TaskMap(kernel, ((tasks, 0),), transform), (values,))
+    transform = np.linalg.lstsq(gram, values, rcond=SMALLEST_SINGULAR)[0]
+    psi, rest = TaskMap(kernel, ((tasks, 0),), transform), None
+    if tasks.shape[1] == 1:
+        hats = NodeMap(np.unique(tasks[:, 0]))
+        rest = hats, hats(tasks).T @ (values - psi(tasks))
+    return TaskFeatures(replace(psi, rest=rest), (values,))
 
 
 def node_values(nodes: Array) -> TaskFeatures:
