@@ -106,6 +106,7 @@ class Fit:
             yield from _one_decision_for_all(self)
         else:
             yield from _heavy_ridge_on_the_bias(self)
+            yield from _targets_without_units(self)
 
 
 def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
@@ -144,7 +145,8 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
     with one_blas_thread():
         recipe = settled(recipe, data)
         posed, rows, units = in_units(recipe), in_units_of(recipe, data), recipe.units or Units()
-        problem = pose(posed, rows, rng) if memory is None else memory.pose(posed, rows, rng)
+        unit = float(posed.alpha) / float(recipe.alpha) if recipe.alpha else 1.0
+        problem = pose(posed, rows, rng) if memory is None else memory.pose(posed, rows, rng, unit)
         if recipe.verbose:
             r, s = problem.objective.shape
             print(f"{problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
@@ -228,7 +230,8 @@ class Memory:
     Parameters
     ----------
     finest : float or None
-        The smallest λ to come, if it is known: features that are exact enough for it are built at once.
+        The smallest λ to come, if it is known, in the units of the user: features that are exact enough for it are
+        built at once.
     extrapolates : bool
         Whether a start is extrapolated along the last two solutions.
 
@@ -249,28 +252,30 @@ class Memory:
     last: Start | None = field(default=None, repr=False)
     """The end of the last fit."""
     _posed: tuple[Recipe, Data, Problem, float] | None = field(default=None, repr=False)
-    _constant: float | None = field(default=None, repr=False)
+    _joined: bool = field(default=False, repr=False)
+    """Whether the bias joined φ."""
     _alpha: float = field(default=0.0, repr=False)
     _before: tuple[float, HostArray] | None = field(default=None, repr=False)
 
     def knows(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> None:
         """Take in a problem that was posed elsewhere, with features of this exactness."""
         self._posed = recipe, data, problem, exact
-        self._constant = problem.constant
+        self._joined = problem.constant is not None
 
-    def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator) -> Problem:
-        """The problem, made of what is remembered as far as it fits."""
+    def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator, unit: float = 1.0) -> Problem:
+        """The problem, made of what is remembered as far as it fits; λ of the recipe is ``unit`` times the user's."""
         needed = tolerance(recipe, data)
-        finest = FINER_THAN_NOW * recipe.alpha if self.finest is None else min(self.finest, recipe.alpha)
+        finest = FINER_THAN_NOW * recipe.alpha if self.finest is None else min(unit * self.finest, recipe.alpha)
         phi: Features | None = None
         exact = 0.0
         if self._posed is not None:
             before, known, problem, exact = self._posed
             same_inputs = alike(known.X, data.X) and alike(before.named_inputs, recipe.named_inputs)
-            if same_inputs and exact <= needed and _same(before, recipe, known, data, problem):
-                ridge_of_bias = recipe.alpha if recipe.alpha_bias is None else recipe.alpha_bias
-                objective = problem.objective.with_ridge(recipe.alpha, ridge_of_bias)
-                return self._keep(recipe, data, replace(problem, objective=objective), exact)
+            if same_inputs and exact <= needed and _same(before, recipe, known, data):
+                again = problem.with_ridge(recipe)
+                if again.constant != problem.constant:
+                    self.basis = None  # eigenvectors of other rows: they would cost more evaluations than they save
+                return self._keep(recipe, data, again, exact)
             if same_inputs and exact <= needed and _equal(before, recipe, INPUT_FEATURES):
                 phi = problem.phi
             else:
@@ -299,34 +304,31 @@ class Memory:
                 start = start._replace(z=start.z + ahead * (start.z - z))
         if start is None or start.z.size != problem.objective.size:
             return None
-        if len(start.smoothing.kappa) != len(problem.objective.integrals) or (self._constant is None) != (
-            problem.constant is None
+        if len(start.smoothing.kappa) != len(problem.objective.integrals) or self._joined != (
+            problem.constant is not None
         ):
             return None
-        if problem.constant is None or problem.constant == self._constant:
+        if problem.constant is None:
             return start
-        # the bias is the first feature, whose value is not what it was
         z = start.z.copy()
-        z[:s] *= self._constant / problem.constant  # type: ignore[operator]
+        z[:s] /= problem.constant
         return start._replace(z=z)
 
     def remember(self, problem: Problem, solution: Solution, basis: Eigenbasis) -> None:
-        """Remember how a fit ended."""
-        same = self.extrapolates and self.last is not None and self._constant == problem.constant
+        """Remember how a fit ended; a bias that joined φ as it would be with a feature of 1."""
+        joined, z = problem.constant is not None, solution.z
+        if problem.constant is not None:
+            z = z.copy()
+            z[: problem.objective.shape[1]] *= problem.constant
+        same = self.extrapolates and self.last is not None and self._joined == joined
         self._before = (self._alpha, self.last.z) if same and self.last is not None else None
-        self.last = Start(solution.z, solution.smoothing, solution.floor)
-        self._constant, self._alpha, self.basis = problem.constant, problem.objective.alpha, basis
+        self.last = Start(z, solution.smoothing, solution.floor)
+        self._joined, self._alpha, self.basis = joined, problem.objective.alpha, basis
 
 
-def _same(a: Recipe, b: Recipe, known: Data, data: Data, problem: Problem) -> bool:
-    """Whether the posed problem serves with another λ and λ_b.
-
-    A bias that joined φ through a constant feature holds the ratio of the two; a free bias has other features.
-    """
-    held = problem.constant is not None or a.alpha_bias == 0.0 or b.alpha_bias == 0.0
-    if held and b.alpha_bias * a.alpha != b.alpha * a.alpha_bias:
-        return False
-    same_recipe = _equal(a, b, {f.name for f in fields(Recipe)} - MAY_DIFFER)
+def _same(a: Recipe, b: Recipe, known: Data, data: Data) -> bool:
+    """Whether the posed problem serves with another λ and λ_b; a free bias has other features."""
+    same_recipe = _equal(a, b, {f.name for f in fields(Recipe)} - MAY_DIFFER) and a.bias_is_free == b.bias_is_free
     return same_recipe and alike(known.y, data.y) and alike(known.weight, data.weight)
 
 
@@ -377,13 +379,28 @@ def _heavy_ridge_on_the_bias(fit: Fit) -> Iterator[str]:
         )
 
 
+def _targets_without_units(fit: Fit) -> Iterator[str]:
+    term = fit.problem.objective.integrals[0]
+    if not fit.recipe.chosen or fit.recipe.loss.degree is not None or term.targets is None:
+        return
+    spread = fit.problem.objective.scale
+    if not 1.0 / STANDARDISED <= spread <= STANDARDISED:
+        yield (
+            f"y has a spread of {spread:.3g}, and {type(fit.recipe.loss).__name__} does not say how it changes with "
+            "the units of y; alpha='auto' takes targets of size one for granted. Divide y by its spread, give the loss "
+            "a degree, or give alpha a number."
+        )
+
+
 def _one_decision_for_all(fit: Fit) -> Iterator[str]:
+    if fit.shift is not None:  # decisions that are set last do change
+        return
     nodes = fit.quadrature.nodes
     decisions = fit.problem.values(fit.solution.z, _some_rows(fit)) > 0.0
     if np.min(nodes) < 0.0 < np.max(nodes) and (np.all(decisions) or not np.any(decisions)):
         yield (
             "the decision is the same for all training rows and all θ of nodes_; the ridge outweighs the errors. "
-            "Lower alpha, and set alpha_bias=0 if one class is rare."
+            "Take alpha='auto', lower alpha, or set calibrated=True."
         )
 
 

@@ -147,6 +147,8 @@ class Recipe:
     exact_fractions: bool | str = False
     """Whether a threshold is set last so that the fraction outside is θ, of the rows of the fit (True) or of new ones
     ("left-out"); see :mod:`~infinitask.threshold`."""
+    chosen: bool = False
+    """Whether λ was "auto"."""
     calibrated: bool = False
     """Whether decisions are set last so that they suit rows left out; see :mod:`~infinitask.threshold`."""
     units: Units | None = None
@@ -216,6 +218,18 @@ class Problem:
         rows = np.concatenate([rows, np.arange(n - self.named, n)]) if self.named else rows
         phi = replace(self.phi, values=self.phi.values[rows])
         return replace(self, objective=self.objective.only(rows), phi=phi)
+
+    def with_ridge(self, recipe: Recipe) -> Problem:
+        """The same problem with the λ and λ_b of a recipe."""
+        alpha_bias = recipe.alpha if recipe.alpha_bias is None else recipe.alpha_bias
+        objective = self.objective.with_ridge(recipe.alpha, alpha_bias)
+        constant = None if self.constant is None else float(np.sqrt(recipe.alpha / alpha_bias))
+        if constant == self.constant:
+            return replace(self, objective=objective)
+        rows = self.objective.rows
+        ones = as_like(np.full((rows.shape[0], 1), constant), rows)
+        rows = namespace(rows).concat([ones, rows[:, 1:]], axis=1)
+        return replace(self, objective=replace(objective, rows=rows), constant=constant)
 
     def values(self, z: HostArray, rows: Any) -> HostArray:
         """h at the nodes for some rows of the problem, (rows, m)."""

@@ -111,7 +111,7 @@ def settled(recipe: Recipe, data: Data) -> Recipe:
     if wide or chosen:
         kernel, best = _regressed(kernel, data, GAMMA_FACTORS if wide else (1.0,))
         if chosen:
-            changes["alpha"] = best * _of_loss(recipe.loss) / ridge
+            changes |= {"alpha": best * _of_loss(recipe.loss) / ridge, "chosen": True}
     if by_rule:
         changes["kernel"] = kernel
     alpha = changes.get("alpha", recipe.alpha)

@@ -49,6 +49,9 @@ class SelfTuned(BaseEstimator):
     _default_task: ClassVar[str]
     """The parameter that names the tasks of a prediction that asks for none; it is read when that happens."""
 
+    _chosen: ClassVar[dict[str, Any]] = {}
+    """Parameters of the last fit that this model sets itself, besides the kernel and λ."""
+
     best_estimator_: Any
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -76,7 +79,7 @@ class SelfTuned(BaseEstimator):
 
     def _refit(self, choice: Choice, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit the chosen model to all rows and keep it."""
-        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha)
+        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, **self._chosen)
         # no remark: this model chooses by itself what one would advise
         best._learn(best._prepare(X, y, sample_weight), remark=False)
         self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
@@ -308,6 +311,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     """
 
     _model, _default_task = InfiniteCostSensitiveClassifier, "theta"
+    _chosen: ClassVar[dict[str, Any]] = {"calibrated": True}
 
     def __init__(
         self,
