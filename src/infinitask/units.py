@@ -29,6 +29,9 @@ quantiles of the distances that is not 0."""
 NO_SPREAD = 1e-13
 """A spread below this part of the targets is rounding: they are all equal."""
 
+SAME_SHARE = 1e-9
+"""Sums of weights that differ by less are equal up to rounding."""
+
 
 @final
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class Units:
     >>> import numpy as np
     >>> units = Units.of(np.array([100.0, 103.0, 101.0, 1e9]), np.full(4, 0.25), centred=True)
     >>> units
-    Units(centre=101.0, spread=1.0)
-    >>> units.inside(np.array([103.0]))
+    Units(centre=102.0, spread=1.5)
+    >>> units.inside(np.array([105.0]))
     array([2.])
     """
 
@@ -68,10 +71,10 @@ class Units:
         """
         values = np.ravel(y)
         shares = np.repeat(weight, values.size // weight.size)
-        centre = float(weighted_quantiles(values, shares, np.array([0.5]))[0])
+        centre = float(_middles(values, shares, np.array([0.5]))[0])
         away = np.abs(values - centre)
         size = max(abs(centre), float(np.max(np.abs(values))) * NO_SPREAD)
-        found = (float(v) for v in weighted_quantiles(away, shares, np.array(WIDER_SHARES)))
+        found = (float(v) for v in _middles(away, shares, np.array(WIDER_SHARES)))
         spread = next((v for v in found if v > NO_SPREAD * size), size if size > 0.0 else 1.0)
         return cls(centre if centred else 0.0, spread)
 
@@ -90,6 +93,15 @@ class Units:
         unit = self.spread**degree
         history = solution.history * np.array([1.0, unit, unit])
         return replace(solution, objective=unit * solution.objective, dual=unit * solution.dual, history=history)
+
+
+def _middles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
+    """Quantiles, (q,); halfway where two values are one, so that −y has the units of y, and repeats those of weights.
+
+    With an even number of rows the sum of half of the weights is 0.5 up to rounding, on either side of it.
+    """
+    below = weighted_quantiles(y, weight, np.maximum(levels - SAME_SHARE, 0.0))
+    return 0.5 * below + 0.5 * weighted_quantiles(y, weight, np.minimum(levels + SAME_SHARE, 1.0))
 
 
 def weighted_quantiles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -142,7 +143,8 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         counted = prepared.weight > 0.0
         y, weight = prepared.y[counted], prepared.weight[counted]
         units = Units.of(y, weight, centred=True)
-        mean = units.centre + units.spread * float(np.average(units.inside(y), weights=weight))
+        # exact sums: they do not depend on the order of the rows, nor on how repeats are written
+        mean = units.centre + units.spread * (math.fsum(weight * units.inside(y)) / math.fsum(weight))
         return prepared._replace(recipe=replace(prepared.recipe, units=replace(units, centre=mean)))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
