@@ -83,6 +83,9 @@ class Balance:
         λ.
     exact : bool
         Whether the dual term of all integrals but the first is 0: they have kinks at 0 and no targets.
+    size : ndarray (m,)
+        Σ_i ω_i |u_ij| at h = 0 where slopes have no end, else ∞. A far corner may have slopes of any size, exp(30) for
+        a Poisson likelihood: a part of their range is no rounding then.
     """
 
     low: NodeSums
@@ -92,6 +95,7 @@ class Balance:
     bias_cols: HostArray
     alpha: float
     exact: bool
+    size: HostArray
 
     @classmethod
     def of(cls, objective: Objective) -> Balance:
@@ -118,7 +122,15 @@ class Balance:
         exact = len(rows) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows)
         host = objective.host_integrals[0]
         assert host.bias_cols is not None
-        return cls(corner(1.0), corner(-1.0), host.weights, host.cols, host.bias_cols, objective.alpha, exact)
+        corners = corner(1.0), corner(-1.0)
+        size = np.full(host.weights.size, np.inf)
+        if not isinstance(first.loss, BoxLoss):
+            size = np.zeros(host.weights.size)
+            for block in objective.blocks():
+                omega = objective.sample_weight[block]
+                u = first.loss.slope(first.theta, first.targets_of(block), 0.0 * omega[:, None] * first.weights)
+                size += to_host(omega @ abs(u)).astype(np.float64)
+        return cls(*corners, host.weights, host.cols, host.bias_cols, objective.alpha, exact, size)
 
     def origin(self, data: float, objective: Objective) -> tuple[float, HostArray]:
         """The dual point next to u = 0, whose data term is ``data``; see :meth:`dual`."""
@@ -163,7 +175,7 @@ class Balance:
             The gradient in c.
         """
         below, above = nodes.mass - self.low.mass, self.high.mass - nodes.mass
-        span = below + above
+        span = np.minimum(below + above, self.size)
         below, above = (np.where(way <= AT_CORNER * span, 0.0, way) for way in (below, above))
         # a node at a corner can only leave it: first move the others, each by as much as it is free to
         for room in (np.minimum(below, above), below + above):
@@ -198,5 +210,7 @@ class Balance:
 
         delta = towards(excess)
         delta = delta + towards(missing(delta))  # R may be badly conditioned: once more with what is left
-        slack = MAX_EXCESS * np.max(np.abs(excess)) + MAX_MISS * np.abs(self.bias_cols).T @ (self.weights * room)
+        slack = MAX_EXCESS * np.max(np.abs(excess)) + MAX_MISS * np.abs(self.bias_cols).T @ (
+            self.weights * np.minimum(room, self.size)
+        )
         return delta if np.all(np.abs(missing(delta)) <= slack) else None
