@@ -401,9 +401,15 @@ class Objective:
         first, rows = self.integrals[0], self._few_rows
         if first.targets is None:
             return np.inf
-        omega = to_host(self.sample_weight[rows]).astype(np.float64)
-        zero = 0.0 * self.sample_weight[rows][:, None] * first.weights
-        losses = to_host(first.loss.value(first.theta, first.targets[rows, :], zero) @ first.weights)
+        y, some = first.targets[rows, :], self.sample_weight[rows]
+        omega = to_host(some).astype(np.float64)
+        size = max(1, self.block_entries // self._most_nodes)
+        parts = []
+        for start in range(0, omega.size, size):
+            block = slice(start, start + size)
+            zero = 0.0 * some[block][:, None] * first.weights
+            parts.append(to_host(first.loss.value(first.theta, y[block, :], zero) @ first.weights))
+        losses = np.concatenate(parts)
         losses, omega = losses[omega > 0.0], omega[omega > 0.0]
         middle = float(np.median(losses))
         if not (middle > 0.0 and np.all(np.isfinite(losses))):
