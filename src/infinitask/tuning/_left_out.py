@@ -29,7 +29,7 @@ from infinitask._array import Array, HostArray, to_host
 from infinitask._validation import naming
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.features import Nystroem, feature_recipe
-from infinitask.kernels import input_kernel
+from infinitask.kernels import input_kernel, takes_gamma
 from infinitask.learn import Fit, Memory, alike, generator, in_units_of, learn
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
 from infinitask.settle import settled
@@ -228,7 +228,8 @@ def _jobs(model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits) 
         rows = own._prepare(X_train, y_train, None if weight is None else weight[train])
         if not shared:
             data = Data.canonical(rows.X, rows.y, rows.weight, gram=whole._is_precomputed())
-            folds.append(Fold(recipe, data, Memory(finest=recipe.alpha)))
+            finest = None if isinstance(recipe.alpha, str) else recipe.alpha
+            folds.append(Fold(recipe, data, Memory(finest=finest)))
         jobs.append((own, rows, folds[k], X_test, y_test))
     return jobs
 
@@ -238,6 +239,8 @@ def _inputs_do_not_matter(recipe: Recipe, X: HostArray) -> bool:
 
     Not so for a bandwidth that is a rule, for landmarks, and for a Gram matrix, whose columns are training rows.
     """
+    if takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str):
+        return False
     kernel = input_kernel(recipe.kernel, recipe.gamma)
     if kernel.precomputed or isinstance(feature_recipe(recipe.features, recipe.rank), Nystroem):
         return False
