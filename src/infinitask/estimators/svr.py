@@ -33,7 +33,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
     ----------
     epsilon : float or None, default=None
         The half-width that ``predict`` and ``score`` use when none is asked for, in units of y; None: a tenth of the
-        largest.
+        largest, or the smallest if that is more.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on the half-widths, in units of y; None: uniform from 0 to twice the median distance of y from its median.
     {parameters}
@@ -103,7 +103,8 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
             counted = prepared.weight > 0.0
             spread = Units.of(prepared.y[counted], prepared.weight[counted], centred=True).spread
             recipe = replace(recipe, measure=Uniform(0.0, WIDEST_TUBE * spread))
-        epsilon = USUAL_TUBE * float(recipe.measure.support[1][0]) if self.epsilon is None else float(self.epsilon)
+        low, high = (float(end[0]) for end in recipe.measure.support)
+        epsilon = max(low, USUAL_TUBE * high) if self.epsilon is None else float(self.epsilon)
         parse_tasks(epsilon, "epsilon", recipe.measure.support)
         return prepared._replace(recipe=recipe, learnt={"epsilon_": epsilon})
 
