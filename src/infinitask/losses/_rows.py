@@ -67,7 +67,7 @@ class MQuantile(_OneDimensional):
 
     def in_units(self, spread: float) -> MQuantile:
         """The rounded part in the same units."""
-        return MQuantile(self.kappa / spread)
+        return MQuantile(_checked("MQuantile: kappa", self.kappa, "Use the Pinball loss for kappa = 0.") / spread)
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""
