@@ -222,7 +222,9 @@ def _of_loss(loss: Loss) -> float:
 
 def some_features(kernel: InputKernel, X: HostArray) -> HostArray:
     """Features of a kernel, (n, r), at most :data:`MAX_FEATURES` of them."""
-    features = PivotedCholesky(MAX_FEATURES).build(kernel, X, FEATURE_TOLERANCE, np.random.default_rng(0))
+    largest = float(np.max(np.diag(X) if kernel.precomputed else kernel.diag(X)))
+    exact = max(1e-15, FEATURE_TOLERANCE / max(1.0, largest))  # relative: a small column of a linear kernel counts
+    features = PivotedCholesky(MAX_FEATURES).build(kernel, X, exact, np.random.default_rng(0))
     return np.asarray(features.values)
 
 
