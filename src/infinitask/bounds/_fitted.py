@@ -164,7 +164,9 @@ def _taken_for_granted(model: Any, recipe: Any) -> list[str]:
         notes.append("The bound is for the field before it is rearranged; that does not raise a uniform risk.")
     if recipe.offset != 0.0:
         notes.append(f"The targets are y − {recipe.offset:g}, an offset taken as chosen without the sample.")
-    if isinstance(recipe.gamma, str) and takes_gamma(recipe.kernel):
+    if getattr(model, "alpha", None) == "auto":
+        notes.append("λ is taken as chosen without the sample; alpha='auto' looks at X and y.")
+    if isinstance(recipe.gamma, str) and takes_gamma(model.kernel):
         notes.append("The kernel is taken as chosen without the sample; gamma is a rule that looks at X.")
     if not isinstance(model.field_.phi, FourierMap) and "exact" not in model.features_:
         notes.append("The features are taken as chosen without the sample; their landmarks are rows of it.")
