@@ -130,7 +130,14 @@ def study(n: int, m: int, alpha: float, kappa: float) -> Study:
 def fit(X: Array, y: Array, m: int, alpha: float, kappa: float) -> Fit:
     """The problem as the library's user states it, and the time of the whole ``fit``."""
     model = InfiniteQuantileRegressor(
-        gamma=1.0, task_gamma=1.0, alpha=alpha, noncrossing=1.0, smoothing=kappa, n_nodes=m, tol=TOL
+        gamma=1.0,
+        task_gamma=1.0,
+        alpha=alpha,
+        alpha_bias=None,
+        noncrossing=1.0,
+        smoothing=kappa,
+        n_nodes=m,
+        tol=TOL,
     )
     started = time.perf_counter()
     model.fit(X, y)

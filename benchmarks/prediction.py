@@ -85,7 +85,7 @@ def sample(n: int, seed: int) -> tuple[Array, Array]:
 def methods(size: Size) -> dict[str, tuple[Ask, Ask]]:
     """By name: how a method predicts all levels, and how it predicts one."""
     X, y = sample(size.training, seed=0)
-    infinite = InfiniteQuantileRegressor(alpha=1e-4, random_state=0).fit(X, y)
+    infinite = InfiniteQuantileRegressor(gamma="median", alpha=1e-4, random_state=0).fit(X, y)
     gamma = infinite.field_.phi.kernel.gamma
     asked = LEVELS[:: len(LEVELS) // BOOSTED][:BOOSTED]
     boosted = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from infinitask import (
 )
 from infinitask.datasets import make_sine
 from infinitask.kernels import RBF
-from infinitask.learn import Data, Memory, Recipe, learn
+from infinitask.learn import Data, Memory, Recipe, alike, learn
 from infinitask.losses import Pinball
 from infinitask.measures import Uniform
 from infinitask.penalties import Ridge
@@ -44,9 +44,14 @@ def test_an_estimator_fits_what_its_recipe_says(options: dict[str, Any]) -> None
     assert fit.smallest_slope == getattr(model, "smallest_slope_", None)
 
 
-def test_the_recipe_of_a_fit_is_the_one_it_was_given() -> None:
+def test_the_recipe_of_a_fit_is_the_one_it_was_given_with_numbers() -> None:
     given = recipe(alpha=1e-2)
-    assert learn(given, DATA).recipe is given
+    found = learn(given, DATA).recipe
+    decided = {f.name for f in fields(Recipe) if not alike(getattr(found, f.name), getattr(given, f.name))}
+    assert decided == {"kernel", "alpha_bias", "units"}
+    assert found.alpha_bias == 1e-2
+    # and what is settled stays as it is
+    assert learn(found, DATA).recipe == found
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,9 @@ def test_predictions_follow_the_fit_and_not_a_parameter_changed_after_it() -> No
 
 def test_an_offset_is_taken_off_and_added() -> None:
     plain = learn(recipe(), replace(DATA, y=DATA.y - 3.0))
-    moved = learn(recipe(offset=3.0), DATA)
+    units = replace(plain.recipe.units, centre=3.0)
+    moved = learn(recipe(units=units), DATA)
+    assert moved.recipe.offset == 3.0
     assert moved.solution.objective == plain.solution.objective
     np.testing.assert_allclose(moved.field(NEW, LEVELS), plain.field(NEW, LEVELS) + 3.0, rtol=1e-14)
 

@@ -59,8 +59,8 @@ the values at the nodes, so they must be those that the field computes."""
 
 NODE_ERROR_OF_A_PART = 1e-7
 """The same where the kernel spans a part of these values only. That part is a poor one where ρ has many decades: the
-smallest ridges are at the nodes that it misses. Kernel ridge paths over 7 and 12 decades with 60 and 50 nodes are off by
-5e-3 and 0.4 there, and by 2e-8 with all values at the nodes, which the map reproduces to 3e-9."""
+smallest ridges are at the nodes that it misses. Kernel ridge paths over 7 and 12 decades with 60 and 50 nodes are off
+by 5e-3 and 0.4 there, and by 2e-8 with all values at the nodes, which the map reproduces to 3e-9."""
 
 
 class Penalty(BaseEstimator, ABC):

@@ -59,7 +59,7 @@ def test_the_quantile_bound_holds_and_says_something() -> None:
     gaps, bounds = [], []
     for seed in range(30):
         X, y = sine(400, seed)
-        model = InfiniteQuantileRegressor(alpha=3.0, noncrossing=0.0, gamma=2.0, n_nodes=30).fit(X, y)
+        model = InfiniteQuantileRegressor(alpha=3.0, alpha_bias=None, noncrossing=0.0, gamma=2.0, n_nodes=30).fit(X, y)
         bound = bound_of(model, X, y, y_bound=1.0)
         risk = float(np.mean(losses_of(model, X_new, y_new)))
         assert bound.risk is not None
@@ -379,9 +379,11 @@ def test_what_wraps_a_model_is_told_to_hand_it_over() -> None:
 
 def test_free_biases_and_hard_constraints_are_refused() -> None:
     X, y = sine(30, 0)
-    free = InfiniteQuantileRegressor(alpha=0.1, alpha_bias=0.0, noncrossing=0.0, n_nodes=5).fit(X, y)
+    free = InfiniteCostSensitiveClassifier(alpha=0.1, alpha_bias=0.0, n_nodes=5).fit(X, np.sign(y))
     with pytest.raises(ValueError, match="alpha_bias=0"):
-        bound_of(free, X, y)
+        bound_of(free, X, np.sign(y))
+    # a regression with alpha_bias=0 has a ridge that does not matter, and so a bound that does not say anything
+    assert bound_of(InfiniteQuantileRegressor(alpha=0.1, alpha_bias=0.0, n_nodes=5).fit(X, y), X, y).vacuous
     hard = InfiniteQuantileRegressor(alpha=0.1, noncrossing="hard", n_nodes=5).fit(X, y)
     with pytest.raises(ValueError, match="noncrossing='hard'"):
         bound_of(hard, X, y)
@@ -406,9 +408,13 @@ def test_predictions_put_in_order_do_no_worse_than_the_field() -> None:
 
 def test_what_is_taken_for_granted_is_said() -> None:
     X, y = sine(30, 0)
-    chosen, ruled = (InfiniteQuantileRegressor(gamma=g, n_nodes=5).fit(X, y) for g in (1.0, "median"))
+    held: dict[str, Any] = {"alpha": 1e-3, "alpha_bias": None, "n_nodes": 5}
+    chosen, ruled = (InfiniteQuantileRegressor(gamma=g, **held).fit(X, y) for g in (1.0, "median"))
     assert bound_of(chosen, X, y, y_bound=1.0).notes == ()
     assert any("gamma" in note for note in bound_of(ruled, X, y, y_bound=1.0).notes)
+    by_data = InfiniteQuantileRegressor(gamma=1.0, n_nodes=5).fit(X, y)
+    assert any("alpha" in note for note in bound_of(by_data, X, y, y_bound=1.0).notes)
+    assert any("offset" in note for note in bound_of(by_data, X, y, y_bound=1.0).notes)
     assert any("y_bound" in note for note in bound_of(chosen, X, y).notes)
     drawn = InfiniteQuantileRegressor(gamma=1.0, n_nodes=5, features="nystroem", rank=3).fit(X, y)
     assert any("landmarks" in note for note in bound_of(drawn, X, y, y_bound=1.0).notes)

@@ -305,7 +305,7 @@ def test_rows_count_for_the_rarest_event(moons: tuple[np.ndarray, np.ndarray]) -
     X, y = moons
     weight = np.random.default_rng(0).integers(0, 4, size=100)
     repeated = np.repeat(np.arange(100), weight)
-    fit = InfiniteCostSensitiveClassifier(n_nodes=6, alpha=1e-2).fit
+    fit = InfiniteCostSensitiveClassifier(n_nodes=6, alpha=1e-2, alpha_bias=None).fit
     n, p = fit(X[repeated], y[repeated]).n_samples_fit_, fit(X[repeated], y[repeated]).predict_proba(X)
     assert n == repeated.size
     assert p.min() == pytest.approx(1.0 / (n + 2.0))

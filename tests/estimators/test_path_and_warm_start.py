@@ -68,7 +68,7 @@ def test_a_path_gives_the_objectives_of_separate_fits(estimator: Any, sample: tu
 
 def test_a_path_takes_fewer_evaluations() -> None:
     X, y = data(200)
-    estimator = InfiniteQuantileRegressor(tol=1e-3)
+    estimator = InfiniteQuantileRegressor(tol=1e-3, alpha_bias=None, gamma="median")
     alphas = np.logspace(0, -3, 20)
     path = fit_path(estimator, X, y, alphas=alphas)
     alone = [clone(model).fit(X, y) for model in path]
@@ -144,7 +144,7 @@ def test_scores_without_gammas_and_with_a_scorer() -> None:
 def test_scores_with_a_precomputed_kernel() -> None:
     X, y = data(60)
     gram = np.exp(-2.0 * (X - X.T) ** 2)
-    estimator = InfiniteQuantileRegressor(n_nodes=10, tol=1e-6)
+    estimator = InfiniteQuantileRegressor(n_nodes=10, tol=1e-6, alpha_bias=None)
     folds = KFold(3)
     expected = score_path(clone(estimator).set_params(gamma=2.0), X, y, alphas=[1e-3], cv=folds)
     found = score_path(clone(estimator).set_params(kernel="precomputed"), gram, y, alphas=[1e-3], cv=folds)

@@ -29,12 +29,13 @@ def quietly(model: Any, *data: Any) -> Any:
 @pytest.mark.parametrize("kind", [InfiniteQuantileRegressor, InfiniteSVR])
 def test_targets_too_large_for_the_ridge_on_the_bias_are_remarked(kind: type[Any]) -> None:
     X, y = make_sine(80, random_state=0)
+    held_bias: dict[str, Any] = {"n_nodes": 8, "alpha": 1e-3, "alpha_bias": None, "measure": (0.0, 1.0)}
     for unit in (1.0, 0.01):
-        quietly(kind(n_nodes=8), X, unit * y)
+        quietly(kind(**held_bias), X, unit * y)
     prices = 250_000.0 + 60_000.0 * y
     with pytest.warns(UserWarning, match="alpha_bias=0, which leaves the bias free"):
-        held = kind(n_nodes=8).fit(X, prices)
-    free = quietly(kind(n_nodes=8, alpha_bias=0.0), X, prices)
+        held = kind(**held_bias).fit(X, prices)
+    free = quietly(kind(**{**held_bias, "alpha_bias": 0.0}), X, prices)
     middle = 0.5 if kind is InfiniteQuantileRegressor else 0.1
     assert np.mean(held.predict(X, middle)) < 10_000.0
     assert np.mean(free.predict(X, middle)) == pytest.approx(np.mean(prices), rel=0.1)
@@ -50,9 +51,9 @@ def test_a_decision_that_never_changes_is_remarked() -> None:
     X, y = make_classification(2000, n_features=8, n_informative=4, weights=[0.97], flip_y=0.01, random_state=0)
     X, y = scale(X)[:1000], y[:1000]
     with pytest.warns(UserWarning, match="the decision is the same for all training rows"):
-        useless = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
+        useless = InfiniteCostSensitiveClassifier(n_nodes=8, alpha=1e-3, alpha_bias=None).fit(X, y)
     assert len(np.unique(useless.predict(X, [-0.9, 0.0, 0.9]))) == 1
-    free = quietly(InfiniteCostSensitiveClassifier(n_nodes=8, alpha_bias=0.0), X, y)
+    free = quietly(InfiniteCostSensitiveClassifier(n_nodes=8, alpha=1e-3), X, y)
     assert len(np.unique(free.predict(X, [-0.9, 0.9]))) == 2
 
 

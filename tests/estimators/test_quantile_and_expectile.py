@@ -119,13 +119,13 @@ def test_a_constant_target_is_learnt(cls: type[Any], constant: float, data: tupl
 def test_smoothing_is_a_choice_between_quantiles_and_expectiles(data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
     levels = [0.1, 0.5, 0.9]
-    params = {"noncrossing": 0.0, "n_nodes": 10, "tol": 1e-7}
+    params: dict[str, Any] = {"noncrossing": 0.0, "n_nodes": 10, "tol": 1e-7, "alpha_bias": None}
     sharp = InfiniteQuantileRegressor(alpha=0.01, **params).fit(X, y).predict(X, levels)
     hair = InfiniteQuantileRegressor(alpha=0.01, smoothing=1e-5, **params).fit(X, y).predict(X, levels)
     np.testing.assert_allclose(hair, sharp, atol=0.01)
     # a r²/(2κ) with λ/(2κ) is the expectile problem with λ, divided by 2κ
     wide = InfiniteQuantileRegressor(alpha=0.01 / 200.0, smoothing=100.0, **params).fit(X, y).predict(X, levels)
-    expectiles = InfiniteExpectileRegressor(alpha=0.01, n_nodes=10, tol=1e-7).fit(X, y).predict(X, levels)
+    expectiles = InfiniteExpectileRegressor(alpha=0.01, **params).fit(X, y).predict(X, levels)
     np.testing.assert_allclose(wide, expectiles, atol=0.01)
 
 
@@ -218,7 +218,8 @@ def test_curves_in_order_are_left_alone(cls: type[Any]) -> None:
     X, y = make_sine(200, random_state=0)
     levels = np.linspace(0.001, 0.999, 99)
     weights = (cls().noncrossing, "rearrange")
-    plain, ordered = (cls(alpha=1e-2, gamma=1.0, n_nodes=12, noncrossing=w).fit(X, y) for w in weights)
+    held: dict[str, Any] = {"alpha": 1e-2, "alpha_bias": None, "gamma": 1.0, "n_nodes": 12}
+    plain, ordered = (cls(noncrossing=w, **held).fit(X, y) for w in weights)
     known = plain.field_(X, np.linspace(0.0, 1.0, 1001))
     steady = np.all(np.diff(known, axis=1) > 0.0, axis=1)
     assert np.mean(steady) > 0.5

@@ -74,7 +74,9 @@ def test_a_support_vector_regression_without_bias_and_with_weights() -> None:
 def test_a_tube_that_holds_everything_asks_for_nothing() -> None:
     X, y = make_sine(50, random_state=0)
     size = np.abs(y).max()
-    model = InfiniteSVR(epsilon=2.0 * size, measure=Uniform(size, 3.0 * size), n_nodes=8).fit(X, y)
+    model = InfiniteSVR(
+        epsilon=2.0 * size, measure=Uniform(size, 3.0 * size), n_nodes=8, alpha=1e-3, alpha_bias=None
+    ).fit(X, y)
     assert model.objective_ == pytest.approx(0.0, abs=1e-6 * size)
     np.testing.assert_allclose(model.predict(X), 0.0, atol=0.01 * size)
 
@@ -83,7 +85,7 @@ def test_the_general_estimator_with_that_loss_is_the_same() -> None:
     X, y = make_sine(50, random_state=0)
     params: dict[str, Any] = {"n_nodes": 10, "alpha": 1e-2}
     general = InfiniteTaskEstimator("epsilon-insensitive", **params).fit(X, y)
-    model = InfiniteSVR(**params).fit(X, y)
+    model = InfiniteSVR(measure=(0.0, 1.0), **params).fit(X, y)
     assert np.array_equal(model.predict(X, WIDTHS), general.predict(X, WIDTHS))
 
 
@@ -95,7 +97,7 @@ def test_every_point_of_the_path_is_the_kernel_ridge_of_scikit_learn(gamma: floa
     new = load_diabetes(return_X_y=True)[0][150:200] / load_diabetes(return_X_y=True)[0][:150].std(axis=0)
     weight = some_weights(150) if weighted else None
     omega = np.full(150, 1.0 / 150) if weight is None else weight / weight.sum()
-    path = InfiniteKernelRidge(gamma=gamma).fit(X, y, sample_weight=weight)
+    path = InfiniteKernelRidge(gamma=gamma, centred=False).fit(X, y, sample_weight=weight)
     assert 0.0 <= path.dual_gap_ <= path.tol
 
     def refitted(log_alpha: float) -> KernelRidge:
@@ -119,7 +121,7 @@ def test_every_point_of_the_path_is_the_kernel_ridge_of_scikit_learn(gamma: floa
 
 def test_equal_weights_multiply_the_ridge_of_scikit_learn_by_n() -> None:
     X, y = diabetes(80)
-    path = InfiniteKernelRidge(gamma=0.1, log_alpha=-2.0).fit(X, y)
+    path = InfiniteKernelRidge(gamma=0.1, log_alpha=-2.0, centred=False).fit(X, y)
     reference = KernelRidge(alpha=80 * 10**-2.0, kernel="rbf", gamma=0.1).fit(X, y)
     np.testing.assert_allclose(path.predict(X), reference.predict(X), atol=2e-4)
     assert path.score(X, y) == pytest.approx(reference.score(X, y), abs=1e-3)
@@ -140,7 +142,7 @@ def test_equal_weights_multiply_the_ridge_of_scikit_learn_by_n() -> None:
 def test_other_nodes_follow_the_path_as_well(params: dict[str, Any]) -> None:
     X, y = diabetes(100)
     kernel = params.get("kernel", "rbf")
-    path = InfiniteKernelRidge(gamma=0.1, **params).fit(X, y)
+    path = InfiniteKernelRidge(gamma=0.1, centred=False, **params).fit(X, y)
     low, high = path.measure_.support
     for log_alpha in np.linspace(low[0], high[0], 30):
         reference = KernelRidge(alpha=100 * 10.0**log_alpha, kernel=kernel, gamma=0.1).fit(X, y)
@@ -157,7 +159,7 @@ def test_a_smaller_ridge_never_fits_worse() -> None:
 
 def test_constant_targets_shrink_and_no_bias_holds_them() -> None:
     X, _ = make_sine(30, random_state=0)
-    path = InfiniteKernelRidge(measure=(-6.0, 3.0)).fit(X, np.ones(30))
+    path = InfiniteKernelRidge(measure=(-6.0, 3.0), centred=False).fit(X, np.ones(30))
     ends = path.predict(X, [-6.0, 3.0])
     np.testing.assert_allclose(ends[:, 0], 1.0, atol=1e-3)
     assert np.all(np.abs(ends[:, 1]) < 2e-3)

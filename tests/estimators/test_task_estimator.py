@@ -189,7 +189,7 @@ def test_a_tube_of_any_width(data: tuple[np.ndarray, np.ndarray]) -> None:
 def test_a_wide_tube_asks_for_nothing(data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data
     small = 0.1 * y / np.max(np.abs(y))
-    model = InfiniteTaskEstimator("epsilon-insensitive", measure=(0.2, 1.0), n_nodes=6).fit(X, small)
+    model = InfiniteTaskEstimator("epsilon-insensitive", measure=(0.2, 1.0), n_nodes=6, alpha_bias=None).fit(X, small)
     assert model.objective_ == pytest.approx(0.0, abs=1e-9)
     np.testing.assert_allclose(model.predict(X, [0.3, 0.9]), 0.0, atol=1e-6)
 

@@ -446,7 +446,8 @@ def test_a_loss_may_be_negative() -> None:
 def test_a_loss_may_have_no_smallest_value() -> None:
     """min θ h + (λ/2)‖h‖²: nothing but the ridge holds it."""
     X = np.linspace(0.0, 1.0, 9)[:, None]
-    model = InfiniteTaskEstimator(Line(), measure=(0.5, 2.0), n_nodes=5, alpha=1.0, tol=1e-9).fit(X, X[:, 0])
+    model = InfiniteTaskEstimator(Line(), measure=(0.5, 2.0), n_nodes=5, alpha=1.0, alpha_bias=None, tol=1e-9)
+    model.fit(X, X[:, 0])
     assert model.dual_gap_ <= 1e-9
     assert model.objective_ == pytest.approx(-0.5 * (model.field_.norm**2 + np.sum(model.field_.bias_coef**2)))
 
@@ -551,9 +552,8 @@ def data() -> tuple[Floats, Floats]:
 
 
 def fit(loss: Any, data: tuple[Floats, Floats], **params: Any) -> Any:
-    return InfiniteTaskEstimator(loss, **{"measure": (0, 1), "n_nodes": 8, "alpha": 1e-2, "tol": 1e-6, **params}).fit(
-        *data
-    )
+    given = {"measure": (0, 1), "n_nodes": 8, "alpha": 1e-2, "alpha_bias": None, "tol": 1e-6, **params}
+    return InfiniteTaskEstimator(loss, **given).fit(*data)
 
 
 @pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton"])

@@ -110,9 +110,10 @@ def test_a_balanced_dual_point_lies_below_all_primal_values(seed: int) -> None:
 def test_targets_of_their_own_for_every_task_are_fitted_side_by_side() -> None:
     X, y = sample()
     Y = np.column_stack([y, -y, np.abs(y), y**2])
-    together = estimator("expectile", measure=Discrete(LEVELS), task_kernel=Diagonal(), tol=1e-9).fit(X, Y)
+    options: dict[str, Any] = {"task_kernel": Diagonal(), "gamma": "median", "tol": 1e-9}
+    together = estimator("expectile", measure=Discrete(LEVELS), **options).fit(X, Y)
     for k, level in enumerate(LEVELS):
-        alone = estimator("expectile", measure=Discrete([level]), task_kernel=Diagonal(), alpha=4e-2, tol=1e-9)
+        alone = estimator("expectile", measure=Discrete([level]), alpha=4e-2, **options)
         alone.fit(X, Y[:, k])
         np.testing.assert_allclose(together.decision_function(X, level), alone.decision_function(X, level), atol=1e-4)
 

@@ -33,6 +33,7 @@ ESTIMATORS = [
 DEFAULTS: dict[type[Any], dict[str, Any]] = {
     InfiniteCostSensitiveClassifier: {"theta": 0.5},
     InfiniteKernelRidge: {"log_alpha": 0.5, "measure": (0.0, 1.0)},
+    InfiniteSVR: {"measure": (0.0, 1.0)},
 }
 
 
