@@ -3,7 +3,8 @@ r"""What a recipe leaves to the data: the units of y, the scale of each input, �
 A number that a user gives is used as it is, in the user's own units. "auto" is settled here, before the problem is
 posed, in some milliseconds:
 
-* ``gamma="auto"``: each input in units of its own spread; then the median distance, or 2 or 4 times that, or half;
+* ``gamma="auto"``: each input in units of its own spread; then the median distance or, where λ is free too, 2 or 4
+  times that, or half;
 * ``alpha="auto"``: λ.
 
 Both are those of a kernel ridge regression of the normal scores t of y with the smallest leave-one-out error, which is
@@ -40,6 +41,7 @@ from infinitask.losses import (
     Pinball,
     Squared,
 )
+from infinitask.penalties import Ridge
 from infinitask.problem import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES, Data, Recipe
 from infinitask.units import Units
 
@@ -107,7 +109,11 @@ def settled(recipe: Recipe, data: Data) -> Recipe:
     changes: dict[str, Any] = {"units": units}
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)
     kernel = _kernel(recipe, data.X) if by_rule else input_kernel(recipe.kernel, recipe.gamma)
-    wide, chosen = by_rule and _is_auto(recipe.gamma) and data.y is not None, _is_auto(recipe.alpha)
+    chosen = _is_auto(recipe.alpha)
+    # a wide kernel goes with a small λ: with a λ that is given, the median rule, and one kernel for a path of them
+    wide = (
+        by_rule and _is_auto(recipe.gamma) and data.y is not None and (chosen or not isinstance(recipe.penalty, Ridge))
+    )
     if wide or chosen:
         kernel, best = _regressed(kernel, data, GAMMA_FACTORS if wide else (1.0,))
         if chosen:
