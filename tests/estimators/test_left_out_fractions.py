@@ -148,7 +148,7 @@ def test_a_constant_input_and_one_that_is_mostly_constant(X: np.ndarray) -> None
     assert scales[2] == pytest.approx(1.0 / 7.0)
     assert scales[3] == pytest.approx(1.0 / np.std(rare))
     assert np.all(np.isfinite(model.score_samples(Z)))
-    changed = Z + [0.0, 0.0, 14.0, 0.0]  # an input that never varied begins to
+    changed = Z + np.array([0.0, 0.0, 14.0, 0.0])  # an input that never varied begins to
     assert np.all(model.score_samples(changed) < model.score_samples(Z))
 
 
