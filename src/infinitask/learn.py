@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray, namespace, one_blas_thread, to_host
-from infinitask.features import Features
+from infinitask.features import Features, NodeMap
 from infinitask.field import Field
 from infinitask.losses import CostSensitiveHinge, LevelSet
 from infinitask.measures import Quadrature
@@ -47,6 +47,9 @@ ON_BOUNDARY = 1e-4
 FEWEST_ROWS_FOR_BOUNDARY = 100
 """With fewer rows, many of them on the boundary are no surprise."""
 
+
+SMOOTH_BIAS_RIDGE, ROUGH_GAP, ROUGH_EVALUATIONS = 1e-6, 1e-2, 300
+"""Ridge of the smooth bias with which a fit with a free one begins, its duality gap, and the most evaluations."""
 
 MAY_DIFFER = {"alpha", "alpha_bias", "tol", "solver", "max_iter", "verbose"}
 """Fields of a recipe that may differ between problems that share everything but the solution."""
@@ -150,7 +153,8 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
         if recipe.verbose:
             r, s = problem.objective.shape
             print(f"{problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
-        solution, smallest_slope = _solved(posed, problem, memory)
+        near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
+        solution, smallest_slope = _solved(posed, problem, memory, near)
     field = units.field(problem.field(solution.z))
     # a smoothing around a centre holds a number for every pair: that is not kept
     solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa))
@@ -199,7 +203,25 @@ def _first_draw(seed: int) -> int:
     return int(check_random_state(seed).randint(2**31))
 
 
-def _solved(recipe: Recipe, problem: Problem, memory: Memory | None) -> tuple[Solution, float | None]:
+def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random.Generator) -> Start | None:
+    """Where to start if the bias is free at every node: at a rough solution with a smooth bias, which is found quickly.
+
+    With rare classes that saves up to three quarters of the time (n = 1000, one positive in twenty).
+    """
+    bias = problem.psi_bias
+    if bias is None or not isinstance(bias.map, NodeMap) or recipe.bias_slope != 0.0 or recipe.solver == "newton":
+        return None
+    smooth = pose(replace(recipe, alpha_bias=SMOOTH_BIAS_RIDGE), data, rng, phi=problem.phi)
+    tol = max(recipe.tol, ROUGH_GAP)
+    rough = solve(smooth.objective, solver=recipe.solver, tol=tol, max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS))
+    field = smooth.field(rough.z)
+    z = np.concatenate([field.coef.ravel(), field.bias(bias.map.nodes)])
+    return Start(z, Smoothing(rough.smoothing.kappa))
+
+
+def _solved(
+    recipe: Recipe, problem: Problem, memory: Memory | None, near: Start | None
+) -> tuple[Solution, float | None]:
     """The solution and, where order is a constraint, the smallest slope that was proved."""
     objective, bias = problem.objective, problem.psi_bias
     how: dict[str, Any] = {
@@ -212,7 +234,7 @@ def _solved(recipe: Recipe, problem: Problem, memory: Memory | None) -> tuple[So
         bias_map = None if bias is None else bias.map
         return solve_in_order(objective, problem.psi.map, bias_map, problem.constant, recipe.measure.support, **how)
     if memory is None:
-        return solve(objective, **how), None
+        return solve(objective, start=near, **how), None
     basis = Eigenbasis.of(objective, memory.basis)
     solution = solve(objective, start=memory.start(problem), basis=basis, **how)
     memory.remember(problem, solution, basis)
