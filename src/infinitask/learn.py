@@ -418,7 +418,8 @@ def _one_decision_for_all(fit: Fit) -> Iterator[str]:
     if fit.shift is not None:  # decisions that are set last do change
         return
     nodes = fit.quadrature.nodes
-    decisions = fit.problem.values(fit.solution.z, _some_rows(fit)) > 0.0
+    shift = 0.0 if fit.shift is None else fit.shift(nodes[:, 0])
+    decisions = fit.problem.values(fit.solution.z, _some_rows(fit)) + shift > 0.0
     if np.min(nodes) < 0.0 < np.max(nodes) and (np.all(decisions) or not np.any(decisions)):
         yield (
             "the decision is the same for all training rows and all θ of nodes_; the ridge outweighs the errors. "

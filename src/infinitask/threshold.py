@@ -150,15 +150,19 @@ class Shift:
         """
         levels, nodes = _levels(problem, field, recipe.measure), np.unique(problem.quadrature.nodes[:, 0])
         without = _Without.of(problem, solution, recipe)
-        h = without.values(nodes) + np.stack([f.bias(nodes) for f in without.fields])[without.fold]
+        h = without.decisions(nodes)
         targets = problem.objective.integrals[0].targets
         assert targets is not None
         slope, intercept = logistic_lines(h, to_host(targets)[without.rows, 0] > 0.0, without.omega)
-        slope, intercept = np.interp(levels, nodes, slope), np.interp(levels, nodes, intercept)
+        # lines between nodes, in units of the values of h at each level: h itself is not linear between nodes
+        mean, spread = without.mean_and_spread(nodes)
+        slope, intercept = (np.interp(levels, nodes, line) for line in (slope * spread, intercept + slope * mean))
+        mean, spread = without.mean_and_spread(levels)
         share = np.clip(0.5 * (1.0 - levels), SMALLEST_SHARE, 1.0 - SMALLEST_SHARE)
         rise, farthest = logit(share) - intercept, FARTHEST_FLIP * (1.0 + float(np.max(np.abs(h))))
         # where h tells nothing of the class, the decision is that of the base rate
         flip = np.divide(rise, slope, out=np.copysign(np.inf, rise), where=slope > 0.0)
+        flip = np.where(np.isfinite(flip), mean + spread * np.where(np.isfinite(flip), flip, 0.0), flip)
         return cls(levels, -np.clip(flip, -farthest, farthest))
 
 
@@ -204,6 +208,21 @@ class _Without:
             phi = self.phi[self.fold == k]
             values[self.fold == k] = to_host(phi @ as_like(field.coef @ field.psi(levels).T, phi))
         return values
+
+    def decisions(self, levels: HostArray) -> HostArray:
+        """h at the levels, (k, q)."""
+        return np.asarray(self.values(levels) + np.stack([f.bias(levels) for f in self.fields])[self.fold])
+
+    def mean_and_spread(self, levels: HostArray) -> tuple[HostArray, HostArray]:
+        """Mean and standard deviation of h over the rows at each level, (q,) each."""
+        size = max(1, ENTRIES_AT_A_TIME // self.rows.size)
+        mean, spread = np.empty(levels.size), np.empty(levels.size)
+        for start in range(0, levels.size, size):
+            part = slice(start, start + size)
+            h = self.decisions(levels[part])
+            mean[part] = self.omega @ h
+            spread[part] = np.sqrt(self.omega @ (h - mean[part]) ** 2)
+        return mean, spread
 
 
 def _levels(problem: Problem, field: Field, measure: Measure) -> HostArray:
