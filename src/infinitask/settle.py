@@ -30,7 +30,7 @@ from sklearn.base import clone
 
 from infinitask._array import HostArray
 from infinitask.features import PivotedCholesky
-from infinitask.kernels import InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
+from infinitask.kernels import Chi2, InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -156,6 +156,8 @@ def _kernel(recipe: Recipe, X: HostArray) -> InputKernel:
     """A named kernel with the bandwidth of a rule."""
     if not _is_auto(recipe.gamma):
         return input_kernel(recipe.kernel, recipe.gamma).resolve(X)
+    if isinstance(input_kernel(recipe.kernel), Chi2):  # shares of a histogram have their own units
+        return input_kernel(recipe.kernel, "median").resolve(X)
     level_sets = isinstance(recipe.loss, LevelSet)
     kernel = Scaled(input_kernel(recipe.kernel), spreads(X, robust=level_sets)).resolve(X)
     return _wider(kernel, NARROWER) if level_sets else kernel
