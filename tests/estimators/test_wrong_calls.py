@@ -237,7 +237,7 @@ def models() -> dict[str, Any]:
         "classifier": InfiniteCostSensitiveClassifier(n_nodes=4).fit(X, LABELS),
         "one_class": InfiniteOneClassSVM(n_nodes=4).fit(X),
         "nested": InfiniteOneClassSVM(n_nodes=4, nested=True).fit(X),
-        "svr": InfiniteSVR(n_nodes=4).fit(X, Y),
+        "svr": InfiniteSVR(n_nodes=4, measure=(0.0, 1.0)).fit(X, Y),
         "ridge": InfiniteKernelRidge(n_nodes=4).fit(X, Y),
         "general": InfiniteTaskEstimator(n_nodes=4).fit(X, Y),
         "search": OptunaSearch(InfiniteQuantileRegressor(n_nodes=4), n_trials=1, cv=2).fit(X, Y),

@@ -215,13 +215,14 @@ def test_folds_give_what_fits_to_their_rows_give() -> None:
     X, y = make_sine(60, random_state=0)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, 60)
     splits = list(KFold(3, shuffle=True, random_state=0).split(X))
-    for options in ({"alpha_bias": 1e-3}, {"alpha_bias": 0.0}, {"bias_kernel": None}):
-        model = InfiniteQuantileRegressor(alpha=1e-3, n_nodes=10, gamma=3.0, tol=1e-7, **options)
+    # a free bias is held near the median, in units of the spread: of all rows in folds, of its own in a fit
+    for options, atol in (({"alpha_bias": 1e-3}, 2e-3), ({"alpha_bias": 0.0}, 5e-3), ({"bias_kernel": None}, 2e-3)):
+        model = InfiniteQuantileRegressor(alpha=1e-3, n_nodes=10, gamma=3.0, tol=1e-6, **options)
         folds = shared_folds(model.recipe(), Data(X, y, weight / weight.sum()), splits)
         for (train, test), fold in zip(splits, folds, strict=True):
             h = fold.values(fold.fit(), LEVELS)
             alone = clone(model).fit(X[train], y[train], sample_weight=weight[train])
-            np.testing.assert_allclose(h, alone.predict(X[test], LEVELS), atol=2e-3)
+            np.testing.assert_allclose(h, alone.predict(X[test], LEVELS), atol=atol)
 
 
 @pytest.mark.slow
