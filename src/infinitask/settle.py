@@ -57,7 +57,7 @@ GAMMA_FACTORS = (1.0, 1 / 16, 1 / 4, 4.0)
 """Multiples of the γ of the median rule that are tried: length scales of 1, 4, 2 and ½ times the median distance."""
 
 RIDGES: HostArray = np.logspace(-7.0, 1.0, 33)
-"""The λ that are tried."""
+"""The λ that are tried for a kernel with k(x, x) = 1; for others as many more as their size asks for."""
 
 NARROWER = 5.0
 """γ of level sets, in terms of the median rule. Mean AUC over 12 anomaly problems (four digits, breast cancer, wine,
@@ -202,12 +202,26 @@ def _regressed(kernel: InputKernel, data: Data, factors: tuple[float, ...]) -> t
     else:
         kernel = kernel.resolve(X)
     kernels = [kernel if factor == 1.0 else _wider(kernel, factor) for factor in factors]
-    found = [leave_one_out(some_features(k, X), t, weight) for k in kernels]
+    features = [some_features(k, X) for k in kernels]
+    tried = [_ridges(float(weight @ np.sum(phi**2, axis=1))) for phi in features]
+    found = [leave_one_out(phi, t, weight, ridges) for phi, ridges in zip(features, tried, strict=True)]
     bests = np.array([errors[np.argmin(errors @ weight)] for errors in found])
-    ridges = [float(RIDGES[_good(errors, weight)[-1]]) for errors in found]
+    ridges = [float(each[_good(errors, weight)[-1]]) for errors, each in zip(found, tried, strict=True)]
     # a wide kernel with a small λ learns what a narrow one with a large λ does: the latter is solved faster
     best = max(_good(bests, weight), key=lambda k: ridges[k])
     return kernels[best], max(ridges[best] * (some.size / n) ** RIDGE_RATE, SMALLEST_RIDGE * n)
+
+
+def _ridges(size: float) -> HostArray:
+    """The λ that are tried for a kernel whose k(x, x) has this mean.
+
+    Inputs in dollars make a linear kernel large, and a column of small numbers beside them needs a small λ still.
+    """
+    decades = 0.0 if not size > 0.0 else np.log10(size)
+    low, high = np.log10(RIDGES[0]) + min(0.0, decades), np.log10(RIDGES[-1]) + max(0.0, decades)
+    if high - low < 1e-9 + np.log10(RIDGES[-1] / RIDGES[0]):
+        return RIDGES
+    return np.logspace(low, high, 1 + 4 * int(np.ceil(high - low)))
 
 
 def _wider(kernel: InputKernel, factor: float) -> InputKernel:
