@@ -359,6 +359,9 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
     smoothing : float, default=0.0
         κ: above 0 the kink of the hinge is rounded, ψ₊^κ(1 − y f) in place of (1 − y f)₊. A statistical choice; the
         solver needs none.
+    calibrated : "auto", True or False, default="auto"
+        Whether decisions are set last, so that they flip where the probability of the positive class is (1 − θ)/2, by
+        logistic fits to rows left out (see ``shift_``). "auto": where ``alpha`` is "auto"; with a number, h decides.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on [−1, 1].
     n_nodes : int or None, default=None

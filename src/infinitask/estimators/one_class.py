@@ -364,7 +364,7 @@ class InfiniteOneClassSVM(LevelSetEstimator):
     Attributes
     ----------
     alpha_, alpha_bias_ : float
-        λ of the fit, twice: the threshold is the bias.
+        λ of the fit; both are the same.
     offset_ : float
         ``decision_function(X)`` is ``score_samples(X) - offset_``; the same as ``nu``.
     shift_ : Shift
