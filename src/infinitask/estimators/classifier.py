@@ -84,7 +84,10 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
     def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
         """h(x)(θ) as in other estimators, with what was added last."""
         values = super()._values(X, theta, name, strict=strict, per_sample=per_sample)
-        return values + self.shift_(np.asarray(theta, dtype=np.float64)) if hasattr(self, "shift_") else values
+        if not hasattr(self, "shift_"):
+            return values
+        shift = self.shift_(np.ravel(np.asarray(theta, dtype=np.float64)))  # a column of trade-offs is a list of them
+        return np.asarray(values + (shift if np.ndim(theta) else shift[0]))
 
     def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
         """h at many levels as in other estimators, with what was added last."""
