@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -191,12 +192,16 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             found = [change_next_to(nu, levels, values) for values in self._above_threshold(Z, levels)]
         score, outside, inside = (np.concatenate(parts) for parts in zip(*found, strict=True))
         low, high = self._ends()
-        Z = to_host(Z)
+        host: Any = Z if sparse.issparse(Z) else to_host(Z)
+
+        def dense(rows: HostArray) -> HostArray:
+            return np.asarray(host[rows].toarray() if sparse.issparse(host) else host[rows])
+
         if np.any(outside):
-            share = self._beyond(first).outside(Z[outside])
+            share = self._beyond(first).outside(dense(outside))
             score[outside] = np.minimum(low * share, np.nextafter(low, -np.inf))
         if np.any(inside) and high < 1.0:
-            share = self._beyond(last).inside(Z[inside])
+            share = self._beyond(last).inside(dense(inside))
             score[inside] = np.maximum(1.0 - (1.0 - high) * share, high)
         return score
 
