@@ -32,6 +32,10 @@ LAMBDAS: HostArray = np.logspace(1.5, -7.0, 18)
 SINGLE_KERNELS, SUMMED_KERNELS = 5, 5
 """Kernels of the ranking that compete by themselves, and in sums."""
 
+ROWS_PER_KERNEL = 10
+"""At least this many rows for every kernel that competes: with a handful of rows chance would decide between them, and
+five rows took 11 s."""
+
 LARGER_THAN_RANKED = 3.0
 """A path begins at the λ that was best in the ranking times this."""
 
@@ -155,7 +159,9 @@ class Contest:
         ranking = ranked(X[counted], y[counted], _given(kernels), stationary_only=stationary)  # type: ignore[index]
         if not isinstance(kernels, str):
             return ranking
-        return contenders(ranking, SINGLE_KERNELS, 0 if stationary else SUMMED_KERNELS)
+        few = max(1, counted.size // ROWS_PER_KERNEL)
+        summed = 0 if stationary or few < 2 else SUMMED_KERNELS
+        return contenders(ranking, min(SINGLE_KERNELS, few), summed)
 
     def _table(
         self,
