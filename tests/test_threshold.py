@@ -11,7 +11,8 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from infinitask import IndependentCostSensitiveClassifier, InfiniteCostSensitiveClassifier
-from infinitask.threshold import Shift, logistic_lines
+from infinitask.log_odds import logistic_lines
+from infinitask.threshold import Shift
 
 
 def scores(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -30,7 +31,7 @@ def platt_targets(positive: np.ndarray) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------- logistic fits
 def test_lines_are_the_logistic_regressions_of_scikit_learn() -> None:
     h, positive = scores(300)
-    slope, intercept = logistic_lines(h, positive, np.full(300, 1 / 300))
+    slope, intercept, _ = logistic_lines(h, positive, np.full(300, 1 / 300))
     target = platt_targets(positive)
     for k in range(3):
         # a soft target is a row of each class, with weights
@@ -45,7 +46,7 @@ def test_weights_take_part() -> None:
     h, positive = scores(120, 1)
     omega = np.random.default_rng(1).gamma(1.0, size=120)
     omega /= omega.sum()
-    slope, intercept = logistic_lines(h, positive, omega)
+    slope, intercept, _ = logistic_lines(h, positive, omega)
     count = 1.0 / np.sum(omega**2)
     ones = count * np.sum(omega[positive])
     target = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (count - ones + 2.0))
@@ -63,9 +64,9 @@ def test_weights_take_part() -> None:
 def test_units_and_origin_of_the_scores_do_not_matter() -> None:
     h, positive = scores(80, 2)
     omega = np.full(80, 1 / 80)
-    slope, intercept = logistic_lines(h, positive, omega)
+    slope, intercept, _ = logistic_lines(h, positive, omega)
     for a, b in ((1e6, 0.0), (1e-6, 0.0), (1.0, 5.0)):
-        other, moved = logistic_lines(a * h + b, positive, omega)
+        other, moved, _ = logistic_lines(a * h + b, positive, omega)
         np.testing.assert_allclose(a * other, slope, rtol=1e-5)
         np.testing.assert_allclose(moved + other * b, intercept, rtol=1e-5, atol=1e-5)
 
@@ -75,7 +76,7 @@ def test_a_column_that_tells_nothing_has_the_log_odds_of_the_classes() -> None:
     omega = np.full(100, 0.01)
     flat = logit(omega @ platt_targets(positive))
     useless = np.column_stack([np.full(100, 7.0), np.zeros(100), -h[:, 2], h[:, 2]])
-    slope, intercept = logistic_lines(useless, positive, omega)
+    slope, intercept, _ = logistic_lines(useless, positive, omega)
     # constant, 0, and one that is wrong way round: a larger h never means a smaller probability
     assert slope[:3].tolist() == [0.0, 0.0, 0.0]
     np.testing.assert_allclose(intercept[:3], flat, rtol=1e-9)
@@ -85,7 +86,7 @@ def test_a_column_that_tells_nothing_has_the_log_odds_of_the_classes() -> None:
 def test_separable_classes_have_finite_lines() -> None:
     h = np.linspace(-1.0, 1.0, 40)[:, None]
     positive = h[:, 0] > 0.4
-    slope, intercept = logistic_lines(h, positive, np.full(40, 1 / 40))
+    slope, intercept, _ = logistic_lines(h, positive, np.full(40, 1 / 40))
     assert 0.0 < slope[0] < 1e4
     p = expit(slope * h[:, 0] + intercept)
     assert np.all((p > 0.5) == positive)
@@ -98,7 +99,7 @@ def omega_mean(values: np.ndarray) -> float:
 
 def test_one_class_alone_is_no_error() -> None:
     h = np.random.default_rng(0).normal(size=(20, 2))
-    slope, intercept = logistic_lines(h, np.zeros(20, dtype=bool), np.full(20, 0.05))
+    slope, intercept, _ = logistic_lines(h, np.zeros(20, dtype=bool), np.full(20, 0.05))
     assert np.all(np.isfinite(slope))
     assert np.all(intercept < 0.0)
 

@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from infinitask._array import Array, HostArray, as_like, one_blas_thread, to_host
 from infinitask.field import Field
+from infinitask.log_odds import Scale, logistic_lines
 from infinitask.measures import Measure
 from infinitask.objective import Smoothing
 from infinitask.problem import Problem, Recipe
 from infinitask.solvers import Eigenbasis, Solution, Start, solve
 
-__all__ = ["Shift", "halfway", "left_out_quantile", "logistic_lines"]
+__all__ = ["Shift", "halfway", "left_out_quantile"]
 
 THRESHOLD_LEVELS = 513
 """Evenly spread levels at which the threshold is set, besides the nodes. Equal rows leave the set together, and the
@@ -46,9 +47,6 @@ SMALLEST_SHARE = 1e-12
 
 FARTHEST_FLIP = 10.0
 """A decision that does not flip is put beyond the largest |h| by this factor."""
-
-MAX_NEWTON_STEPS, MAX_HALVINGS = 50, 20
-"""Steps of a logistic fit, and how often one is halved until it helps."""
 
 LOOSE, LOOSE_FRACTIONS = 1e-2, 1e-3
 """The duality gap of these fits, of decisions and of level sets, if that of the fit itself is not larger. The ends of Θ
@@ -140,8 +138,10 @@ class Shift:
     def of_classes(cls, problem: Problem, field: Field, solution: Solution, recipe: Recipe) -> Shift:
         """The shift of decisions after which they flip where P(y = 1 | h(x)(θ)) = (1 − θ)/2.
 
-        The probability is a logistic function of h(x)(θ), fitted at every node to values that are left out (Platt,
-        1999). It is added to h, not to a threshold.
+        The probability is a logistic function of h(x)(θ) (Platt, 1999), or of its normal scores, fitted at every node
+        to values that are left out; the likelihood decides between the two. Where classes are far apart h itself is
+        better, where they overlap h is −1 for most rows, and its order tells more. The shift is added to h, not to a
+        threshold.
 
         Parameters
         ----------
@@ -150,20 +150,26 @@ class Shift:
         """
         levels, nodes = _levels(problem, field, recipe.measure), np.unique(problem.quadrature.nodes[:, 0])
         without = _Without.of(problem, solution, recipe)
-        h = without.decisions(nodes)
         targets = problem.objective.integrals[0].targets
         assert targets is not None
-        slope, intercept = logistic_lines(h, to_host(targets)[without.rows, 0] > 0.0, without.omega)
-        # lines between nodes, in units of the values of h at each level: h itself is not linear between nodes
-        mean, spread = without.mean_and_spread(nodes)
-        slope, intercept = (np.interp(levels, nodes, line) for line in (slope * spread, intercept + slope * mean))
-        mean, spread = without.mean_and_spread(levels)
+        positive, h = to_host(targets)[without.rows, 0] > 0.0, without.decisions(nodes)
         share = np.clip(0.5 * (1.0 - levels), SMALLEST_SHARE, 1.0 - SMALLEST_SHARE)
-        rise, farthest = logit(share) - intercept, FARTHEST_FLIP * (1.0 + float(np.max(np.abs(h))))
+        farthest = FARTHEST_FLIP * (1.0 + float(np.max(np.abs(h))))
+        by_order = [False, True]
+        scales = [Scale.of(h, without.omega, order) for order in by_order]
+        lines = [logistic_lines(scale.scores, positive, without.omega) for scale in scales]
+        ranked = int(np.argmin([np.sum(loss) for *_, loss in lines]))
+        slope, intercept = (np.interp(levels, nodes, line) for line in lines[ranked][:2])
+        rise = logit(share) - intercept
         # where h tells nothing of the class, the decision is that of the base rate
-        flip = np.divide(rise, slope, out=np.copysign(np.inf, rise), where=slope > 0.0)
-        flip = np.where(np.isfinite(flip), mean + spread * np.where(np.isfinite(flip), flip, 0.0), flip)
-        return cls(levels, -np.clip(flip, -farthest, farthest))
+        score = np.divide(rise, slope, out=np.copysign(np.inf, rise), where=slope > 0.0)
+        size = max(1, ENTRIES_AT_A_TIME // max(1, without.rows.size))
+        flips = []
+        for start in range(0, levels.size, size):
+            part = slice(start, start + size)
+            scale = Scale.of(without.decisions(levels[part]), without.omega, by_order[ranked])
+            flips.append(scale.values(score[part]))
+        return cls(levels, -np.clip(np.concatenate(flips), -farthest, farthest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,17 +219,6 @@ class _Without:
         """h at the levels, (k, q)."""
         return np.asarray(self.values(levels) + np.stack([f.bias(levels) for f in self.fields])[self.fold])
 
-    def mean_and_spread(self, levels: HostArray) -> tuple[HostArray, HostArray]:
-        """Mean and standard deviation of h over the rows at each level, (q,) each."""
-        size = max(1, ENTRIES_AT_A_TIME // self.rows.size)
-        mean, spread = np.empty(levels.size), np.empty(levels.size)
-        for start in range(0, levels.size, size):
-            part = slice(start, start + size)
-            h = self.decisions(levels[part])
-            mean[part] = self.omega @ h
-            spread[part] = np.sqrt(self.omega @ (h - mean[part]) ** 2)
-        return mean, spread
-
 
 def _levels(problem: Problem, field: Field, measure: Measure) -> HostArray:
     """The levels at which a threshold is set, (k,)."""
@@ -262,64 +257,6 @@ def _fields_without(problem: Problem, solution: Solution, folds: HostArray, reci
         )
         fields.append(part.field(found.z))
     return fields
-
-
-def logistic_lines(h: HostArray, positive: HostArray, omega: HostArray) -> tuple[HostArray, HostArray]:
-    """Slopes and intercepts, (k,) each, of log-odds that are linear in each column of h; a slope is at least 0.
-
-    Targets are Platt's: (n₊ + 1)/(n₊ + 2) for a positive row and 1/(n₋ + 2) for a negative one, n₊ and n₋ being their
-    numbers, so that separable classes have finite slopes too.
-
-    Parameters
-    ----------
-    h : ndarray (n, k)
-    positive : ndarray (n,) of bool
-    omega : ndarray (n,)
-        Weights that sum to one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> slope, intercept = logistic_lines(np.array([[-1.0], [1.0]]), np.array([False, True]), np.full(2, 0.5))
-    >>> slope.round(3), abs(intercept).round(3)
-    (array([0.693]), array([0.]))
-    """
-    count = 1.0 / float(np.sum(omega**2))
-    ones = count * float(omega @ positive)
-    target = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (count - ones + 2.0))[:, None]
-    mean = omega @ h
-    deviation = np.sqrt(omega @ (h - mean) ** 2)
-    known = deviation > TIE * np.max(np.abs(h), initial=0.0)
-    z = np.where(known, (h - mean) / np.where(known, deviation, 1.0), 0.0)
-    a, c = np.zeros(h.shape[1]), np.full(h.shape[1], float(logit(omega @ target[:, 0])))
-
-    def loss(a: HostArray, c: HostArray) -> HostArray:
-        odds = a * z + c
-        return np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
-
-    now = loss(a, c)
-    for _ in range(MAX_NEWTON_STEPS):
-        p = expit(a * z + c)
-        error, curve = omega[:, None] * (p - target), omega[:, None] * p * (1.0 - p)
-        ga, gc = np.sum(error * z, axis=0), np.sum(error, axis=0)
-        # a ridge as small as rounding, where z tells nothing
-        aa, ac, cc = np.sum(curve * z**2, axis=0) + 1e-12, np.sum(curve * z, axis=0), np.sum(curve, axis=0) + 1e-12
-        det = aa * cc - ac**2
-        da, dc = (cc * ga - ac * gc) / det, (aa * gc - ac * ga) / det
-        step = np.ones(a.size)
-        for _ in range(MAX_HALVINGS):
-            fresh = loss(a - step * da, c - step * dc)
-            if np.all(fresh <= now):
-                break
-            step = np.where(fresh <= now, step, 0.5 * step)
-        step = np.where(fresh <= now, step, 0.0)
-        a, c, now = a - step * da, c - step * dc, np.minimum(fresh, now)
-        if np.max(step * (np.abs(da) + np.abs(dc))) < 1e-8:
-            break
-    rises = known & (a > 0.0)
-    slope = np.where(rises, a / np.where(known, deviation, 1.0), 0.0)
-    flat = float(logit(omega @ target[:, 0]))
-    return slope, np.where(rises, c - slope * mean, flat)
 
 
 def left_out_quantile(values: HostArray, omega: HostArray, theta: HostArray) -> HostArray:

@@ -355,16 +355,13 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
         The trade-off that ``predict`` answers when none is asked for.
     calibrated : "auto", True or False, default="auto"
         Whether decisions are set last, so that they suit new rows and rare classes: a row is positive at θ where its
-        probability is above (1 − θ)/2, which a logistic function of h(x)(θ) gives (Platt, 1999), fitted to rows that
-        ten (or five) further fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all at θ = 1.
+        probability is above (1 − θ)/2, which a logistic function of h(x)(θ) or of its order gives (Platt, 1999), fitted
+        to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all at θ = 1.
         False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number. ``field_`` and
         its certificate stay what they are.
     smoothing : float, default=0.0
         κ: above 0 the kink of the hinge is rounded, ψ₊^κ(1 − y f) in place of (1 − y f)₊. A statistical choice; the
         solver needs none.
-    calibrated : "auto", True or False, default="auto"
-        Whether decisions are set last, so that they flip where the probability of the positive class is (1 − θ)/2, by
-        logistic fits to rows left out (see ``shift_``). "auto": where ``alpha`` is "auto"; with a number, h decides.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on [−1, 1].
     n_nodes : int or None, default=None

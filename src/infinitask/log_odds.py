@@ -1,0 +1,142 @@
+"""From decisions to probabilities: log-odds that are linear in a score of h(x)(θ)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.special import expit, logit, ndtri
+
+from infinitask._array import HostArray
+
+__all__ = ["Scale", "logistic_lines"]
+
+MAX_NEWTON_STEPS, MAX_HALVINGS = 50, 20
+"""Steps of a logistic fit, and how often one is halved until it helps."""
+
+NO_DEVIATION = 1e-10
+"""A deviation below this part of the largest value is rounding."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """How the values h of each column are measured: in their standard deviations, or by their order.
+
+    Parameters
+    ----------
+    h : ndarray (n, k)
+    omega : ndarray (n,)
+    scores : ndarray (n, k)
+        Mean 0 and deviation 1, or normal scores.
+    by_order : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> h = np.array([[1.0], [2.0], [30.0]])
+    >>> Scale.of(h, np.full(3, 1 / 3), by_order=True).scores[:, 0].round(2) + 0.0
+    array([-0.97,  0.  ,  0.97])
+    >>> Scale.of(h, np.full(3, 1 / 3), by_order=True).values(np.array([0.0])).round(6)
+    array([2.])
+    """
+
+    h: HostArray
+    omega: HostArray
+    scores: HostArray
+    by_order: bool
+
+    @classmethod
+    def of(cls, h: HostArray, omega: HostArray, by_order: bool) -> Scale:
+        """The scores of values (n, k)."""
+        if by_order:
+            order = np.argsort(h, axis=0, kind="stable")
+            below = np.cumsum(omega[order], axis=0) - 0.5 * omega[order]
+            scores = np.empty_like(h)
+            np.put_along_axis(scores, order, ndtri(below), axis=0)
+            return cls(h, omega, scores, by_order)
+        mean, deviation = cls._moments(h, omega)
+        return cls(h, omega, (h - mean) / np.where(deviation > 0.0, deviation, 1.0), by_order)
+
+    @staticmethod
+    def _moments(h: HostArray, omega: HostArray) -> tuple[HostArray, HostArray]:
+        mean = omega @ h
+        return mean, np.sqrt(omega @ (h - mean) ** 2)
+
+    def values(self, scores: HostArray) -> HostArray:
+        """The value of h in each column that has this score, (k,); beyond the rows as far as the score is beyond."""
+        mean, deviation = self._moments(self.h, self.omega)
+        if not self.by_order:
+            return np.where(
+                np.isfinite(scores), mean + deviation * np.nan_to_num(scores, posinf=0.0, neginf=0.0), scores
+            )
+        found = np.empty(scores.size)
+        for k, score in enumerate(scores):
+            order = np.argsort(self.scores[:, k])
+            known, value = self.scores[order, k], self.h[order, k]
+            beyond = score - np.clip(score, known[0], known[-1])
+            found[k] = np.interp(score, known, value) + (beyond * deviation[k] if beyond != 0.0 else 0.0)
+        return found
+
+
+def logistic_lines(h: HostArray, positive: HostArray, omega: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+    """Slopes and intercepts of log-odds that are linear in each column of h, and the mean log loss: (k,) each.
+
+    A slope is at least 0.
+
+    Targets are Platt's: (n₊ + 1)/(n₊ + 2) for a positive row and 1/(n₋ + 2) for a negative one, n₊ and n₋ being their
+    numbers, so that separable classes have finite slopes too.
+
+    Parameters
+    ----------
+    h : ndarray (n, k)
+    positive : ndarray (n,) of bool
+    omega : ndarray (n,)
+        Weights that sum to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> slope, intercept, loss = logistic_lines(np.array([[-1.0], [1.0]]), np.array([False, True]), np.full(2, 0.5))
+    >>> slope.round(3), abs(intercept).round(3)
+    (array([0.693]), array([0.]))
+    """
+    count = 1.0 / float(np.sum(omega**2))
+    ones = count * float(omega @ positive)
+    target = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (count - ones + 2.0))[:, None]
+    mean = omega @ h
+    deviation = np.sqrt(omega @ (h - mean) ** 2)
+    known = deviation > NO_DEVIATION * np.max(np.abs(h), initial=0.0)
+    z = np.where(known, (h - mean) / np.where(known, deviation, 1.0), 0.0)
+    a, c = np.zeros(h.shape[1]), np.full(h.shape[1], float(logit(omega @ target[:, 0])))
+
+    def loss(a: HostArray, c: HostArray) -> HostArray:
+        odds = a * z + c
+        return np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
+
+    now = loss(a, c)
+    for _ in range(MAX_NEWTON_STEPS):
+        p = expit(a * z + c)
+        error, curve = omega[:, None] * (p - target), omega[:, None] * p * (1.0 - p)
+        ga, gc = np.sum(error * z, axis=0), np.sum(error, axis=0)
+        # a ridge as small as rounding, where z tells nothing
+        aa, ac, cc = np.sum(curve * z**2, axis=0) + 1e-12, np.sum(curve * z, axis=0), np.sum(curve, axis=0) + 1e-12
+        det = aa * cc - ac**2
+        da, dc = (cc * ga - ac * gc) / det, (aa * gc - ac * ga) / det
+        step = np.ones(a.size)
+        for _ in range(MAX_HALVINGS):
+            fresh = loss(a - step * da, c - step * dc)
+            if np.all(fresh <= now):
+                break
+            step = np.where(fresh <= now, step, 0.5 * step)
+        step = np.where(fresh <= now, step, 0.0)
+        a, c, now = a - step * da, c - step * dc, np.minimum(fresh, now)
+        if np.max(step * (np.abs(da) + np.abs(dc))) < 1e-8:
+            break
+    rises = known & (a > 0.0)
+    slope = np.where(rises, a / np.where(known, deviation, 1.0), 0.0)
+    flat = float(logit(omega @ target[:, 0]))
+    intercept = np.where(rises, c - slope * mean, flat)
+    odds = slope * h + intercept
+    return slope, intercept, np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
