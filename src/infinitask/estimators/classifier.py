@@ -356,9 +356,9 @@ class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
     calibrated : "auto", True or False, default="auto"
         Whether decisions are set last, so that they suit new rows and rare classes: a row is positive at θ where its
         probability is above (1 − θ)/2, which a logistic function of h(x)(θ) or of its order gives (Platt, 1999), fitted
-        to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all at θ = 1.
-        False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number. ``field_`` and
-        its certificate stay what they are.
+        to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all
+        at θ = 1. False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number.
+        ``field_`` and its certificate stay what they are.
     smoothing : float, default=0.0
         κ: above 0 the kink of the hinge is rounded, ψ₊^κ(1 − y f) in place of (1 − y f)₊. A statistical choice; the
         solver needs none.
