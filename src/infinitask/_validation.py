@@ -142,7 +142,16 @@ def optional(check: Constraint) -> Constraint:
 
 def or_auto(check: Constraint) -> Constraint:
     """The same check for a parameter that may be "auto"."""
-    return lambda name, value: None if isinstance(value, str) and value == "auto" else check(name, value)
+
+    def checked(name: str, value: Any) -> Any:
+        if isinstance(value, str) and value == "auto":
+            return value
+        try:
+            return check(name, value)
+        except ValueError as error:
+            raise ValueError(f"{str(error).rstrip('.')}, or 'auto'.") from None
+
+    return checked
 
 
 CONSTRAINTS: dict[str, Constraint] = {

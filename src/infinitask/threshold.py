@@ -152,7 +152,7 @@ class Shift:
         without = _Without.of(problem, solution, recipe)
         targets = problem.objective.integrals[0].targets
         assert targets is not None
-        positive, h = to_host(targets)[without.rows, 0] > 0.0, without.decisions(nodes)
+        positive, h = to_host(targets)[without.rows, 0] > 0.0, without.decisions(nodes, field)
         share = np.clip(0.5 * (1.0 - levels), SMALLEST_SHARE, 1.0 - SMALLEST_SHARE)
         farthest = FARTHEST_FLIP * (1.0 + float(np.max(np.abs(h))))
         by_order = [False, True]
@@ -167,7 +167,7 @@ class Shift:
         flips = []
         for start in range(0, levels.size, size):
             part = slice(start, start + size)
-            scale = Scale.of(without.decisions(levels[part]), without.omega, by_order[ranked])
+            scale = Scale.of(without.decisions(levels[part], field), without.omega, by_order[ranked])
             flips.append(scale.values(score[part]))
         return cls(levels, -np.clip(np.concatenate(flips), -farthest, farthest))
 
@@ -215,9 +215,16 @@ class _Without:
             values[self.fold == k] = to_host(phi @ as_like(field.coef @ field.psi(levels).T, phi))
         return values
 
-    def decisions(self, levels: HostArray) -> HostArray:
-        """h at the levels, (k, q)."""
-        return np.asarray(self.values(levels) + np.stack([f.bias(levels) for f in self.fields])[self.fold])
+    def decisions(self, levels: HostArray, field: Field) -> HostArray:
+        """h at the levels, (k, q), each fit moved so that its mean over the rows is that of the whole ``field``.
+
+        The level of h follows the few rows of a rare class that a fit has seen; under a heavy ridge it would differ
+        more from fit to fit than h does from row to row.
+        """
+        middle = to_host(as_like(self.omega, self.phi) @ self.phi).astype(np.float64)
+        means = np.stack([middle @ f.coef @ f.psi(levels).T for f in self.fields])
+        whole = middle @ field.coef @ field.psi(levels).T + field.bias(levels)
+        return np.asarray(self.values(levels) - means[self.fold] + whole)
 
 
 def _levels(problem: Problem, field: Field, measure: Measure) -> HostArray:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from infinitask._array import HostArray
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Ranks, Scaled, Sum, Warped
+from infinitask.relevance import relevance
 from infinitask.settle import leave_one_out, normal_scores, some_features
 
 MAX_RANKING_ROWS, MAX_SCALE_ROWS = 400, 200
@@ -31,41 +30,6 @@ MAX_SCALED_INPUTS = 60
 
 RIDGES: HostArray = np.logspace(-5.0, 1.0, 19)
 """λ/n."""
-
-
-def relevance(X: HostArray, t: HostArray) -> HostArray:
-    """A scale for each input, (d,), by the marginal likelihood of a Gaussian process with t = f(X) + noise.
-
-    A weak prior holds each scale near the one that suits standardised inputs that all matter.
-    """
-    n, d = X.shape
-    squares = (X[:, None, :] - X[None, :, :]) ** 2
-    flat = squares.reshape(n * n, d)
-    centre = np.full(d, -0.5 * np.log(2.0 * d))
-
-    def minus_likelihood(p: HostArray) -> tuple[float, HostArray]:
-        scale, (size, noise) = np.exp(2.0 * p[:d]), np.exp(p[d:])
-        E = np.exp(-0.5 * (squares @ scale))
-        K = size * (E + 1.0)
-        K[np.diag_indices(n)] += noise + 1e-8
-        try:
-            factor = cho_factor(K, lower=True, check_finite=False)
-        except LinAlgError:
-            return 1e10, np.zeros(d + 2)
-        inverse = cho_solve(factor, np.eye(n), check_finite=False)
-        a = inverse @ t
-        away = p[:d] - centre
-        value = 0.5 * float(t @ a) + float(np.sum(np.log(np.diagonal(factor[0])))) + 0.125 * float(away @ away)
-        W = inverse - np.outer(a, a)
-        by_scale = -0.5 * scale * ((W * (size * E)).ravel() @ flat) + 0.25 * away
-        return value, np.concatenate(
-            [by_scale, [0.5 * float(np.sum(W * size * (E + 1.0))), 0.5 * noise * float(np.trace(W))]]
-        )
-
-    bounds = [(-6.0, 3.0)] * d + [(-6.0, 4.0), (-7.0, 2.0)]
-    start = np.concatenate([centre, [0.0, np.log(0.3)]])
-    found = minimize(minus_likelihood, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
-    return np.asarray(np.exp(found.x[:d]))
 
 
 Adapt = Callable[[HostArray], InputKernel]
