@@ -161,11 +161,11 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
     solution = units.solution(solution, recipe.loss.degree or 0)
     shift = None
     if recipe.exact_fractions == "left-out":
-        shift = Shift.left_out(problem, field, solution, recipe)
+        shift = Shift.left_out(problem, field, solution, recipe, rows.multiplicity)
     elif recipe.exact_fractions:
         shift = Shift.of(problem, field, recipe.measure)
     elif recipe.calibrated:
-        shift = Shift.of_classes(problem, field, solution, recipe)
+        shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity)
     slope = None if smallest_slope is None else units.spread * smallest_slope
     return Fit(field, solution, recipe, problem, slope, shift)
 
@@ -212,6 +212,8 @@ def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random
     if bias is None or not isinstance(bias.map, NodeMap) or recipe.bias_slope != 0.0 or recipe.solver == "newton":
         return None
     smooth = pose(replace(recipe, alpha_bias=SMOOTH_BIAS_RIDGE), data, rng, phi=problem.phi)
+    if not alike(smooth.quadrature.nodes, problem.quadrature.nodes):  # a rule that draws
+        return None
     tol = max(recipe.tol, ROUGH_GAP)
     rough = solve(smooth.objective, solver=recipe.solver, tol=tol, max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS))
     field = smooth.field(rough.z)
@@ -311,7 +313,8 @@ class Memory:
     def _keep(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> Problem:
         if self._posed is None or self._posed[1] is not data:
             # copies: arrays may be changed in place before the next fit
-            data = Data(np.array(data.X), None if data.y is None else np.array(data.y), np.array(data.weight))
+            y = None if data.y is None else np.array(data.y)
+            data = Data(np.array(data.X), y, np.array(data.weight), data.copies)
         self._posed = recipe, data, problem, exact
         return problem
 
@@ -418,8 +421,7 @@ def _one_decision_for_all(fit: Fit) -> Iterator[str]:
     if fit.shift is not None:  # decisions that are set last do change
         return
     nodes = fit.quadrature.nodes
-    shift = 0.0 if fit.shift is None else fit.shift(nodes[:, 0])
-    decisions = fit.problem.values(fit.solution.z, _some_rows(fit)) + shift > 0.0
+    decisions = fit.problem.values(fit.solution.z, _some_rows(fit)) > 0.0
     if np.min(nodes) < 0.0 < np.max(nodes) and (np.all(decisions) or not np.any(decisions)):
         yield (
             "the decision is the same for all training rows and all θ of nodes_; the ridge outweighs the errors. "

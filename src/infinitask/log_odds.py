@@ -51,11 +51,7 @@ class Scale:
     def of(cls, h: HostArray, omega: HostArray, by_order: bool) -> Scale:
         """The scores of values (n, k)."""
         if by_order:
-            order = np.argsort(h, axis=0, kind="stable")
-            below = np.cumsum(omega[order], axis=0) - 0.5 * omega[order]
-            scores = np.empty_like(h)
-            np.put_along_axis(scores, order, ndtri(below), axis=0)
-            return cls(h, omega, scores, by_order)
+            return cls(h, omega, np.stack([_normal_scores(column, omega) for column in h.T], axis=1), by_order)
         mean, deviation = cls._moments(h, omega)
         return cls(h, omega, (h - mean) / np.where(deviation > 0.0, deviation, 1.0), by_order)
 
@@ -73,14 +69,23 @@ class Scale:
             )
         found = np.empty(scores.size)
         for k, score in enumerate(scores):
-            order = np.argsort(self.scores[:, k])
-            known, value = self.scores[order, k], self.h[order, k]
+            known, first = np.unique(self.scores[:, k], return_index=True)
             beyond = score - np.clip(score, known[0], known[-1])
-            found[k] = np.interp(score, known, value) + (beyond * deviation[k] if beyond != 0.0 else 0.0)
+            within = np.interp(score, known, self.h[first, k])
+            found[k] = within + (beyond * deviation[k] if beyond != 0.0 else 0.0)
         return found
 
 
-def logistic_lines(h: HostArray, positive: HostArray, omega: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+def _normal_scores(values: HostArray, omega: HostArray) -> HostArray:
+    """Values (n,) by their weighted ranks, as quantiles of the normal distribution; equal ones have equal scores."""
+    _, place = np.unique(values, return_inverse=True)
+    mass = np.bincount(place, weights=omega)
+    return np.asarray(ndtri(np.cumsum(mass) - 0.5 * mass)[place])
+
+
+def logistic_lines(
+    h: HostArray, positive: HostArray, omega: HostArray, count: float | None = None
+) -> tuple[HostArray, HostArray, HostArray]:
     """Slopes and intercepts of log-odds that are linear in each column of h, and the mean log loss: (k,) each.
 
     A slope is at least 0.
@@ -94,6 +99,8 @@ def logistic_lines(h: HostArray, positive: HostArray, omega: HostArray) -> tuple
     positive : ndarray (n,) of bool
     omega : ndarray (n,)
         Weights that sum to one.
+    count : float or None
+        The number of rows, where some stand for several; None: 1/Σω².
 
     Examples
     --------
@@ -102,7 +109,7 @@ def logistic_lines(h: HostArray, positive: HostArray, omega: HostArray) -> tuple
     >>> slope.round(3), abs(intercept).round(3)
     (array([0.693]), array([0.]))
     """
-    count = 1.0 / float(np.sum(omega**2))
+    count = 1.0 / float(np.sum(omega**2)) if count is None else count
     ones = count * float(omega @ positive)
     target = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (count - ones + 2.0))[:, None]
     mean = omega @ h

@@ -36,6 +36,9 @@ DEVICE_ENTRIES = 16_000_000
 """Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the
 cache."""
 
+MAX_COPIES = 1e6
+"""Whole weights up to this stand for repeated rows."""
+
 WEIGHT_ROUNDING = 1e-6
 """Weights may miss a sum of one by this much."""
 
@@ -61,11 +64,19 @@ class Data:
     y : ndarray (n,), or (n, m) for a target of its own at every node, or None
     weight : ndarray (n,)
         Not negative, summing to one.
+    copies : ndarray (n,) or None
+        How many equal rows each of them stands for; None: one. What leaves out a row leaves out one of these.
     """
 
     X: HostArray
     y: HostArray | None
     weight: HostArray
+    copies: HostArray | None = None
+
+    @property
+    def multiplicity(self) -> HostArray:
+        """``copies`` as numbers, (n,)."""
+        return np.ones(self.weight.size) if self.copies is None else self.copies
 
     def __post_init__(self) -> None:
         if abs(float(np.sum(self.weight)) - 1.0) > WEIGHT_ROUNDING:
@@ -90,8 +101,11 @@ class Data:
                 f"Data of shapes {X.shape}, {None if y is None else y.shape} and {weight.shape} were given; expected X "
                 "(n, d), y (n,) or (n, m) or None, and weights (n,), at least one of them above 0."
             )
+        # a weight that is a whole number stands for as many rows, and so must the same rows written out
+        whole = bool(np.all(weight == np.round(weight)) and np.max(weight) <= MAX_COPIES)
+        copies = np.where(kept, weight if whole else 1.0, 0.0)
         if not np.all(kept):
-            X, weight = X[kept], weight[kept]
+            X, weight, copies = X[kept], weight[kept], copies[kept]
             y = None if y is None else y[kept]
             if gram:
                 X = X[:, kept]
@@ -103,10 +117,11 @@ class Data:
             fresh = np.ones(order.size, dtype=bool)
             fresh[1:] = np.any(table[1:] != table[:-1], axis=1)
             first = order[fresh]
-            weight = np.bincount(np.cumsum(fresh) - 1, weights=weight[order])
+            place = np.cumsum(fresh) - 1
+            weight, copies = (np.bincount(place, weights=each[order]) for each in (weight, copies))
             X, y = X[first], (None if y is None else y[first])
         weight = weight / np.max(weight)  # so that the sum cannot overflow
-        return cls(X, y, weight / np.sum(weight))
+        return cls(X, y, weight / np.sum(weight), copies)
 
 
 @dataclass(frozen=True)

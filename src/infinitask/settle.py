@@ -41,7 +41,6 @@ from infinitask.losses import (
     Pinball,
     Squared,
 )
-from infinitask.penalties import Ridge
 from infinitask.problem import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES, Data, Recipe
 from infinitask.relevance import relevance
 from infinitask.units import Units
@@ -82,9 +81,8 @@ FAR_INPUT = 20.0
 """Values farther than this from the median, in deviations as the quartiles have them, count as this far: one wild cell
 would otherwise hide its column."""
 
-RIDGE_RATE, SMALLEST_RIDGE = 0.5, 5e-10
-"""With more rows than take part, λ falls with this power of their number, but not below the second number times it: a
-smaller one takes minutes (21 000 rows with 1e-5: half a minute, with 4e-6: three times that, for a tenth less loss)."""
+RIDGE_RATE, SMALLEST_RIDGE = 0.5, 1e-8
+"""With more rows than take part, λ falls with this power of their number, down to the second number."""
 
 TOLERATED_ERRORS = 0.5
 """Standard errors of the difference by which a larger λ may be worse than the best. On 24 tables, half of them made up,
@@ -126,9 +124,7 @@ def settled(recipe: Recipe, data: Data) -> Recipe:
     kernel = _kernel(recipe, data.X) if by_rule else input_kernel(recipe.kernel, recipe.gamma)
     chosen = _is_auto(recipe.alpha)
     # a wide kernel goes with a small λ: with a λ that is given, the median rule, and one kernel for a path of them
-    wide = (
-        by_rule and _is_auto(recipe.gamma) and data.y is not None and (chosen or not isinstance(recipe.penalty, Ridge))
-    )
+    wide = by_rule and _is_auto(recipe.gamma) and data.y is not None and (chosen or isinstance(recipe.loss, Squared))
     if wide or chosen:
         # the few rows of a rare class are never sure to tell two λ apart: of classes the best is taken
         tolerated = 0.0 if isinstance(recipe.loss, CostSensitiveHinge) else TOLERATED_ERRORS
@@ -217,6 +213,7 @@ def _regressed(
     some = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
     X, y = data.X[some], np.mean(data.y, axis=1) if data.y.ndim == 2 else data.y
     t, weight = normal_scores(y)[some], data.weight[some] / np.sum(data.weight[some])
+    copies = data.multiplicity[some]
     if kernel.precomputed:
         X = X[:, some]
     else:
@@ -224,21 +221,23 @@ def _regressed(
     kernels = [kernel if factor == 1.0 else _wider(kernel, factor) for factor in factors]
     features = [some_features(k, X) for k in kernels]
     tried = [_ridges(float(weight @ np.sum(phi**2, axis=1))) for phi in features]
-    found = [leave_one_out(phi, t, weight, ridges) for phi, ridges in zip(features, tried, strict=True)]
+    found = [leave_one_out(phi, t, weight, ridges, copies) for phi, ridges in zip(features, tried, strict=True)]
     bests = np.array([errors[np.argmin(errors @ weight)] for errors in found])
-    ridges = [float(each[_good(errors, weight, tolerated)[-1]]) for errors, each in zip(found, tried, strict=True)]
+    ridges = [
+        float(each[_good(errors, weight, copies, tolerated)[-1]]) for errors, each in zip(found, tried, strict=True)
+    ]
     # a wide kernel with a small λ learns what a narrow one with a large λ does: the latter is solved faster
-    best = max(_good(bests, weight, tolerated), key=lambda k: ridges[k])
+    best = max(_good(bests, weight, copies, tolerated), key=lambda k: ridges[k])
     kernel, ridge = kernels[best], ridges[best]
     if len(factors) > 1 and isinstance(kernel, Scaled):
-        own = _own_scales(kernel, X, t)
+        own = _own_scales(kernel, X, t, copies)
         if own is not None:
-            errors = leave_one_out(some_features(own, X), t, weight)
-            kernel, ridge = own, float(RIDGES[_good(errors, weight, tolerated)[-1]])
-    return kernel, max(ridge * (some.size / n) ** RIDGE_RATE, SMALLEST_RIDGE * n)
+            errors = leave_one_out(some_features(own, X), t, weight, RIDGES, copies)
+            kernel, ridge = own, float(RIDGES[_good(errors, weight, copies, tolerated)[-1]])
+    return kernel, max(ridge * (some.size / n) ** RIDGE_RATE, SMALLEST_RIDGE)
 
 
-def _own_scales(kernel: Scaled, X: HostArray, t: HostArray) -> InputKernel | None:
+def _own_scales(kernel: Scaled, X: HostArray, t: HostArray, copies: HostArray) -> InputKernel | None:
     """The kernel with a scale for each input that follows from the targets; None unless it is clearly better.
 
     Scales from one half of the rows are judged by the leave-one-out error of the other half.
@@ -259,7 +258,8 @@ def _own_scales(kernel: Scaled, X: HostArray, t: HostArray) -> InputKernel | Non
 
     def error(k: InputKernel) -> float:
         equal = np.full(judged.size, 1.0 / judged.size)
-        return float(np.min(leave_one_out(some_features(k, X[judged]), t[judged], equal) @ equal))
+        found = leave_one_out(some_features(k, X[judged]), t[judged], equal, RIDGES, copies[judged])
+        return float(np.min(found @ equal))
 
     own = scaled(learnt)
     if error(own) > CLEARLY_BETTER * error(kernel):
@@ -285,12 +285,12 @@ def _wider(kernel: InputKernel, factor: float) -> InputKernel:
     return Scaled(changed, kernel.scales) if isinstance(kernel, Scaled) else changed
 
 
-def _good(errors: HostArray, weight: HostArray, tolerated: float) -> HostArray:
+def _good(errors: HostArray, weight: HostArray, copies: HostArray, tolerated: float) -> HostArray:
     """The positions of those that are about as good as the best, from squared errors (k, n)."""
     difference = errors - errors[np.argmin(errors @ weight)]
     mean = difference @ weight
     deviation = np.sqrt(np.maximum((difference - mean[:, None]) ** 2 @ weight, 0.0))
-    return np.flatnonzero(mean <= tolerated * deviation * np.sqrt(np.sum(weight**2)))
+    return np.flatnonzero(mean <= tolerated * deviation * np.sqrt(np.sum(weight**2 / copies)))
 
 
 def _of_loss(loss: Loss) -> float:
@@ -310,7 +310,9 @@ def normal_scores(y: HostArray) -> HostArray:
     return np.asarray(ndtri((rankdata(y) - 0.5) / y.size))
 
 
-def leave_one_out(phi: HostArray, t: HostArray, weight: HostArray, ridges: HostArray = RIDGES) -> HostArray:
+def leave_one_out(
+    phi: HostArray, t: HostArray, weight: HostArray, ridges: HostArray = RIDGES, copies: HostArray | float = 1.0
+) -> HostArray:
     """The squared leave-one-out errors of a ridge regression with a constant, (k, n), for every λ.
 
     Parameters
@@ -321,6 +323,8 @@ def leave_one_out(phi: HostArray, t: HostArray, weight: HostArray, ridges: HostA
     weight : ndarray (n,)
         Positive, summing to one.
     ridges : ndarray (k,)
+    copies : ndarray (n,) or float
+        How many equal rows a row stands for: one of them is left out.
 
     Examples
     --------
@@ -340,5 +344,5 @@ def leave_one_out(phi: HostArray, t: HostArray, weight: HostArray, ridges: HostA
     for ridge in ridges:
         share = e / (e + ridge)
         residual = goal - U @ (share * along)
-        errors.append((residual / (root * np.maximum(1.0 - squares @ share, 1e-12))) ** 2)
+        errors.append((residual / (root * np.maximum(1.0 - (squares @ share) / copies, 1e-12))) ** 2)
     return np.array(errors)

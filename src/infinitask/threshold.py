@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -40,7 +40,10 @@ FOLDS = 10
 times (n = 100) as long as the fit."""
 
 ROWS_FOR_ONE_FOLD = 10_000
-"""From this many rows on, a single fit leaves out a fifth of them: 2000 values are enough for a threshold."""
+"""From this many rows on, a single fit leaves out a tenth of them: 1000 values are enough for a threshold."""
+
+FOLDS_OF_PAIRS = 4
+"""With at most this many rows decisions stay as they were fitted."""
 
 SMALLEST_SHARE = 1e-12
 """Probabilities below this are not told from 0."""
@@ -102,7 +105,7 @@ class Shift:
         return cls(levels, np.concatenate(t) + field.bias(levels))
 
     @classmethod
-    def left_out(cls, problem: Problem, field: Field, solution: Solution, recipe: Recipe) -> Shift:
+    def left_out(cls, problem: Problem, field: Field, solution: Solution, recipe: Recipe, copies: HostArray) -> Shift:
         """The shift after which a fraction θ of new rows is expected outside.
 
         The rows are split into folds, and h of each row is taken from a fit without its fold. The θ-quantile of these
@@ -120,22 +123,24 @@ class Shift:
         solution : Solution
             The same, where the fits of the folds start.
         recipe : Recipe
+        copies : ndarray (n,)
+            How many equal rows each row stands for.
         """
-        if int(problem.objective.rows.shape[0]) < 2:
+        if np.sum(copies) < 2:
             return cls.of(problem, field, recipe.measure)
         levels = _levels(problem, field, recipe.measure)
-        without = _Without.of(problem, solution, recipe)
+        without = _Without.of(problem, solution, recipe, copies)
         size = max(1, ENTRIES_AT_A_TIME // int(problem.objective.rows.shape[0]))
         t = np.empty(levels.size)
         for start in range(0, levels.size, size):
             part = slice(start, start + size)
-            t[part] = left_out_quantile(without.values(levels[part]), without.omega, levels[part])
+            t[part] = left_out_quantile(without.values(levels[part]), without.omega, levels[part], without.count)
         if np.all(np.diff(field.bias(levels)) <= 0.0):
             t = np.maximum.accumulate(t)
         return cls(levels, t + field.bias(levels))
 
     @classmethod
-    def of_classes(cls, problem: Problem, field: Field, solution: Solution, recipe: Recipe) -> Shift:
+    def of_classes(cls, problem: Problem, field: Field, solution: Solution, recipe: Recipe, copies: HostArray) -> Shift:
         """The shift of decisions after which they flip where P(y = 1 | h(x)(θ)) = (1 − θ)/2.
 
         The probability is a logistic function of h(x)(θ) (Platt, 1999), or of its normal scores, fitted at every node
@@ -145,11 +150,13 @@ class Shift:
 
         Parameters
         ----------
-        problem, field, solution, recipe
+        problem, field, solution, recipe, copies
             As in :meth:`left_out`.
         """
+        if np.sum(copies) <= FOLDS_OF_PAIRS:  # a fit without a row could be one without a class
+            return cls(np.array(recipe.measure.support).ravel(), np.zeros(2))
         levels, nodes = _levels(problem, field, recipe.measure), np.unique(problem.quadrature.nodes[:, 0])
-        without = _Without.of(problem, solution, recipe)
+        without = _Without.of(problem, solution, recipe, copies)
         targets = problem.objective.integrals[0].targets
         assert targets is not None
         positive, h = to_host(targets)[without.rows, 0] > 0.0, without.decisions(nodes, field)
@@ -157,7 +164,7 @@ class Shift:
         farthest = FARTHEST_FLIP * (1.0 + float(np.max(np.abs(h))))
         by_order = [False, True]
         scales = [Scale.of(h, without.omega, order) for order in by_order]
-        lines = [logistic_lines(scale.scores, positive, without.omega) for scale in scales]
+        lines = [logistic_lines(scale.scores, positive, without.omega, without.count) for scale in scales]
         ranked = int(np.argmin([np.sum(loss) for *_, loss in lines]))
         slope, intercept = (np.interp(levels, nodes, line) for line in lines[ranked][:2])
         rise = logit(share) - intercept
@@ -179,13 +186,15 @@ class _Without:
     Parameters
     ----------
     rows : ndarray (k,) of int
-        Positions of the rows that were left out once.
+        Positions of the rows that were left out; a row that stands for several may be here several times.
     fold : ndarray (k,) of int
         Which fit left them out.
     phi : array (k, r)
         Their features.
     omega : ndarray (k,)
         Their weights, summing to one.
+    count : float
+        How many rows they stand for.
     fields : list of Field
     """
 
@@ -193,19 +202,22 @@ class _Without:
     fold: HostArray
     phi: Array
     omega: HostArray
+    count: float
     fields: list[Field]
 
     @classmethod
-    def of(cls, problem: Problem, solution: Solution, recipe: Recipe) -> _Without:
+    def of(cls, problem: Problem, solution: Solution, recipe: Recipe, copies: HostArray) -> _Without:
         """The fits without each fold of the rows, or without one fold where there are many rows."""
-        n = int(problem.objective.rows.shape[0])
-        folds = _folds(n)
+        shares = _fold_shares(copies)
+        weight = to_host(problem.objective.sample_weight).astype(np.float64)
+        used = shares.shape[1] if np.sum(copies) < ROWS_FOR_ONE_FOLD else 1
         with one_blas_thread():
-            fields = _fields_without(problem, solution, folds, recipe)
-        rows = np.flatnonzero(folds < len(fields))
+            fields = _fields_without(problem, solution, weight, shares[:, :used], recipe)
+        rows, fold = np.nonzero(shares[:, :used])
         phi = problem.objective.rows[rows] if problem.constant is None else problem.objective.rows[rows][:, 1:]
-        omega = to_host(problem.objective.sample_weight)[rows].astype(np.float64)
-        return cls(rows, folds[rows], phi, omega / np.sum(omega), fields)
+        omega = weight[rows] * shares[rows, fold]
+        count = float(np.sum(copies[rows] * shares[rows, fold]))
+        return cls(rows, fold, phi, omega / np.sum(omega), count, fields)
 
     def values(self, levels: HostArray) -> HostArray:
         """h at the levels without the bias, (k, q)."""
@@ -236,24 +248,33 @@ def _levels(problem: Problem, field: Field, measure: Measure) -> HostArray:
     return np.unique(levels)
 
 
-def _folds(n: int) -> HostArray:
-    """The fold of every row, (n,): rows that are neighbours in the order of the data are in different ones.
+def _fold_shares(copies: HostArray) -> HostArray:
+    """The share of each row that each fold leaves out, (n, folds), by equal rows and not by cells of them.
 
-    Always the same: a fit that draws nothing else must not depend on ``random_state``.
+    Rows that are neighbours in the order of the data are mostly in different folds. Always the same: a fit that draws
+    nothing else must not depend on ``random_state``.
     """
-    rng = np.random.default_rng(0)
-    count = min(FOLDS, n)
-    return np.concatenate([rng.permutation(count) for _ in range(-(-n // count))])[:n]
+    numbers = np.maximum(np.round(copies), 1.0).astype(np.intp)
+    total = int(np.sum(numbers))
+    rng, count = np.random.default_rng(0), min(FOLDS, total)
+    folds = np.concatenate([rng.permutation(count) for _ in range(-(-total // count))])[:total]
+    shares = np.zeros((numbers.size, count))
+    np.add.at(shares, (np.repeat(np.arange(numbers.size), numbers), folds), 1.0)
+    return shares / numbers[:, None]
 
 
-def _fields_without(problem: Problem, solution: Solution, folds: HostArray, recipe: Recipe) -> list[Field]:
+def _fields_without(
+    problem: Problem, solution: Solution, weight: HostArray, shares: HostArray, recipe: Recipe
+) -> list[Field]:
     """The solutions without each of the folds."""
     whole = Eigenbasis.of(problem.objective)
     start = Start(solution.z, Smoothing(solution.smoothing.kappa))
     fields = []
-    count = int(np.max(folds)) + 1
-    for k in range(count if folds.size < ROWS_FOR_ONE_FOLD else 1):
-        part = problem.only(np.flatnonzero(folds != k))
+    for left_out in shares.T:
+        rest = weight * (1.0 - left_out)
+        kept = np.flatnonzero(rest > 0.0)
+        lighter = replace(problem.objective, sample_weight=as_like(rest, problem.objective.sample_weight))
+        part = replace(problem, objective=lighter).only(kept)
         found = solve(
             part.objective,
             solver=recipe.solver,
@@ -266,12 +287,12 @@ def _fields_without(problem: Problem, solution: Solution, folds: HostArray, reci
     return fields
 
 
-def left_out_quantile(values: HostArray, omega: HostArray, theta: HostArray) -> HostArray:
+def left_out_quantile(values: HostArray, omega: HostArray, theta: HostArray, count: float | None = None) -> HostArray:
     """The value below which a new row lies with probability θ, for each column: (k,).
 
     Of n exchangeable values and a new one, all n + 1 ranks of the new one are equally likely: it is below the i-th
     smallest with probability i/(n + 1). Between order statistics the answer is linear, and beyond the first and the
-    last one it continues by at most the distance to its neighbour. With weights, n is 1/Σω².
+    last one it continues by at most the distance to its neighbour.
 
     Parameters
     ----------
@@ -279,6 +300,8 @@ def left_out_quantile(values: HostArray, omega: HostArray, theta: HostArray) -> 
     omega : ndarray (n,)
         Weights that sum to one.
     theta : ndarray (k,)
+    count : float or None
+        n, where rows stand for several; None: 1/Σω².
 
     Examples
     --------
@@ -288,7 +311,7 @@ def left_out_quantile(values: HostArray, omega: HostArray, theta: HostArray) -> 
     """
     order = np.argsort(values, axis=0)
     values = np.take_along_axis(values, order, axis=0).astype(np.float64)
-    count = 1.0 / float(np.sum(omega**2))
+    count = 1.0 / float(np.sum(omega**2)) if count is None else count
     below = np.cumsum(omega[order], axis=0) * (count / (count + 1.0))
     first, last = 2.0 * values[0] - values[min(1, len(values) - 1)], 2.0 * values[-1] - values[max(-2, -len(values))]
     ends = np.zeros(theta.size), np.ones(theta.size)

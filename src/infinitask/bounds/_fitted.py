@@ -17,7 +17,7 @@ from infinitask.features import FourierMap, KernelMap
 from infinitask.kernels import Chi2, InputKernel, takes_gamma
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.measures import Measure
-from infinitask.penalties import Ridge
+from infinitask.penalties import Ridge, noncrossing_penalty
 
 ROUNDING = 1e-9
 """A bound on |y| may miss the largest by this part of it."""
@@ -267,8 +267,11 @@ def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
     recipe = model.recipe_
     crossing = 0.0
     if recipe.noncrossing > 0.0:
-        falls = np.maximum(-_values(model, X, order=1), 0.0)
-        crossing = recipe.noncrossing * float(np.mean(falls @ model.weights_))
+        kappa = getattr(recipe.loss, "kappa", 0.0)
+        penalty = noncrossing_penalty(recipe.noncrossing_loss, recipe.noncrossing, kappa)
+        named = recipe.named_inputs
+        slopes = _values(model, X if named is None else named, order=1)
+        crossing = float(np.mean(penalty.value(model.nodes_, None, slopes) @ model.weights_))
     objective = risk + crossing + 0.5 * recipe.alpha * _norm(model) ** 2
     if abs(objective - model.objective_) > OTHER_ROWS * abs(model.objective_):
         raise ValueError(

@@ -377,7 +377,7 @@ class Objective:
             y = first.targets
             size = float(xp.mean(self.sample_weight @ xp.abs(y)))
             spread = float(xp.mean(self.sample_weight @ xp.abs(y - self.sample_weight @ y)))
-            few = to_host(y[self._few_rows, :])[to_host(self.sample_weight[self._few_rows]) > 0.0]
+            few = to_host(y[self._few_rows, :])
             typical = float(np.median(np.abs(few - np.median(few))))
             spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
             # the spread of a constant target is rounding
@@ -387,9 +387,11 @@ class Objective:
         scale = float(xp.mean(xp.abs(over_rows))) * float(xp.mean(xp.abs(over_nodes))) / self.alpha
         return scale if scale > 0.0 else 1.0
 
-    @property
-    def _few_rows(self) -> slice:
-        return slice(None, None, -(-int(self.rows.shape[0]) // MAX_TYPICAL_ROWS))
+    @cached_property
+    def _few_rows(self) -> HostArray:
+        """Positions of at most about MAX_TYPICAL_ROWS rows that count."""
+        counted = np.flatnonzero(to_host(self.sample_weight) > 0.0)
+        return counted[:: -(-counted.size // MAX_TYPICAL_ROWS)]
 
     @cached_property
     def typical_loss(self) -> float:

@@ -207,6 +207,7 @@ class _Runner:
             task_gamma=None,
             noncrossing=0.0,
             hard=False,
+            calibrated=False,  # only compared
             quadrature="gauss-legendre",
             n_nodes=QUICK_NODES,
             bias_kernel=Gaussian(gamma=contest.bias_gamma),
