@@ -148,7 +148,7 @@ def test_spreads_of_columns() -> None:
     plain, robust = spreads(X), spreads(X, robust=True)
     assert plain[0] == pytest.approx(1.0 / X[:, 0].std(), rel=1e-9)
     np.testing.assert_allclose(robust, [1e100, 1e-100], rtol=0.05)
-    assert plain[1] < 0.1 * robust[1]
+    assert 0.5 * robust[1] < plain[1] < robust[1]  # a few wild values count as less so
     assert spreads(np.full((5, 1), 3.0)) == spreads(np.zeros((5, 1))) == (0.0,)
 
 

@@ -23,7 +23,7 @@ from infinitask.features import (
     task_features,
 )
 from infinitask.field import Field
-from infinitask.kernels import Gaussian, MaternTask, TaskKernel, input_kernel, task_kernel
+from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
@@ -425,7 +425,7 @@ def _free_bias(kernel: TaskKernel, nodes: HostArray) -> TaskFeatures:
     between them, but never overshoots. A kernel of few functions, such as a constant, keeps to these.
     """
     few = task_features(kernel, nodes, (0,), TASK_TOLERANCE)
-    rich = isinstance(kernel, (Gaussian, MaternTask)) and nodes.shape[1] == 1
+    rich = isinstance(kernel, (Gaussian, MaternTask, PiecewiseLinear)) and nodes.shape[1] == 1
     return node_values(nodes) if rich else few
 
 

@@ -333,7 +333,7 @@ def test_a_little_verbose_is_less(solver: Any, capsys: pytest.CaptureFixture[str
     ids=repr,
 )
 def test_nothing_as_large_as_rows_times_nodes_is_stored(case: Case) -> None:
-    n, m = 5_000, 200
+    n, m = 8_000, 200
     # each thread holds a block: small ones, so that the number of cores does not decide
     objective = replace(replace(case, options=case.options | {"n_nodes": m}).objective(n=n), block_entries=2_048)
     tracemalloc.start()

@@ -173,7 +173,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         >>> from infinitask import InfiniteCostSensitiveClassifier
         >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
         >>> model.predict_proba(X[:3]).round(1).tolist(), y[:3].tolist()
-        ([[1.0, 0.0], [0.0, 1.0], [0.2, 0.8]], [0, 1, 0])
+        ([[1.0, 0.0], [0.0, 1.0], [0.3, 0.7]], [0, 1, 0])
         """
         check_is_fitted(self)
         levels = self._levels(TRADE_OFFS)
