@@ -101,7 +101,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     gamma : "auto", float, "median" or "scale", default="auto"
         Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each input is measured in its own standard
         deviation, and σ = (2γ)^(−1/2) is the median distance or, where ``alpha`` is not a number, ½, 2 or 4 times that:
-        the one with the smallest leave-one-out error of a kernel ridge regression. The others take distances of the
+        the one with the smallest leave-one-out error of a kernel ridge regression; or, from 200 rows on, each input
+        has a scale of its own, where other rows say that this is clearly better. The others take distances of the
         inputs as they are; "median": σ is the median distance.
     task_kernel : str or task kernel object, default="rbf"
         k_Θ: "rbf", "matern32", "matern52", "polynomial", "constant", "piecewise-linear", "diagonal", or an object.
