@@ -41,7 +41,7 @@ MODELS = ("InfiniteOneClassSVM", "OneClassSVM", "OneClassSVM, ν = 0.05", "Isola
 
 def units(quick: bool) -> list[dict[str, Any]]:
     """By seed, so that a run that was stopped has results for every row of the tables."""
-    seeds, sizes = (2, SIZES[:1]) if quick else (10, SIZES)
+    seeds, sizes = (2, SIZES[:1]) if quick else (4, SIZES)
     return [
         unit
         for seed in range(seeds)

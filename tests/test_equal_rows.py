@@ -1,0 +1,110 @@
+"""Rows that occur many times: what leaves out a row leaves out one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
+from infinitask.problem import Data
+from infinitask.settle import leave_one_out, settled
+
+
+def test_data_know_how_many_rows_they_stand_for() -> None:
+    X, y = np.array([[0.0], [1.0], [0.0], [0.0]]), np.array([1.0, 2.0, 1.0, 3.0])
+    merged = Data.canonical(X, y)
+    assert merged.multiplicity.tolist() == [2.0, 1.0, 1.0]
+    assert Data.canonical(X[[0, 1, 3]], y[[0, 1, 3]], [2.0, 1.0, 1.0]).multiplicity.tolist() == [2.0, 1.0, 1.0]
+    assert Data.canonical(X, y, [0.5, 1.0, 0.25, 1.0]).multiplicity.tolist() == [2.0, 1.0, 1.0]
+    assert Data.canonical(X, y, [0.0, 1.0, 1.0, 1.0]).multiplicity.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_one_of_equal_rows_is_left_out() -> None:
+    rng = np.random.default_rng(0)
+    phi, t, copies = rng.normal(size=(6, 3)), rng.normal(size=6), np.array([1, 3, 2, 1, 4, 1])
+    weight, ridge = copies / copies.sum(), 0.1
+    errors = leave_one_out(phi, t, weight, np.array([ridge]), copies.astype(float))[0]
+    for i in range(6):
+        rest = weight.copy()
+        rest[i] -= 1.0 / copies.sum()
+        features = np.column_stack([np.ones(6), phi])
+        gram = (features.T * rest) @ features + ridge * np.eye(4)
+        value = features[i] @ np.linalg.solve(gram, features.T @ (rest * t))
+        assert errors[i] == pytest.approx((t[i] - value) ** 2, rel=1e-9)
+
+
+def test_probabilities_of_categories_are_learnt() -> None:
+    rng = np.random.default_rng(0)
+    category, share = rng.integers(0, 4, 600), np.array([0.05, 0.3, 0.6, 0.95])
+    y = rng.random(600) < share[category]
+    model = InfiniteCostSensitiveClassifier().fit(np.eye(4)[category], y)
+    np.testing.assert_allclose(model.predict_proba(np.eye(4))[:, 1], share, atol=0.12)
+    binary = InfiniteCostSensitiveClassifier().fit((category > 1)[:, None].astype(float), category % 2 == 0)
+    assert np.all(np.isfinite(binary.predict_proba([[0.0], [1.0]])))
+
+
+def test_a_little_noise_on_the_inputs_changes_little() -> None:
+    rng = np.random.default_rng(1)
+    category = rng.integers(0, 4, 400)
+    X, y = np.eye(4)[category], np.clip(np.round(category + 1 + 0.7 * rng.normal(size=400)), 1, 5)
+    plain = InfiniteQuantileRegressor().fit(X, y).score(X, y)
+    noisy = X + 1e-6 * rng.normal(size=X.shape)
+    assert plain == pytest.approx(InfiniteQuantileRegressor().fit(noisy, y).score(noisy, y), abs=0.02)
+    assert plain > 0.3
+
+
+def test_fractions_of_counts_hold_on_new_rows() -> None:
+    rng = np.random.default_rng(2)
+    X, new = (rng.poisson(2.0, size=(n, 2)).astype(float) for n in (300, 4000))
+    outside = np.mean(InfiniteOneClassSVM(n_nodes=20).fit(X).predict(new, nu=[0.1, 0.3, 0.5]) == -1, axis=0)
+    np.testing.assert_allclose(outside, [0.1, 0.3, 0.5], atol=0.12)
+
+
+@pytest.mark.parametrize("cls", [InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor])
+def test_whole_weights_are_repeats(cls: type) -> None:
+    rng = np.random.default_rng(3)
+    X, count = rng.normal(size=(60, 2)), rng.integers(1, 4, 60)
+    y = (X[:, 0] + rng.normal(size=60) > 0.5).astype(float)
+    weighted = cls(n_nodes=10).fit(X, y, sample_weight=count.astype(float))
+    repeated = cls(n_nodes=10).fit(np.repeat(X, count, axis=0), np.repeat(y, count))
+    assert weighted.alpha_ == repeated.alpha_
+    assert np.array_equal(weighted.predict(X, [0.3, 0.7]), repeated.predict(X, [0.3, 0.7]))
+
+
+def test_the_ridge_does_not_grow_with_the_rows_where_noise_is_low() -> None:
+    found = []
+    for n in (500, 2000, 8000):
+        rng = np.random.default_rng(4)
+        X = rng.random((n, 2))
+        y = np.sin(12.0 * X[:, 0]) * np.cos(12.0 * X[:, 1]) + 0.02 * rng.normal(size=n)
+        found.append(settled(InfiniteQuantileRegressor(gamma=50.0).recipe(), Data.canonical(X, y)).alpha)
+    assert found[0] >= found[1] >= found[2]
+
+
+def test_inputs_that_do_not_matter_have_small_scales() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(1400, 5))
+    y = X[:, 0] + np.sin(2.0 * X[:, 1]) + 0.3 * rng.normal(size=1400)
+    model = InfiniteQuantileRegressor().fit(X[:400], y[:400])
+    scales = np.array(model.kernel_.scales)
+    assert np.min(scales[:2]) > 2.0 * np.max(scales[2:])
+    low, high = model.predict_interval(X[400:], 0.9).T
+    assert np.mean((low < y[400:]) & (y[400:] < high)) > 0.8
+
+
+def test_outliers_among_the_rows_of_a_fit() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(190, 3)), 6.0 * rng.choice([-1.0, 1.0], size=(10, 3))])
+    labels = InfiniteOneClassSVM(nu=0.1, n_nodes=20).fit_predict(X)
+    assert np.sum(labels == -1) == 20
+    assert np.sum(labels[190:] == -1) >= 9
+
+
+def test_one_wild_cell_does_not_hide_its_column() -> None:
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(500, 2))
+    y = X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.normal(size=500)
+    wild = X.copy()
+    wild[3, 0] = 1e7
+    clean, spoilt = (InfiniteQuantileRegressor().fit(Z[:300], y[:300]).score(X[300:], y[300:]) for Z in (X, wild))
+    assert spoilt > clean - 0.05
