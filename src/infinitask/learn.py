@@ -18,35 +18,19 @@ from typing import Any, final
 import numpy as np
 from sklearn.utils import check_random_state
 
-from infinitask._array import HostArray, namespace, one_blas_thread, to_host
+from infinitask._array import HostArray, one_blas_thread
 from infinitask.features import Features, NodeMap
 from infinitask.field import Field
-from infinitask.losses import CostSensitiveHinge, LevelSet
 from infinitask.measures import Quadrature
 from infinitask.objective import Smoothing
 from infinitask.problem import Data, Problem, Recipe, in_units, pose, tolerance
+from infinitask.remarks import remarks_on
 from infinitask.settle import settled
 from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order
 from infinitask.threshold import Shift
 from infinitask.units import Units
 
 __all__ = ["Data", "Fit", "Memory", "Recipe", "alike", "generator", "in_units_of", "learn"]
-
-STANDARDISED = 5.0
-"""Targets whose root mean square is at most this count as standardised."""
-
-HEAVY_RIDGE = 0.1
-"""A ridge on the bias is heavy if it weighs more than this part of the errors of a constant."""
-
-MAX_ROWS_LOOKED_AT = 2_000
-"""At most about this many training rows are looked at."""
-
-ON_BOUNDARY = 1e-4
-"""A row is on the boundary of a level set where |h − t| is below this part of t."""
-
-FEWEST_ROWS_FOR_BOUNDARY = 100
-"""With fewer rows, many of them on the boundary are no surprise."""
-
 
 SMOOTH_BIAS_RIDGE, ROUGH_GAP, ROUGH_EVALUATIONS = 1e-6, 1e-2, 300
 """Ridge of the smooth bias with which a fit with a free one begins, its duality gap, and the most evaluations."""
@@ -103,13 +87,7 @@ class Fit:
 
         A duality gap says that the problem is solved, not that it was the right problem.
         """
-        if isinstance(self.recipe.loss, LevelSet):
-            yield from _rows_on_the_boundary(self)
-        elif isinstance(self.recipe.loss, CostSensitiveHinge):
-            yield from _one_decision_for_all(self)
-        else:
-            yield from _heavy_ridge_on_the_bias(self)
-            yield from _targets_without_units(self)
+        yield from remarks_on(self)
 
 
 def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
@@ -376,68 +354,3 @@ def alike(a: Any, b: Any) -> bool:
         return bool(a == b)
     except (TypeError, ValueError):
         return False
-
-
-# ---------------------------------------------------------------------------------------------------- remarks
-def _some_rows(fit: Fit) -> slice:
-    return slice(None, None, -(-int(fit.problem.objective.rows.shape[0]) // MAX_ROWS_LOOKED_AT))
-
-
-def _heavy_ridge_on_the_bias(fit: Fit) -> Iterator[str]:
-    recipe, objective = fit.recipe, fit.problem.objective
-    term, omega, units = objective.integrals[0], objective.sample_weight, recipe.units or Units()
-    if term.targets is None or recipe.bias_kernel is None or recipe.bias_is_free or units.centre != 0.0:
-        return
-    size = float(np.max(to_host(omega @ term.targets**2))) ** 0.5
-    if units.spread * size <= STANDARDISED:
-        return
-    rows = _some_rows(fit)
-    y, omega = term.targets[rows, :], omega[rows]
-    total = float(namespace(omega).sum(omega))
-    constant = (omega @ y) / total + 0.0 * (omega[:, None] * term.weights)
-    errors = float(omega @ (term.loss.value(term.theta, y, constant) @ term.weights)) / total
-    if 0.5 * objective.alpha_bias * size**2 > HEAVY_RIDGE * errors:
-        yield (
-            f"y has a root mean square of {units.spread * size:.3g}, and the ridge holds the bias b(θ) towards 0 with "
-            f"alpha_bias={recipe.alpha_bias:g}: too heavily for targets of that size. Set alpha_bias=0, which leaves "
-            "the bias free, and alpha='auto' or an alpha that is as many times smaller."
-        )
-
-
-def _targets_without_units(fit: Fit) -> Iterator[str]:
-    term = fit.problem.objective.integrals[0]
-    if not fit.recipe.chosen or fit.recipe.loss.degree is not None or term.targets is None:
-        return
-    spread = fit.problem.objective.scale
-    if not 1.0 / STANDARDISED <= spread <= STANDARDISED:
-        yield (
-            f"y has a spread of {spread:.3g}, and {type(fit.recipe.loss).__name__} does not say how it changes with "
-            "the units of y; alpha='auto' takes targets of size one for granted. Divide y by its spread, give the loss "
-            "a degree, or give alpha a number."
-        )
-
-
-def _one_decision_for_all(fit: Fit) -> Iterator[str]:
-    if fit.shift is not None:  # decisions that are set last do change
-        return
-    nodes = fit.quadrature.nodes
-    decisions = fit.problem.values(fit.solution.z, _some_rows(fit)) > 0.0
-    if np.min(nodes) < 0.0 < np.max(nodes) and (np.all(decisions) or not np.any(decisions)):
-        yield (
-            "the decision is the same for all training rows and all θ of nodes_; the ridge outweighs the errors. "
-            "Take alpha='auto', lower alpha, or set calibrated=True."
-        )
-
-
-def _rows_on_the_boundary(fit: Fit) -> Iterator[str]:
-    z = fit.solution.z
-    values = fit.problem.values(z, _some_rows(fit))
-    mean_threshold = abs(float(fit.problem.objective.linear @ z))
-    share = np.mean(np.abs(values) <= ON_BOUNDARY * mean_threshold, axis=0)
-    if values.shape[0] >= FEWEST_ROWS_FOR_BOUNDARY and np.max(share) > 0.5:
-        yield (
-            f"at ν = {fit.quadrature.nodes[np.argmax(share), 0]:.2g}, {np.max(share):.0%} of the training rows "
-            "lie on the boundary of the set itself, to the accuracy of the fit; rounding decides their side, and so "
-            "the fraction outside, as in any one-class SVM whose kernel is too narrow for the data, or cannot "
-            "enclose them. Try a smaller gamma, or another kernel."
-        )
