@@ -424,7 +424,9 @@ def test_a_bound_of_the_rows_of_the_fit_is_not_refused(quantile: Any) -> None:
     assert bounds.bound_of(rearranged, X, Y, y_bound=2.0).risk > 0.0
     classifier = InfiniteCostSensitiveClassifier(n_nodes=4, alpha_bias=1e-3).fit(X, LABELS)
     assert bounds.bound_of(classifier, X, LABELS).risk > 0.0
-    weighted = InfiniteQuantileRegressor(n_nodes=4, alpha_bias=1e-3).fit(X, Y, sample_weight=np.arange(1.0, 9.0))
+    weighted = InfiniteQuantileRegressor(n_nodes=4, alpha=1e-2, alpha_bias=1e-3).fit(
+        X, Y, sample_weight=np.arange(1.0, 9.0)
+    )
     check_refused(Wrong("", partial(bounds.bound_of, weighted, X, Y), "weights"))
 
 

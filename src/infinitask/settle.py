@@ -81,8 +81,9 @@ FAR_INPUT = 20.0
 """Values farther than this from the median, in deviations as the quartiles have them, count as this far: one wild cell
 would otherwise hide its column."""
 
-RIDGE_RATE, SMALLEST_RIDGE = 0.5, 1e-8
-"""With more rows than take part, λ falls with this power of their number, down to the second number."""
+RIDGE_RATE, SMALLEST_RIDGE = 0.5, 1e-5
+"""With more rows than take part, λ falls with this power of their number, down to the second number divided by it: a
+handful of rows that happen to lie on a curve would otherwise be interpolated, and no gap be reached."""
 
 TOLERATED_ERRORS = 0.5
 """Standard errors of the difference by which a larger λ may be worse than the best. On 24 tables, half of them made up,
@@ -234,7 +235,7 @@ def _regressed(
         if own is not None:
             errors = leave_one_out(some_features(own, X), t, weight, RIDGES, copies)
             kernel, ridge = own, float(RIDGES[_good(errors, weight, copies, tolerated)[-1]])
-    return kernel, max(ridge * (some.size / n) ** RIDGE_RATE, SMALLEST_RIDGE)
+    return kernel, max(ridge * (some.size / n) ** RIDGE_RATE, SMALLEST_RIDGE / n)
 
 
 def _own_scales(kernel: Scaled, X: HostArray, t: HostArray, copies: HostArray) -> InputKernel | None:

@@ -64,35 +64,6 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         """
         return self._learn(self._prepare(X, y, sample_weight))
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> HostArray:
-        """Learn the level sets; −1 for the share ν of the rows with the lowest ``score_samples``, 1 for the others.
-
-        ``predict`` answers for new rows, and the rows of a fit are deeper inside than these: a share of less than ν of
-        them is outside. Here they are compared with each other, as other outlier detectors do.
-
-        Parameters
-        ----------
-        X : array (n, d)
-        y : ignored
-        sample_weight : array (n,) or None
-            Of the fit.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from infinitask import InfiniteOneClassSVM
-        >>> from infinitask.datasets import make_mixture
-        >>> X = np.vstack([make_mixture(190, random_state=0), np.full((10, 2), 9.0) + np.arange(10)[:, None]])
-        >>> labels = InfiniteOneClassSVM(nu=0.1, n_nodes=10).fit_predict(X)
-        >>> int(np.sum(labels == -1)), bool(np.all(labels[-10:] == -1))
-        (20, True)
-        """
-        scores = self.fit(X, y, sample_weight).score_samples(X)
-        count = round(float(self._default_nu()) * scores.size)
-        labels = np.ones(scores.size, dtype=np.intp)
-        labels[np.argsort(scores, kind="stable")[:count]] = -1
-        return labels
-
     def _level_sets(self, measure: Measure, *, alpha: float, **choices: Any) -> Recipe:
         """The recipe of level sets: h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b."""
         low, high = (float(np.ravel(end)[0]) for end in measure.support)
