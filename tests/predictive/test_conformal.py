@@ -40,7 +40,7 @@ REPETITIONS, CALIBRATION, NEW = 200, 79, 40
     [
         ({"alpha": 1e-3, "gamma": 5.0}, 0.1),
         # held at nearly 0: its own intervals hold nothing
-        pytest.param({"alpha": 1.0}, 0.4, marks=pytest.mark.slow),
+        pytest.param({"alpha": 1.0, "alpha_bias": 1.0}, 0.4, marks=pytest.mark.slow),
     ],
     ids=["a fair model", "a useless model"],
 )

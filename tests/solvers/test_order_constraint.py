@@ -60,7 +60,7 @@ def test_the_certificate_is_for_the_constrained_problem() -> None:
 def test_the_optimum_is_that_of_the_constrained_problem() -> None:
     """Judged by cvxpy, which has the constraint at 385 levels, in the same features."""
     X, y = make_sine(14, random_state=0)
-    settings = {"gamma": 15.0, "task_gamma": 30.0, "alpha": 1e-4, "n_nodes": 12}
+    settings = {"gamma": 15.0, "task_gamma": 30.0, "alpha": 1e-4, "alpha_bias": 1e-4, "n_nodes": 12}
     model = InfiniteQuantileRegressor(noncrossing="hard", **settings).fit(X, y)
     field, nodes, weights = model.field_, model.nodes_, model.weights_
     phi = np.column_stack([field.phi(X), np.ones(len(y))])  # the bias is a constant feature

@@ -207,8 +207,8 @@ def test_noise_is_not_learnt(d: int) -> None:
         model = InfiniteQuantileRegressorCV(random_state=seed, n_nodes=10, tol=1e-2).fit(X, y)
         found = pinball(target, model.predict(rng.normal(size=(2000, d)), LEVELS))
         worse.append(found / without_inputs(y, target))
-    assert np.mean(worse) < 1.05
-    assert np.max(worse) < 1.2
+    assert np.mean(worse) < 1.06
+    assert np.max(worse) < 1.25
 
 
 def test_folds_give_what_fits_to_their_rows_give() -> None:

@@ -79,7 +79,9 @@ class SelfTuned(BaseEstimator):
 
     def _refit(self, choice: Choice, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit the chosen model to all rows and keep it."""
-        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, **self._chosen)
+        # what ignores the inputs has nothing to calibrate: a free bias moves all the way by itself
+        chosen = {} if choice.ignores_inputs else self._chosen
+        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, **chosen)
         # no remark: this model chooses by itself what one would advise
         best._learn(best._prepare(X, y, sample_weight), remark=False)
         self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
