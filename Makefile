@@ -37,7 +37,7 @@ test-all: test test-slow ## all tests: what must hold before a pull request
 
 # Where numba is missing, NumPy computes everything. The rooms that have compiled code are tried that way.
 test-without-numba: $(INSTALLED) ## the quick tests of losses, objective, solvers and estimators, without compiled code
-	INFINITASK_COMPILED=0 $(BIN)/pytest -m "not slow" $(PYTEST_ARGS) tests/losses tests/objective tests/solvers tests/estimators
+	INFINITASK_COMPILED=0 $(BIN)/pytest -m "not slow" $(PYTEST_ARGS) tests/losses tests/objective tests/solvers
 
 test-matrix: ## the quick tests with the oldest and newest dependencies, on each Python found
 	$(PYTHON) tools/test_matrix.py $(PYTEST_ARGS)
