@@ -36,7 +36,7 @@ test-slow: $(INSTALLED) ## the tests that `make test` leaves out
 test-all: test test-slow ## all tests: what must hold before a pull request
 
 # Where numba is missing, NumPy computes everything. The rooms that have compiled code are tried that way.
-test-without-numba: $(INSTALLED) ## the quick tests of losses, objective, solvers and estimators, without compiled code
+test-without-numba: $(INSTALLED) ## the quick tests of losses, objective and solvers, without compiled code
 	INFINITASK_COMPILED=0 $(BIN)/pytest -m "not slow" $(PYTEST_ARGS) tests/losses tests/objective tests/solvers
 
 test-matrix: ## the quick tests with the oldest and newest dependencies, on each Python found
