@@ -240,7 +240,8 @@ def _page(
             f"`InfiniteCostSensitiveClassifier().fit(X, y).predict(X, theta=theta_from_costs({MISSED:g}, "
             f"{FALSE_ALARM:g}))` on raw inputs. The peers are in `TunedThresholdClassifierCV` with the cost as its "
             "score: logistic regression on standardised inputs, and `HistGradientBoostingClassifier`, both with their "
-            f"defaults. Sets: {'; '.join(f'{name}, {source.words}' for name, source in SETS.items())}.",
+            "defaults. How decisions are calibrated was changed after a first run on these sets. "
+            f"Sets: {'; '.join(f'{name}, {source.words}' for name, source in SETS.items())}.",
             made_by("python -m experiments defaults --parts rare", settings),
             *(_against(found, other) for other in METHODS if other != OURS),
             markdown(["set", "method", "rows", "positives", "cost", "missed", "false alarms", "seconds"], lines),
