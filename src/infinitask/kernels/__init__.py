@@ -5,13 +5,14 @@ calling the copy gives a Gram matrix. An input kernel compares rows of X; a task
 derivatives, which the non-crossing penalty needs.
 
 To add an input kernel, write a class in ``_input.py`` and give it a name in the table there; kernels made of other
-kernels are in ``_composed.py``. To add a task kernel, do the same in ``_task.py``.
+kernels are in ``_composed.py`` and ``_metric.py``. To add a task kernel, do the same in ``_task.py``.
 """
 
 from ._base import CallableKernel, InputKernel, Precomputed
 from ._composed import Additive, Product, Ranks, Scaled, Sum, Warped
 from ._finite import TaskMatrix
 from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, input_kernel, takes_gamma
+from ._metric import Metric
 from ._task import (
     ConstantTask,
     Diagonal,
@@ -36,6 +37,7 @@ __all__ = [
     "Linear",
     "Matern",
     "MaternTask",
+    "Metric",
     "PiecewiseLinear",
     "Polynomial",
     "PolynomialTask",

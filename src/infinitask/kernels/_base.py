@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 DIAGONAL_BLOCK = 32
 """Rows of the square blocks from which a function's diagonal is read."""
 
+GRADIENT_ENTRIES = 2**21
+"""Pairs of rows, times functions, that a gradient holds at a time: 16 MiB of float64."""
+
 
 class InputKernel(BaseEstimator, ABC):
     """Says how similar two rows of X are.
@@ -40,7 +43,8 @@ class InputKernel(BaseEstimator, ABC):
     * ``"scale"``: γ = 1/(d·Var(X)), the variance taken over all entries, as scikit-learn's SVMs have it; 1 for
       a constant X.
 
-    To write another kernel, derive from this class and implement ``__call__`` and ``diag``.
+    To write another kernel, derive from this class and implement ``__call__`` and ``diag``; and ``_slopes``, if its
+    functions shall have gradients.
     """
 
     precomputed: ClassVar[bool] = False
@@ -74,6 +78,48 @@ class InputKernel(BaseEstimator, ABC):
         raise TypeError(
             f"The kernel {type(self).__name__} has no random Fourier features; RBF, Laplacian, Matern and products of "
             "these have. Use one of them, or features that need only Gram matrices, such as Nyström's."
+        )
+
+    def gradient(self, X: Array, Z: Array, A: Array) -> Array:
+        """The gradients in x of the functions f_s(x) = Σ_j k(x, z_j) A_js, at the rows of X.
+
+        Where a kernel has a kink the mean of the slopes on both sides is taken: 0 at z_j for a function of ‖x − z_j‖.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        Z : array (p, d)
+        A : array (p, s)
+
+        Returns
+        -------
+        array (s, n, d)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from infinitask.kernels import Linear
+        >>> Linear().gradient(np.zeros((1, 2)), np.array([[3.0, 4.0]]), np.ones((1, 1)))
+        array([[[3., 4.]]])
+        """
+        X, Z = matrices(X, Z)
+        xp, n = namespace(X, Z), int(X.shape[0])
+        A = as_like(A, X)
+        if A.ndim != 2 or A.shape[0] != Z.shape[0]:
+            raise ValueError(
+                f"Coefficients of shape {tuple(A.shape)} were given for {Z.shape[0]} rows of Z; expected "
+                f"({Z.shape[0]}, s), a column for each function."
+            )
+        W = xp.matrix_transpose(A)[:, None, :]
+        step = max(1, GRADIENT_ENTRIES // max(1, int(A.shape[0] * A.shape[1])))
+        blocks = [self._slopes(X[i : min(i + step, n), :], Z, W) for i in range(0, max(n, 1), step)]
+        return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
+
+    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
+        """Σ_j W_sij ∂k(x_i, z_j)/∂x_i, (s, n, d), for weights W of shape (s, n, p) or (s, 1, p)."""
+        raise TypeError(
+            f"The kernel {type(self).__name__} has no gradient in x; the named kernels, Metric, Scaled, Additive, "
+            "Warped, sums and products of these have. Use one of them, or implement _slopes of your own kernel."
         )
 
     def __add__(self, other: InputKernel) -> Sum:

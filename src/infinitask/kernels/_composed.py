@@ -63,6 +63,10 @@ class Sum(_Pair):
         left, right = self._checked()
         return left(X, Z) + right(X, Z)
 
+    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
+        left, right = self._checked()
+        return left._slopes(X, Z, W) + right._slopes(X, Z, W)
+
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
         left, right = self._checked()
@@ -95,6 +99,10 @@ class Product(_Pair):
     def __call__(self, X: Array, Z: Array) -> Array:
         left, right = self._checked()
         return left(X, Z) * right(X, Z)
+
+    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
+        left, right = self._checked()
+        return left._slopes(X, Z, W * right(X, Z)[None, :, :]) + right._slopes(X, Z, W * left(X, Z)[None, :, :])
 
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
@@ -158,6 +166,10 @@ class Scaled(_Around):
         X, Z = matrices(X, Z)
         return self._inner()(self._scaled(X), self._scaled(Z))
 
+    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
+        inner = self._inner()._slopes(self._scaled(X), self._scaled(Z), W)
+        return inner * as_like(self._numbers(int(X.shape[1])), X)
+
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
         return self._inner().diag(self._scaled(matrix(X)))
@@ -213,6 +225,10 @@ class Additive(_Around):
         X, Z = matrices(X, Z)
         grams = (part(x, z) for part, x, z in zip(self._each(X), _columns(X), _columns(Z), strict=True))
         return sum(grams, 0.0) / int(X.shape[1])
+
+    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
+        each = zip(self._each(X), _columns(X), _columns(Z), strict=True)
+        return namespace(X, Z).concat([part._slopes(x, z, W) for part, x, z in each], axis=2) / int(X.shape[1])
 
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
@@ -289,18 +305,28 @@ class Warped(_Around):
     def warp(self, X: Array) -> Array:
         """w(x) for each row, (n, d)."""
         X = matrix(X)
+        xp, known = namespace(X), self._known(X)
+        # a copy of each column: torch warns when it searches an array that is not contiguous
+        columns = [_piecewise_linear(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
+        return xp.stack(columns, axis=1)
+
+    def _known(self, X: Array) -> tuple[tuple[HostArray, HostArray], ...]:
+        """Values and scores of each column of X."""
         if self.ranks is None:
             raise ValueError("Warped has no ranks yet; call resolve(X) first, which returns a kernel that has.")
         known = self.ranks.columns
         if len(known) != X.shape[1]:
             raise ValueError(f"Warped was resolved on {len(known)} columns and is given {X.shape[1]}; give it as many.")
-        xp = namespace(X)
-        # a copy of each column: torch warns when it searches an array that is not contiguous
-        columns = [_piecewise_linear(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
-        return xp.stack(columns, axis=1)
+        return known
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return self._inner()(self.warp(X), self.warp(Z))
+
+    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
+        inner = self._inner()._slopes(self.warp(X), self.warp(Z), W)
+        xp, known = namespace(X), self._known(X)
+        slopes = [_slope(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
+        return inner * xp.stack(slopes, axis=1)[None, :, :]
 
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
@@ -328,6 +354,19 @@ def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:
     share = (x - xp.take(v, left)) / (xp.take(v, right) - xp.take(v, left))
     share = xp.clip(share, 0.0, 1.0)
     return xp.take(s, left) + share * (xp.take(s, right) - xp.take(s, left))
+
+
+def _slope(x: Array, values: HostArray, scores: HostArray) -> Array:
+    """The slope of that function; at a value, the mean of the slopes on both sides."""
+    xp = namespace(x)
+    if values.size == 1:
+        return xp.zeros_like(x)
+    # 0 beyond the ends
+    slopes = as_like(np.concatenate([[0.0], np.diff(scores) / np.diff(values), [0.0]]), x)
+    v = as_like(values, x)
+    return 0.5 * (
+        xp.take(slopes, xp.searchsorted(v, x, side="left")) + xp.take(slopes, xp.searchsorted(v, x, side="right"))
+    )
 
 
 def _columns(X: Array) -> list[Array]:
