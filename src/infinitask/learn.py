@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray, one_blas_thread
+from infinitask.feature_learning import with_learnt_kernels
 from infinitask.features import Features, NodeMap
 from infinitask.field import Field
 from infinitask.measures import Quadrature
@@ -124,6 +125,7 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
         )
     rng = generator(recipe.random_state)
     with one_blas_thread():
+        recipe = with_learnt_kernels(recipe, data) if memory is None else memory.with_learnt_kernels(recipe, data)
         recipe = settled(recipe, data)
         posed, rows, units = in_units(recipe), in_units_of(recipe, data), recipe.units or Units()
         unit = float(posed.alpha) / float(recipe.alpha) if recipe.alpha else 1.0
@@ -254,6 +256,8 @@ class Memory:
     last: Start | None = field(default=None, repr=False)
     """The end of the last fit."""
     _posed: tuple[Recipe, Data, Problem, float] | None = field(default=None, repr=False)
+    _learnt: tuple[Any, Data, Recipe] | None = field(default=None, repr=False)
+    """A kernel with a metric to learn, the data, and the recipe with what was learnt."""
     _joined: bool = field(default=False, repr=False)
     """Whether the bias joined φ."""
     _alpha: float = field(default=0.0, repr=False)
@@ -263,6 +267,20 @@ class Memory:
         """Take in a problem that was posed elsewhere, with features of this exactness."""
         self._posed = recipe, data, problem, exact
         self._joined = problem.constant is not None
+
+    def with_learnt_kernels(self, recipe: Recipe, data: Data) -> Recipe:
+        """See :func:`~infinitask.feature_learning.with_learnt_kernels`; learnt once for a path of λ."""
+        if self._learnt is not None:
+            known, rows, before = self._learnt
+            same = alike(known, recipe.kernel) and all(
+                alike(*both) for both in ((rows.X, data.X), (rows.y, data.y), (rows.weight, data.weight))
+            )
+            if same and isinstance(before.alpha, str) == isinstance(recipe.alpha, str):
+                return replace(recipe, kernel=before.kernel)
+        learnt = with_learnt_kernels(recipe, data)
+        if learnt is not recipe:
+            self._learnt = recipe.kernel, data, learnt
+        return learnt
 
     def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator, unit: float = 1.0) -> Problem:
         """The problem, made of what is remembered as far as it fits; λ of the recipe is ``unit`` times the user's."""

@@ -30,7 +30,7 @@ from sklearn.base import clone
 
 from infinitask._array import HostArray
 from infinitask.features import PivotedCholesky
-from infinitask.kernels import RBF, Chi2, InputKernel, Matern, Scaled, input_kernel, takes_gamma, task_kernel
+from infinitask.kernels import RBF, Chi2, InputKernel, Matern, Metric, Scaled, input_kernel, takes_gamma, task_kernel
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -101,13 +101,15 @@ RIDGES_OF_LOSSES: dict[type[Loss], float] = {
 of the same tables has its minimum between 0.3 and 1, and intervals are too narrow at the lower end."""
 
 
-def settled(recipe: Recipe, data: Data) -> Recipe:
+def settled(recipe: Recipe, data: Data, *, widths: bool = False) -> Recipe:
     """The recipe with everything that depends on the data written as numbers.
 
     Parameters
     ----------
     recipe : Recipe
     data : Data
+    widths : bool
+        Whether other widths are tried for a kernel object that has a ``gamma``, too.
 
     Examples
     --------
@@ -123,16 +125,19 @@ def settled(recipe: Recipe, data: Data) -> Recipe:
     changes: dict[str, Any] = {"units": units}
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)
     kernel = _kernel(recipe, data.X) if by_rule else input_kernel(recipe.kernel, recipe.gamma)
+    if kernel.needs_targets:
+        raise TypeError(f"The kernel {kernel!r} is learnt from targets; learn it before the recipe is settled.")
     chosen = _is_auto(recipe.alpha)
     # a wide kernel goes with a small λ: with a λ that is given, the median rule, and one kernel for a path of them
     wide = by_rule and _is_auto(recipe.gamma) and data.y is not None and (chosen or isinstance(recipe.loss, Squared))
-    if wide or chosen:
+    if wide or widths or chosen:
         # the few rows of a rare class are never sure to tell two λ apart: of classes the best is taken
         tolerated = 0.0 if isinstance(recipe.loss, CostSensitiveHinge) else TOLERATED_ERRORS
-        kernel, best = _regressed(kernel, data, GAMMA_FACTORS if wide else (1.0,), tolerated)
+        factors = GAMMA_FACTORS if wide or widths else (1.0,)
+        kernel, best = _regressed(kernel, data, factors, tolerated, own_scales=wide)
         if chosen:
             changes |= {"alpha": best * _of_loss(recipe.loss) / ridge, "chosen": True}
-    if by_rule:
+    if by_rule or widths:
         changes["kernel"] = kernel
     alpha = changes.get("alpha", recipe.alpha)
     if recipe.alpha_bias is None:
@@ -205,7 +210,7 @@ def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
 
 # ------------------------------------------------------------------------------------------------------- λ
 def _regressed(
-    kernel: InputKernel, data: Data, factors: tuple[float, ...], tolerated: float
+    kernel: InputKernel, data: Data, factors: tuple[float, ...], tolerated: float, *, own_scales: bool
 ) -> tuple[InputKernel, float]:
     """The kernel, with γ times one of some factors, and the λ of half the square."""
     if data.y is None:
@@ -230,7 +235,7 @@ def _regressed(
     # a wide kernel with a small λ learns what a narrow one with a large λ does: the latter is solved faster
     best = max(_good(bests, weight, copies, tolerated), key=lambda k: ridges[k])
     kernel, ridge = kernels[best], ridges[best]
-    if len(factors) > 1 and isinstance(kernel, Scaled):
+    if own_scales and isinstance(kernel, Scaled):
         own = _own_scales(kernel, X, t, copies)
         if own is not None:
             errors = leave_one_out(some_features(own, X), t, weight, RIDGES, copies)
@@ -281,9 +286,10 @@ def _ridges(size: float) -> HostArray:
 
 
 def _wider(kernel: InputKernel, factor: float) -> InputKernel:
-    inner = kernel.kernel if isinstance(kernel, Scaled) else kernel
-    changed = clone(inner).set_params(gamma=factor * inner.gamma)
-    return Scaled(changed, kernel.scales) if isinstance(kernel, Scaled) else changed
+    around = isinstance(kernel, (Scaled, Metric))
+    inner = kernel.kernel if around else kernel
+    changed: InputKernel = clone(inner).set_params(gamma=factor * inner.gamma)
+    return type(kernel)(**(kernel.get_params(deep=False) | {"kernel": changed})) if around else changed
 
 
 def _good(errors: HostArray, weight: HostArray, copies: HostArray, tolerated: float) -> HostArray:

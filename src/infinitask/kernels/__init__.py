@@ -12,7 +12,7 @@ from ._base import CallableKernel, InputKernel, Precomputed
 from ._composed import Additive, Product, Ranks, Scaled, Sum, Warped
 from ._finite import TaskMatrix
 from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, input_kernel, takes_gamma
-from ._metric import Metric
+from ._metric import LearntMetric, Metric
 from ._task import (
     ConstantTask,
     Diagonal,
@@ -34,6 +34,7 @@ __all__ = [
     "Gaussian",
     "InputKernel",
     "Laplacian",
+    "LearntMetric",
     "Linear",
     "Matern",
     "MaternTask",

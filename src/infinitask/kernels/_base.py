@@ -61,6 +61,12 @@ class InputKernel(BaseEstimator, ABC):
         """Whether k(x, z) depends on x − z only and k(x, x) = 1."""
         return False
 
+    @property
+    def needs_targets(self) -> bool:
+        """Whether the kernel, or a part of it, is learnt from targets; ``resolve`` is an error then."""
+        parts = self.get_params(deep=False).values()
+        return any(part.needs_targets for part in parts if isinstance(part, InputKernel))
+
     def resolve(self, X: Array) -> Self:
         """A copy whose data dependent parameters are numbers."""
         return clone(self)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""A kernel that measures distances in a metric of its own."""
+"""Kernels that measure distances in a metric of their own, given or learnt."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from infinitask._validation import numbers
 from ._base import InputKernel
 from ._composed import _Around
 from ._distances import matrices, matrix
+from ._input import RBF
 
 
 class Metric(_Around):
@@ -85,3 +86,74 @@ class Metric(_Around):
                 f"({d}, p) of finite numbers, with a column for each direction."
             )
         return root
+
+
+class LearntMetric(_Around):
+    """Learns from the targets which inputs count, or which directions of the input, and how much.
+
+    k(x, z) = k₀(xR, zR) with R Rᵀ = (1 − ρ) M + ρ D. M is the average of ∇ₓh ∇ₓhᵀ over rows and tasks for the learnt
+    function h itself (see :mod:`infinitask.gradients`), divided by its trace, and D is the plain metric, in which each
+    input is measured in its own spread. A quick fit gives the first M, a quick fit in that metric the next one. The fit
+    that follows is a fit like any other, with the kernel that was found: ``kernel_`` is a :class:`Scaled` or a
+    :class:`Metric`.
+
+    Parameters
+    ----------
+    kernel : InputKernel or None, default=None
+        k₀; None: ``RBF()``. A ``gamma`` that is a rule is settled in the new metric; where λ is "auto", half of the
+        length scale of the rule, and two and four times it, are tried as well.
+    diagonal : bool, default=True
+        Whether each input has a scale of its own and no more. False: directions are learnt, which takes more rows.
+    iterations : int, default=3
+        How many times M is learnt.
+    shrinkage : float or None, default=None
+        ρ in [0, 1]; None: it falls with the number of rows for each input.
+
+    Notes
+    -----
+    The metric needs targets. It may stand by itself as ``kernel``, or be a part of a sum, a product or :class:`Warped`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 5))
+    >>> y = np.sin(2.0 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    >>> model = InfiniteQuantileRegressor(kernel=LearntMetric(), n_nodes=10).fit(X, y)
+    >>> int(np.argmax(model.kernel_.scales))
+    0
+    """
+
+    def __init__(
+        self,
+        kernel: InputKernel | None = None,
+        diagonal: bool = True,
+        iterations: int = 3,
+        shrinkage: float | None = None,
+    ) -> None:
+        self.kernel = kernel  # type: ignore[assignment]  # None is a default, not yet a kernel
+        self.diagonal = diagonal
+        self.iterations = iterations
+        self.shrinkage = shrinkage
+
+    needs_targets = True
+
+    def plain(self) -> InputKernel:
+        """k₀."""
+        return RBF() if self.kernel is None else self._inner()
+
+    def resolve(self, X: Array) -> Self:
+        """An error: inputs alone do not say which of them count."""
+        raise TypeError(
+            "LearntMetric learns from targets, and was asked for a kernel of inputs alone; give it as kernel to an "
+            "estimator that is fitted to targets, by itself or in a sum, a product or Warped. For level sets use "
+            "Scaled or Metric with numbers of your own."
+        )
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        return self.resolve(X)(X, Z)
+
+    def diag(self, X: Array) -> Array:
+        """An error, as :meth:`resolve`."""
+        return self.resolve(X).diag(X)

@@ -237,12 +237,13 @@ def _jobs(model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits) 
 def _inputs_do_not_matter(recipe: Recipe, X: HostArray) -> bool:
     """Whether kernel and features are the same whatever rows they are made from, so that folds may share them.
 
-    Not so for a bandwidth that is a rule, for landmarks, and for a Gram matrix, whose columns are training rows.
+    Not so for a bandwidth that is a rule, for a learnt metric, for landmarks, and for a Gram matrix, whose columns are
+    training rows.
     """
     if takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str):
         return False
     kernel = input_kernel(recipe.kernel, recipe.gamma)
-    if kernel.precomputed or isinstance(feature_recipe(recipe.features, recipe.rank), Nystroem):
+    if kernel.precomputed or kernel.needs_targets or isinstance(feature_recipe(recipe.features, recipe.rank), Nystroem):
         return False
     return alike(kernel, kernel.resolve(X))
 
