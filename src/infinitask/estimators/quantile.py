@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +25,7 @@ from infinitask.estimators.base import (
 )
 from infinitask.losses import MQuantile, Pinball
 from infinitask.measures import Uniform
-from infinitask.predictive import ConformalCalibration, QuantileDistribution, Rearrangement
+from infinitask.predictive import ConformalCalibration, Levels, QuantileDistribution, Rearrangement
 from infinitask.predictive._distribution import as_points
 from infinitask.problem import Recipe
 
@@ -227,6 +229,26 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         constants = np.quantile(y, self.nodes_, method="inverted_cdf", weights=weight)
         return d2_score(self, Pinball(), predicted, constants, y, weight)
 
+    # ------------------------------------------------------------------------------------- calibrated levels
+    # all answers come from these two
+    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
+        levels: Levels | None = getattr(self, "levels_", None)
+        if levels is None:
+            return super()._values(X, theta, name, strict=strict, per_sample=per_sample)
+        X = self._inputs(X)
+        tasks, single = self._tasks(theta, name, strict=strict)
+        if self.recipe_.rearranged or self.field_.knows_nodes_only:
+            blocks = [levels.at(curves, tasks[:, 0]) for _, curves in super()._curves(X)]
+        else:
+            blocks = [levels.at(partial(self.field_, block), tasks[:, 0]) for _, block in self._dense_blocks(X)]
+        values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        return values[:, 0] if single else values
+
+    def _curves(self, X: Any) -> Iterator[tuple[slice, Rearrangement]]:
+        levels: Levels | None = getattr(self, "levels_", None)
+        for rows, curves in super()._curves(X):
+            yield rows, curves if levels is None else levels.curves(curves)
+
 
 class InfiniteQuantileRegressor(QuantileEstimator):
     """Conditional quantiles of every level from one fit, in order; the level is chosen at prediction.
@@ -260,6 +282,9 @@ class InfiniteQuantileRegressor(QuantileEstimator):
 
     Attributes
     ----------
+    levels_ : Levels
+        Only where levels are calibrated: the map of levels that every answer goes through; ``field_`` is h itself. See
+        :class:`~infinitask.predictive.Levels`.
     calibration_ : ConformalCalibration
         After :meth:`conformalize` only.
     smallest_slope_ : float

@@ -2,6 +2,7 @@
 
 * :class:`Rearrangement`: the curves in order, for every x and every pair of tasks.
 * :class:`QuantileDistribution`: distributions from their quantile functions: cdf, density, moments, samples, scores.
+* :class:`Levels`: every quantile with its coverage on rows left out, by a map of levels.
 * :class:`ConformalCalibration`: intervals with a guaranteed coverage.
 * :func:`sign_change`: the task at which the sign of h(x)(·) changes, which gives probabilities and p-values
   (:func:`change_next_to`, :func:`flip_probability`, :func:`flip_score`, :func:`on_side`).
@@ -17,6 +18,7 @@ from ._beyond import Beyond
 from ._conformal import ConformalCalibration
 from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
 from ._distribution import QuantileDistribution
+from ._levels import Levels
 from ._neyman_pearson import allowed_errors, choose_theta, fixed_sequence, order_statistic, smallest_sample
 from ._rearrangement import Rearrangement
 from ._sign_change import change_next_to, flip_probability, flip_score, on_side, sign_change
@@ -26,6 +28,7 @@ __all__ = [
     "ConformalCalibration",
     "Confusion",
     "CostCurve",
+    "Levels",
     "NetBenefitCurve",
     "QuantileDistribution",
     "ROCCurve",
