@@ -10,5 +10,6 @@ from .base import Reason, Solution, Start
 from .basis import Eigenbasis
 from .continuation import SOLVERS, solve
 from .order import solve_in_order
+from .splitting import Splitting, State
 
-__all__ = ["SOLVERS", "Eigenbasis", "Reason", "Solution", "Start", "solve", "solve_in_order"]
+__all__ = ["SOLVERS", "Eigenbasis", "Reason", "Solution", "Splitting", "Start", "State", "solve", "solve_in_order"]
