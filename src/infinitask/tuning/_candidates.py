@@ -1,9 +1,9 @@
 """Candidate kernels for some data, ranked before any of them is fitted.
 
 The ranking is by kernel ridge regression of the normal scores of y, because its leave-one-out errors are closed form
-for every ridge λ at once, see :mod:`~infinitask.settle`.
-Normal scores, so that neither outliers nor the units of y decide. A scale for each input is estimated from the targets,
-and with few rows it fits their noise: such a kernel is made anew without the rows by which it is judged.
+for every ridge λ at once, see :mod:`~infinitask.settle`. Normal scores, so that neither outliers nor the units of y
+decide. A kernel that targets had a part in (a scale for each input, a learnt metric) fits their noise as well: whoever
+judges it by some rows makes it without them.
 """
 
 from __future__ import annotations
@@ -15,24 +15,33 @@ from functools import reduce
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Matern, Ranks, Scaled, Sum, Warped
+from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Metric, Ranks, Scaled, Sum, Warped
 from infinitask.relevance import relevance
-from infinitask.settle import leave_one_out, normal_scores, some_features
+from infinitask.settle import leave_one_out, normal_scores, some_features, spreads
 
-MAX_RANKING_ROWS, MAX_SCALE_ROWS = 400, 200
-"""At most this many rows take part in the ranking, and in the estimate of a scale for each input."""
+MAX_RANKING_ROWS, MAX_SCALE_ROWS = 500, 200
+"""At most this many rows take part in the ranking, and in the estimate of a scale for each input by likelihood."""
+
+MIN_ROWS_TO_PART = 200
+"""From this number of rows on, kernels that targets had a part in are learnt from rows that the ranking does not use;
+below it, in folds."""
 
 RANKING_FOLDS = 5
 """Parts in which rows are left out to judge a kernel that targets had a part in."""
 
 MAX_SCALED_INPUTS = 60
-"""Beyond this many inputs no scale is estimated for each: it takes a number for each pair of rows and each input."""
+"""Beyond this many inputs no scale is estimated by likelihood: it takes a number for each pair of rows and input."""
 
-RIDGES: HostArray = np.logspace(-5.0, 1.0, 19)
+MIN_ROWS_TO_LEARN, ROWS_PER_INPUT_TO_LEARN_WHOLE = 40, 10
+"""Metrics are learnt from at least this many rows, and whole ones from this many for each input."""
+
+RIDGES: HostArray = np.logspace(-7.0, 1.0, 25)
 """λ/n."""
 
 
 Adapt = Callable[[HostArray], InputKernel]
+Learn = Callable[[HostArray, HostArray, bool], HostArray]
+"""Inputs (n, d) in units of their spreads, positions of rows, whether the metric is whole → R (d,) or (d, p)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +57,15 @@ class Kind:
         rows left out must make it without them. None: the kernel looks at no target.
     """
 
-    kernel: InputKernel
+    kernel: InputKernel | None
     adapt: Adapt | None = None
 
     def on(self, rows: HostArray) -> InputKernel:
         """The kernel that follows from these rows."""
-        return self.kernel if self.adapt is None else self.adapt(rows)
+        if self.adapt is not None:
+            return self.adapt(rows)
+        assert self.kernel is not None
+        return self.kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,67 +93,136 @@ class Candidate:
         return self.name.rpartition(", ")[0]
 
 
-def candidates(X: HostArray, t: HostArray) -> dict[str, Kind]:
-    """Kernels for inputs X and targets t, by name: one scale, one for each input, sums over the inputs.
+def candidates(X: HostArray, t: HostArray, learn: Learn | None = None) -> dict[str, Kind]:
+    """Kernels for inputs X and targets t, by name: linear, of one scale, of one for each input, sums over the inputs.
 
-    Inputs are measured in their standard deviations, and by their ranks as well; one that does not vary is ignored.
+    Inputs are measured in their spreads, and by their ranks as well; one that does not vary is ignored.
+
+    Parameters
+    ----------
+    X : ndarray (n, d)
+    t : ndarray (n,)
+    learn : callable or None
+        Learns a metric, see :data:`Learn`; None: no kernel has one.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
     >>> list(candidates(X, X[:, 0]))[:3]
-    ['Gaussian, 0.06', 'Gaussian, 0.2', 'Gaussian, 1']
+    ['linear', 'Gaussian, 4', 'Gaussian, 2']
     """
-    found = _by_values(X, t)
+    found = _by_values(X, t, learn)
     if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are these values
         ranks = Ranks.of(X)
         Z = np.asarray(Warped(RBF(), ranks).warp(X))
-        for name, kind in _by_values(Z, t).items():
+        for name, kind in _by_values(Z, t, learn).items():
             found[f"ranks: {name}"] = _through(kind, lambda kernel: Warped(kernel, ranks))
     return found
 
 
 def _through(kind: Kind, wrap: Callable[[InputKernel], InputKernel]) -> Kind:
     adapt = kind.adapt
-    return Kind(wrap(kind.kernel), None if adapt is None else lambda rows: wrap(adapt(rows)))
+    if adapt is None:
+        assert kind.kernel is not None
+        return Kind(wrap(kind.kernel))
+    return Kind(None, lambda rows: wrap(adapt(rows)))
 
 
-def _by_values(X: HostArray, t: HostArray) -> dict[str, Kind]:
-    spread = np.std(X, axis=0)
-    unit = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12 * np.max(np.abs(X), axis=0))
+def _by_values(X: HostArray, t: HostArray, learn: Learn | None) -> dict[str, Kind]:
+    unit = np.asarray(spreads(X))
     some = _spread_out(t, MAX_RANKING_ROWS)
     Z, scales = X * unit, tuple(unit.tolist())
+    inputs = np.count_nonzero(unit)
     gamma, taxi = float(RBF().resolve(Z[some]).gamma), float(Laplacian().resolve(Z[some]).gamma)
     found: dict[str, Kind] = {}
-    for factor in (1 / 16, 1 / 4, 1.0, 4.0, 16.0):
-        found[f"Gaussian, {factor:.1g}"] = Kind(Scaled(RBF(gamma=factor * gamma), scales))
-    for factor in (1 / 16, 1 / 4, 1.0, 4.0):
-        found[f"Matérn 3/2, {factor:.1g}"] = Kind(Scaled(Matern(gamma=factor * gamma, nu=1.5), scales))
-    for factor in (1 / 4, 1.0):
-        found[f"Laplacian, {factor:.1g}"] = Kind(Scaled(Laplacian(gamma=factor * taxi), scales))
-    if np.count_nonzero(unit) > 1:
-        for factor in (1 / 4, 1.0, 4.0):
-            found[f"additive Gaussian, {factor:.1g}"] = Kind(Scaled(Additive(RBF(gamma=0.5 * factor)), scales))
-    if 1 < np.count_nonzero(unit) <= MAX_SCALED_INPUTS:
-        known: dict[bytes, tuple[float, ...]] = {}
-
-        def each(rows: HostArray) -> tuple[float, ...]:
-            if rows.tobytes() not in known:
-                few = rows[_spread_out(t[rows], MAX_SCALE_ROWS)]
-                known[rows.tobytes()] = tuple((relevance(Z[few], t[few]) * unit).tolist())
-            return known[rows.tobytes()]
-
-        def gaussian(rows: HostArray) -> InputKernel:
-            return Scaled(RBF(gamma=0.5), each(rows))
-
-        def matern(rows: HostArray) -> InputKernel:
-            return Scaled(Matern(gamma=0.5, nu=1.5), each(rows))
-
-        every = np.arange(t.size)
-        found["each input its own, Gaussian"] = Kind(gaussian(every), gaussian)
-        found["each input its own, Matérn 3/2"] = Kind(matern(every), matern)
+    found["linear"] = Kind(Scaled(Linear(), tuple((unit / np.sqrt(max(1, inputs))).tolist())))
+    # names tell the length scale in terms of the median distance
+    for length in (4, 2, 1, 0.5, 0.25):
+        found[f"Gaussian, {length:g}"] = Kind(Scaled(RBF(gamma=gamma / length**2), scales))
+    for length in (4, 2, 1, 0.5):
+        found[f"Matérn 3/2, {length:g}"] = Kind(Scaled(Matern(gamma=gamma / length**2, nu=1.5), scales))
+    for length in (9, 3, 1):
+        found[f"Laplacian, {length:g}"] = Kind(Scaled(Laplacian(gamma=taxi / length), scales))
+    if inputs > 1:
+        for length in (2, 1, 0.5):
+            found[f"additive Gaussian, {length:g}"] = Kind(Scaled(Additive(RBF(gamma=0.5 / length**2)), scales))
+    if 1 < inputs <= MAX_SCALED_INPUTS:
+        found |= _by_likelihood(Z, t, unit)
+    if inputs > 1 and learn is not None and t.size >= MIN_ROWS_TO_LEARN:
+        found |= _by_gradients(Z, t, unit, learn)
     return found
+
+
+def _remembered(make: Callable[[HostArray], HostArray]) -> Callable[[HostArray], HostArray]:
+    """The same function, that computes what it is asked for once."""
+    known: dict[bytes, HostArray] = {}
+
+    def remembered(rows: HostArray) -> HostArray:
+        key = rows.tobytes()
+        if key not in known:
+            known[key] = make(rows)
+        return known[key]
+
+    return remembered
+
+
+def _by_likelihood(Z: HostArray, t: HostArray, unit: HostArray) -> dict[str, Kind]:
+    """Kernels with a scale for each input, by marginal likelihood."""
+
+    def estimated(rows: HostArray) -> HostArray:
+        few = rows[_spread_out(t[rows], MAX_SCALE_ROWS)]
+        scales = np.zeros(unit.size)
+        varies = unit > 0.0
+        scales[varies] = relevance(Z[few][:, varies], t[few]) * unit[varies]
+        return scales
+
+    each = _remembered(estimated)
+
+    def kind(kernel: InputKernel) -> Kind:
+        return Kind(None, lambda rows: Scaled(kernel, tuple(each(rows).tolist())))
+
+    return {
+        "each input its own, Gaussian": kind(RBF(gamma=0.5)),
+        "each input its own, Matérn 3/2": kind(Matern(gamma=0.5, nu=1.5)),
+    }
+
+
+def _by_gradients(Z: HostArray, t: HostArray, unit: HostArray, learn: Learn) -> dict[str, Kind]:
+    """Kernels in a metric learnt from gradients."""
+    diagonal = _remembered(lambda rows: learn(Z, rows, False))
+    whole = _remembered(lambda rows: learn(Z, rows, True))
+
+    def scaled(kernel: InputKernel, length: float, power: float = 1.0) -> Kind:
+        def adapt(rows: HostArray) -> InputKernel:
+            scales = diagonal(rows) ** power
+            resolved = kernel.resolve((Z * scales)[rows[_spread_out(t[rows], MAX_RANKING_ROWS)]])
+            return Scaled(_longer(resolved, length), tuple((scales * unit).tolist()))
+
+        return Kind(None, adapt)
+
+    def rotated(kernel: InputKernel, length: float) -> Kind:
+        def adapt(rows: HostArray) -> InputKernel:
+            root = whole(rows)
+            resolved = kernel.resolve((Z @ root)[rows[_spread_out(t[rows], MAX_RANKING_ROWS)]])
+            return Metric(_longer(resolved, length), unit[:, None] * root)
+
+        return Kind(None, adapt)
+
+    found = {f"learnt Laplacian, {length:g}": scaled(Laplacian(), length) for length in (2, 6)}
+    found["half learnt Laplacian, 3"] = scaled(Laplacian(), 3.0, 0.5)
+    found |= {f"learnt Gaussian, {length:g}": scaled(RBF(), length) for length in (1, 2)}
+    found["learnt Matérn 3/2, 1"] = scaled(Matern(nu=1.5), 1.0)
+    if t.size >= ROWS_PER_INPUT_TO_LEARN_WHOLE * np.count_nonzero(unit):
+        found |= {f"learnt whole Gaussian, {length:g}": rotated(RBF(), length) for length in (1, 2)}
+        found["learnt whole Matérn 3/2, 1"] = rotated(Matern(nu=1.5), 1.0)
+    return found
+
+
+def _longer(kernel: InputKernel, length: float) -> InputKernel:
+    """A resolved kernel with a longer length scale."""
+    power = 1.0 if isinstance(kernel, Laplacian) else 2.0
+    return kernel.set_params(gamma=kernel.gamma / length**power)  # type: ignore[attr-defined, no-any-return]
 
 
 def _spread_out(t: HostArray, count: int) -> HostArray:
@@ -156,6 +237,7 @@ def ranked(
     y: HostArray,
     kernels: dict[str, InputKernel] | None = None,
     *,
+    learn: Learn | None = None,
     stationary_only: bool = False,
 ) -> list[Candidate]:
     """The candidates, or given kernels, the one with the smallest error first.
@@ -166,23 +248,30 @@ def ranked(
     y : ndarray (n,)
     kernels : dict or None
         Given kernels by their names.
+    learn : callable or None
+        See :func:`candidates`.
     stationary_only : bool
         Whether only stationary candidates take part: random Fourier features know no others.
     """
     t = normal_scores(y)
     if kernels is None:
-        kinds = {k: kind for k, kind in candidates(X, t).items() if not stationary_only or kind.kernel.stationary}
+        kinds = candidates(X, t, learn)
     else:
         kinds = {name: Kind(kernel.resolve(X)) for name, kernel in kernels.items()}
-    rows = _spread_out(t, MAX_RANKING_ROWS)
-    found = [_judged(name, kind, X, t, rows) for name, kind in kinds.items()]
+    rows = _spread_out(t, min(MAX_RANKING_ROWS, t.size if t.size < MIN_ROWS_TO_PART else t.size // 2))
+    rest = np.setdiff1d(np.arange(t.size), rows)
+    if stationary_only:
+        kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
+    found = [_judged(name, kind, X, t, rows, rest) for name, kind in kinds.items()]
     return sorted(found, key=lambda candidate: candidate.error)
 
 
-def _judged(name: str, kind: Kind, X: HostArray, t: HostArray, rows: HostArray) -> Candidate:
-    if kind.adapt is None or rows.size < 2 * RANKING_FOLDS:
+def _judged(name: str, kind: Kind, X: HostArray, t: HostArray, rows: HostArray, rest: HostArray) -> Candidate:
+    """A kernel by the errors of some rows that are left out; ``rest`` are the others."""
+    if kind.adapt is None or rest.size >= rows.size or rows.size < 2 * RANKING_FOLDS:
+        kernel = kind.on(rest if rest.size >= rows.size else rows)
         equal = np.full(rows.size, 1.0 / rows.size)
-        errors = leave_one_out(some_features(kind.kernel, X[rows]), t[rows], equal, RIDGES).mean(axis=1)
+        errors = leave_one_out(some_features(kernel, X[rows]), t[rows], equal, RIDGES).mean(axis=1)
     else:
         errors = np.zeros(RIDGES.size)
         for k in range(RANKING_FOLDS):  # rows are in no order that matters: every fifth one is left out
@@ -207,28 +296,28 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     ----------
     ranking : list of Candidate
     singles : int
-        Kernels that compete by themselves.
+        Kernels that compete by themselves, no more than two of a family.
     joined : int
-        Kernels in a sum: one sum of the first ones, one of the first of each family; less than 2: no sums.
+        Kernels in a sum: one sum of the first of each family, and one of the first, the first smooth one and the first
+        of straight lines; less than 2: no sums.
     """
-    found = ranking[:singles]
-    families: dict[str, Candidate] = {}
+    families: dict[str, list[Candidate]] = {}
     for candidate in ranking:
-        families.setdefault(candidate.family, candidate)
-    first, diverse = ranking[:joined], list(families.values())[:joined]
-    for name, parts in (("sum of the first", first), ("sum of families", diverse)):
-        same = parts is diverse and {part.name for part in first} == {part.name for part in diverse}
-        if len(parts) > 1 and not same:
+        families.setdefault(candidate.family, []).append(candidate)
+    found = [c for c in ranking if any(c is each for each in families[c.family][:2])][:singles]
+    diverse = [family[0] for family in families.values()]
+    first = diverse[0]
+    smooth = [c for c in diverse[1:] if "Gaussian" in c.name and "additive" not in c.name]
+    straight = [c for c in ranking if c.name.endswith("linear") and c is not first]
+    sums = {"sum of families": diverse[:joined], "sum of rough, smooth and linear": [first, *smooth[:1], *straight[:1]]}
+    for name, parts in sums.items():
+        if len(parts) > 1 and joined > 1:
             ridge = len(parts) * float(np.median([part.ridge for part in parts]))
             found.append(Candidate(name, _sum([part.kind for part in parts]), float("nan"), ridge))
     return found
 
 
 def _sum(kinds: list[Kind]) -> Kind:
-    adapt = None
-    if any(kind.adapt is not None for kind in kinds):
-
-        def adapt(rows: HostArray) -> InputKernel:
-            return reduce(Sum, (kind.on(rows) for kind in kinds))
-
-    return Kind(reduce(Sum, (kind.kernel for kind in kinds)), adapt)
+    if all(kind.adapt is None for kind in kinds):
+        return Kind(reduce(Sum, (kind.on(np.empty(0, dtype=int)) for kind in kinds)))
+    return Kind(None, lambda rows: reduce(Sum, (kind.on(rows) for kind in kinds)))

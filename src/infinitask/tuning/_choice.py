@@ -2,45 +2,66 @@
 
 The losses form a table: kernels × λ × folds. Not all of it is worth computing. A path begins near the λ that was best
 in the ranking of the kernels, goes on towards smaller λ until two in a row are not worth it, and towards larger λ while
-that helps. Where folds are repeated, only kernels and λ that may still win go on.
+that helps. All folds are solved at once, because they share the eigenvectors of the rows:
+:mod:`~infinitask.solvers.splitting`. A kernel that targets had a part in is made anew for every fold, without the rows
+by which it is judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from infinitask._array import HostArray, one_blas_thread
+from infinitask._array import HostArray, one_blas_thread, to_host
 from infinitask._validation import naming, positive_numbers
 from infinitask.estimators.base import Prepared
+from infinitask.feature_learning import learnt_metrics
 from infinitask.features import RandomFourier, feature_recipe
-from infinitask.kernels import Gaussian, InputKernel, input_kernel
+from infinitask.kernels import InputKernel, Laplacian, LearntMetric, Matern, input_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure
-from infinitask.problem import Data
+from infinitask.problem import Data, Problem, Recipe, pose
+from infinitask.solvers import Splitting, State
 from infinitask.tuning._candidates import Candidate, contenders, ranked
-from infinitask.tuning._left_out import Fold, Splits, shared_folds
+from infinitask.tuning._left_out import Splits
+from infinitask.tuning._progress import Progress
 from infinitask.units import Units
 
-LAMBDAS: HostArray = np.logspace(1.5, -7.0, 18)
+LAMBDAS: HostArray = np.logspace(1.5, -8.0, 20)
 """λ for targets whose typical distance from their centre is 1; the first one all but ignores the inputs."""
 
-SINGLE_KERNELS, SUMMED_KERNELS = 5, 5
+SINGLE_KERNELS, SUMMED_KERNELS = 4, 4
 """Kernels of the ranking that compete by themselves, and in sums."""
 
 ROWS_PER_KERNEL = 10
 """At least this many rows for every kernel that competes: with a handful of rows chance would decide between them, and
 five rows took 11 s."""
 
-LARGER_THAN_RANKED = 3.0
+LARGER_THAN_RANKED = 1.0
 """A path begins at the λ that was best in the ranking times this."""
 
-QUICK_GAP, QUICK_EVALUATIONS, QUICK_NODES = 2e-2, 100, 9
-"""The duality gap of a fit that is only compared, the most evaluations it may take, and its nodes."""
+QUICK_GAP, QUICK_ITERATIONS, QUICK_NODES = 2e-2, 200, 9
+"""The duality gap of a fit that is only compared, the most iterations it may take, and its nodes."""
+
+CALIBRATION_GAP, CALIBRATION_ITERATIONS = 5e-3, 300
+"""The same for the fits whose predictions of rows left out calibrate the model; they have all nodes."""
+
+MAX_FEATURES = 1_000
+"""The most features of a fit that is only compared."""
+
+LIGHT_BIAS = 1e-2
+"""λ_b of a fit that is compared, in terms of λ."""
+
+MAX_LEARNING_ROWS, LEARNING_ITERATIONS = 600, 2
+"""The most rows from which a metric is learnt for a comparison, and the steps of it."""
+
+HOPELESS = 1.05
+"""A kernel whose loss is this many times that of another, at the first two λ of its path, is left."""
 
 TOLERATED_ERRORS = 0.5
 """Standard errors of the difference by which a larger λ may be worse than the best. On the first splits of the twenty
@@ -92,12 +113,15 @@ class Contest:
         Tasks at which models are compared.
     loss, judge : Loss
         What a quick fit minimises, and what it is judged by.
-    bias_gamma, bias_ridge : float
-        Kernel and ridge of the bias of a quick fit: hardly any ridge, so that large λ ignores the inputs, not the data.
-    repeats : list of list of (train, test)
-        The folds, once and again.
+    ordered : bool
+        Whether answers to tasks are put in order before they are judged, as they will be in predictions.
+    folds : list of (train, test)
+        Repeated folds one after the other.
+    folds_at_once : int
+        How many of them make up one cross-validation.
     constants : list of ndarray (q,)
-        What is best without inputs, for the training rows of every fold of every repeat.
+        What is best without inputs, for the training rows of every fold.
+    progress : Progress
     """
 
     rows: Prepared
@@ -106,13 +130,14 @@ class Contest:
     levels: HostArray
     loss: Loss
     judge: Loss
-    bias_gamma: float
-    bias_ridge: float
-    repeats: list[Splits]
+    ordered: bool
+    folds: Splits
+    folds_at_once: int
     constants: list[HostArray]
+    progress: Progress
 
-    def choose(self, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> Choice:
-        """Let kernels and λ compete.
+    def choose(self, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> tuple[Choice, Runner]:
+        """Let kernels and λ compete; the choice, and the fits of the kernel that won.
 
         Parameters
         ----------
@@ -130,18 +155,31 @@ class Contest:
             lambdas = np.sort(positive_numbers("alphas", alphas))[::-1] * self.unit
             if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the inputs
                 lambdas = np.concatenate([LAMBDAS[:1], lambdas])
-        entrants = self._entrants(kernels)
-        begins = [0 if alphas is not None else _nearest(lambdas, LARGER_THAN_RANKED * e.ridge) for e in entrants]
-        folds = [fold for splits in self.repeats for fold in splits]
         ignoring = np.array(
             [
                 self._loss(test, np.broadcast_to(constant, (test.size, constant.size)))
-                for (_, test), constant in zip(folds, self.constants, strict=True)
+                for (_, test), constant in zip(self.folds, self.constants, strict=True)
             ]
         )
-        with one_blas_thread(), Parallel(n_jobs=n_jobs) as parallel:
-            table = self._table(entrants, begins, lambdas, ignoring, parallel)
-        k, i = _chosen(table, ignoring, rule, len(self.repeats[0]))
+        with one_blas_thread():
+            self.progress.say(f"ranking kernels on {self.targets.size} rows")
+            entrants = self._entrants(kernels)
+            begins = [0 if alphas is not None else _nearest(lambdas, LARGER_THAN_RANKED * e.ridge) for e in entrants]
+            runners = [Runner(self, entrant, lambdas) for entrant in entrants]
+            table = np.full((len(entrants), lambdas.size, len(self.folds)), np.inf)
+            with Parallel(n_jobs=n_jobs) as parallel:
+                if n_jobs in (None, 1):
+                    for k, (runner, begin) in enumerate(zip(runners, begins, strict=True)):
+                        leader = float(np.min(table.mean(axis=2)))
+                        table[k] = runner.walked(begin, ignoring, leader)
+                        self.progress.tried(k + 1, len(runners), entrants[k].name, table, self.unit)
+                else:
+                    jobs = (
+                        delayed(_walked)(runner, begin, ignoring)
+                        for runner, begin in zip(runners, begins, strict=True)
+                    )
+                    table[:] = np.stack(parallel(jobs))
+        k, i = _chosen(table, ignoring, rule, self.folds_at_once)
         results = {
             "kernels": [entrant.name for entrant in entrants],
             "alphas": lambdas / self.unit,
@@ -149,114 +187,206 @@ class Contest:
             "ignoring_x": ignoring * self.unit,
             "best": (k, i),
         }
-        return Choice(entrants[k].kind.kernel, float(lambdas[i] / self.unit), results)
+        self.progress.say(f"chosen: {entrants[k].name}, λ = {lambdas[i] / self.unit:.2g}")
+        every = np.arange(np.count_nonzero(self.rows.weight > 0.0))
+        return Choice(entrants[k].kind.on(every), float(lambdas[i] / self.unit), results), runners[k]
 
     def _entrants(self, kernels: Any) -> list[Candidate]:
         """The kernels that compete: all given ones, or the first of the ranking and sums of them."""
         recipe, X, y, weight, _ = self.rows
         stationary = isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
         counted = np.flatnonzero(weight > 0.0)
-        ranking = ranked(X[counted], y[counted], _given(kernels), stationary_only=stationary)  # type: ignore[index]
-        if not isinstance(kernels, str):
+        given = _given(kernels)
+        ranking = ranked(X[counted], y[counted], given, learn=self._learnt, stationary_only=stationary)  # type: ignore[index]
+        if given is not None:
             return ranking
         few = max(1, counted.size // ROWS_PER_KERNEL)
         summed = 0 if stationary or few < 2 else SUMMED_KERNELS
         return contenders(ranking, min(SINGLE_KERNELS, few), summed)
 
-    def _table(
-        self,
-        entrants: list[Candidate],
-        begins: list[int],
-        lambdas: HostArray,
-        ignoring: HostArray,
-        parallel: Parallel,
-    ) -> HostArray:
-        """The losses, (kernels, k, folds), as far as they are worth computing; inf beyond."""
-        sizes = [len(splits) for splits in self.repeats]
-        first = np.cumsum([0, *sizes])
-        table = np.full((len(entrants), lambdas.size, int(first[-1])), np.inf)
-        for turn in range(len(self.repeats)):
-            seen, known = table[:, :, : first[turn]], ignoring[: first[max(turn, 1)]]
-            jobs = {}
-            for k, entrant in enumerate(entrants):
-                if turn == 0:
-                    jobs[k] = delayed(_walked)(self, entrant, lambdas, begins[k], known)
-                elif open_to := _still_open(seen, k, known, sizes[0]):
-                    jobs[k] = delayed(_repeated)(self, entrant, lambdas, turn, open_to)
-            for k, column in zip(jobs, parallel(jobs.values()), strict=True):
-                table[k, :, first[turn] : first[turn + 1]] = column
-        return table
+    def _learnt(self, Z: HostArray, rows: HostArray, whole: bool) -> HostArray:
+        """A metric from some rows of the inputs Z: R (d,) or (d, p)."""
+        some = rows[np.linspace(0, rows.size - 1, min(rows.size, MAX_LEARNING_ROWS)).astype(int)]
+        counted = np.flatnonzero(self.rows.weight > 0.0)
+        data = Data(Z[some], self.targets[counted[some]], np.full(some.size, 1.0 / some.size))
+        spec = LearntMetric(Matern(nu=1.5) if whole else Laplacian(), diagonal=not whole, iterations=LEARNING_ITERATIONS)
+        recipe = replace(self.rows.recipe, loss=self.loss, device=None, features="auto", rank=None)
+        *_, kernel = learnt_metrics(recipe, data, spec)
+        return np.asarray(kernel.root if whole else kernel.scales)  # type: ignore[union-attr]
 
     def _loss(self, rows: HostArray, h: HostArray) -> float:
         """The weighted mean loss of h (k, q) at the levels for some rows."""
         weight = self.rows.weight[rows]
+        h = np.sort(h, axis=1) if self.ordered else h
         losses = np.mean(self.judge.value(self.levels, self.targets[rows][:, None], h), axis=1)
         total = float(np.sum(weight))
         return float(weight @ losses) / total if total > 0.0 else 0.0
 
 
-class _Runner:
-    """The quick fits of one kernel on the folds of one repeat."""
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Fits to the folds with one kernel, which share features and eigenvectors.
 
-    def __init__(self, contest: Contest, entrant: Candidate, lambdas: HostArray, turn: int) -> None:
-        self.contest, self.lambdas, self.splits = contest, lambdas, contest.repeats[turn]
-        quick = replace(
-            contest.rows.recipe,
-            loss=contest.loss,
-            task_kernel="rbf",
-            task_gamma=None,
-            noncrossing=0.0,
-            hard=False,
-            calibrated=False,  # only compared
-            quadrature="gauss-legendre",
-            n_nodes=QUICK_NODES,
-            bias_kernel=Gaussian(gamma=contest.bias_gamma),
-            alpha=float(np.max(lambdas)),
-            alpha_bias=contest.bias_ridge,
-            units=Units(),  # the targets of a contest have theirs
-            solver="lbfgs",  # compared and thrown away: a Newton step would be too much of an effort
-            tol=QUICK_GAP,
-            max_iter=QUICK_EVALUATIONS,
-            verbose=0,
-            device=None,
-        )
+    Parameters
+    ----------
+    problem : Problem
+        Of all rows that count, and of others that are predicted.
+    splitting : Splitting
+    live : ndarray (B, n) of bool
+        The training rows of each fold.
+    judges : ndarray (n,) of bool
+        The rows that had no part in the kernel.
+    """
+
+    problem: Problem
+    splitting: Splitting
+    live: HostArray
+    judges: HostArray
+
+    def solve(self, alpha: float, start: State | None, gap: float, max_iter: int) -> tuple[Splitting, State]:
+        """The fits with one λ, and the eigenvectors they are written in."""
+        splitting = self.splitting.leading(alpha)
+        return splitting, splitting.solve(alpha, live=self.live, start=start, tol=gap, max_iter=max_iter)
+
+
+class Runner:
+    """The quick fits of one kernel to all folds.
+
+    A kernel that targets have a part in is made twice, from either half of the rows: it judges the other half.
+    """
+
+    def __init__(self, contest: Contest, entrant: Candidate, lambdas: HostArray) -> None:
+        self.contest, self.entrant, self.lambdas = contest, entrant, lambdas
         weight = contest.rows.weight
-        data = Data(contest.rows.X, contest.targets, weight / np.sum(weight))
-        exact = 1e-2 * QUICK_GAP * float(np.min(lambdas))
+        self._counted = np.flatnonzero(weight > 0.0)
+        # rows of weight 0 are predicted, not fitted
+        self._every = np.concatenate([self._counted, np.flatnonzero(weight == 0.0)])
+        self._place = np.argsort(self._every)
 
-        def folds(kernel: InputKernel, splits: Splits) -> list[Fold]:
-            recipe = replace(quick, kernel=kernel)
-            return shared_folds(recipe, data, splits, exact=exact, extrapolates=False)
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "batches"}
 
-        self.chains: list[list[Fold]]
-        """Folds in which a first fit starts from the fold before it."""
-        if entrant.kind.adapt is None:
-            self.chains = [folds(entrant.kind.kernel, self.splits)]
-        else:
-            # a kernel that targets had a part in is made anew without the rows by which it is judged
-            position = np.cumsum(weight > 0.0) - 1
-            trains = [position[train[weight[train] > 0.0]] for train, _ in self.splits]
-            pairs = zip(trains, self.splits, strict=True)
-            self.chains = [folds(entrant.kind.on(rows), [split]) for rows, split in pairs]
+    @cached_property
+    def batches(self) -> list[Batch]:
+        """One, or two where targets have a part in the kernel."""
+        kind, n = self.entrant.kind, self._counted.size
+        if kind.adapt is None:
+            return [self._batch(kind.on(np.arange(n)), np.ones(self._every.size, dtype=bool))]
+        first = np.arange(self._every.size) % 2 == 0
+        return [self._batch(kind.on(np.flatnonzero(half[:n])), ~half) for half in (first, ~first)]
 
-    def losses(self, i: int) -> list[float]:
-        """The losses of λ number i on the rows left out, one for each fold."""
-        contest, found, tests = self.contest, [], iter(self.splits)
-        for chain in self.chains:
-            near = None
-            for fold in chain:
-                fit = fold.fit(near, alpha=float(self.lambdas[i]))
-                near = None if fold.memory.last is None else fold.memory.last.elsewhere()
-                found.append(contest._loss(next(tests)[1], fold.values(fit, contest.levels)))
+    def _batch(self, kernel: InputKernel, judges: HostArray) -> Batch:
+        contest, every = self.contest, self._every
+        weight = contest.rows.weight[every]
+        data = Data(contest.rows.X[every], contest.targets[every], weight / np.sum(weight))
+        exact = 1e-2 * QUICK_GAP * float(np.min(self.lambdas))
+        problem = pose(replace(_quick(contest), kernel=kernel), data, np.random.default_rng(0), tol=exact)
+        live = np.zeros((len(contest.folds), every.size), dtype=bool)
+        for b, (train, _) in enumerate(contest.folds):
+            live[b, self._place[train[contest.rows.weight[train] > 0.0]]] = True
+        return Batch(problem, Splitting.of(problem.objective, single=True), live, judges)
+
+    def walked(self, begin: int, ignoring: HostArray, leader: float = np.inf) -> HostArray:
+        """The losses (k, folds), as far as a walk along λ looks at them."""
+        contest, states = self.contest, [None] * len(self.batches)
+
+        def losses(i: int) -> list[float]:
+            found = self._left_out(
+                self.batches, float(self.lambdas[i]), contest.levels, QUICK_GAP, QUICK_ITERATIONS, states
+            )
+            return [contest._loss(test, h) for h, (_, test) in zip(found, contest.folds, strict=True)]
+
+        return walk(losses, self.lambdas.size, begin, ignoring, leader)
+
+    def _left_out(
+        self, batches: list[Batch], alpha: float, levels: HostArray, gap: float, max_iter: int, states: list[Any]
+    ) -> list[HostArray]:
+        """h at the rows left out of each fold, (n_test, q); ``states`` are where to start, and then where it ended."""
+        folds = self.contest.folds[: batches[0].live.shape[0]]
+        found = [np.empty((test.size, levels.size)) for _, test in folds]
+        for k, batch in enumerate(batches):
+            splitting, states[k] = batch.solve(alpha, states[k], gap, max_iter)
+            cols = to_host(batch.problem.psi.map(levels)) @ to_host(splitting.W)
+            for b, (_, test) in enumerate(folds):
+                rows = self._place[test]
+                judged = batch.judges[rows]
+                found[b][judged] = (splitting.rows[rows[judged]] @ states[k].coef[:, b, :]) @ cols.T
+        return found
+
+    def left_out(self, recipe: Recipe, alpha: float, levels: HostArray) -> HostArray:
+        """h at every row by a fit that has not seen it, (n, q), with the nodes and tasks of a recipe.
+
+        Parameters
+        ----------
+        recipe : Recipe
+            Of the last fit.
+        alpha : float
+            λ in the units of the contest.
+        levels : ndarray (q,)
+        """
+        count = self.contest.folds_at_once
+        batches = [_with_tasks_of(recipe, batch, count) for batch in self.batches]
+        none: list[Any] = [None] * len(batches)
+        parts = self._left_out(batches, alpha, levels, CALIBRATION_GAP, CALIBRATION_ITERATIONS, none)
+        found = np.full((self.contest.targets.size, levels.size), np.nan)
+        for h, (_, test) in zip(parts, self.contest.folds, strict=False):
+            found[test] = h
         return found
 
 
-def _walked(contest: Contest, entrant: Candidate, lambdas: HostArray, begin: int, ignoring: HostArray) -> HostArray:
-    """The losses (k, folds) of the first repeat, as far as a walk along λ looks at them."""
-    return walk(_Runner(contest, entrant, lambdas, turn=0).losses, lambdas.size, begin, ignoring)
+def _quick(contest: Contest) -> Recipe:
+    """The recipe of the fits that are compared."""
+    recipe = contest.rows.recipe
+    return replace(
+        recipe,
+        loss=contest.loss,
+        task_kernel="rbf",
+        task_gamma=None,
+        noncrossing=0.0,
+        noncrossing_inputs=None,
+        hard=False,
+        calibrated=False,  # only compared
+        quadrature="gauss-legendre",
+        n_nodes=QUICK_NODES,
+        bias_kernel="task",
+        alpha=1.0,  # paths have their own
+        alpha_bias=LIGHT_BIAS,
+        units=Units(),  # the targets of a contest have theirs
+        rank=MAX_FEATURES if recipe.rank is None else min(recipe.rank, MAX_FEATURES),
+        tol=QUICK_GAP,
+        verbose=0,
+        device=None,
+    )
 
 
-def walk(losses: Callable[[int], list[float]], count: int, begin: int, ignoring: HostArray) -> HostArray:
+def _with_tasks_of(recipe: Recipe, batch: Batch, count: int) -> Batch:
+    """The same rows and folds, at most ``count`` of them, with the nodes and the task kernel of a recipe."""
+    problem, objective = batch.problem, batch.problem.objective
+    y = objective.integrals[0].targets
+    tasks = replace(
+        recipe,
+        noncrossing=0.0,
+        noncrossing_inputs=None,
+        hard=False,
+        loss=objective.integrals[0].loss,
+        alpha=1.0,
+        alpha_bias=LIGHT_BIAS,
+        bias_kernel="task",
+        device=None,
+    )
+    data = Data(problem.phi.values, None if y is None else to_host(y)[:, 0], to_host(objective.sample_weight))
+    again = pose(tasks, data, np.random.default_rng(0), phi=problem.phi)
+    splitting = Splitting.of(again.objective, single=True)
+    return Batch(again, splitting, batch.live[:count], batch.judges)
+
+
+def _walked(runner: Runner, begin: int, ignoring: HostArray) -> HostArray:
+    return runner.walked(begin, ignoring)
+
+
+def walk(
+    losses: Callable[[int], list[float]], count: int, begin: int, ignoring: HostArray, leader: float = np.inf
+) -> HostArray:
     """From a first λ to smaller ones until two in a row are not worth it, then to larger ones while that helps.
 
     Parameters
@@ -266,6 +396,8 @@ def walk(losses: Callable[[int], list[float]], count: int, begin: int, ignoring:
     count, begin : int
     ignoring : ndarray (folds,)
         The losses of what ignores the inputs.
+    leader : float
+        The mean loss of the best so far; a path that is far from it at its first two λ ends there.
 
     Returns
     -------
@@ -280,35 +412,14 @@ def walk(losses: Callable[[int], list[float]], count: int, begin: int, ignoring:
         misses = misses + 1 if _not_worth_it(column[i], column[best], ignoring, len(column[i])) else 0
         if misses == 2 and i > best:
             break
+        if i == begin + 1 and np.min(column.mean(axis=1)) > HOPELESS * leader:
+            return column
     for i in range(begin - 1, -1, -1):
         best = int(np.argmin(column.mean(axis=1)))
         if _more_than_slightly_worse(column[i + 1], column[best], len(column[i])):
             break
         column[i] = losses(i)
     return column
-
-
-def _repeated(
-    contest: Contest, entrant: Candidate, lambdas: HostArray, turn: int, positions: Iterable[int]
-) -> HostArray:
-    """The losses (k, folds) of a later repeat, at some λ."""
-    runner = _Runner(contest, entrant, lambdas, turn)
-    column = np.full((lambdas.size, len(runner.splits)), np.inf)
-    for i in positions:
-        column[i] = runner.losses(i)
-    return column
-
-
-def _still_open(seen: HostArray, k: int, ignoring: HostArray, folds: int) -> list[int]:
-    """The λ of kernel k that may still win."""
-    leader = _best(seen)
-    own = int(np.argmin(seen[k].mean(axis=1)))
-    return [
-        i
-        for i in range(seen.shape[1])
-        if not surely_worse(seen[k, i], seen[leader], folds)
-        and not (i > own and _not_worth_it(seen[k, i], seen[k, own], ignoring, folds))
-    ]
 
 
 def _not_worth_it(losses: HostArray, best: HostArray, ignoring: HostArray, folds: int) -> bool:

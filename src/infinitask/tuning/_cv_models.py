@@ -7,6 +7,7 @@ hold it as ``best_estimator_`` and answer as it does.
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from functools import wraps
 from types import FunctionType
 from typing import Any, ClassVar, Self
@@ -21,24 +22,15 @@ from infinitask._validation import check_parameters
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
+from infinitask.predictive import Levels
 from infinitask.tuning._choice import Choice, Contest, comparison_levels
 from infinitask.tuning._left_out import repeated_splits
+from infinitask.tuning._progress import Progress
 from infinitask.units import Units, weighted_quantiles
 
 FAR_TARGET = 50.0
 """Targets farther than this from the centre, in units of their spread, are compared as if they were this far: a single
 absurd one must not decide. Quantiles between do not notice."""
-
-QUANTILE_CONTEST_RIDGE = 1e-4
-"""λ_b of a fit that is compared, in units of y."""
-
-QUANTILE_BIAS_GAMMA, COST_BIAS_GAMMA = 2.0, 0.5
-"""γ of the bias of a fit that is compared."""
-
-COST_CONTEST_RIDGE = 1e-7
-"""λ_b of a classifier that is compared. With one positive in twenty the decision flips near θ = 1 only, and 1e-4 is
-enough to keep it from doing so."""
-
 
 class SelfTuned(BaseEstimator):
     """A model that chooses its kernel and λ; what it chose is ``best_estimator_``, and its methods are here as well."""
@@ -77,13 +69,14 @@ class SelfTuned(BaseEstimator):
         given = {name: value for name, value in self.get_params(deep=False).items() if name in shared}
         return self._model(**given, **chosen)
 
-    def _refit(self, choice: Choice, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit the chosen model to all rows and keep it."""
+    def _refit(self, choice: Choice, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Self:
+        """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
         # what ignores the inputs has nothing to calibrate: a free bias moves all the way by itself
         chosen = {} if choice.ignores_inputs else self._chosen
         best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, **chosen)
+        rows = best._prepare(X, y, sample_weight)
         # no remark: this model chooses by itself what one would advise
-        best._learn(best._prepare(X, y, sample_weight), remark=False)
+        best._learn(rows._replace(recipe=replace(rows.recipe, **changes)), remark=False)
         self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
         self.offset_ = best.recipe_.offset
         self.ignores_inputs_, self.cv_results_ = choice.ignores_inputs, choice.results
@@ -197,6 +190,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         cv: Any = None,
         rule: str = "one-se",
         n_jobs: int | None = None,
+        calibrated: bool = True,
         noncrossing: float | str = "rearrange",
         smoothing: float = 0.0,
         quantiles: Any = 0.5,
@@ -227,12 +221,13 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         """
         self._begin()
         rows = self._estimator()._prepare(X, y, sample_weight)
-        levels = comparison_levels(rows.recipe.measure)
-        weight = rows.weight
+        # sorted answers need no penalty on the way
+        changes = {"noncrossing": 0.0} if self.noncrossing == "rearrange" else {}
+        levels, weight = comparison_levels(rows.recipe.measure), rows.weight
         units = Units.of(rows.y[weight > 0.0], weight[weight > 0.0], centred=True)
         targets, unit = np.clip(units.inside(rows.y), -FAR_TARGET, FAR_TARGET), units.spread
         repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=False)
-        counted = [train[weight[train] > 0.0] for splits in repeats for train, _ in splits]
+        folds = [fold for splits in repeats for fold in splits]
         contest = Contest(
             rows=rows,
             targets=targets,
@@ -240,13 +235,21 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             levels=levels,
             loss=MQuantile(self.smoothing / unit) if self.smoothing > 0.0 else Pinball(),
             judge=Pinball(),
-            bias_gamma=QUANTILE_BIAS_GAMMA,
-            bias_ridge=QUANTILE_CONTEST_RIDGE,
-            repeats=repeats,
-            constants=[weighted_quantiles(targets[train], weight[train], levels) for train in counted],
+            ordered=self.noncrossing == "rearrange",
+            folds=folds,
+            folds_at_once=len(repeats[0]),
+            constants=[_constants(targets, weight, train, levels) for train, _ in folds],
+            progress=Progress(type(self).__name__, self.verbose),
         )
-        choice = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
-        return self._refit(choice, X, y, sample_weight)
+        choice, runner = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
+        self._refit(choice, X, y, sample_weight, **changes)
+        if self.calibrated and not choice.ignores_inputs and rows.recipe.measure.atoms() is None:
+            (low,), (high,) = rows.recipe.measure.support
+            grid = Levels.grid(low, high)
+            Q = units.centre + unit * runner.left_out(replace(rows.recipe, **changes), choice.alpha * unit, grid)
+            known = np.all(np.isfinite(Q), axis=1)
+            self.best_estimator_.levels_ = Levels.of(rows.y[known], Q[known], grid, weight[known])
+        return self
 
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
         """The conditional quantiles: (n,) for one level, (n, q) for several.
@@ -354,7 +357,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         rows = self._estimator()._prepare(X, y, sample_weight)
         levels, weight = comparison_levels(rows.recipe.measure), rows.weight
         repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
-        counted = [train[weight[train] > 0.0] for splits in repeats for train, _ in splits]
+        folds = [fold for splits in repeats for fold in splits]
+        counted = [train[weight[train] > 0.0] for train, _ in folds]
         contest = Contest(
             rows=rows,
             targets=rows.y,
@@ -362,12 +366,13 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             levels=levels,
             loss=CostSensitiveHinge(),
             judge=CostSensitiveHinge(),
-            bias_gamma=COST_BIAS_GAMMA,
-            bias_ridge=COST_CONTEST_RIDGE,
-            repeats=repeats,
+            ordered=False,
+            folds=folds,
+            folds_at_once=len(repeats[0]),
             constants=[_best_constant(rows.y[train], weight[train], levels) for train in counted],
+            progress=Progress(type(self).__name__, self.verbose),
         )
-        choice = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
+        choice, _ = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
         return self._refit(choice, X, y, sample_weight)
 
     def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
@@ -382,6 +387,12 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             Whether ``theta``, (n,), holds one trade-off for each row.
         """
         return np.asarray(self._best().predict(X, theta, per_sample=per_sample))
+
+
+def _constants(targets: HostArray, weight: HostArray, rows: HostArray, levels: HostArray) -> HostArray:
+    """The quantiles of the targets of some rows that count, (q,)."""
+    rows = rows[weight[rows] > 0.0]
+    return weighted_quantiles(targets[rows], weight[rows], levels)
 
 
 def _best_constant(signs: HostArray, weight: HostArray, theta: HostArray) -> HostArray:

@@ -1,0 +1,51 @@
+"""What a self-tuned model tells while it works: what is tried, the best so far, the time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from infinitask._array import HostArray
+
+
+class Progress:
+    """Lines on standard error.
+
+    Parameters
+    ----------
+    name : str
+        Of the model.
+    verbose : int
+        0: silent.
+    """
+
+    def __init__(self, name: str, verbose: int) -> None:
+        self.name, self.verbose = name, verbose
+        self._begun = time.perf_counter()
+
+    def say(self, line: str) -> None:
+        """One line, with the seconds since the beginning."""
+        if self.verbose:
+            print(f"{self.name}: {time.perf_counter() - self._begun:6.1f} s  {line}", file=sys.stderr, flush=True)
+
+    def tried(self, count: int, total: int, kernel: str, table: HostArray, unit: float) -> None:
+        """A kernel was tried: the best so far, and about how long the others will take.
+
+        Parameters
+        ----------
+        count, total : int
+            Kernels that were tried, and that compete.
+        kernel : str
+        table : ndarray (kernels, λ, folds)
+            Losses, inf where nothing was computed.
+        unit : float
+            Of the losses.
+        """
+        if not self.verbose:
+            return
+        mean = table.mean(axis=2)
+        here, best = float(np.min(mean[count - 1])) * unit, float(np.min(mean)) * unit
+        left = (time.perf_counter() - self._begun) / count * (total - count)
+        self.say(f"{count} of {total} kernels, {kernel}: loss {here:.4g}, best {best:.4g}; about {left:.0f} s left")
