@@ -34,7 +34,7 @@ def test_calibrated_quantiles_have_their_coverage_on_new_rows(scale: float) -> N
     new, _, there = narrow(20000, 1, scale)
     levels = Levels.of(y, Q, GRID)
     below = np.mean(new[:, None] <= levels.at(there, ASKED), axis=0)
-    assert np.all(np.abs(below - ASKED) < 0.004 + 2.0 * np.sqrt(ASKED * (1.0 - ASKED) / 4000))
+    assert np.all(np.abs(below - ASKED) < 0.004 + 3.0 * np.sqrt(ASKED * (1.0 - ASKED) / 4000))
     before = np.mean(new[:, None] <= there(ASKED), axis=0)
     assert scale == 1.0 or np.max(np.abs(before - ASKED)) > 0.1  # there was something to do
 
@@ -51,7 +51,8 @@ def test_what_is_calibrated_stays() -> None:
     Q = centre[:, None] + stats.norm.ppf(GRID)
     y = centre + stats.norm.ppf(np.arange(1, 1000) / 1000)  # the ranks themselves, in any order
     levels = Levels.of(y, Q, GRID)
-    np.testing.assert_allclose(levels(ASKED), ASKED, atol=2e-3)
+    found = levels.at(lambda q: stats.norm.ppf(q)[None, :], ASKED[1:-1])[0]
+    np.testing.assert_allclose(found, stats.norm.ppf(ASKED[1:-1]), atol=0.03)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 20])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -15,27 +15,32 @@ from infinitask._validation import finite, levels_within, number, shares
 from infinitask.predictive._rearrangement import Rearrangement
 from infinitask.units import weighted_quantiles
 
+# The constants were chosen by the pinball loss and the coverage on test rows of 229 fits, to 13 tables and 10 laws with
+# 30 to 1000 rows, nearly half of them with a λ that is too small. All in all the loss falls by 1%, at worst it grows by
+# 4% (for 30 rows), and the mean errors of 50, 80, 90, 95% intervals go from −8, −11, −10, −10 points to less than 2.
+
 PSEUDO_RANKS = 10
 """Ranks of a model that needs no calibration, spread evenly over (0, 1), that join those of the rows left out: with few
-rows the map stays near the identity."""
+rows the map stays near the identity. Up to 100 rows, 5, 10 and 20 of them change the loss by −1.3, −1.4 and −1.6%, and
+leave 80% intervals off by +2, +1 and −1 points; from 300 rows on their number does not matter."""
 
-MOST_KNOTS = 40
-"""Knots of the map, besides its ends. They are evenly spaced in the logits of the levels, so that tails have their
-share."""
+SMOOTHING = 8.0
+"""Ranks are smoothed over SMOOTHING/√n in the logits of the levels. Without this, or with half of it, the loss is the
+same, and densities of 30 rows have four or three modes instead of two, where the laws have one."""
 
-ROWS_PER_KNOT = 2
-"""With few rows there are fewer knots: a map through every single rank is a comb, and so is its density."""
+KNOTS = 40
+"""Knots of the map, besides its ends, evenly spaced in the logits of the levels, so that tails have their share. 20 or
+100 are as good, 12 too few."""
 
-LEAST_SPREAD = 0.1
-"""The spread of a row counts as at least this part of the typical one: where a fit goes through its rows it is close to
-0, and tails measured in it would be endless."""
+OUTER_LEVEL, TAIL_ROWS, LEAST_OUTER_LEVEL = 0.05, 50.0, 0.005
+"""Beyond this level, or the one that has so many rows beyond it, a fit is not asked: tails are those of the rows left
+out. The pinball loss at the levels 0.005, 0.025, 0.975, 0.995 falls by 15%, and by 13% with 0.001 instead of 0.05."""
+
+END_WIDTH = 0.03
+"""The slope of a quantile function at the outer levels is taken over this distance."""
 
 TABLE_SIZE = 1001
 """Equally spaced levels at which the map is tabulated, besides its knots; it is linear in between."""
-
-PERCENTILES = np.arange(1, 100) / 100
-TAIL_LEVELS = np.array([0.001, 0.002, 0.005])
-"""Where quantile functions of rows left out are asked; levels nearer to 0 and 1 than these are guesses of a fit."""
 
 POINTS_OF_A_TIE = 8
 """A row whose y lies on a flat piece of its quantile function has all ranks of the piece: it counts as this many."""
@@ -46,22 +51,22 @@ POINTS_OF_A_TIE = 8
 class Levels:
     """Replaces each level by the one that holds on rows left out, so that quantiles and intervals cover what they say.
 
-    Let Q_i be the quantile function of row i by a fit that has not seen it. Its rank is v_i = u with Q_i(u) = y_i, and
-    beyond the ends of the levels at which Q_i is known
+    Let Q_i be the quantile function of row i by a fit that has not seen it. The rank of the row is v_i = u with
+    Q_i(u) = y_i, and beyond two outer levels, ``low`` and ``high``,
 
-        v_i = high + (y_i − Q_i(high)) / s_i,    v_i = low − (Q_i(low) − y_i) / s_i,
+        v_i = high + (y_i − Q_i(high)) / (a⁺ s_i),    v_i = low − (Q_i(low) − y_i) / (a⁻ s_i),
 
-    with s_i the spread of the row, the distance between the quartiles of Q_i. A model that is calibrated has uniform
-    ranks. For any other, g(q), the q-quantile of the ranks, is the level below which a share q of the rows left
-    out was found. The calibrated quantile function is Q_x ∘ g, continued beyond low and high as a straight line with
-    the slope s(x):
+    with s_i the spread of the row, the distance between the quartiles of Q_i or, if that is more, the median of these
+    distances, and a⁺, a⁻ the typical slopes of Q_i/s_i at the outer levels. A model that is calibrated has uniform
+    ranks. For any other, g(q), the q-quantile of the ranks, is the level below which a share q of the rows left out was
+    found. The calibrated quantile function is Q_x ∘ g, which goes on beyond the outer levels as a straight line with
+    the slope a s(x).
 
-        Q_x(g) = Q_x(high) + (g − high) s(x) for g > high,    Q_x(low) − (low − g) s(x) for g < low.
-
-    g is monotone, so quantiles that are in order stay so. It is a smooth interpolation of the ranks' quantiles at some
-    levels (PCHIP), with a few pseudo-ranks of the identity, which have no weight where there are many rows and
-    keep it sane where there are few. Calibration is on average over x, not for each x, and no guarantee for finite
-    samples: see :class:`~infinitask.predictive.ConformalCalibration` for that.
+    g is monotone, so quantiles that are in order stay so. It is a smooth curve through the quantiles of the ranks
+    (PCHIP through some 40 knots), with a few pseudo-ranks of the identity, which keep it sane where there are few rows
+    and do not count where there are many. Coverage is meant on average over x, not for each x, and is no guarantee for
+    finite samples; :class:`~infinitask.predictive.ConformalCalibration` and :class:`~infinitask.CrossConformal` have
+    one.
 
     Parameters
     ----------
@@ -70,9 +75,11 @@ class Levels:
     taken : array (k,)
         g(q), ascending; less than ``low`` or more than ``high`` in the tails.
     low, high : float
-        The ends of the levels at which quantile functions are asked.
+        The outer levels, between which quantile functions are asked.
+    slopes : (float, float)
+        a⁻ and a⁺, positive.
     least_spread : float
-        The smallest s, in the units of y.
+        The smallest s, in the units of y, positive.
 
     Examples
     --------
@@ -88,6 +95,7 @@ class Levels:
     taken: HostArray
     low: float
     high: float
+    slopes: tuple[float, float]
     least_spread: float
 
     def __post_init__(self) -> None:
@@ -99,11 +107,13 @@ class Levels:
         low, high = number("low", self.low), number("high", self.high)
         if not low < high:
             raise ValueError(f"low={low:g} and high={high:g} were given; low must be less than high.")
+        if np.shape(self.slopes) != (2,) or np.any(finite("slopes", self.slopes, 1) <= 0.0):
+            raise ValueError(f"slopes={self.slopes!r} was given; it must hold two positive numbers.")
         number("least_spread", self.least_spread, low=0.0)
 
     @staticmethod
     def grid(low: float = 0.0, high: float = 1.0) -> HostArray:
-        """Levels at which to ask left-out quantile functions: the percentiles of [low, high], and some in the tails.
+        """Levels at which to ask left-out quantile functions: the percentiles of [low, high], and some near the ends.
 
         Parameters
         ----------
@@ -111,7 +121,7 @@ class Levels:
             The ends of Θ.
         """
         low, high = number("low", low), number("high", high)
-        levels = np.concatenate([TAIL_LEVELS, PERCENTILES, 1.0 - TAIL_LEVELS[::-1]])
+        levels = np.concatenate([[LEAST_OUTER_LEVEL], np.arange(1, 100) / 100, [1.0 - LEAST_OUTER_LEVEL]])
         return np.asarray(low + (high - low) * levels)
 
     @classmethod
@@ -125,7 +135,7 @@ class Levels:
         Q : array (n, k)
             Their quantile functions at the levels of ``grid``; sorted here where they cross.
         grid : array (k,)
-            Ascending levels, at least 3, such as ``Levels.grid()``. Beyond its ends tails are measured in spreads.
+            Ascending levels, at least 3, such as ``Levels.grid()``.
         weight : array (n,) or None
             Only ratios matter.
         """
@@ -137,17 +147,15 @@ class Levels:
                 "y (n,), Q (n, k) and grid (k,) with k ≥ 3."
             )
         share = shares(weight, y.size, "weight", "rows")
-        counted = share > 0.0
-        y, share, curves = y[counted], share[counted], Rearrangement.of(grid, Q[counted])
-        low, high = float(grid[0]), float(grid[-1])
+        rows = 1.0 / float(share @ share)  # weights that differ much are worth fewer
+        counted, kept = share > 0.0, _between_outer_levels(grid, rows)
+        y, share, curves = y[counted], share[counted], Rearrangement.of(grid[kept], Q[np.ix_(counted, kept)])
         excess = y - np.clip(y, curves.values[:, 0], curves.values[:, -1])
-        spread = _quartiles_apart(curves, low, high)
-        least = LEAST_SPREAD * _typical(spread, share) or float(share @ np.abs(excess)) or 1.0
-        beyond = excess / np.maximum(spread, least)
+        ends = _Ends.of(curves, share, fallback=float(share @ np.abs(excess)) or 1.0)
+        beyond = excess / (ends.spread * np.where(excess < 0.0, *ends.slopes))
         first, last = (curves.inverse(y[:, None], side)[:, 0] + beyond for side in ("left", "right"))
-        # weights that differ much are worth fewer rows
-        ranks, mass = _spread_out(first, last, share / float(share @ share))
-        return cls(*_knots(ranks, mass, PSEUDO_RANKS), low, high, least)
+        asked, taken = _knots(*_spread_out(first, last, rows * share))
+        return cls(asked, taken, float(curves.levels[0]), float(curves.levels[-1]), ends.slopes, ends.least)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{q:g} → {float(self([q])[0]):.3g}" for q in (0.05, 0.5, 0.95))
@@ -168,38 +176,38 @@ class Levels:
         levels : array (k,)
             In [0, 1].
         """
-        inside, tails, excess = self._plan(np.asarray(levels, dtype=np.float64))
-        values = Q(inside)
-        if not tails.size:
+        plan = self._plan(np.asarray(levels, dtype=np.float64))
+        values = Q(plan.inside)
+        if not plan.tails.size:
             return values
         spread = np.maximum(values[:, -1:] - values[:, -2:-1], self.least_spread)
         values = values[:, :-2].copy()  # what Q returned may be its own
         # sums and products of floating point are monotone: what is in order stays so
-        values[:, tails] += spread * excess
+        values[:, plan.tails] += spread * plan.excess
         return values
 
     def curves(self, curves: Rearrangement) -> Rearrangement:
         """Calibrated quantile functions, at the same levels as the given ones."""
         return Rearrangement(curves.levels, self.at(curves, curves.levels))
 
-    def _plan(self, levels: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-        """The levels at which to ask Q, with the quartiles last if any are beyond; which are, and how far.
+    def _plan(self, levels: HostArray) -> _Plan:
+        """What to ask of Q for these levels.
 
         The last plan is kept: it takes longer than the prediction of a row, and a service asks for the same levels all
         the time.
         """
         key = levels.tobytes()
-        kept = vars(self).get("_kept")
+        kept: tuple[bytes, _Plan] | None = vars(self).get("_kept")
         if kept is not None and kept[0] == key:
-            return kept[1]  # type: ignore[no-any-return]
+            return kept[1]
         taken = self(levels)
         inside = np.minimum(np.maximum(taken, self.low), self.high)
         tails = np.flatnonzero(taken != inside)
+        excess = (taken - inside)[tails]
+        excess = excess * np.where(excess < 0.0, *self.slopes)
         if tails.size:
-            excess = (taken - inside)[tails]
-            plan = np.concatenate([inside, _quartile_levels(self.low, self.high)]), tails, excess
-        else:
-            plan = inside, tails, taken[:0]
+            inside = np.concatenate([inside, _quartile_levels(self.low, self.high)])
+        plan = _Plan(inside, tails, excess)
         object.__setattr__(self, "_kept", (key, plan))  # one assignment, so that threads do not meet half a plan
         return plan
 
@@ -214,18 +222,51 @@ class Levels:
         return Rearrangement(levels, np.maximum.accumulate(values)[None, :])
 
 
+class _Plan(NamedTuple):
+    """What a list of levels asks of quantile functions."""
+
+    inside: HostArray
+    """The levels at which to ask Q; the quartiles last, if there are tails."""
+    tails: HostArray
+    """Which levels are beyond the outer ones."""
+    excess: HostArray
+    """How far, in spreads."""
+
+
+class _Ends(NamedTuple):
+    """How the quantile functions of n rows go on beyond the outer levels."""
+
+    spread: HostArray
+    slopes: tuple[float, float]
+    least: float
+
+    @classmethod
+    def of(cls, curves: Rearrangement, share: HostArray, fallback: float) -> _Ends:
+        """Spreads (n,), and the typical slopes at both ends; ``fallback`` is the spread where all curves are flat."""
+        low, high = float(curves.levels[0]), float(curves.levels[-1])
+        own = np.diff(curves(_quartile_levels(low, high)), axis=1)[:, 0]
+        least = _median(own, share) or float(share @ own) or fallback
+        spread = np.maximum(own, least)
+        width = min(END_WIDTH, 0.25 * (high - low))
+        rise = np.diff(curves(np.array([low, low + width, high - width, high])), axis=1) / (width * spread[:, None])
+        # at least as steep as the curve between its quartiles, about
+        down, up = (max(_median(rise[:, side], share), 1.0) for side in (0, 2))
+        return cls(spread, (down, up), least)
+
+
+def _between_outer_levels(grid: HostArray, rows: float) -> HostArray:
+    """Which levels of the grid are used, (k,): all but the outer ones, if at least three are left."""
+    outer = float(np.clip(TAIL_ROWS / rows, LEAST_OUTER_LEVEL, OUTER_LEVEL)) * (1.0 - 1e-9)
+    kept = (grid >= outer) & (grid <= 1.0 - outer)
+    return np.asarray(kept if np.count_nonzero(kept) > 2 else np.full(grid.size, True))
+
+
 def _quartile_levels(low: float, high: float) -> HostArray:
     return low + (high - low) * np.array([0.25, 0.75])
 
 
-def _quartiles_apart(curves: Rearrangement, low: float, high: float) -> HostArray:
-    """The distance of the quartiles of each curve, (n,)."""
-    return np.asarray(np.diff(curves(_quartile_levels(low, high)), axis=1)[:, 0])
-
-
-def _typical(spread: HostArray, share: HostArray) -> float:
-    """The median, or the mean where most are 0."""
-    return float(weighted_quantiles(spread, share, np.array([0.5]))[0]) or float(share @ spread)
+def _median(values: HostArray, share: HostArray) -> float:
+    return float(weighted_quantiles(values, share, np.array([0.5]))[0])
 
 
 def _spread_out(first: HostArray, last: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
@@ -244,20 +285,37 @@ def _spread_out(first: HostArray, last: HostArray, mass: HostArray) -> tuple[Hos
     )
 
 
-def _knots(ranks: HostArray, mass: HostArray, pseudo: int) -> tuple[HostArray, HostArray]:
-    """Levels from 0 to 1, and the quantiles of ranks and pseudo-ranks there; a mass of 1 is a row."""
-    ranks = np.concatenate([ranks, (np.arange(pseudo) + 0.5) / pseudo])
-    mass = np.concatenate([mass, np.ones(pseudo)])
+def _knots(ranks: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
+    """Levels from 0 to 1, and the quantiles of ranks and pseudo-ranks there; a mass of 1 is a row.
+
+    What a rank is above its own level is smoothed, a straight line at a time: for a model that is calibrated it is 0.
+    """
+    ranks = np.concatenate([ranks, (np.arange(PSEUDO_RANKS) + 0.5) / PSEUDO_RANKS])
+    mass = np.concatenate([mass, np.ones(PSEUDO_RANKS)])
     order = np.argsort(ranks, kind="stable")
     ranks, mass = ranks[order], mass[order]
     total = float(np.sum(mass))
     # the i-th of N is at i/(N + 1), the chance that a new rank is not above it
     position = (np.cumsum(mass) - 0.5 * mass + 0.5) / (total + 1.0)
-    count = int(np.clip(np.ceil(total / ROWS_PER_KNOT), 5, MOST_KNOTS))
+    logit, above = np.log(position / (1.0 - position)), ranks - position
     farthest = np.log(total)
-    levels = 1.0 / (1.0 + np.exp(-np.linspace(-farthest, farthest, count)))
+    at = np.linspace(-farthest, farthest, KNOTS)
+    levels = 1.0 / (1.0 + np.exp(-at))
+    found = levels + [_local_line(logit - t, above, mass, SMOOTHING / np.sqrt(total)) for t in at]
+    found = np.maximum.accumulate(found)
     # beyond the last rank nothing is known: the map ends there, or at the end of the levels
-    asked = np.concatenate([[0.0], levels, [1.0]])
-    taken = np.interp(asked, position, ranks)
-    taken[0], taken[-1] = min(float(ranks[0]), 0.0), max(float(ranks[-1]), 1.0)
-    return asked, taken
+    low, high = min(float(ranks[0]), float(found[0]), 0.0), max(float(ranks[-1]), float(found[-1]), 1.0)
+    return np.concatenate([[0.0], levels, [1.0]]), np.concatenate([[low], found, [high]])
+
+
+def _local_line(away: HostArray, values: HostArray, mass: HostArray, width: float) -> float:
+    """The value at 0 of a straight line through values at places ``away`` from 0, with a Gaussian weight."""
+    nearest = float(np.min(np.abs(away)))
+    weight = mass * np.exp(-0.5 * (away**2 - nearest**2) / width**2)
+    weight /= np.sum(weight)
+    centre = float(weight @ away)
+    spread = float(weight @ (away - centre) ** 2)
+    mean = float(weight @ values)
+    if spread <= 1e-12 * width**2:
+        return mean
+    return mean - centre * float((weight * (away - centre)) @ values) / spread
