@@ -5,6 +5,7 @@ ends with a certified duality gap.
 """
 
 from infinitask.estimators import (
+    CrossConformal,
     IndependentCostSensitiveClassifier,
     IndependentQuantileRegressor,
     InfiniteCostSensitiveClassifier,
@@ -25,6 +26,7 @@ from infinitask.tuning import score_path
 __version__ = "0.1.0"
 
 __all__ = [
+    "CrossConformal",
     "Field",
     "IndependentCostSensitiveClassifier",
     "IndependentQuantileRegressor",

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from .classifier import InfiniteCostSensitiveClassifier
+from .cross_conformal import CrossConformal
 from .expectile import InfiniteExpectileRegressor
 from .finite import (
     IndependentCostSensitiveClassifier,
@@ -20,6 +21,7 @@ from .svr import InfiniteSVR
 from .task_estimator import InfiniteTaskEstimator
 
 __all__ = [
+    "CrossConformal",
     "IndependentCostSensitiveClassifier",
     "IndependentQuantileRegressor",
     "InfiniteCostSensitiveClassifier",

@@ -142,8 +142,8 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         """The conditional distributions: cdf, pdf, ppf, moments, intervals, samples, scores.
 
         They are given by the quantile functions at 1001 levels of Θ (at the nodes, where the model knows no more),
-        sorted, whatever ``noncrossing`` is; calibration does not change them. Of the mass beyond Θ nothing is known:
-        see :class:`~infinitask.predictive.QuantileDistribution`.
+        sorted, whatever ``noncrossing`` is; :meth:`conformalize` does not change them. Of the mass beyond Θ nothing is
+        known: see :class:`~infinitask.predictive.QuantileDistribution`.
 
         Parameters
         ----------

@@ -3,7 +3,8 @@
 * :class:`Rearrangement`: the curves in order, for every x and every pair of tasks.
 * :class:`QuantileDistribution`: distributions from their quantile functions: cdf, density, moments, samples, scores.
 * :class:`Levels`: every quantile with its coverage on rows left out, by a map of levels.
-* :class:`ConformalCalibration`: intervals with a guaranteed coverage.
+* :class:`ConformalCalibration`: intervals with a guaranteed coverage, from rows kept aside;
+  :class:`CrossCalibration`: from rows that several fits leave out.
 * :func:`sign_change`: the task at which the sign of h(x)(·) changes, which gives probabilities and p-values
   (:func:`change_next_to`, :func:`flip_probability`, :func:`flip_score`, :func:`on_side`).
 * :class:`Beyond`: the order of points outside of every level set, or inside of every one.
@@ -17,6 +18,7 @@
 from ._beyond import Beyond
 from ._conformal import ConformalCalibration
 from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
+from ._cross_conformal import CrossCalibration
 from ._distribution import QuantileDistribution
 from ._levels import Levels
 from ._neyman_pearson import allowed_errors, choose_theta, fixed_sequence, order_statistic, smallest_sample
@@ -28,6 +30,7 @@ __all__ = [
     "ConformalCalibration",
     "Confusion",
     "CostCurve",
+    "CrossCalibration",
     "Levels",
     "NetBenefitCurve",
     "QuantileDistribution",

@@ -127,18 +127,20 @@ class ConformalCalibration:
         radii = numbers("radius", radius)
         if radii.ndim > 1 or not np.all(radii >= 0.0):
             raise ValueError(f"radius={radius!r} was given; it must be a number of at least 0, or a list of such.")
-        found = np.stack([self._interval(curves, float(q)) for q in np.atleast_1d(radii)], axis=1)
+        found = self.ends(curves, np.atleast_1d(radii))
         return found if radii.ndim else found[:, 0]
 
-    def _interval(self, curves: Rearrangement, radius: float) -> HostArray:
-        if math.isinf(radius):
-            return np.tile([-math.inf, math.inf], (curves.values.shape[0], 1))
-        radius = radius * (1.0 + OUTWARD_ROUNDING) + OUTWARD_ROUNDING
-        levels = np.array([0.5 - radius, 0.5 + radius])
+    def ends(self, curves: Rearrangement, radii: HostArray) -> HostArray:
+        """[Q(½ − q), Q(½ + q)] for radii q (k,), in levels and rounded outwards: (n, k, 2)."""
+        known = np.where(np.isinf(radii), 0.0, radii) * (1.0 + OUTWARD_ROUNDING) + OUTWARD_ROUNDING
+        side = np.array([-1.0, 1.0])
+        levels = (0.5 + side * known[:, None]).ravel()
         beyond = levels - np.clip(levels, curves.levels[0], curves.levels[-1])
         slope = _slope(curves, self.scale)[:, None]
-        ends = curves(levels) + slope * beyond
-        return np.asarray(ends + np.array([-1.0, 1.0]) * OUTWARD_ROUNDING * (np.abs(ends) + slope))
+        ends = (curves(levels) + slope * beyond).reshape(-1, radii.size, 2)
+        ends += side * OUTWARD_ROUNDING * (np.abs(ends) + slope[:, None])
+        ends[:, np.isinf(radii)] = side * math.inf
+        return np.asarray(ends)
 
 
 def _slope(curves: Rearrangement, scale: float) -> HostArray:

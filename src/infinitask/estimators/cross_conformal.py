@@ -1,0 +1,183 @@
+"""Intervals with a guarantee around any model of quantiles, tuning included: the whole fit is repeated fold by fold."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from infinitask._array import HostArray
+from infinitask._validation import check_parameters, coverages, naming
+from infinitask.estimators._checks import targets_of
+from infinitask.metrics._scorers import _core, _levels, _takes
+from infinitask.predictive import ConformalCalibration, CrossCalibration, Rearrangement
+from infinitask.units import Units
+
+__all__ = ["CrossConformal"]
+
+
+class CrossConformal(RegressorMixin, BaseEstimator):
+    """Intervals that hold a guaranteed share of new targets, from all rows, around any model of quantiles.
+
+    The model is fitted once for each fold, to the rows outside of it; everything that it learns from data, tuning and
+    calibration of levels included, is repeated. Each row is scored by the fit that has not seen it, and an interval
+    comes from the scores of all rows (CV+, and the jackknife+ for ``cv=n``); see
+    :class:`~infinitask.predictive.CrossCalibration`. Its coverage is about the one asked for, and proved to be at least
+    ``calibration_.guaranteed(coverage)``, about 2·coverage − 1, whatever the model. Where ``coverage`` itself must be
+    proved, keep rows aside and call :meth:`InfiniteQuantileRegressor.conformalize
+    <infinitask.InfiniteQuantileRegressor.conformalize>`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A model that is asked ``predict(X, quantiles=…)``, such as :class:`~infinitask.InfiniteQuantileRegressor` or
+        :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`, alone or at the end of a pipeline.
+    cv : int, splitter or iterable of (train, test), default=10
+        Every row is left out once. An integer: as many shuffled folds.
+    quantiles : float or array, default=0.5
+        The levels that ``predict`` answers when none are asked for.
+    n_jobs : int or None, default=None
+        Folds that are fitted side by side, in processes.
+    random_state : int, RandomState or None, default=None
+        For the folds.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        The fit of each fold.
+    calibration_ : CrossCalibration
+        The scores of all rows.
+
+    Examples
+    --------
+    >>> from infinitask import CrossConformal, InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(100, random_state=0)
+    >>> model = CrossConformal(InfiniteQuantileRegressor(n_nodes=10), cv=5, random_state=0).fit(X, y)
+    >>> model.predict_interval(X, coverage=0.9).shape
+    (100, 2)
+    >>> round(model.calibration_.guaranteed(0.9), 3)
+    0.733
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        cv: Any = 10,
+        quantiles: Any = 0.5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.cv = cv
+        self.quantiles = quantiles
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model without each fold, and score the rows left out.
+
+        There are no sample weights: weighted rows are not exchangeable.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        """
+        check_parameters(self.get_params(deep=False), {})
+        if not _takes(_inside(self.estimator), "quantiles"):
+            raise TypeError(
+                f"estimator={self.estimator!r} was given, whose predict takes no quantiles; give a model that is asked "
+                "predict(X, quantiles=…), such as InfiniteQuantileRegressor."
+            )
+        y = targets_of(X, y)
+        splits = self._splits(X, y)
+        with naming("n_jobs"):
+            parallel = Parallel(n_jobs=self.n_jobs)
+        fitted = parallel(delayed(_fold)(clone(self.estimator), X, y, train, test) for train, test in splits)
+        self.estimators_ = [model for model, _ in fitted]
+        self.calibration_ = CrossCalibration(tuple(part for _, part in fitted))
+        return self
+
+    def predict(self, X: Any, quantiles: Any = None) -> HostArray:
+        """The mean of the quantiles of all fits: (n,) for one level, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        quantiles : float, array (q,) or None
+            Levels in (0, 1); None: the constructor's ``quantiles``.
+        """
+        check_is_fitted(self)
+        asked = self.quantiles if quantiles is None else quantiles
+        return np.asarray(np.mean([model.predict(X, quantiles=asked) for model in self.estimators_], axis=0))
+
+    def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
+        """Intervals that hold a new y with about the probability ``coverage``, surely with the proved one.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        coverage : float or array (q,)
+            In (0, 1).
+
+        Returns
+        -------
+        ndarray (n, 2), or (n, q, 2) for a list of q coverages
+            Lower and upper ends along the last axis.
+        """
+        check_is_fitted(self)
+        coverages(coverage)
+        return self.calibration_.interval([_curves(model, X) for model in self.estimators_], coverage)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "calibration_")
+
+    def _splits(self, X: Any, y: HostArray) -> list[tuple[HostArray, HostArray]]:
+        """The folds, which leave out every row once."""
+        with naming("cv"):
+            cv = self.cv
+            if isinstance(cv, (int, np.integer)):
+                cv = KFold(int(cv), shuffle=True, random_state=check_random_state(self.random_state))
+            splits = list(check_cv(cv).split(X, y))
+        times = np.bincount(np.concatenate([np.asarray(test) for _, test in splits]), minlength=_num_samples(X))
+        if np.any(times != 1) or any(np.intersect1d(train, test).size for train, test in splits):
+            raise ValueError(
+                f"The {len(splits)} folds of cv do not leave out every row exactly once, or fit rows that they leave "
+                "out. Give an integer, or a splitter such as KFold."
+            )
+        return splits
+
+
+def _inside(model: Any) -> Any:
+    """The model inside pipelines, and inside searches and transformed targets that are not fitted yet."""
+    core = _core(model)
+    part = getattr(core, "estimator", getattr(core, "regressor", None))
+    return core if part is None else _inside(part)
+
+
+def _fold(model: Any, X: Any, y: HostArray, train: HostArray, test: HostArray) -> tuple[Any, ConformalCalibration]:
+    """The fit to the training rows, and the scores of the rows left out."""
+    X_train, y_train = _safe_split(model, X, y, train)
+    X_test, y_test = _safe_split(model, X, y, test, train)
+    model.fit(X_train, y_train)
+    # known to the fit: the scores of a fold must not depend on its own rows in any other way
+    scale = Units.of(y_train, np.full(y_train.size, 1.0 / y_train.size), centred=True).spread
+    return model, ConformalCalibration.of(_curves(model, X_test), y_test, scale)
+
+
+def _curves(model: Any, X: Any) -> Rearrangement:
+    """The quantile functions of the rows, at the percentiles that the model knows."""
+    core = _core(model)
+    levels = _levels(core, 0.0, 1.0)
+    # predict of a search takes no levels; that of the model it has chosen does
+    asked = model if _takes(model, "quantiles") else getattr(model, "best_estimator_", model)
+    values = np.asarray(asked.predict(X, quantiles=levels))
+    return Rearrangement.of(levels, values.reshape(-1, levels.size))
