@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
+from scipy.signal import find_peaks
 
 from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
-from infinitask.predictive import Levels, Rearrangement
+from infinitask.measures import Discrete
+from infinitask.predictive import Levels, QuantileDistribution, Rearrangement
 
 GRID = Levels.grid()
 ASKED = np.array([0.001, 0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995, 0.999])
@@ -108,6 +110,16 @@ def test_a_model_with_point_masses_at_the_right_places_keeps_its_levels() -> Non
     np.testing.assert_allclose(taken, np.arange(1, 20) / 20, atol=0.03)
 
 
+@pytest.mark.parametrize("n", [50, 1000])
+def test_an_absurd_target_owns_no_level_but_the_last(n: int) -> None:
+    y, Q, _ = narrow(n, 0, scale=0.8)
+    asked = np.linspace(2.5 / n, 1.0 - 4.0 / n, 200)
+    before = Levels.of(y, Q, GRID).at(lambda q: stats.norm.ppf(q)[None, :], asked)[0]
+    y[7] = 1e9
+    after = Levels.of(y, Q, GRID).at(lambda q: stats.norm.ppf(q)[None, :], asked)[0]
+    assert np.max(np.abs(after - before)) < 1.5
+
+
 def test_a_constant_target_is_no_trouble() -> None:
     flat = Levels.of(np.ones(10), np.ones((10, GRID.size)), GRID)
     assert np.all(np.isfinite(flat(ASKED)))
@@ -171,3 +183,84 @@ def test_the_answer_at_a_level_does_not_depend_on_the_others() -> None:
     for j in (0, 9, 18):
         np.testing.assert_allclose(after.predict(X, HALF[j]), together[:, j], rtol=1e-9)
     np.testing.assert_array_equal(after.predict(X, HALF), together)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"measure": (0.2, 0.7)}, {"task_kernel": "diagonal", "noncrossing": 0.0}, {"measure": Discrete(HALF)}],
+    ids=["a part of the levels", "nodes only", "a few levels"],
+)
+def test_levels_beyond_those_that_a_model_knows_are_reached(options: dict[str, Any]) -> None:
+    model = InfiniteQuantileRegressor(n_nodes=12, quantiles=0.5, **options)
+    model.fit(X, Y)
+    known = np.unique(model.nodes_) if "measure" not in options or model.measure_.atoms() else np.linspace(0.2, 0.7, 51)
+    middle = model.predict(X, known[known.size // 2])
+    spread = 3.0 * (Y - middle)  # targets that are farther away than those of the fit
+    model.levels_ = Levels.of(middle + spread, model.predict(X, known), known)
+    asked = known[[1, known.size // 2, -2]]
+    below = np.mean((middle + spread)[:, None] <= model.predict(X, asked), axis=0)
+    np.testing.assert_allclose(below, asked, atol=0.09)
+    np.testing.assert_allclose(model.predict_distribution(X).ppf(asked), model.predict(X, asked), rtol=0.02, atol=0.02)
+
+
+def test_a_calibrated_model_follows_the_units_of_y() -> None:
+    grid = Levels.grid()
+    answers = []
+    for a, b in ((1.0, 0.0), (2e4, 3e5)):
+        model = InfiniteQuantileRegressor(n_nodes=12, tol=1e-3, noncrossing="rearrange").fit(X[::2], a * Y[::2] + b)
+        model.levels_ = Levels.of(a * Y[1::2] + b, model.predict(X[1::2], grid), grid)
+        answers.append((model.predict(X, ASKED) - b) / a)
+    np.testing.assert_allclose(answers[1], answers[0], atol=1e-6)
+
+
+def test_sparse_inputs_are_answered_as_dense_ones() -> None:
+    _, after = calibrated()
+    np.testing.assert_allclose(after.predict(sparse.csr_array(X), HALF), after.predict(X, HALF))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"y": Y[:5]}, "y of shape"),
+        ({"y": np.where(Y > 0.0, np.nan, Y)}, "y contains NaN"),
+        ({"Q": np.ones((120, 2))}, "Q of shape"),
+        ({"grid": [0.1, 50, 0.9]}, "grid contains 50"),
+        ({"grid": [0.5, 0.1, 0.9]}, "ascend"),
+        ({"weight": -np.ones(120)}, "weight"),
+    ],
+    ids=str,
+)
+def test_wrong_calls_are_named(change: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        Levels.of(**{"y": Y, "Q": np.tile([0.0, 1.0, 2.0], (120, 1)), "grid": [0.1, 0.5, 0.9], **change})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"asked": [0.0, 0.5, 0.9]},
+        {"taken": [0.0, 0.9, 0.5]},
+        {"taken": [0.0, 1.0]},
+        {"low": 0.9, "high": 0.1},
+        {"slopes": (1.0, 0.0)},
+        {"least_spread": 0.0},
+    ],
+    ids=str,
+)
+def test_a_map_that_is_none_is_refused(change: dict[str, Any]) -> None:
+    parts = {"asked": [0.0, 0.5, 1.0], "taken": [0.0, 0.4, 1.0], "low": 0.05, "high": 0.95, "slopes": (1.0, 1.0)}
+    with pytest.raises(ValueError, match=next(iter(change))):
+        Levels(**{**parts, "least_spread": 1.0, **change})
+
+
+def test_densities_are_no_combs() -> None:
+    tau = np.linspace(0.001, 0.999, 999)
+    modes = []
+    for seed in range(20):
+        y, Q, _ = narrow(100, seed, scale=0.6)
+        values = Levels.of(y, Q, GRID).at(lambda q: stats.norm.ppf(q)[None, :], tau)
+        law = QuantileDistribution(tau, values)
+        density = law.pdf(np.linspace(values[0, 0], values[0, -1], 400)[None, :])[0]
+        peaks, _ = find_peaks(np.concatenate([[0.0], density, [0.0]]), prominence=0.15 * np.max(density))
+        modes.append(peaks.size)
+    assert np.mean(modes) < 1.6  # 3 if the map went through every rank
