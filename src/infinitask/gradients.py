@@ -8,6 +8,9 @@ integral over θ is the sum over a few functions φ(x)ᵀB_s: with G = ∫ψψ�
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import final
+
 import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
@@ -16,13 +19,59 @@ from infinitask.features._maps import CombinedMap, KernelMap
 from infinitask.field import Field
 from infinitask.measures import Quadrature
 
-__all__ = ["gradient_outer_product", "input_gradients"]
+__all__ = ["Relevance", "gradient_outer_product", "input_gradients"]
 
 ACCURACY = 1e-6
 """The part of ∫‖h(·)(θ)‖²dμ, in the norm of the inputs' RKHS, that the functions φ(x)ᵀB_s may leave out."""
 
+SHOWN = 20
+"""Inputs that are written out when a relevance is printed."""
+
 BLOCK_ENTRIES = 2**21
 """Rows × inputs × functions of which gradients are held at a time: 16 MiB of float64."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Relevance:
+    """Which inputs matter; printed, it is a table that starts with those that matter most.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the d inputs, as they were in the table of the fit; "x0", "x1", … where it had none.
+    slope : ndarray (d,)
+        √∫E(∂h/∂x_j)² dμ: how much the answer changes, in units of y for a unit of x_j. Root mean square over rows and
+        tasks.
+    effect : ndarray (d,)
+        slope times the standard deviation of x_j, in units of y: inputs can be compared by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Relevance(("age", "weight"), np.array([1.0, 2.0]), np.array([8.0, 0.5]))
+    input    slope  effect
+    age          1       8
+    weight       2     0.5
+    """
+
+    names: tuple[str, ...]
+    slope: HostArray
+    effect: HostArray
+
+    @property
+    def order(self) -> HostArray:
+        """The positions of the inputs, the largest effect first, (d,)."""
+        return np.argsort(-self.effect, kind="stable")
+
+    def __repr__(self) -> str:
+        shown = [int(j) for j in self.order[:SHOWN]]
+        rows = [("input", "slope", "effect")]
+        rows += [(self.names[j], f"{self.slope[j]:.3g}", f"{self.effect[j]:.3g}") for j in shown]
+        left, middle, right = (max(map(len, column)) for column in zip(*rows, strict=True))
+        lines = [f"{a:<{left + 2}}{b:>{middle}}  {c:>{right}}" for a, b, c in rows]
+        more = len(self.names) - len(shown)
+        return "\n".join([*lines, f"... and {more} more"] if more else lines)
 
 
 def input_gradients(field: Field, X: Array, theta: Array) -> HostArray:

@@ -43,10 +43,11 @@ from infinitask.estimators._checks import (
     weights_of,
 )
 from infinitask.estimators._docs import completed
+from infinitask.gradients import Relevance, gradient_outer_product
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
 from infinitask.learn import Fit, Memory, learn
 from infinitask.losses import Loss
-from infinitask.measures import Measure, as_measure
+from infinitask.measures import Measure, Quadrature, as_measure
 from infinitask.penalties import Penalty, Ridge
 from infinitask.predictive import Rearrangement
 from infinitask.problem import Data, Recipe
@@ -70,6 +71,10 @@ SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
 
 SORTED_LEVELS = 1001
 """Levels at which a curve is sorted. Between them it is linear: off by an eighth of 1e-6 times its curvature."""
+
+ROWS_LOOKED_AT = 300
+"""Training rows that are kept for ``relevance_``, evenly spaced: root mean squares over them are right to some
+percent, and landmarks are seldom fewer."""
 
 DENSE_ENTRIES = 2**22
 """Numbers of a sparse X that are dense at a time in a prediction, 32 MiB."""
@@ -163,6 +168,9 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         of y, or 0.
     kernel_ : InputKernel
         k_X, with its bandwidth as a number.
+    relevance_ : Relevance
+        Which inputs matter: for each the root mean square of ∂h/∂x_j over rows and tasks, and that times its standard
+        deviation, under the names of the columns; from at most 300 training rows, when it is first asked for.
     n_iter_ : int
     solution_ : Solution
         Why the solver stopped (``reason``, ``message``), and the bounds along the way (``history``).
@@ -358,8 +366,30 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self.recipe_ = fit.recipe
         kernel = getattr(fit.problem.phi.map, "kernel", None)  # resolved; random features keep none
         self.kernel_ = input_kernel(fit.recipe.kernel, fit.recipe.gamma) if kernel is None else kernel
+        self._looked_at = None if self._is_precomputed() else _looked_at(prepared.X[counted], prepared.weight[counted])
+        self._relevance: Relevance | None = None
         self.field_ = fit.field  # last: with it the estimator counts as fitted
         return self
+
+    @property
+    def relevance_(self) -> Relevance:
+        """Which inputs matter; computed when it is first asked for."""
+        check_is_fitted(self)
+        if self._relevance is None:
+            if self._looked_at is None:
+                raise AttributeError("kernel='precomputed' was given; relevance_ needs inputs, not a Gram matrix.")
+            rows, weight, spread = self._looked_at
+            rule = Quadrature(self.nodes_.reshape(len(self.nodes_), -1), self.weights_)
+            try:
+                squares = gradient_outer_product(
+                    self.field_, rule, place(rows, self.recipe_.device), weight, diagonal=True
+                )
+            except TypeError as error:  # a kernel without gradients
+                raise AttributeError(f"relevance_ is not known. {error}") from error
+            names = tuple(getattr(self, "feature_names_in_", (f"x{j}" for j in range(spread.size))))
+            slope = np.sqrt(squares)
+            self._relevance = Relevance(names, slope, slope * spread)
+        return self._relevance
 
     # ---------------------------------------------------------------------------------------- prediction
     def _inputs(self, X: Any) -> Any:
@@ -458,6 +488,14 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         levels = self._curve_levels()
         for rows, values in self._at_levels(X, levels):
             yield rows, Rearrangement.of(levels, values)
+
+
+def _looked_at(X: HostArray, weight: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+    """Some rows, their weights, and the standard deviation of each input over all rows."""
+    some = np.linspace(0, weight.size - 1, min(weight.size, ROWS_LOOKED_AT)).astype(np.intp)
+    share = weight / np.sum(weight)
+    spread = np.sqrt(np.maximum(share @ (X - share @ X) ** 2, 0.0))
+    return X[some], weight[some] / np.sum(weight[some]), spread
 
 
 @lru_cache(maxsize=64)
