@@ -44,7 +44,8 @@ SMALLER_RIDGE = 0.1
 away what that input does, and the next metric does not have it either."""
 
 ROWS_PER_INPUT = 3.0
-"""ρ = 1/(1 + n/(d · this)): with as many rows for each input, half of the metric is the plain one."""
+"""ρ = 1/(1 + n/(d · this)): with as many rows for each input, half of the metric is the plain one. With 500 rows of
+nine tables, 0 to 30 gave the same mean pinball loss to a percent."""
 
 LEFT_OUT = 1e-3
 """The part of h that may be left out of an average over tasks."""
@@ -163,15 +164,13 @@ def _shrinkage(given: float | None, n: float, d: int) -> float:
 def _quick(recipe: Recipe, data: Data) -> Recipe:
     """The recipe of the quick fits."""
     assert data.y is not None
-    rank = QUICK_FEATURES if recipe.rank is None else min(recipe.rank, QUICK_FEATURES)
-    features = recipe.features if isinstance(recipe.features, str) else "auto"
     return replace(
         recipe,
         n_nodes=recipe.n_nodes if data.y.ndim == 2 else min(recipe.n_nodes, QUICK_NODES),  # or a target for each
         tol=QUICK_GAP,
         max_iter=QUICK_EVALUATIONS,
-        features="fourier" if "fourier" in features else "auto",
-        rank=rank,
+        features="auto",
+        rank=QUICK_FEATURES,
         penalty=Ridge(),
         task_gamma=None,
         alpha="auto",

@@ -155,7 +155,7 @@ def _components(field: Field, quadrature: Quadrature, accuracy: float) -> HostAr
     energy, axes = np.linalg.eigh(B.T @ B)
     energy, axes = energy[::-1], axes[:, ::-1]
     left = np.sum(energy) - np.cumsum(energy)
-    kept = 1 + int(np.argmax(left <= accuracy * np.sum(energy)))
+    kept = 1 + int(np.sum(left > accuracy * np.sum(energy)))
     return np.asarray(B @ axes[:, :kept])
 
 
