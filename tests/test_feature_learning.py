@@ -86,7 +86,15 @@ def test_full_shrinkage_is_the_plain_metric_and_shrinkage_falls_with_rows() -> N
     first, *_ = learnt_metrics(RECIPE, Data.canonical(X, y), LearntMetric())
     np.testing.assert_allclose(first.scales, scales)
     few, many = (feature_learning._shrinkage(None, n, 6) for n in (30.0, 3000.0))
-    assert 1.0 > few > 0.1 > 0.02 > many > 0.0
+    assert 1.0 > few > 0.05 > 0.002 > many > 0.0
+
+
+def test_inputs_that_a_first_fit_would_miss_are_found() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(350, 20))
+    y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=350)
+    found = shares(learnt_metric(RECIPE, Data.canonical(X, y), LearntMetric()), X)
+    assert np.sum(found[:2]) > 0.8
 
 
 def test_an_input_that_does_not_vary_is_ignored() -> None:
