@@ -249,13 +249,13 @@ def test_what_is_kept_is_little(counted: Field, monkeypatch: pytest.MonkeyPatch)
     assert len(Counted.asked) == 23
 
 
-def test_a_pickle_and_a_copy_carry_nothing_that_was_kept() -> None:
+def test_a_pickle_and_a_copy_carry_no_sections() -> None:
     h = build()
     small = len(pickle.dumps(h))
     expected = h(NEW, np.linspace(0.0, 1.0, 500))
     assert {"_left", "_kept"} <= set(vars(h))
     for twin in (pickle.loads(pickle.dumps(h)), copy(h), deepcopy(h), replace(h)):
-        assert not {"_left", "_kept"} & set(vars(twin))
+        assert "_kept" not in vars(twin)
         np.testing.assert_array_equal(twin(NEW, np.linspace(0.0, 1.0, 500)), expected)
     assert len(pickle.dumps(h)) == small
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -131,6 +131,19 @@ class Field:
         """‖C‖_F: the norm of φᵀCψ in its RKHS, because φ and ψ are isometric."""
         return float(np.linalg.norm(self.coef))
 
+    def sections(self, theta: Array) -> FeatureMap:
+        """x ↦ h(x)(θ) − b(θ), the part that depends on x, at q tasks: (n, d) → (n, q)."""
+        return self._left.then(self.psi(theta).T)
+
+    def compact(self) -> Field:
+        """The same function without the r × r numbers that made its features orthonormal.
+
+        A prediction needs k(x, Z) (T C) with the r × s numbers T C; φ can still be called, and computes T again.
+        """
+        field = replace(self, phi=self.phi.compact())
+        vars(field)["_left"] = self._left
+        return field
+
     # ------------------------------------------------------------------------------------- what is kept
     @cached_property
     def _left(self) -> FeatureMap:
@@ -155,7 +168,8 @@ class Field:
         return section
 
     def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}  # without what is kept
+        # with T C, from which the answers come: computed again, it would differ by rounding
+        return {part.name: getattr(self, part.name) for part in fields(self)} | {"_left": self._left}
 
 
 @final

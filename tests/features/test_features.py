@@ -29,7 +29,7 @@ from infinitask.features import (
     task_features,
 )
 from infinitask.features import _cholesky as cholesky_module
-from infinitask.features._maps import Inverse
+from infinitask.features._inverse import Inverse
 from infinitask.kernels import (
     RBF,
     CallableKernel,

@@ -368,7 +368,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self.kernel_ = input_kernel(fit.recipe.kernel, fit.recipe.gamma) if kernel is None else kernel
         self._looked_at = None if self._is_precomputed() else _looked_at(prepared.X[counted], prepared.weight[counted])
         self._relevance: Relevance | None = None
-        self.field_ = fit.field  # last: with it the estimator counts as fitted
+        self.field_ = fit.field.compact()  # last: with it the estimator counts as fitted
         return self
 
     @property
@@ -477,7 +477,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """Where questions about all of Θ are answered: at equally spaced levels, or at the nodes if these are all."""
         if self.field_.knows_nodes_only:
             return np.unique(self.nodes_)
-        return np.linspace(*self._ends(), count)
+        return _equally_spaced(*self._ends(), count)
 
     def _curve_levels(self) -> HostArray:
         """The levels at which curves are sorted; the atoms of a discrete measure are all it asks for."""
@@ -496,6 +496,14 @@ def _looked_at(X: HostArray, weight: HostArray) -> tuple[HostArray, HostArray, H
     share = weight / np.sum(weight)
     spread = np.sqrt(np.maximum(share @ (X - share @ X) ** 2, 0.0))
     return X[some], weight[some] / np.sum(weight[some]), spread
+
+
+@lru_cache(maxsize=64)
+def _equally_spaced(low: float, high: float, count: int) -> HostArray:
+    # kept: for a single row it takes as long as the kernel; nobody may write to it
+    levels = np.linspace(low, high, count)
+    levels.flags.writeable = False
+    return levels
 
 
 @lru_cache(maxsize=64)

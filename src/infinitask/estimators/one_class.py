@@ -286,7 +286,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         """What orders points on the same side of the sets of these levels."""
         field, device = self.field_, self.recipe_.device
         # without the bias, beside which the h of a far point would be lost to rounding
-        sections = field.phi.then(field.coef @ field.psi(levels).T)
+        sections = field.sections(levels)
         t = self._shift(levels) - field.bias(levels)
         return Beyond(lambda X: to_host(sections(place(X, device))), t, self._deepest)
 

@@ -21,7 +21,8 @@ from scipy.linalg import lapack
 
 from infinitask._array import Array, HostArray, as_like, namespace, take, to_host
 from infinitask._validation import number
-from infinitask.features._maps import FeatureMap, Inverse, KernelMap, PrecomputedMap
+from infinitask.features._inverse import Inverse
+from infinitask.features._maps import FeatureMap, KernelMap, PrecomputedMap
 from infinitask.kernels import InputKernel
 
 DIRECT_ROWS = 3000

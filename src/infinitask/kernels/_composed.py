@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtri
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._array import Array, HostArray, as_like, namespace
 from infinitask._validation import numbers
 
 from ._base import InputKernel
 from ._distances import matrices, matrix
-
-MAX_KNOTS = 257
-"""At most this many values of an input are kept for its normal scores, evenly spaced in rank."""
+from ._ranks import Ranks
 
 
 class _Pair(InputKernel):
@@ -129,7 +126,19 @@ class _Around(InputKernel):
         return self.kernel
 
 
-class Scaled(_Around):
+class _Changing(_Around):
+    """k(x, z) = k₀(g(x), g(z))."""
+
+    @abstractmethod
+    def change(self, d: int) -> Callable[[HostArray], HostArray]:
+        """g, for NumPy arrays (n, d)."""
+
+    @abstractmethod
+    def change_key(self) -> Hashable:
+        """Equal for kernels of one class that have the same g."""
+
+
+class Scaled(_Changing):
     """Gives each input its own length scale, 1/s_j times that of k₀.
 
     k(x, z) = k₀(x∘s, z∘s).
@@ -177,6 +186,15 @@ class Scaled(_Around):
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """Frequencies of k₀, each input's multiplied by its s_j."""
         return self._numbers(n_features_in)[:, None] * self._inner().spectral(n_features_in, n_components, rng)
+
+    def change(self, d: int) -> Callable[[HostArray], HostArray]:
+        """x ↦ x∘s."""
+        scales = self._numbers(d)
+        return lambda X: X * scales
+
+    def change_key(self) -> Hashable:
+        """The scales."""
+        return np.asarray(self.scales, dtype=float).tobytes()
 
     def _scaled(self, X: Array) -> Array:
         return X * as_like(self._numbers(int(X.shape[1])), X)
@@ -245,29 +263,7 @@ class Additive(_Around):
         return self.parts
 
 
-@dataclass(frozen=True, eq=False)
-class Ranks:
-    """Knows the normal score of every value of each input; :class:`Warped` keeps one.
-
-    Parameters
-    ----------
-    columns : tuple of (values, scores)
-        Two ascending arrays for each input.
-    """
-
-    columns: tuple[tuple[HostArray, HostArray], ...]
-
-    def __repr__(self) -> str:
-        # short: a kernel may be printed, and scikit-learn takes seconds to write out hundreds of numbers
-        return f"<ranks of {len(self.columns)} inputs>"
-
-    @classmethod
-    def of(cls, X: Array) -> Ranks:
-        """From the rows of X."""
-        return cls(tuple(_scores(column) for column in to_host(X).astype(float).T))
-
-
-class Warped(_Around):
+class Warped(_Changing):
     """Replaces each input by its normal score, so that tails, outliers and units do not decide which rows are near.
 
     k(x, z) = k₀(w(x), w(z)), with w_j(x_j) the normal score of x_j among the rows the kernel was resolved on. w_j goes
@@ -306,6 +302,8 @@ class Warped(_Around):
         """w(x) for each row, (n, d)."""
         X = matrix(X)
         xp, known = namespace(X), self._known(X)
+        if isinstance(X, np.ndarray) and self.ranks is not None:
+            return as_like(self.ranks(X), X)
         # a copy of each column: torch warns when it searches an array that is not contiguous
         columns = [_piecewise_linear(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
         return xp.stack(columns, axis=1)
@@ -319,6 +317,16 @@ class Warped(_Around):
             raise ValueError(f"Warped was resolved on {len(known)} columns and is given {X.shape[1]}; give it as many.")
         return known
 
+    def change(self, d: int) -> Callable[[HostArray], HostArray]:
+        """x ↦ w(x)."""
+        if self.ranks is None or len(self.ranks.columns) != d:
+            return self.warp  # which says what is wrong
+        return self.ranks
+
+    def change_key(self) -> Hashable:
+        """The ranks."""
+        return id(self.ranks)
+
     def __call__(self, X: Array, Z: Array) -> Array:
         return self._inner()(self.warp(X), self.warp(Z))
 
@@ -331,16 +339,6 @@ class Warped(_Around):
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
         return self._inner().diag(self.warp(X))
-
-
-def _scores(column: HostArray) -> tuple[HostArray, HostArray]:
-    """Distinct values and the normal quantiles of their mid-ranks."""
-    values, counts = np.unique(column, return_counts=True)
-    scores = ndtri((np.cumsum(counts) - 0.5 * counts) / column.size)
-    if values.size > MAX_KNOTS:
-        kept = np.unique(np.linspace(0, values.size - 1, MAX_KNOTS).astype(int))
-        values, scores = values[kept], scores[kept]
-    return values, scores
 
 
 def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:

@@ -1,0 +1,153 @@
+"""k(x, Z) for rows Z that stay: the same numbers as the kernel, from less work."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pytest
+
+from infinitask.kernels import (
+    RBF,
+    Additive,
+    CallableKernel,
+    Chi2,
+    InputKernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Product,
+    Ranks,
+    Scaled,
+    Sum,
+    Warped,
+    _towards,
+)
+from infinitask.kernels._composed import _piecewise_linear
+from infinitask.kernels._towards import Towards
+
+RNG = np.random.default_rng(0)
+D = 6
+Z = RNG.normal(size=(90, D))
+Z[:, 3] = Z[:, 3] > 0.5  # two values
+Z[:, 4] = 1.5  # one value
+X = np.concatenate([RNG.normal(size=(150, D)), Z[:10], 30.0 * RNG.normal(size=(5, D))])
+SCALES, OTHERS = (1.0, 0.3, 0.0, 2.0, 1.0, 0.5), (0.2, 1.0, 1.0, 0.1, 3.0, 1.0)
+RANKS = Ranks.of(Z)
+WARPED = Warped(Scaled(Matern(gamma=0.4, nu=1.5), SCALES), RANKS)
+ADDITIVE = Scaled(Additive(RBF()).resolve(Z * SCALES), SCALES)
+PARTS = [
+    Scaled(RBF(gamma=0.2), SCALES),
+    WARPED,
+    ADDITIVE,
+    Scaled(Laplacian(gamma=0.1), SCALES),
+    Warped(Additive(Laplacian(gamma=0.7)), RANKS),
+]
+KERNELS: list[InputKernel] = [
+    RBF(gamma=0.3),
+    Matern(gamma=0.3, nu=0.5),
+    Matern(gamma=0.3, nu=1.5),
+    Matern(gamma=0.3, nu=2.5),
+    Laplacian(gamma=0.3),
+    Linear(),
+    Polynomial(degree=2),
+    CallableKernel(lambda A, B: A @ B.T),
+    *PARTS,
+    Additive(RBF(gamma=0.5)),
+    Additive(Matern(gamma=0.5, nu=2.5)),
+    Additive(Linear()),
+    Additive(RBF(gamma=0.5), parts=(RBF(gamma=0.5), *[Laplacian(gamma=0.5)] * (D - 1))),
+    reduce(Sum, PARTS),
+    Scaled(RBF(gamma=0.2), SCALES) + Scaled(RBF(gamma=3.0), SCALES) + Scaled(Matern(gamma=0.2), SCALES) + Linear(),
+    Scaled(Additive(RBF(gamma=0.1)) + Additive(Matern(gamma=2.0)) + Laplacian(gamma=0.2), OTHERS),
+    Scaled(Laplacian(gamma=0.2), SCALES) + Scaled(Laplacian(gamma=2.0), SCALES),
+    Product(Scaled(RBF(gamma=0.2), SCALES) + Linear(), WARPED) + Scaled(Linear(), OTHERS),
+    Warped(Scaled(Linear() + RBF(gamma=0.1), SCALES), RANKS),
+]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 20, len(X)])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: repr(kernel)[:60])
+def test_it_is_the_kernel(kernel: InputKernel, rows: int) -> None:
+    towards, some = Towards(kernel, Z), X[-rows:]
+    assert towards.takes(some)
+    expected = kernel(some, Z)
+    np.testing.assert_allclose(towards(some), expected, rtol=0.0, atol=1e-13 * np.max(np.abs(expected)))
+
+
+def test_every_answer_is_an_array_of_its_own() -> None:
+    kept = np.ones((1, len(Z)))
+    towards = Towards(CallableKernel(lambda A, B: kept) + Linear(), Z)
+    first = towards(X[:1])
+    np.testing.assert_array_equal(kept, 1.0)
+    np.testing.assert_array_equal(towards(X[:1]), first)
+
+
+def test_equal_inputs_are_at_distance_zero() -> None:
+    for kernel in (Scaled(Matern(gamma=5.0, nu=0.5), SCALES), Additive(Matern(gamma=5.0, nu=0.5))):
+        towards = Towards(kernel, Z)
+        assert all(towards(Z[i : i + 1])[0, i] == pytest.approx(1.0, abs=1e-15) for i in range(20))
+
+
+def test_parts_of_a_sum_share_inputs_and_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    warped = 0
+    cdist, ranks = _towards.cdist, Ranks.__call__
+
+    def counted(A: Any, B: Any, metric: str) -> Any:
+        measured.append(metric)
+        return cdist(A, B, metric)
+
+    def count_warped(self: Ranks, A: Any) -> Any:
+        nonlocal warped
+        warped += 1
+        return ranks(self, A)
+
+    monkeypatch.setattr(_towards, "cdist", counted)
+    monkeypatch.setattr(Ranks, "__call__", count_warped)
+    inner = [RBF(gamma=1.0), RBF(gamma=4.0), Matern(gamma=1.0), Laplacian(gamma=1.0), Laplacian(gamma=2.0)]
+    towards = Towards(reduce(Sum, [Warped(Scaled(kernel, SCALES), RANKS) for kernel in inner]), Z)
+    warped = 0
+    towards(X[:1])
+    assert sorted(measured) == ["cityblock", "sqeuclidean"]
+    assert warped == 1
+
+
+@pytest.mark.parametrize("kernel", [RBF(gamma=1.0), Matern(gamma=1.0), Additive(Laplacian(gamma=1.0))], ids=repr)
+def test_what_could_overflow_is_left_to_the_kernel(kernel: InputKernel) -> None:
+    towards = Towards(kernel, Z)
+    for bad in (X * 1e200, X + math.nan, X[:, :2], X[0], X.astype(np.float32), X[:0], X.tolist()):
+        assert not towards.takes(bad)
+    assert not Towards(kernel, Z * 1e200).takes(X)
+    assert not Towards(kernel, Z * 1e-200).takes(X)
+    assert np.all(np.isfinite(Towards(kernel, Z)(X / np.max(np.abs(X)) * 1e30)))
+
+
+def test_a_class_of_a_user_is_called_as_it_is() -> None:
+    class Shifted(Scaled):
+        def __call__(self, A: Any, B: Any) -> Any:
+            return super().__call__(A, B) + 1.0
+
+    class Wider(RBF):
+        def __call__(self, A: Any, B: Any) -> Any:
+            return super().__call__(A, B) ** 0.5
+
+    for kernel in (Shifted(RBF(gamma=1.0), SCALES), Wider(gamma=1.0), Wider(gamma=1.0) + Linear()):
+        np.testing.assert_allclose(Towards(kernel, Z)(X), kernel(X, Z), rtol=1e-12, atol=1e-13)
+
+
+def test_chi2_still_refuses_negative_entries() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        Towards(Chi2(gamma=1.0) + Linear(), np.abs(Z))(X)
+
+
+# -------------------------------------------------------------------------------------------------------------- ranks
+@pytest.mark.parametrize("rows", [1, 5, len(X)])
+def test_scores_are_those_of_each_input(rows: int) -> None:
+    some = np.concatenate([X[-rows:], Z[:2], Z[:1] - 100.0, Z[:1] + 100.0])
+    expected = np.stack([_piecewise_linear(some[:, j], *known) for j, known in enumerate(RANKS.columns)], axis=1)
+    np.testing.assert_allclose(RANKS(some), expected, rtol=0.0, atol=1e-14)
+    np.testing.assert_allclose(np.concatenate([RANKS(row[None, :]) for row in some]), expected, rtol=0.0, atol=1e-14)
