@@ -12,6 +12,7 @@ import numpy as np
 from infinitask._array import Array, HostArray, one_blas_thread, to_host
 from infinitask._threads import shared_out
 from infinitask.features import FeatureMap, NodeMap, TaskMap
+from infinitask.features._inverse import Inverse
 from infinitask.features._maps import CombinedMap, as_tasks
 
 __all__ = ["Field"]
@@ -136,13 +137,21 @@ class Field:
         return self._left.then(self.psi(theta).T)
 
     def compact(self) -> Field:
-        """The same function without the r × r numbers that made its features orthonormal.
+        """The same function without the r × r numbers of T, which makes its features orthonormal.
 
-        A prediction needs k(x, Z) (T C) with the r × s numbers T C; φ can still be called, and computes T again.
+        A prediction needs k(x, Z) (T C), with the r × s numbers T C. φ can still be called: it computes T again, up to
+        rounding errors, which nearly dependent landmarks enlarge; see :meth:`in_coordinates`.
         """
         field = replace(self, phi=self.phi.compact())
         vars(field)["_left"] = self._left
         return field
+
+    def in_coordinates(self) -> tuple[FeatureMap, HostArray]:
+        """φ and C that belong together: where T was computed again, C = T⁻¹ (T C) with that T."""
+        transform, left = getattr(self.phi, "transform", None), getattr(self._left, "transform", None)
+        if not isinstance(transform, Inverse) or transform.spanned is None:
+            return self.phi, self.coef
+        return self.phi, np.asarray(transform.lower.T @ to_host(left))
 
     # ------------------------------------------------------------------------------------- what is kept
     @cached_property

@@ -138,12 +138,13 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
         )
     field, recipe = model.field_, model.recipe_
     inputs = _inputs(model, X)
-    phi, kernel = _exact_features(field.phi, inputs)
+    phi_map, field_coef = field.in_coordinates()
+    phi, kernel = _exact_features(phi_map, inputs)
     nodes = as_tasks(model.nodes_)
     plain = task_features(field.psi.kernel, nodes, recipe.orders, TASK_TOLERANCE)
     seen = np.vstack(plain.values)
     # the coordinates of ψ itself, in which all that follows is isometric
-    coef = field.coef if isinstance(recipe.penalty, Ridge) else field.coef @ _change(field.psi, nodes, seen).T
+    coef = field_coef if isinstance(recipe.penalty, Ridge) else field_coef @ _change(field.psi, nodes, seen).T
     alpha, beta = _split(_smallest(phi, coef, seen), nodes.shape[0])
     bias: dict[str, Any] = {"offset": field.offset}
     if field.bias_psi is not None and not hasattr(field.bias_psi, "kernel"):

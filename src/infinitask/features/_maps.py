@@ -12,6 +12,7 @@ import numpy as np
 from infinitask._array import Array, HostArray, as_like, namespace, take, to_host
 from infinitask.features._inverse import Inverse
 from infinitask.kernels import InputKernel, TaskKernel
+from infinitask.kernels._folded import Folded
 from infinitask.kernels._towards import Towards
 
 
@@ -161,9 +162,21 @@ class KernelMap(_Spanned):
     transform: Array | Inverse
 
     def columns_of(self, X: Array) -> Array:
-        if type(X) is np.ndarray and self._towards is not None and self._towards.takes(X):
+        if self._towards is not None and self._towards.takes(X):
             return self._towards(X)
         return self.kernel(X, _beside(self.landmarks, X))
+
+    def __call__(self, X: Array) -> Array:
+        if self._folded is not None and self._folded.towards.takes(X):
+            return self._folded(X)
+        return super().__call__(X)
+
+    def then(self, R: HostArray) -> FeatureMap:
+        """x ↦ k(x, Z) (T R)."""
+        other = super().then(R)
+        if self._folded is not None:
+            vars(other)["_folded"] = self._folded.times(np.asarray(R, dtype=float))
+        return other
 
     def placed(self, values: HostArray) -> Array:
         return as_like(values, self.landmarks)
@@ -182,10 +195,21 @@ class KernelMap(_Spanned):
             return self  # k(Z, Z) = 0 stays as it is
         return self.with_transform(Inverse(spanned=(self.kernel, self.landmarks)))
 
+    @property
+    def width(self) -> int:
+        """How many numbers an input takes while its features are computed."""
+        return super().width if self._folded is None else max(super().width, self._folded.width)
+
     @cached_property
     def _towards(self) -> Towards | None:
         Z = self.landmarks
         return Towards(self.kernel, Z) if isinstance(Z, np.ndarray) and Z.dtype == np.float64 else None
+
+    @cached_property
+    def _folded(self) -> Folded | None:
+        T = self.transform
+        known = isinstance(T, np.ndarray) and T.dtype == np.float64 and self._towards is not None
+        return Folded(self._towards, T) if known else None  # type: ignore[arg-type]  # known
 
     def __getstate__(self) -> dict[str, Any]:
         return {part.name: getattr(self, part.name) for part in fields(self)}  # without what can be made again

@@ -60,7 +60,7 @@ class Towards:
     def __init__(self, kernel: InputKernel, Z: HostArray) -> None:
         self._views = [_View(0, None, np.ascontiguousarray(Z))]
         self._known: dict[Hashable, int] = {}
-        self._part = self._joined(self._terms(kernel, 0))
+        self.part = self._joined(self._terms(kernel, 0))
         sizes = [magnitude(view.Z) for view in self._views]
         self._ordinary = 0 not in Z.shape and all(size == 1.0 for size in sizes)
 
@@ -78,11 +78,15 @@ class Towards:
 
     def __call__(self, X: HostArray) -> HostArray:
         """k(x, z) for the rows of X, (n, p); a fresh array."""
+        return self.part(self.inputs(X))
+
+    def inputs(self, X: HostArray) -> list[HostArray]:
+        """What the kernels inside of others see of the rows of X."""
         inputs = [X]
         for view in self._views[1:]:
             assert view.change is not None
             inputs.append(view.change(inputs[view.of]))
-        return self._part(inputs)
+        return inputs
 
     # ----------------------------------------------------------------------------------------- taking a kernel apart
     def _terms(self, kernel: InputKernel, view: int) -> list[tuple[InputKernel, int]]:
@@ -241,25 +245,22 @@ class _PerInput(_Part):
     """
 
     def __init__(self, view: int, Z: HostArray, profiles: list[Profile]) -> None:
-        # in units in which the first γ is 1, the others are mostly numbers too: a column costs 3 times as much
-        first = profiles[0][1]
-        self.view, self.root = view, np.sqrt(first[:, 0])
-        Z, ratios = Z * self.root, [(nu, gamma / first) for nu, gamma in profiles]
+        self.view, self.d = view, int(Z.shape[1])
         low, high = Z.min(axis=0), Z.max(axis=0)
         two = np.all((low == Z) | (high == Z), axis=0)
         self.two, self.others = np.flatnonzero(two), np.flatnonzero(~two)
         self.ends = np.stack([low, high])[:, None, two]
         self.at_high = np.ascontiguousarray((Z[:, two] == high[two]).T, dtype=float)
-        self.at_ends = [(nu, _same(ratio[two].T)) for nu, ratio in ratios]
+        self.at_ends = [(nu, _same(gamma[two].T)) for nu, gamma in profiles]
         self.columns = np.ascontiguousarray(Z[:, ~two].T)
-        self.ratios = [(nu, ratio[~two]) for nu, ratio in ratios]
+        self.profiles = [(nu, gamma[~two]) for nu, gamma in profiles]
         d, p = self.columns.shape
         width = max(1, min(d, ENTRIES_IN_CACHE // p))
         self.blocks = [slice(start, min(start + width, d)) for start in range(0, d, width)]
-        self.each = [[(nu, _same(ratio[block])) for nu, ratio in self.ratios] for block in self.blocks]
+        self.each = [[(nu, _same(gamma[block])) for nu, gamma in self.profiles] for block in self.blocks]
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
-        X = inputs[self.view] * self.root
+        X = inputs[self.view]
         total = self._of_two_values(X[:, self.two])
         rest = X[:, self.others]
         if X.shape[0] <= ROWS_ONE_BY_ONE:
@@ -267,7 +268,7 @@ class _PerInput(_Part):
                 self._add_row(row, x)
         else:
             self._add_rows(total, rest)
-        total /= X.shape[1]
+        total /= self.d
         return total
 
     def _of_two_values(self, X: HostArray) -> HostArray:
@@ -283,7 +284,7 @@ class _PerInput(_Part):
         for j, z in enumerate(self.columns):
             np.subtract(X[:, j, None], z, out=squares)
             np.multiply(squares, squares, out=squares)
-            total += _summed(squares, [(nu, float(ratio[j, 0])) for nu, ratio in self.ratios])
+            total += _summed(squares, [(nu, float(gamma[j, 0])) for nu, gamma in self.profiles])
 
     def _add_row(self, total: HostArray, x: HostArray) -> None:
         ones, room = np.ones(len(self.columns)), None
@@ -296,9 +297,9 @@ class _PerInput(_Part):
             total += ones[block] @ _summed(squares, profiles)
 
 
-def _same(ratio: HostArray) -> Any:
-    """A number, where all entries are the same."""
-    return float(ratio.flat[0]) if ratio.size and np.all(ratio == ratio.flat[0]) else ratio
+def _same(gamma: HostArray) -> Any:
+    """A number, where all entries are the same: multiplying by it takes a third of the time."""
+    return float(gamma.flat[0]) if gamma.size and np.all(gamma == gamma.flat[0]) else gamma
 
 
 def _summed(squares: HostArray, profiles: list[Profile]) -> HostArray:
