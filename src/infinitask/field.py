@@ -101,10 +101,10 @@ class Field:
         values = np.empty(n)
 
         def fill(rows: slice) -> None:
-            left = to_host(self._left(X[rows, :]))
+            left = to_host(self.left(X[rows, :]))
             values[rows] = np.sum(left * self.psi(tasks[rows], order), axis=1) + self.bias(tasks[rows], order)
 
-        _by_rows(fill, X, max(self._left.width, self.psi.transform.shape[0]))
+        _by_rows(fill, X, max(self.left.width, self.psi.transform.shape[0]))
         return values
 
     def bias(self, theta: Array, order: int = 0) -> HostArray:
@@ -134,7 +134,7 @@ class Field:
 
     def sections(self, theta: Array) -> FeatureMap:
         """x ↦ h(x)(θ) − b(θ), the part that depends on x, at q tasks: (n, d) → (n, q)."""
-        return self._left.then(self.psi(theta).T)
+        return self.left.then(self.psi(theta).T)
 
     def compact(self) -> Field:
         """The same function without the r × r numbers of T, which makes its features orthonormal.
@@ -143,20 +143,20 @@ class Field:
         rounding errors, which nearly dependent landmarks enlarge; see :meth:`in_coordinates`.
         """
         field = replace(self, phi=self.phi.compact())
-        vars(field)["_left"] = self._left
+        vars(field)["left"] = self.left
         return field
 
     def in_coordinates(self) -> tuple[FeatureMap, HostArray]:
         """φ and C that belong together: where T was computed again, C = T⁻¹ (T C) with that T."""
-        transform, left = getattr(self.phi, "transform", None), getattr(self._left, "transform", None)
+        transform, folded = getattr(self.phi, "transform", None), getattr(self.left, "transform", None)
         if not isinstance(transform, Inverse) or transform.spanned is None:
             return self.phi, self.coef
-        return self.phi, np.asarray(transform.lower.T @ to_host(left))
+        return self.phi, np.asarray(transform.lower.T @ to_host(folded))
 
     # ------------------------------------------------------------------------------------- what is kept
     @cached_property
-    def _left(self) -> FeatureMap:
-        """x ↦ Cᵀφ(x), s numbers."""
+    def left(self) -> FeatureMap:
+        """x ↦ Cᵀφ(x), s numbers: what of x a prediction needs."""
         return self.phi.then(self.coef)
 
     def _section(self, tasks: HostArray, order: int) -> _Section:
@@ -167,10 +167,10 @@ class Field:
             if known == key:
                 return section
         psi = self.psi(tasks, order).T
-        (s, q), p = psi.shape, self._left.width
+        (s, q), p = psi.shape, self.left.width
         # φ(x) takes p numbers: an answer at q tasks costs pq in one product, ps + sq by way of Cᵀφ(x)
         direct = p * q <= (p + q) * s
-        section = _Section(self._left.then(psi) if direct else CombinedMap(self._left, psi), self.bias(tasks, order))
+        section = _Section(self.left.then(psi) if direct else CombinedMap(self.left, psi), self.bias(tasks, order))
         if tasks.size <= LONGEST_KEPT:
             # one assignment: a thread that comes in between loses an entry, no more
             object.__setattr__(self, "_kept", ((key, section), *kept[: KEPT_SECTIONS - 1]))
@@ -178,7 +178,7 @@ class Field:
 
     def __getstate__(self) -> dict[str, Any]:
         # with T C, from which the answers come: computed again, it would differ by rounding
-        return {part.name: getattr(self, part.name) for part in fields(self)} | {"_left": self._left}
+        return {part.name: getattr(self, part.name) for part in fields(self)} | {"left": self.left}
 
 
 @final

@@ -93,7 +93,7 @@ def input_gradients(field: Field, X: Array, theta: Array) -> HostArray:
     >>> input_gradients(model.field_, X[:1], [0.5]).round(1) + 0.0
     array([[[3., 0.]]])
     """
-    return to_host(_gradients(field.phi, field.coef @ field.psi(theta).T, X))
+    return to_host(_gradients(field.left, field.psi(theta).T, X))
 
 
 def gradient_outer_product(
@@ -134,12 +134,12 @@ def gradient_outer_product(
     """
     n, d = (int(size) for size in X.shape)
     weight = np.full(n, 1.0 / n) if weight is None else weight
-    B = _components(field, quadrature, accuracy)
-    step = max(1, BLOCK_ENTRIES // max(1, d * B.shape[1]))
+    W = _components(field, quadrature, accuracy)
+    step = max(1, BLOCK_ENTRIES // max(1, d * W.shape[1]))
     total = np.zeros(d if diagonal else (d, d))
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        slopes = _gradients(field.phi, B, X[rows, :])
+        slopes = _gradients(field.left, W, X[rows, :])
         xp = namespace(slopes)
         weighted = slopes * as_like(np.sqrt(weight[rows]), slopes)[None, :, None]
         flat = xp.reshape(weighted, (-1, d))
@@ -148,15 +148,16 @@ def gradient_outer_product(
 
 
 def _components(field: Field, quadrature: Quadrature, accuracy: float) -> HostArray:
-    """B (r, s') with ∫ f(h(·)(θ)) dμ ≈ Σ_s f(φᵀB_s) for quadratic f."""
+    """W (s, s') with ∫ f(h(·)(θ)) dμ ≈ Σ_s f(φᵀB_s) for B = CW and quadratic f."""
     psi = field.psi(quadrature.nodes)
     e, V = np.linalg.eigh(psi.T @ (quadrature.weights[:, None] * psi))
-    B = field.coef @ (V * np.sqrt(np.maximum(e, 0.0)))
+    W = V * np.sqrt(np.maximum(e, 0.0))
+    B = field.coef @ W
     energy, axes = np.linalg.eigh(B.T @ B)
     energy, axes = energy[::-1], axes[:, ::-1]
     left = np.sum(energy) - np.cumsum(energy)
     kept = 1 + int(np.sum(left > accuracy * np.sum(energy)))
-    return np.asarray(B @ axes[:, :kept])
+    return np.asarray(W @ axes[:, :kept])
 
 
 def _gradients(phi: FeatureMap, R: HostArray, X: Array) -> Array:

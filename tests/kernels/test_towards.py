@@ -18,6 +18,7 @@ from infinitask.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Metric,
     Polynomial,
     Product,
     Ranks,
@@ -36,6 +37,7 @@ Z[:, 3] = Z[:, 3] > 0.5  # two values
 Z[:, 4] = 1.5  # one value
 X = np.concatenate([RNG.normal(size=(150, D)), Z[:10], 30.0 * RNG.normal(size=(5, D))])
 SCALES, OTHERS = (1.0, 0.3, 0.0, 2.0, 1.0, 0.5), (0.2, 1.0, 1.0, 0.1, 3.0, 1.0)
+ROOT = RNG.normal(size=(D, D)) / D
 RANKS = Ranks.of(Z)
 WARPED = Warped(Scaled(Matern(gamma=0.4, nu=1.5), SCALES), RANKS)
 ADDITIVE = Scaled(Additive(RBF()).resolve(Z * SCALES), SCALES)
@@ -56,6 +58,8 @@ KERNELS: list[InputKernel] = [
     Polynomial(degree=2),
     CallableKernel(lambda A, B: A @ B.T),
     *PARTS,
+    Metric(RBF(gamma=0.2), ROOT) + Metric(Matern(gamma=0.2, nu=0.5), ROOT) + Metric(Laplacian(gamma=0.2), ROOT[:, :2]),
+    Warped(Metric(RBF(gamma=0.2), ROOT), RANKS),
     Additive(RBF(gamma=0.5)),
     Additive(Matern(gamma=0.5, nu=2.5)),
     Additive(Linear()),

@@ -174,8 +174,8 @@ class KernelMap(_Spanned):
     def then(self, R: HostArray) -> FeatureMap:
         """x ↦ k(x, Z) (T R)."""
         other = super().then(R)
-        if self._folded is not None:
-            vars(other)["_folded"] = self._folded.times(np.asarray(R, dtype=float))
+        if not isinstance(self.transform, Inverse):
+            vars(other)["_before"] = self, np.asarray(R, dtype=float)
         return other
 
     def placed(self, values: HostArray) -> Array:
@@ -208,6 +208,9 @@ class KernelMap(_Spanned):
     @cached_property
     def _folded(self) -> Folded | None:
         T = self.transform
+        before: tuple[KernelMap, HostArray] | None = vars(self).get("_before")
+        if before is not None and before[0]._folded is not None:
+            return before[0]._folded.times(before[1])
         known = isinstance(T, np.ndarray) and T.dtype == np.float64 and self._towards is not None
         return Folded(self._towards, T) if known else None  # type: ignore[arg-type]  # known
 

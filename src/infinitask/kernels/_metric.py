@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -10,12 +11,12 @@ from infinitask._array import Array, HostArray, as_like
 from infinitask._validation import numbers
 
 from ._base import InputKernel
-from ._composed import _Around
+from ._composed import _Around, _Changing
 from ._distances import matrices, matrix
 from ._input import RBF
 
 
-class Metric(_Around):
+class Metric(_Changing):
     """Compares inputs along chosen directions: distances become √((x − z)ᵀ R Rᵀ (x − z)).
 
     k(x, z) = k₀(xR, zR). The columns of R are the directions that count, and their lengths say how much.
@@ -72,6 +73,15 @@ class Metric(_Around):
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
         inner = self._inner()._slopes(self._turned(X), self._turned(Z), W)
         return inner @ as_like(self._numbers(int(X.shape[1])).T, X)
+
+    def change(self, d: int) -> Callable[[HostArray], HostArray]:
+        """x ↦ xR."""
+        root = self._numbers(d)
+        return lambda X: X @ root
+
+    def change_key(self) -> Hashable:
+        """R."""
+        return np.shape(self.root), np.asarray(self.root, dtype=float).tobytes()
 
     def _turned(self, X: Array) -> Array:
         return X @ as_like(self._numbers(int(X.shape[1])), X)
