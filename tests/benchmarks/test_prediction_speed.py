@@ -24,7 +24,9 @@ def test_the_whole_script_runs(benchmark: Any, tmp_path: Path, capsys: pytest.Ca
     benchmark.main(["--quick", "--output", str(output)])
     text = output.read_text(encoding="utf-8")
     assert text in capsys.readouterr().out
-    rows = [line.split("|")[1:-1] for line in text.splitlines() if "µs" in line]
+    methods, kernels = text.split("## Kernels")
+    assert len([line for line in kernels.splitlines() if "µs" in line]) == 10
+    rows = [line.split("|")[1:-1] for line in methods.splitlines() if "µs" in line]
     assert [row[0].split()[0] for row in rows] == [
         "InfiniteQuantileRegressor",
         "HistGradientBoostingRegressor",
@@ -52,3 +54,11 @@ def test_memory_is_counted_beyond_the_answer(benchmark: Any) -> None:
 
     found = benchmark.beyond(benchmark.Ask(wasteful, 1), np.zeros((1, 1)))
     assert 1.6e6 <= found < 1.7e6
+
+
+def test_every_kernel_is_measured(benchmark: Any) -> None:
+    found = benchmark.kept(benchmark.QUICK)
+    assert [row.kernel for row in found] == list(benchmark.kernels(np.random.default_rng(0).normal(size=(5, 4))))
+    for row in found:
+        assert row.size > 8 * row.rank * row.columns
+        assert row.all_levels > 0.0 < row.speed
