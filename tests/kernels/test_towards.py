@@ -155,3 +155,14 @@ def test_scores_are_those_of_each_input(rows: int) -> None:
     expected = np.stack([_piecewise_linear(some[:, j], *known) for j, known in enumerate(RANKS.columns)], axis=1)
     np.testing.assert_allclose(RANKS(some), expected, rtol=0.0, atol=1e-14)
     np.testing.assert_allclose(np.concatenate([RANKS(row[None, :]) for row in some]), expected, rtol=0.0, atol=1e-14)
+
+
+# -------------------------------------------------------------------------------------------------- sums over inputs
+@pytest.mark.parametrize("inner", [RBF(gamma=0.5), Matern(gamma=0.5, nu=2.5), Laplacian(gamma=0.5)], ids=repr)
+@pytest.mark.parametrize("size", [1.0, 1e150, 1e-150])
+def test_a_sum_over_inputs_is_that_of_its_parts(inner: InputKernel, size: float) -> None:
+    expected = np.mean([inner(size * X[:, [j]], size * Z[:, [j]]) for j in range(D)], axis=0)
+    np.testing.assert_allclose(Additive(inner)(size * X, size * Z), expected, rtol=0.0, atol=1e-14)
+    gram = Additive(inner)(Z, Z)
+    np.testing.assert_array_equal(np.diagonal(gram), 1.0)
+    np.testing.assert_allclose(gram, gram.T, rtol=0.0, atol=1e-15)

@@ -241,6 +241,13 @@ class Additive(_Around):
 
     def __call__(self, X: Array, Z: Array) -> Array:
         X, Z = matrices(X, Z)
+        if isinstance(X, np.ndarray) and X.dtype == np.float64:
+            from ._towards import mean_over_inputs  # that module imports this one
+
+            # in blocks that stay in the cache: 0.08 instead of 0.14 s for 1500 rows and 20 inputs
+            gram = mean_over_inputs(self, X, Z)
+            if gram is not None:
+                return gram
         grams = (part(x, z) for part, x, z in zip(self._each(X), _columns(X), _columns(Z), strict=True))
         return sum(grams, 0.0) / int(X.shape[1])
 

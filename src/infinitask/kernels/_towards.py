@@ -158,6 +158,20 @@ def _per_input(kernel: InputKernel, Z: HostArray) -> Profile | None:
     return profiles[0][0], gamma
 
 
+def mean_over_inputs(kernel: Additive, X: HostArray, Z: HostArray) -> HostArray | None:
+    """The Gram matrix (n, p) of a mean of functions of one input each; None where the kernel is to compute it itself.
+
+    Parameters
+    ----------
+    kernel : Additive
+    X : ndarray (n, d)
+    Z : ndarray (p, d)
+    """
+    profile = _per_input(kernel, Z)
+    ordinary = 0 not in (*X.shape, *Z.shape) and magnitude(X) == 1.0 == magnitude(Z)
+    return _PerInput(0, Z, [profile])([X]) if profile is not None and ordinary else None
+
+
 # -------------------------------------------------------------------------------------------------------- the parts
 class _Part(ABC):
     """A part of k(x, Z), from the inputs of all views."""
@@ -280,11 +294,17 @@ class _PerInput(_Part):
         return np.asarray(total)
 
     def _add_rows(self, total: HostArray, X: HostArray) -> None:
-        squares = np.empty_like(total)
-        for j, z in enumerate(self.columns):
-            np.subtract(X[:, j, None], z, out=squares)
-            np.multiply(squares, squares, out=squares)
-            total += _summed(squares, [(nu, float(gamma[j, 0])) for nu, gamma in self.profiles])
+        n, p = total.shape
+        step = max(1, ENTRIES_IN_CACHE // p)
+        squares = np.empty((min(n, step), p))
+        each = [[(nu, float(gamma[j, 0])) for nu, gamma in self.profiles] for j in range(len(self.columns))]
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            part, room = total[rows], squares[: rows.stop - start]
+            for j, z in enumerate(self.columns):
+                np.subtract(X[rows, j, None], z, out=room)
+                np.multiply(room, room, out=room)
+                part += _summed(room, each[j])
 
     def _add_row(self, total: HostArray, x: HostArray) -> None:
         ones, room = np.ones(len(self.columns)), None
