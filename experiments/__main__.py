@@ -25,6 +25,7 @@ NAMES = (
     "convergence",
     "peers",
     "peers-fresh",
+    "classes-tuned",
     "order",
     "properties",
     *(f"defaults-{part}" for part in PARTS),

@@ -81,5 +81,5 @@ def split(name: str, i: int, max_rows: int | None = None) -> tuple[Values, Value
         rows = np.sort(rows)
     train, test = train_test_split(np.arange(rows.size), test_size=TEST_SHARE, stratify=y[rows], random_state=i)
     inputs = [column for column in columns if column not in ("rownames", source.target, *source.leaves_out)]
-    X = encoded([[columns[column][k] for k in rows] for column in inputs], train)
+    X = encoded([[columns[column][k] for k in rows.tolist()] for column in inputs], train)
     return X[train], X[test], y[rows][train], y[rows][test]
