@@ -17,6 +17,7 @@ NAMES = (
     "table2",
     "level-sets",
     "level-set-defaults",
+    "level-sets-tuned",
     "crossing",
     "nodes",
     "smoothing",

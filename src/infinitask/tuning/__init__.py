@@ -1,6 +1,7 @@
 """Good parameters from data.
 
-* :class:`InfiniteQuantileRegressorCV`, :class:`InfiniteCostSensitiveClassifierCV`: models that choose their own.
+* :class:`InfiniteQuantileRegressorCV`, :class:`InfiniteCostSensitiveClassifierCV`, :class:`InfiniteOneClassSVMCV`:
+  models that choose their own.
 * :func:`score_path`: cross-validated scores along a path of λ.
 * :class:`OptunaSearch`: a search over any parameters (extra "tune").
 
@@ -8,7 +9,14 @@ Models of this library are compared by rows left out, through one engine: :mod:`
 """
 
 from ._cv_models import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
+from ._one_class_cv import InfiniteOneClassSVMCV
 from ._optuna_search import OptunaSearch
 from ._score_path import score_path
 
-__all__ = ["InfiniteCostSensitiveClassifierCV", "InfiniteQuantileRegressorCV", "OptunaSearch", "score_path"]
+__all__ = [
+    "InfiniteCostSensitiveClassifierCV",
+    "InfiniteOneClassSVMCV",
+    "InfiniteQuantileRegressorCV",
+    "OptunaSearch",
+    "score_path",
+]
