@@ -25,7 +25,7 @@ from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped, input_kernel
 from infinitask.measures import Measure
 from infinitask.problem import Data, Recipe
-from infinitask.settle import spreads
+from infinitask.settle import IQR_OF_NORMAL, spreads
 from infinitask.threshold import left_out_quantile
 from infinitask.tuning._cv_models import SelfTuned
 from infinitask.tuning._left_out import Splits, shared_folds
@@ -52,9 +52,9 @@ REFERENCE_POINTS = 2_000
 MAX_BOX_INPUTS = 3
 """Up to this many inputs volumes are those of the box; beyond, hardly any point of a box is near the data."""
 
-BOX_TAIL, BOX_MARGIN = 0.01, 0.1
-"""The box reaches from this quantile of each input to its opposite, and by this part of that range beyond: one absurd
-value must not decide what a volume is."""
+EDGE, FARTHEST_EDGE, BOX_MARGIN = 0.01, 10.0, 0.1
+"""An input reaches from this quantile to its opposite, but no farther from its median than this many deviations, as the
+quartiles have them: one absurd value must not decide what a volume is. The box is larger by this part on each side."""
 
 
 class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
@@ -164,7 +164,8 @@ device
         rng = check_random_state(self.random_state)
         race = Race.of(rows.recipe, rows.X, rows.weight, self.cv, rng, verbose=int(self.verbose))
         stationary = isinstance(feature_recipe(rows.recipe.features, rows.recipe.rank), RandomFourier)
-        families = _families(self.kernels, race.X, stationary_only=stationary)
+        distinct = Data.canonical(rows.X, None, rows.weight).X
+        families = _families(self.kernels, distinct, stationary_only=stationary)
         with one_blas_thread():
             found = Parallel(n_jobs=self.n_jobs)(delayed(race.walk)(family) for family in families)
         entrants = [entrant for walked in found for entrant in walked]
@@ -278,8 +279,7 @@ def _covariance_root(Z: HostArray) -> HostArray | None:
     if d < 2 or len(Z) < 3:
         return None
     # far rows would decide the covariance: they count as if they were at the edge of the others
-    low, high = np.quantile(Z, [BOX_TAIL, 1.0 - BOX_TAIL], axis=0)
-    covariance = np.cov(np.clip(Z, low, high).T)
+    covariance = np.cov(np.clip(Z, *_edges(Z)).T)
     size = float(np.trace(covariance)) / d
     if not size > 0.0:
         return None
@@ -350,23 +350,22 @@ class Race:
         rng : numpy.random.RandomState
         verbose : int
         """
-        X = np.asarray(X, dtype=np.float64)
-        counted = np.flatnonzero(weight > 0.0)
+        merged = Data.canonical(X, None, weight)
         if cv is None:
-            if counted.size < 2:
-                raise ValueError(f"{counted.size} row was given; a cross-validation needs at least 2.")
-            if counted.size > MAX_ROWS:
-                counted = np.sort(rng.choice(counted, MAX_ROWS, replace=False))
-            X, weight = X[counted], weight[counted]
-            folds = KFold(min(FOLDS, len(X)), shuffle=True, random_state=rng.randint(2**31 - 1))
-            splits = list(folds.split(X))
+            # equal rows in different folds would be learnt by heart: they are one row with a weight
+            X, weight = merged.X, merged.weight
+            if weight.size > MAX_ROWS:
+                some = np.sort(rng.choice(weight.size, MAX_ROWS, replace=False))
+                X, weight = X[some], weight[some]
+            folds = KFold(max(2, min(FOLDS, weight.size)), shuffle=True, random_state=rng.randint(2**31 - 1))
+            splits = list(folds.split(X)) if weight.size > 1 else [(np.arange(1), np.arange(1))]
         else:
             with naming("cv"):
                 splits = list(check_cv(cv).split(X))
             if any(not np.any(weight[part] > 0.0) for fold in splits for part in fold):
                 raise ValueError(
-                    f"{counted.size} rows have a positive sample_weight, and a fold is left without any to train on or "
-                    "to judge by. Give weight to more rows, or other folds as cv."
+                    f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
+                    "train on or to judge by. Give weight to more rows, or other folds as cv."
                 )
         quick = replace(
             recipe,
@@ -380,7 +379,7 @@ class Race:
             device=None,
         )
         generator = np.random.default_rng(rng.randint(2**31 - 1))
-        reference = _reference(X[weight > 0.0], generator, REFERENCE_POINTS)
+        reference = _reference(merged.X, generator, REFERENCE_POINTS)
         return cls(quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.measure), verbose)
 
     def walk(self, family: Family) -> list[Entrant]:
@@ -431,10 +430,17 @@ def _levels(measure: Measure) -> HostArray:
     return levels[levels < 1.0] if np.any(levels < 1.0) else levels
 
 
+def _edges(X: HostArray) -> tuple[HostArray, HostArray]:
+    """From where to where each input reaches, (d,) each."""
+    low, first, middle, third, high = np.quantile(X, [EDGE, 0.25, 0.5, 0.75, 1.0 - EDGE], axis=0)
+    far = np.where(third > first, FARTHEST_EDGE * (third - first) / IQR_OF_NORMAL, np.inf)
+    return np.maximum(low, middle - far), np.minimum(high, middle + far)
+
+
 def _reference(X: HostArray, rng: np.random.Generator, count: int) -> HostArray:
     """Points by which volumes are measured, see the notes of :class:`InfiniteOneClassSVMCV`."""
     d = X.shape[1]
-    low, high = np.quantile(X, [BOX_TAIL, 1.0 - BOX_TAIL], axis=0)
+    low, high = _edges(X)
     margin = BOX_MARGIN * (high - low)
     drawn = rng.uniform(low - margin, high + margin, size=(count, d))
     if d <= MAX_BOX_INPUTS:
