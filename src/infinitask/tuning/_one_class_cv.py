@@ -52,7 +52,7 @@ REFERENCE_POINTS = 2_000
 MAX_BOX_INPUTS = 3
 """Up to this many inputs volumes are those of the box; beyond, hardly any point of a box is near the data."""
 
-EDGE, FARTHEST_EDGE, BOX_MARGIN = 0.01, 10.0, 0.1
+EDGE, FARTHEST_EDGE, BOX_MARGIN = 0.01, 5.0, 0.1
 """An input reaches from this quantile to its opposite, but no farther from its median than this many deviations, as the
 quartiles have them: one absurd value must not decide what a volume is. The box is larger by this part on each side."""
 
