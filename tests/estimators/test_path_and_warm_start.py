@@ -25,7 +25,7 @@ from infinitask import (
 from infinitask.datasets import make_sine
 from infinitask.features import Nystroem
 from infinitask.kernels import RBF, Gaussian
-from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
+from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteOneClassSVMCV, InfiniteQuantileRegressorCV
 
 ALPHAS = np.array([1e-3, 1e-1, 1e-2, 1e-4, 3e-4])
 
@@ -297,6 +297,7 @@ def test_a_path_of_warm_estimators_is_a_path() -> None:
     [
         InfiniteQuantileRegressorCV(),
         InfiniteCostSensitiveClassifierCV(),
+        InfiniteOneClassSVMCV(),
         InfiniteKernelRidge(),
         QOneClassSVM(),
         InfiniteQuantileRegressor,

@@ -22,7 +22,12 @@ from infinitask import (
 )
 from infinitask.bounds import bound_of
 from infinitask.estimators import base
-from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, OptunaSearch
+from infinitask.tuning import (
+    InfiniteCostSensitiveClassifierCV,
+    InfiniteOneClassSVMCV,
+    InfiniteQuantileRegressorCV,
+    OptunaSearch,
+)
 from tests.support.estimator_cases import ESTIMATORS, Case
 
 KINDS = [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.coo_array]
@@ -145,6 +150,7 @@ def test_a_sparse_gram_matrix_is_a_gram_matrix() -> None:
     [
         (InfiniteQuantileRegressorCV(kernels=["rbf"], alphas=[0.1, 0.01], cv=2, n_nodes=6), Y),
         (InfiniteCostSensitiveClassifierCV(kernels=["rbf"], alphas=[0.1, 0.01], cv=2, n_nodes=6), LABELS),
+        (InfiniteOneClassSVMCV(kernels=["rbf"], cv=2, n_nodes=6, exact_fractions=False, random_state=0), None),
         (OptunaSearch(InfiniteQuantileRegressor(n_nodes=6), n_trials=2, cv=2, random_state=0), Y),
     ],
     ids=lambda value: type(value).__name__,

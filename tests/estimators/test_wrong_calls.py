@@ -31,7 +31,12 @@ from infinitask.kernels import RBF, Gaussian, Matern, MaternTask
 from infinitask.losses import LevelSet, MQuantile, Pinball
 from infinitask.measures import Beta, Discrete, ProductMeasure, Sobol, Uniform
 from infinitask.penalties import IntegratedRidge
-from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, OptunaSearch
+from infinitask.tuning import (
+    InfiniteCostSensitiveClassifierCV,
+    InfiniteOneClassSVMCV,
+    InfiniteQuantileRegressorCV,
+    OptunaSearch,
+)
 from tests.support.wrong_calls import Wrong, check_refused
 
 X = np.random.default_rng(0).normal(size=(8, 2))
@@ -53,6 +58,7 @@ ESTIMATORS = (
     QOneClassSVM,
     InfiniteQuantileRegressorCV,
     InfiniteCostSensitiveClassifierCV,
+    InfiniteOneClassSVMCV,
 )
 
 LEVELS = (0.0, 1.0, 95, [5, 95], -0.1, NAN, "half", [], [[0.1, 0.2]], None, {0.5})
