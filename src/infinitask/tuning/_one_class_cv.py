@@ -114,7 +114,7 @@ device
     >>> bool(abs(np.mean(model.predict(new, nu=0.2) == -1) - 0.2) < 0.08)
     True
     >>> results = model.cv_results_
-    >>> results["areas"][results["best"]] == results["areas"].min()
+    >>> bool(results["areas"][results["best"]] == results["areas"].min())
     True
     """
 
