@@ -19,7 +19,19 @@ from sklearn.model_selection import train_test_split
 from .data.tables import Columns, RDatasets
 from .tuned import Values
 
-__all__ = ["MAX_ROWS", "TABLES", "Table", "encoded", "n_train", "raw_columns", "split", "splits"]
+__all__ = [
+    "MAX_ROWS",
+    "TABLES",
+    "Table",
+    "encoded",
+    "inputs_and_target",
+    "n_train",
+    "raw_columns",
+    "split",
+    "splits",
+    "table_of",
+    "two_parts",
+]
 
 MAX_ROWS = 30_000
 """Larger tables are cut to this many rows, drawn with seed 0."""
@@ -52,21 +64,22 @@ class Table:
     rows: int
 
 
-def _table(package: str, item: str, rows: int, target: str, inputs: str = "") -> Table:
+def table_of(package: str, item: str, rows: int, target: str, inputs: str = "") -> Table:
+    """A table whose inputs are the words of a line."""
     return Table(package, item, target, tuple(inputs.split()), rows)
 
 
 TABLES: dict[str, Table] = {
-    "salaries": _table("carData", "Salaries", 397, "salary", "rank discipline yrs.since.phd yrs.service sex"),
-    "credit": _table(
+    "salaries": table_of("carData", "Salaries", 397, "salary", "rank discipline yrs.since.phd yrs.service sex"),
+    "credit": table_of(
         "ISLR",
         "Credit",
         400,
         "Balance",
         "Income Limit Rating Cards Age Education Gender Student Married Ethnicity",
     ),
-    "diabetes": _table("", "diabetes", 442, "progression"),  # scikit-learn's, inputs in their own units
-    "bodies": _table(
+    "diabetes": table_of("", "diabetes", 442, "progression"),  # scikit-learn's, inputs in their own units
+    "bodies": table_of(
         "openintro",
         "bdims",
         507,
@@ -74,14 +87,14 @@ TABLES: dict[str, Table] = {
         "bia_di bii_di bit_di che_de che_di elb_di wri_di kne_di ank_di sho_gi che_gi wai_gi nav_gi hip_gi thi_gi "
         "bic_gi for_gi kne_gi cal_gi ank_gi wri_gi age hgt sex",
     ),
-    "windsor": _table(
+    "windsor": table_of(
         "AER",
         "HousePrices",
         546,
         "price",
         "lotsize bedrooms bathrooms stories driveway recreation fullbase gasheat aircon garage prefer",
     ),
-    "college": _table(
+    "college": table_of(
         "ISLR",
         "College",
         777,
@@ -89,7 +102,7 @@ TABLES: dict[str, Table] = {
         "Private Apps Accept Enroll Top10perc Top25perc F.Undergrad P.Undergrad Room.Board Books Personal PhD Terminal "
         "S.F.Ratio perc.alumni Expend Grad.Rate",
     ),
-    "cars": _table(
+    "cars": table_of(
         "modeldata",
         "car_prices",
         804,
@@ -97,15 +110,15 @@ TABLES: dict[str, Table] = {
         "Mileage Cylinder Doors Cruise Sound Leather Buick Cadillac Chevy Pontiac Saab Saturn convertible coupe "
         "hatchback sedan wagon",
     ),
-    "sacramento": _table("modeldata", "Sacramento", 932, "price", "beds baths sqft type latitude longitude"),
-    "concrete": _table(
+    "sacramento": table_of("modeldata", "Sacramento", 932, "price", "beds baths sqft type latitude longitude"),
+    "concrete": table_of(
         "modeldata",
         "concrete",
         1030,
         "compressive_strength",
         "cement blast_furnace_slag fly_ash water superplasticizer coarse_aggregate fine_aggregate age",
     ),
-    "saratoga": _table(
+    "saratoga": table_of(
         "mosaicData",
         "SaratogaHouses",
         1728,
@@ -113,26 +126,26 @@ TABLES: dict[str, Table] = {
         "lotSize age landValue livingArea pctCollege bedrooms fireplaces bathrooms rooms heating fuel sewer waterfront "
         "newConstruction centralAir",
     ),
-    "birthweight": _table(
+    "birthweight": table_of(
         "wooldridge",
         "bwght2",
         1832,
         "bwght",
         "mage meduc monpre npvis fage feduc cigs drink male mwhte mblck moth fwhte fblck foth",
     ),
-    "ames": _table("modeldata", "ames", 2930, "Sale_Price"),  # 33 columns of numbers and 40 of text
-    "wage": _table("ISLR", "Wage", 3000, "wage", "year age maritl race education jobclass health health_ins"),
-    "slid": _table("carData", "SLID", 4147, "wages", "education age sex language"),
-    "airfare": _table("wooldridge", "airfare", 4596, "fare", "year dist passen bmktshr"),
-    "medical": _table(
+    "ames": table_of("modeldata", "ames", 2930, "Sale_Price"),  # 33 columns of numbers and 40 of text
+    "wage": table_of("ISLR", "Wage", 3000, "wage", "year age maritl race education jobclass health health_ins"),
+    "slid": table_of("carData", "SLID", 4147, "wages", "education age sex language"),
+    "airfare": table_of("wooldridge", "airfare", 4596, "fare", "year dist passen bmktshr"),
+    "medical": table_of(
         "Ecdat",
         "MedExp",
         5574,
         "med",
         "lc idp lpi fmde physlim ndisease health linc lfam educdec age sex child black",
     ),
-    "computers": _table("Ecdat", "Computers", 6259, "price", "speed hd ram screen cd multi premium ads trend"),
-    "hotel": _table(
+    "computers": table_of("Ecdat", "Computers", 6259, "price", "speed hd ram screen cd multi premium ads trend"),
+    "hotel": table_of(
         "modeldata",
         "hotel_rates",
         15402,
@@ -142,17 +155,17 @@ TABLES: dict[str, Table] = {
         "booking_changes days_in_waiting_list customer_type required_car_parking_spaces total_of_special_requests "
         "arrival_date_num near_christmas near_new_years historical_adr",
     ),
-    "cps1988": _table(
+    "cps1988": table_of(
         "AER", "CPS1988", 28155, "wage", "education experience ethnicity smsa region parttime"
     ),
-    "flights": _table(
+    "flights": table_of(
         "openintro",
         "nycflights",
         MAX_ROWS,
         "arr_delay",
         "month day hour minute dep_delay carrier origin distance",
     ),
-    "diamonds": _table("ggplot2", "diamonds", MAX_ROWS, "price", "carat cut color clarity depth table x y z"),
+    "diamonds": table_of("ggplot2", "diamonds", MAX_ROWS, "price", "carat cut color clarity depth table x y z"),
 }  # fmt: skip
 """The tables, from small to large."""
 
@@ -208,17 +221,15 @@ def encoded(columns: Sequence[Sequence[Any]], train: NDArray[np.int_]) -> Values
     return np.hstack(parts)
 
 
-def split(name: str, i: int, max_rows: int = MAX_ROWS) -> tuple[Values, Values, Values, Values]:
-    """X_train, X_test, y_train, y_test of a table in its own units, split with seed i.
+def inputs_and_target(table: Table, max_rows: int) -> tuple[list[list[Any]], Values]:
+    """The columns of a table's inputs and its target, of the rows with a known target.
 
     Parameters
     ----------
-    name : str
-    i : int
+    table : Table
     max_rows : int
         Larger tables are cut to this many rows, drawn with seed 0.
     """
-    table = TABLES[name]
     if not table.package:
         inputs_in_units, target = load_diabetes(return_X_y=True, scaled=False)
         columns: Columns = {str(k): column.tolist() for k, column in enumerate(inputs_in_units.T)}
@@ -230,7 +241,26 @@ def split(name: str, i: int, max_rows: int = MAX_ROWS) -> tuple[Values, Values, 
     known = np.array([k for k, value in enumerate(goal) if not _missing(value)])
     if known.size > max_rows:
         known = np.sort(np.random.default_rng(0).choice(known, max_rows, replace=False))
-    y = np.array([float(goal[k]) for k in known])
-    train, test = train_test_split(np.arange(known.size), test_size=TEST_SHARE, random_state=i)
-    X = encoded([[columns[name][k] for k in known] for name in inputs], train)
+    return [[columns[name][k] for k in known] for name in inputs], np.array([float(goal[k]) for k in known])
+
+
+def two_parts(rows: int, i: int) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """The training and the test rows of a table with so many rows, split with seed i."""
+    train, test = train_test_split(np.arange(rows), test_size=TEST_SHARE, random_state=i)
+    return train, test
+
+
+def split(name: str, i: int, max_rows: int = MAX_ROWS) -> tuple[Values, Values, Values, Values]:
+    """X_train, X_test, y_train, y_test of a table in its own units, split with seed i.
+
+    Parameters
+    ----------
+    name : str
+    i : int
+    max_rows : int
+        Larger tables are cut to this many rows, drawn with seed 0.
+    """
+    columns, y = inputs_and_target(TABLES[name], max_rows)
+    train, test = two_parts(y.size, i)
+    X = encoded(columns, train)
     return X[train], X[test], y[train], y[test]
