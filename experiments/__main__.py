@@ -27,6 +27,7 @@ NAMES = (
     "peers",
     "peers-fresh",
     "classes-tuned",
+    "peers-middle",
     "order",
     "properties",
     *(f"defaults-{part}" for part in PARTS),
@@ -60,7 +61,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--out", type=Path, help="folder of the results (default: docs/results; build/quick if --quick)"
     )
-    parser.add_argument("--only", default="", metavar="WORDS", help="only units with these words, such as crabs,itl")
+    parser.add_argument(
+        "--only", default="", metavar="WORDS", help="only units with these words, such as crabs,itl|jqr"
+    )
     parser.add_argument(
         "--parts", default=",".join(PARTS), metavar="PARTS", help="studies of defaults (default: %(default)s)"
     )

@@ -12,10 +12,12 @@ missing number the median of the training rows; the target has mean 0 and standa
 
 from __future__ import annotations
 
-from .raw_tables import Table, encoded, inputs_and_target, table_of, two_parts
+from dataclasses import dataclass
+
+from .raw_tables import Table, coded, encoded, inputs_and_target, table_of, two_parts
 from .tuned import Values
 
-__all__ = ["MAX_ROWS", "TABLES", "split"]
+__all__ = ["MAX_ROWS", "TABLES", "Split", "split"]
 
 MAX_ROWS = 60_000
 """Larger tables are cut to this many rows, drawn with seed 0. None is today."""
@@ -122,9 +124,33 @@ TABLES: dict[str, Table] = {
 """The tables, from small to large."""
 
 
-def split(name: str, i: int) -> tuple[Values, Values, Values, Values]:
-    """X_train, X_test, y_train, y_test of a table, split with seed i; y is standardised, X is in its own units."""
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A table, split; y is standardised, inputs are in their own units.
+
+    Parameters
+    ----------
+    X, X_test : arrays
+        With a column of 0 and 1 for each value of a text.
+    native, native_test : arrays
+        For methods that know categories and missing values: text is a code, a missing number nan.
+    categories : list of int
+        The columns of ``native`` that are codes.
+    y, y_test : arrays
+    """
+
+    X: Values
+    X_test: Values
+    native: Values
+    native_test: Values
+    categories: list[int]
+    y: Values
+    y_test: Values
+
+
+def split(name: str, i: int) -> Split:
+    """A table, split with seed i."""
     columns, y = inputs_and_target(TABLES[name], MAX_ROWS)
     train, test = two_parts(y.size, i)
-    X, y = encoded(columns, train), (y - y.mean()) / y.std()
-    return X[train], X[test], y[train], y[test]
+    X, (native, categories), y = encoded(columns, train), coded(columns, train), (y - y.mean()) / y.std()
+    return Split(X[train], X[test], native[train], native[test], categories, y[train], y[test])

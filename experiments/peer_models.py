@@ -1,106 +1,25 @@
-"""Today's alternatives for quantiles of small tables, behind one interface, and a random search over their parameters.
+"""Today's alternatives for quantiles of small tables, behind one interface.
 
 A peer has ``fit(parameters, X, y, levels, seed)``, which returns a function X, levels → (n, q) of quantiles. All peers
-run in one thread and write no files.
+run in one thread and write no files. Those without trees are in :mod:`experiments.smooth_peers`.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-import importlib
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
-from sklearn.model_selection import KFold
 
-from .tuned import LEVELS, pinball
+from . import smooth_peers as smooth
+from .peer_search import Answer, Parameters, Peer, Values, fitted, tune
+from .peer_search import count_uniform as _count
+from .peer_search import log_uniform as _log
 
 __all__ = ["PEERS", "Peer", "fitted", "tune"]
-
-Values = NDArray[np.float64]
-Parameters = dict[str, Any]
-Answer = Callable[[Values, Values], Values]
-
-
-@dataclass(frozen=True)
-class Peer:
-    """A package, and how it predicts quantiles.
-
-    Parameters
-    ----------
-    package, module : str
-        The names to install and to import it by.
-    defaults : callable
-        n → the package's defaults, with leaves of at most n/4 rows, so that trees can split on small sets.
-    draw : callable or None
-        Generator, n → parameters for the search; None: nothing is searched.
-    fit : callable
-        Parameters, X, y, levels, seed → answer.
-    any_level : bool
-        Whether the answer accepts levels other than those of the fit.
-    """
-
-    package: str
-    module: str
-    defaults: Callable[[int], Parameters]
-    draw: Callable[[np.random.Generator, int], Parameters] | None
-    fit: Callable[[Parameters, Values, Values, Values, int], Answer]
-    any_level: bool = False
-
-    def load(self) -> None:
-        """Import the package, or say how to get it."""
-        try:
-            importlib.import_module(self.module)
-        except ImportError:
-            raise RuntimeError(f"{self.package} is not installed; `make peers` installs it.") from None
-
-
-def fitted(peer: Peer, parameters: Parameters, X: Values, y: Values, levels: Values, seed: int) -> Answer:
-    """The peer's answer, without its warnings."""
-
-    def quiet(f: Callable[..., Any], *arguments: Any) -> Any:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return f(*arguments)
-
-    return functools.partial(quiet, quiet(peer.fit, parameters, X, y, levels, seed))
-
-
-def tune(
-    peer: Peer, X: Values, y: Values, *, evaluations: int, folds: int, seed: int
-) -> tuple[Parameters, float | None]:
-    """The parameters with the smallest cross-validated loss, and that loss: the defaults, or random ones."""
-    best, smallest = peer.defaults(y.size), np.inf
-    if peer.draw is None:
-        return best, None
-    rng = np.random.default_rng(seed)
-    splits = list(KFold(folds, shuffle=True, random_state=seed).split(X))
-    for number in range(evaluations):
-        parameters = peer.draw(rng, y.size) if number else best
-        loss = 0.0
-        for train, test in splits:
-            h = fitted(peer, parameters, X[train], y[train], LEVELS, seed)(X[test], LEVELS)
-            loss += pinball(y[test], h) / folds
-            if not loss < smallest:  # losses are positive: the remaining folds cannot make it the best
-                break
-        else:
-            best, smallest = parameters, loss
-    return best, smallest
-
-
-def _log(rng: np.random.Generator, low: float, high: float) -> float:
-    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
-
-
-def _count(rng: np.random.Generator, low: int, high: int) -> int:
-    """An integer in [low, high], log-uniform: small ones are more frequent."""
-    return int(_log(rng, low, high + 1 - 1e-9))
 
 
 def _leaf(n: int, rows: int = 20) -> int:
@@ -333,4 +252,11 @@ PEERS = {
     "chimeraboost": Peer(
         "chimeraboost", "chimeraboost", lambda n: {"min_child_weight": _leaf(n, 10)}, _draw_chimeraboost, _chimeraboost
     ),
+    "linear": Peer("scikit-learn", "sklearn", smooth.linear_defaults, smooth.draw_linear, smooth.linear),
+    "gp": Peer("scipy", "scipy", lambda n: {}, None, smooth.gaussian_process, any_level=True),
+    "gp_scores": Peer("scipy", "scipy", lambda n: {}, None, smooth.gaussian_process_of_scores, any_level=True),
+    "xrfm": Peer(
+        "xrfm", "xrfm", smooth.xrfm_defaults, smooth.draw_xrfm, smooth.xrfm, any_level=True, last={"bags": 5}
+    ),
+    "liquidsvm": Peer("liquidSVM", "experiments.smooth_peers", lambda n: {}, None, smooth.liquid_svm),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from operator import itemgetter
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from .peer_figure import draw
 from .peer_models import PEERS
 from .runner import Record
 from .tables import made_by, markdown, write_csv
@@ -21,28 +22,46 @@ __all__ = ["Contest", "Results", "corrected_t_test", "finished", "holm", "rankin
 
 Values = NDArray[np.float64]
 
-OURS, LEAST = "itl_cv", "ignoring_x"
+OURS, DEFAULT, LEAST = "itl_cv", "itl_default", "ignoring_x"
 LABELS = {
     LEAST: "ignoring x",
     OURS: "∞-QR CV",
+    DEFAULT: "∞-QR, default",
     "lightgbm": "LightGBM",
     "hist_gradient_boosting": "scikit-learn HGB",
     "catboost": "CatBoost",
     "quantile_forest": "quantile forest",
     "ngboost": "NGBoost",
     "chimeraboost": "ChimeraBoost",
+    "linear": "linear quantiles",
+    "gp": "Gaussian process",
+    "gp_scores": "Gaussian process, scores",
+    "xrfm": "xRFM",
+    "liquidsvm": "liquidSVM CV",
 }
+"""All methods, in the order of the tables."""
+
+SIMPLE = ("linear", "gp", "gp_scores")
+"""Nowhere may ours be much worse than these: they are what one tries first."""
+
+MUCH = 1.1
+
 SCORES = {"pinball": "pinball loss", "crps": "CRPS"}
 MEASURED = {
     "catboost": "1.2.10",
     "chimeraboost": "0.34.0",
     "lightgbm": "4.7.0",
+    "liquidSVM": "1.0.1",
     "ngboost": "0.5.11",
     "quantile-forest": "1.4.2",
+    "xrfm": "0.4.5",
 }
 """Versions that made the records in docs/results/units: a page is made from these without the peers, too."""
 
 TIMES = ("seconds by the clock, median", "processor seconds, mean")
+
+INTERVALS = (50, 80, 90, 95)
+"""The central intervals, in percent."""
 
 SIGNIFICANT = 0.05
 HELD_OUT = 0.3 / 0.7
@@ -64,6 +83,10 @@ class Contest:
         What the sets are, after "of".
     history : str
         What part they had in the development of ours.
+    losses : str
+        What the pinball loss is.
+    search : str
+        How the peers are tuned; "{evaluations}" and "{folds}" are settings.
     """
 
     stem: str
@@ -71,6 +94,12 @@ class Contest:
     sets: tuple[str, ...]
     origin: str
     history: str
+    losses: str = "pinball loss (sum over the levels 0.1, 0.3, 0.5, 0.7, 0.9, × 100)"
+    search: str = (
+        "Each peer with parameters has its best of {evaluations} settings, its own defaults and random ones, by "
+        "{folds}-fold cross-validation of the pinball loss on the training rows; the Gaussian processes choose theirs "
+        "by the likelihood, and liquidSVM by its own five-fold cross-validation."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +137,14 @@ def table(sets: Sequence[str], records: list[Record]) -> list[dict[str, Any]]:
     ``seconds`` are by the clock, the median over the splits of everything in a unit; ``processor_seconds`` are those of
     the search and the last fit.
     """
-    found: dict[tuple[str, str], list[dict[str, float]]] = {}
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     clock: dict[tuple[str, str], list[float]] = {}
     for record in records:
         place = record["unit"]["dataset"], record["unit"]["method"]
         found.setdefault(place, []).append(record["result"])
         clock.setdefault(place, []).append(record["seconds"])
     rows = []
-    for name, method in ((n, m) for n in sets for m in PEERS if (n, m) in found):
+    for name, method in ((n, m) for n in sets for m in LABELS if (n, m) in found):
         row: dict[str, Any] = {"dataset": name, "method": method}
         for what in ("pinball", "crossing", "crps"):
             values = [result[what] for result in found[name, method]]
@@ -123,15 +152,24 @@ def table(sets: Sequence[str], records: list[Record]) -> list[dict[str, Any]]:
         row["seconds"] = float(np.median(clock[name, method]))
         processor = [r["tuning_seconds"] + r["fit_seconds"] for r in found[name, method]]
         row["processor_seconds"] = float(np.mean(processor))
+        covered = _mean_coverage(found[name, method])
+        row |= {f"coverage_{share}": value for share, value in zip(INTERVALS, covered, strict=True)}
         rows.append(row)
     return rows
 
 
+def _mean_coverage(results: Sequence[Mapping[str, Any]]) -> Sequence[float | str]:
+    """Of INTERVALS; older records do not have it, and a mean over some splits would mislead."""
+    covered = [result["coverage"] for result in results if "coverage" in result]
+    return np.mean(covered, axis=0).tolist() if len(covered) == len(results) else [""] * len(INTERVALS)
+
+
 def finished(sets: Sequence[str], records: list[Record]) -> Results:
-    """The methods that have done all sets and splits that any of them has."""
+    """The methods that have done all sets and splits that ours has, or that any of them has where ours has none."""
     by = {(r["unit"]["method"], r["unit"]["dataset"], r["unit"]["split"]): r["result"] for r in records}
-    asked = sorted({(dataset, split) for _, dataset, split in by})
-    begun = [method for method in PEERS if any(m == method for m, _, _ in by)]
+    ours = {(dataset, split) for method, dataset, split in by if method == OURS}
+    asked = sorted(ours or {(dataset, split) for _, dataset, split in by})
+    begun = [method for method in LABELS if any(m == method for m, _, _ in by)]
     methods = [method for method in begun if all((method, *pair) in by for pair in asked)]
     sets = [name for name in sets if any(dataset == name for dataset, _ in asked)]
     splits = {
@@ -208,6 +246,14 @@ def report(contest: Contest, records: list[Record], folder: Path, settings: dict
 
 
 # ---------------------------------------------------------------------------------------------------- the page
+SMOOTH = (
+    "Linear quantiles are linear quantile regression with a ridge. The Gaussian process has a Matérn kernel (5/2) with "
+    "one scale for each input, a linear part and noise; its quantiles are those of its normal law, for y and for "
+    "normal scores of y. xRFM predicts means: its quantiles are its mean plus the quantiles of the residuals of "
+    "left-out rows."
+)
+
+
 def _page(
     contest: Contest,
     rows: list[dict[str, Any]],
@@ -219,16 +265,14 @@ def _page(
     parts = [
         f"# {contest.title}",
         f"{len(results.methods)} methods predict conditional quantiles on {len(results.sets)} of {contest.origin}, "
-        f"{splits} splits each: pinball loss (sum over the levels 0.1, 0.3, 0.5, 0.7, 0.9, × 100), crossing (sum of "
+        f"{splits} split{'s' * (splits > 1)} each: {contest.losses}, crossing (sum of "
         "the mean decreases between neighbouring levels, × 100) and CRPS (twice the mean pinball loss over 0.05, …, "
         "0.95) on the test rows; targets have standard deviation 1.",
         made_by(f"python -m experiments {contest.stem.replace('_', '-')}", settings)
         + f" Peers: {_versions(results.methods)}.",
         f"∞-QR CV is `InfiniteQuantileRegressorCV(random_state=0)`, which chooses for itself. {contest.history}",
-        "Each peer has its best of "
-        f"{settings['evaluations']} settings, its own defaults and random ones, by {settings['folds']}-fold "
-        "cross-validation of the pinball loss on the training rows. “Ignoring x” predicts the quantiles of the "
-        "training targets. Losses are those of the quantiles of each row sorted, whatever the method; crossing is that "
+        f"{contest.search.format(**settings)} {SMOOTH} “Ignoring x” predicts the quantiles of the training targets. "
+        "Losses are those of the quantiles of each row sorted, whatever the method; crossing is that "
         "of its answers as they come.",
         "Seconds by the clock (wall clock) are those of everything in a unit: search, last fit, predictions, and a "
         "second fit for the CRPS where a method must be told the levels before it; medians over sets and splits. Two "
@@ -253,7 +297,8 @@ def _names(methods: Sequence[str]) -> str:
 
 
 def _versions(methods: Sequence[str]) -> str:
-    packages = sorted({PEERS[method].package for method in methods if PEERS[method].draw})
+    peers = [PEERS[method] for method in methods if method in PEERS]
+    packages = sorted({peer.package for peer in peers if peer.package not in ("infinitask", "numpy", "scipy")})
     return ", ".join(f"{package} {_version(package)}" for package in packages)
 
 
@@ -394,40 +439,9 @@ def _findings(results: Results, ranks: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-# -------------------------------------------------------------------------------------------------- the figure
 def _figure(results: Results, order: list[str], path: Path) -> Path:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     order = [method for method in order if method != LEAST] or order  # up to 13 times the best: hides the rest
-    figure = Figure(figsize=(11, 0.62 * len(order) + 1.7), layout="constrained", facecolor="white")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, 2, sharey=True)
-    for axis, score in zip(axes, SCORES, strict=True):
-        relative = results.relative(score)
-        top = max(relative[results.methods.index(method)].max() for method in order) * 1.25
-        for y, method in enumerate(order):
-            values = relative[results.methods.index(method)]
-            colour = {OURS: "#D55E00", LEAST: "#777777"}.get(method, "#0072B2")
-            spread = 0.52 * (np.arange(values.size) * 0.618 % 1.0 - 0.5)  # so that equal values do not hide each other
-            axis.scatter(values, y + spread, s=22, color=colour, alpha=0.65, linewidths=0, zorder=3)
-            axis.plot([np.median(values)] * 2, [y - 0.36, y + 0.36], color="black", linewidth=2.2, zorder=4)
-            last = int(np.argmax(values))
-            axis.annotate(f" {results.sets[last]}", (values[last], y + spread[last]), fontsize=8, va="center",
-                          xytext=(3, 0), textcoords="offset points", color="#444444")  # fmt: skip
-        ticks = [t for t in (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0) if t <= top]
-        axis.set_xscale("log")
-        axis.set_xlim(0.985, top)
-        axis.xaxis.set_major_locator(FixedLocator(ticks))
-        axis.xaxis.set_minor_locator(NullLocator())
-        axis.set_xticklabels([f"{t:g}" for t in ticks])
-        axis.set_xlabel(f"{SCORES[score]} / smallest of the set")
-        axis.grid(axis="x", color="#dddddd", zorder=0)
-        axis.spines[["top", "right", "left"]].set_visible(False)
-        axis.tick_params(left=False)
-    axes[0].set_yticks(range(len(order)), [LABELS[method] for method in order], fontsize=11)
-    axes[0].invert_yaxis()
-    figure.suptitle("How far from the best of each data set: a dot for each set, the median as a bar, by mean rank")
-    figure.savefig(path, dpi=100)
-    return path
+    places = [results.methods.index(method) for method in order]
+    relative = {SCORES[score]: results.relative(score)[places] for score in SCORES}
+    colours = {OURS: "#D55E00", DEFAULT: "#E69F00", LEAST: "#777777"}
+    return draw(relative, results.sets, {method: LABELS[method] for method in order}, colours, path)

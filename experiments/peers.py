@@ -13,12 +13,13 @@ from infinitask.datasets import make_sine
 
 from . import fresh_sets, table1
 from .data import quantile_sets
-from .peer_models import PEERS, Values, fitted, tune
+from .peer_models import PEERS, Peer, fitted, tune
 from .peer_report import OURS, Contest, report
+from .peer_search import Values
 from .runner import Experiment
 from .tuned import LEVELS, crossing, pinball
 
-__all__ = ["EXPERIMENT", "FRESH", "KNOWN", "UNSEEN", "crps"]
+__all__ = ["EXPERIMENT", "FRESH", "KNOWN", "UNSEEN", "coverage", "crps", "warm"]
 
 KNOWN = Contest(
     "peers",
@@ -50,6 +51,12 @@ are then not used, while the records of the peers stay valid."""
 GRID = np.arange(1, 20) / 20
 """The levels of the CRPS."""
 
+FINE = np.concatenate([[0.025], GRID, [0.975]])
+"""Those, and the ends of the 95% interval."""
+
+INTERVALS = (0.5, 0.8, 0.9, 0.95)
+"""The shares of the test rows that central intervals shall cover."""
+
 
 def units(quick: bool, *, all_sets: Sequence[str], some: Sequence[str]) -> list[dict[str, Any]]:
     """Ordered by split, so that a run that was stopped has results for every set."""
@@ -72,6 +79,13 @@ def crps(y: Values, h: Values) -> float:
     return float(2.0 * np.mean(np.maximum(GRID * r, (GRID - 1.0) * r)))
 
 
+def coverage(y: Values, h: Values) -> list[float]:
+    """The shares of the rows inside each of INTERVALS; h (n, 21) has the levels FINE."""
+    ends = [(np.searchsorted(FINE, (1.0 + sign * share) / 2.0 - 1e-9)) for share in INTERVALS for sign in (-1.0, 1.0)]
+    inside = (y >= h[:, ends[::2]].T) & (y <= h[:, ends[1::2]].T)
+    return [round(float(share), 4) for share in inside.mean(axis=1)]
+
+
 Split = Callable[[str, int], tuple[Values, Values, Values, Values]]
 
 
@@ -83,31 +97,34 @@ def work(unit: dict[str, Any], settings: dict[str, Any], *, split: Split) -> dic
     """
     X, X_test, y, y_test = split(unit["dataset"], unit["split"])
     peer, seed = PEERS[unit["method"]], unit["split"]
-    _warm(unit["method"])
+    warm(peer)
     start = time.process_time()
     parameters, loss = tune(peer, X, y, evaluations=settings["evaluations"], folds=settings["folds"], seed=seed)
     tuned = time.process_time()
-    answer = fitted(peer, parameters, X, y, LEVELS, seed)
+    last = parameters | peer.last
+    answer = fitted(peer, last, X, y, LEVELS, seed)
     done = time.process_time()
     h = answer(X_test, LEVELS)
-    dense = answer if peer.any_level else fitted(peer, parameters, X, y, GRID, seed)
+    dense = answer if peer.any_level else fitted(peer, last, X, y, FINE, seed)
+    fine = np.sort(dense(X_test, FINE), axis=1)
     return {
         "parameters": parameters,
         "cv": loss,
         "pinball": pinball(y_test, np.sort(h, axis=1)),
         "crossing": crossing(h),
-        "crps": crps(y_test, np.sort(dense(X_test, GRID), axis=1)),
+        "crps": crps(y_test, fine[:, 1:-1]),
+        "coverage": coverage(y_test, fine),
         "tuning_seconds": round(tuned - start, 3),
         "fit_seconds": round(done - tuned, 4),
     }
 
 
 @functools.cache
-def _warm(method: str) -> None:
-    """Load and compile what the method needs, so that no unit's seconds contain it."""
-    PEERS[method].load()
+def warm(peer: Peer) -> None:
+    """Load and compile what the peer needs, so that no unit's seconds contain it."""
+    peer.load()
     X, y = make_sine(40, random_state=0)
-    fitted(PEERS[method], PEERS[method].defaults(40), X, y, LEVELS, 0)(X, LEVELS)
+    fitted(peer, peer.defaults(40), X, y, LEVELS, 0)(X, LEVELS)
 
 
 def _experiment(name: str, contest: Contest, some: Sequence[str], split: Split) -> Experiment:

