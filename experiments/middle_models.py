@@ -185,6 +185,8 @@ def _draw_lightgbm(rng: np.random.Generator) -> Parameters:
         "bagging_fraction": float(rng.uniform(0.5, 1.0)),
         "feature_fraction": float(rng.uniform(0.4, 1.0)),
         "lambda_l2": log_uniform(rng, 1e-3, 10.0),
+        "min_data_per_group": count_uniform(rng, 5, 100),  # its default, 100, sees no category of a small table
+        "cat_smooth": log_uniform(rng, 1.0, 30.0),
     }
 
 

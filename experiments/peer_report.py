@@ -1,8 +1,8 @@
-"""Comparison of the peers: ranks over the sets, tests, and where our model is worse."""
+"""The page of a comparison of the peers, with where our model is worse."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from operator import itemgetter
@@ -10,43 +10,36 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from .peer_figure import draw
 from .peer_models import PEERS
+from .peer_scores import (
+    DEFAULT,
+    INTERVALS,
+    LABELS,
+    LEAST,
+    OURS,
+    SCORES,
+    Results,
+    corrected_t_test,
+    finished,
+    ranking,
+    table,
+)
 from .runner import Record
 from .tables import made_by, markdown, write_csv
 
-__all__ = ["Contest", "Results", "corrected_t_test", "finished", "holm", "ranking", "report", "table"]
-
-Values = NDArray[np.float64]
-
-OURS, DEFAULT, LEAST = "itl_cv", "itl_default", "ignoring_x"
-LABELS = {
-    LEAST: "ignoring x",
-    OURS: "∞-QR CV",
-    DEFAULT: "∞-QR, default",
-    "lightgbm": "LightGBM",
-    "hist_gradient_boosting": "scikit-learn HGB",
-    "catboost": "CatBoost",
-    "quantile_forest": "quantile forest",
-    "ngboost": "NGBoost",
-    "chimeraboost": "ChimeraBoost",
-    "linear": "linear quantiles",
-    "gp": "Gaussian process",
-    "gp_scores": "Gaussian process, scores",
-    "xrfm": "xRFM",
-    "liquidsvm": "liquidSVM CV",
-}
-"""All methods, in the order of the tables."""
+__all__ = ["Contest", "report"]
 
 SIMPLE = ("linear", "gp", "gp_scores")
 """Nowhere may ours be much worse than these: they are what one tries first."""
 
 MUCH = 1.1
 
-SCORES = {"pinball": "pinball loss", "crps": "CRPS"}
+FAR = 4.0
+"""Points by which an interval may be off before the page names the set."""
+
 MEASURED = {
     "catboost": "1.2.10",
     "chimeraboost": "0.34.0",
@@ -60,12 +53,7 @@ MEASURED = {
 
 TIMES = ("seconds by the clock, median", "processor seconds, mean")
 
-INTERVALS = (50, 80, 90, 95)
-"""The central intervals, in percent."""
-
 SIGNIFICANT = 0.05
-HELD_OUT = 0.3 / 0.7
-"""Test rows for each training row."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +75,8 @@ class Contest:
         What the pinball loss is.
     search : str
         How the peers are tuned; "{evaluations}" and "{folds}" are settings.
+    digits : int
+        Of the pinball loss.
     """
 
     stem: str
@@ -100,130 +90,7 @@ class Contest:
         "{folds}-fold cross-validation of the pinball loss on the training rows; the Gaussian processes choose theirs "
         "by the likelihood, and liquidSVM by its own five-fold cross-validation."
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Results:
-    """The scores of the methods that have done the same sets and splits.
-
-    Parameters
-    ----------
-    methods, sets : list of str
-    splits : dict
-        Score → method → set → (splits,), in the order of the splits.
-    unfinished : list of str
-        Methods that are left out because some of their splits are missing.
-    """
-
-    methods: list[str]
-    sets: list[str]
-    splits: dict[str, dict[str, dict[str, Values]]]
-    unfinished: list[str]
-
-    def means(self, score: str) -> Values:
-        """Means over the splits, (methods, sets)."""
-        found = self.splits[score]
-        return np.array([[found[method][name].mean() for name in self.sets] for method in self.methods])
-
-    def relative(self, score: str) -> Values:
-        """The means divided by the smallest of their set, (methods, sets)."""
-        means = self.means(score)
-        return np.asarray(means / means.min(axis=0))
-
-
-def table(sets: Sequence[str], records: list[Record]) -> list[dict[str, Any]]:
-    """A row for each set and method: means and standard deviations over its splits.
-
-    ``seconds`` are by the clock, the median over the splits of everything in a unit; ``processor_seconds`` are those of
-    the search and the last fit.
-    """
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    clock: dict[tuple[str, str], list[float]] = {}
-    for record in records:
-        place = record["unit"]["dataset"], record["unit"]["method"]
-        found.setdefault(place, []).append(record["result"])
-        clock.setdefault(place, []).append(record["seconds"])
-    rows = []
-    for name, method in ((n, m) for n in sets for m in LABELS if (n, m) in found):
-        row: dict[str, Any] = {"dataset": name, "method": method}
-        for what in ("pinball", "crossing", "crps"):
-            values = [result[what] for result in found[name, method]]
-            row |= {what: float(np.mean(values)), f"{what}_sd": float(np.std(values))}
-        row["seconds"] = float(np.median(clock[name, method]))
-        processor = [r["tuning_seconds"] + r["fit_seconds"] for r in found[name, method]]
-        row["processor_seconds"] = float(np.mean(processor))
-        covered = _mean_coverage(found[name, method])
-        row |= {f"coverage_{share}": value for share, value in zip(INTERVALS, covered, strict=True)}
-        rows.append(row)
-    return rows
-
-
-def _mean_coverage(results: Sequence[Mapping[str, Any]]) -> Sequence[float | str]:
-    """Of INTERVALS; older records do not have it, and a mean over some splits would mislead."""
-    covered = [result["coverage"] for result in results if "coverage" in result]
-    return np.mean(covered, axis=0).tolist() if len(covered) == len(results) else [""] * len(INTERVALS)
-
-
-def finished(sets: Sequence[str], records: list[Record]) -> Results:
-    """The methods that have done all sets and splits that ours has, or that any of them has where ours has none."""
-    by = {(r["unit"]["method"], r["unit"]["dataset"], r["unit"]["split"]): r["result"] for r in records}
-    ours = {(dataset, split) for method, dataset, split in by if method == OURS}
-    asked = sorted(ours or {(dataset, split) for _, dataset, split in by})
-    begun = [method for method in LABELS if any(m == method for m, _, _ in by)]
-    methods = [method for method in begun if all((method, *pair) in by for pair in asked)]
-    sets = [name for name in sets if any(dataset == name for dataset, _ in asked)]
-    splits = {
-        score: {
-            method: {name: np.array([by[method, *pair][score] for pair in asked if pair[0] == name]) for name in sets}
-            for method in methods
-        }
-        for score in SCORES
-    }
-    return Results(methods, sets, splits, [method for method in begun if method not in methods])
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Holm's correction: the k-th smallest of m p-values times m − k + 1, never below the one before it, at most 1."""
-    order = np.argsort(p, kind="stable")
-    corrected = np.asarray(p, dtype=float)[order] * np.arange(len(p), 0, -1)
-    out = np.empty(len(p))
-    out[order] = np.minimum(np.maximum.accumulate(corrected), 1.0)
-    return [float(value) for value in out]
-
-
-def corrected_t_test(a: Values, b: Values) -> float:
-    """Two-sided p-value of a paired t-test over J overlapping splits (Nadeau and Bengio, 2003).
-
-    t = mean(d) / √((1/J + n_test/n_train) var(d)), d = a − b, with J − 1 degrees of freedom.
-    """
-    d = a - b
-    if d.size < 2 or not d.any():
-        return 1.0
-    t = d.mean() / np.sqrt((1.0 / d.size + HELD_OUT) * d.var(ddof=1)) if d.var() > 0.0 else np.inf
-    return float(2.0 * stats.t.sf(abs(t), d.size - 1))
-
-
-def ranking(results: Results) -> list[dict[str, Any]]:
-    """A row for each method, best first: mean ranks, wins, and Wilcoxon's signed-rank test against ours."""
-    rows: list[dict[str, Any]] = [{"method": method} for method in results.methods]
-    for score in SCORES:
-        means = results.means(score)
-        ranks = stats.rankdata(means, axis=0)
-        for row, rank, mean in zip(rows, ranks, means, strict=True):
-            row[f"mean_rank_{score}"] = float(rank.mean())
-            row[f"wins_{score}"] = int(np.sum(mean == means.min(axis=0)))
-    for score in SCORES:
-        by = dict(zip(results.methods, results.means(score), strict=True))
-        others = [method for method in results.methods if method != OURS] if OURS in results.methods else []
-        p = [_wilcoxon(by[OURS], by[method]) for method in others]
-        tests = dict(zip(others, zip(p, holm(p), strict=True), strict=True))
-        for row in rows:
-            row[f"p_{score}"], row[f"holm_{score}"] = tests.get(row["method"], ("", ""))
-    return sorted(rows, key=lambda row: row["mean_rank_pinball"])
-
-
-def _wilcoxon(a: Values, b: Values) -> float:
-    return float(stats.wilcoxon(a, b).pvalue) if np.any(a != b) else 1.0
+    digits: int = 1
 
 
 def report(contest: Contest, records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
@@ -279,13 +146,18 @@ def _page(
         "processes of one thread each ran on a machine with two cores, which also did other work, more of it during "
         "some methods than during others. Processor seconds are those of search and last fit alone; they hardly depend "
         "on other work, and compare methods better.",
-        *([f"Unfinished, and not compared: {_names(results.unfinished)}."] if results.unfinished else []),
+        *([f"Unfinished, and not ranked: {_names(results.unfinished)}."] if results.unfinished else []),
+        *([f"Not done by ∞-QR CV, and not ranked: {', '.join(results.others)}."] if results.others else []),
         "## Ranks over the sets",
         _ranks(rows, results, ranks),
         f"Friedman's test that all methods are alike: {_friedman(results)}. p in the table: Wilcoxon's signed-rank "
         "test of ∞-QR CV against the method over the sets, after Holm's correction.",
         f"![Loss relative to the best method of each set]({contest.stem}.png)",
-        *(part for score in SCORES for part in (f"## Set by set: {SCORES[score]}", _losses(results, ranks, score))),
+        "## Set by set: pinball loss",
+        _losses(rows, results, ranks, "pinball", contest.digits),
+        "## Set by set: CRPS",
+        _losses(rows, results, ranks, "crps", 3),
+        *_coverage(rows, results, ranks),
     ]  # fmt: skip
     if OURS in results.methods:
         parts += _weaknesses(results)
@@ -339,23 +211,48 @@ def _friedman(results: Results) -> str:
     return f"p = {p[0]:.2g} by pinball loss, {p[1]:.2g} by CRPS"
 
 
-def _losses(results: Results, ranks: list[dict[str, Any]], score: str) -> str:
-    means, digits = results.means(score), 1 if score == "pinball" else 3
-    order = [results.methods.index(row["method"]) for row in ranks]
+def _losses(rows: list[dict[str, Any]], results: Results, ranks: list[dict[str, Any]], score: str, digits: int) -> str:
+    """All sets and methods, also the unfinished ones; a dash for what is missing."""
+    found = {(row["dataset"], row["method"]): row[score] for row in rows}
+    order = [*(row["method"] for row in ranks), *results.unfinished]
     lines = []
-    for j, name in enumerate(results.sets):
-        cells = []
-        for i in order:
-            cell = f"{means[i, j]:.{digits}f}"
-            cells.append(f"**{cell}**" if means[i, j] == means[:, j].min() else cell)
-        lines.append([name, *cells])
-    return markdown(["data set", *(LABELS[results.methods[i]] for i in order)], lines)
+    for name in [*results.sets, *results.others]:
+        there = {method: found[name, method] for method in order if (name, method) in found}
+        cells = {method: f"{value:.{digits}f}" for method, value in there.items()}
+        cells |= {method: f"**{cells[method]}**" for method, value in there.items() if value == min(there.values())}
+        lines.append([name, *(cells.get(method, "–") for method in order)])
+    return markdown(["data set", *(LABELS[method] for method in order)], lines)
+
+
+def _coverage(rows: list[dict[str, Any]], results: Results, ranks: list[dict[str, Any]]) -> list[str]:
+    """The share of test rows in central intervals, of the methods whose records have it."""
+    columns = [f"coverage_{share}" for share in INTERVALS]
+    lines, off = [], []
+    for row in ranks:
+        mine = [r for r in rows if r["method"] == row["method"] and r["dataset"] in results.sets]
+        if any(r[column] == "" for r in mine for column in columns):
+            continue
+        shares = np.array([[r[column] for column in columns] for r in mine])
+        errors = 100.0 * shares - INTERVALS
+        far = np.abs(errors).max(axis=1)
+        worst = f"{mine[int(far.argmax())]['dataset']}, {far.max():.1f}"
+        lines.append(
+            [LABELS[row["method"]], *(f"{s:.3f}" for s in shares.mean(axis=0)), f"{np.abs(errors).mean():.1f}", worst]
+        )
+        if row["method"] == OURS:
+            off = [f"{r['dataset']} ({value:.1f})" for r, value in zip(mine, far, strict=True) if value > FAR]
+    if not lines:
+        return []
+    header = ["method", *(f"{share}%" for share in INTERVALS), "mean distance, points", "furthest set, points"]
+    note = f"Sets on which an interval of ∞-QR CV is off by more than {FAR:g} points: {', '.join(off) or 'none'}."
+    chance = "With 30 test rows, chance alone moves a share by 7 points (one standard deviation at 80%), with 500 by 2."
+    return ["## Coverage of central intervals", markdown(header, lines), f"{note} {chance}"]
 
 
 def _weaknesses(results: Results) -> list[str]:
     """Where our model is worse than one that ignores the inputs, and where it is worse than the best peer."""
     means = dict(zip(results.methods, results.means("pinball"), strict=True))
-    peers = [method for method in results.methods if method not in (OURS, LEAST)]
+    peers = [method for method in results.methods if method not in (OURS, DEFAULT, LEAST)]
     lines: dict[str, list[list[str]]] = {"nothing": [], "peers": []}
     for j, name in enumerate(results.sets):
         if LEAST in means and means[OURS][j] > means[LEAST][j]:
@@ -371,7 +268,10 @@ def _weaknesses(results: Results) -> list[str]:
         if sure
         else f"None of these differences has a corrected p < {SIGNIFICANT:g}: chance is enough to explain each of them."
     )
-    return [
+    if splits == 1:  # no test of a single split
+        header, reason = header[:5], ""
+        lines = {which: [line[:5] for line in some] for which, some in lines.items()}
+    found = [
         "## Where ∞-QR CV is worse than ignoring x",
         _worst_first(header, lines["nothing"]),
         f"p: paired t-tests over the {splits} splits. A sign or signed-rank test of {splits} splits cannot go below "
@@ -383,7 +283,8 @@ def _weaknesses(results: Results) -> list[str]:
         f"{len(peers) + 1} methods that look at x were equally good, each would be the best of them on "
         f"{len(results.sets) / (len(peers) + 1):.1f} of the {len(results.sets)} sets; ∞-QR CV is on "
         f"{len(results.sets) - len(lines['peers'])}. {reason}",
-    ]  # fmt: skip
+    ]
+    return [part for part in found if splits > 1 or not part.startswith("p: paired")]
 
 
 def _worst_first(header: list[str], lines: list[list[str]]) -> str:
@@ -396,8 +297,8 @@ def _comparison(results: Results, name: str, other: str) -> list[str]:
     return [
         name,
         LABELS[other],
-        f"{ours.mean():.1f}",
-        f"{theirs.mean():.1f}",
+        f"{ours.mean():.2f}",
+        f"{theirs.mean():.2f}",
         f"{ours.mean() / theirs.mean():.3f}",
         f"{np.sum(ours > theirs)} of {ours.size}",
         f"{plain:.2g}",
@@ -422,6 +323,7 @@ def _findings(results: Results, ranks: list[dict[str, Any]]) -> str:
         named = "; ".join(f"{LABELS[method]} on {', '.join(sets)}" for method, sets in worse.items() if sets)
         lines.append(f"- Worse than ignoring x, by mean pinball loss: {named or 'no method on any set'}.")
     if OURS in means:
+        lines += _against_peers(results)
         pinball = results.splits["pinball"]
         sure = [
             name
@@ -437,6 +339,31 @@ def _findings(results: Results, ranks: list[dict[str, Any]]) -> str:
             lines.append(f"- Over the sets, by pinball loss with Holm's p < {SIGNIFICANT:g}, ∞-QR CV is {word} than: "
                          f"{named or 'none'}.")  # fmt: skip
     return "\n".join(lines)
+
+
+def _against_peers(results: Results) -> list[str]:
+    """How far ours is from the best peer, and where it is much worse than what one tries first."""
+    found = []
+    peers = [method for method in results.methods if method not in (OURS, DEFAULT, LEAST)]
+    for score, words in SCORES.items():
+        means = dict(zip(results.methods, results.means(score), strict=True))
+        if peers:
+            ratio = means[OURS] / np.min([means[method] for method in peers], axis=0)
+            found.append(
+                f"- {words[0].upper()}{words[1:]} of ∞-QR CV / that of the best peer of the set: median "
+                f"{np.median(ratio):.3f}, from {ratio.min():.3f} ({results.sets[int(ratio.argmin())]}) to "
+                f"{ratio.max():.3f} ({results.sets[int(ratio.argmax())]}); at most 1 on {int(np.sum(ratio <= 1.0))} of "
+                f"{len(results.sets)} sets."
+            )
+    means = dict(zip(results.methods, results.means("pinball"), strict=True))
+    for method in (method for method in SIMPLE if method in means):
+        ratio = means[OURS] / means[method]
+        much = [f"{name} ({r:.2f})" for name, r in zip(results.sets, ratio, strict=True) if r > MUCH]
+        found.append(
+            f"- Worse than {LABELS[method]} by more than {100.0 * (MUCH - 1.0):.0f}%: {', '.join(much) or 'nowhere'}; "
+            f"worse at all on {int(np.sum(ratio > 1.0))} of {len(results.sets)} sets."
+        )
+    return found
 
 
 def _figure(results: Results, order: list[str], path: Path) -> Path:

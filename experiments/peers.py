@@ -14,7 +14,8 @@ from infinitask.datasets import make_sine
 from . import fresh_sets, table1
 from .data import quantile_sets
 from .peer_models import PEERS, Peer, fitted, tune
-from .peer_report import OURS, Contest, report
+from .peer_report import Contest, report
+from .peer_scores import OURS
 from .peer_search import Values
 from .runner import Experiment
 from .tuned import LEVELS, crossing, pinball

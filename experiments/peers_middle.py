@@ -35,6 +35,7 @@ MIDDLE_TABLES = Contest(
     "the tables of `experiments/middle_tables.py`",
     "`InfiniteQuantileRegressor()` is the model without any choice. The list of tables was committed before any method "
     "had seen one of them, and all methods were run once on one split of each table (30% test rows).",
+    digits=2,
     losses="pinball loss (mean over the levels 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95 and the test rows, × 100)",
     search="LightGBM and CatBoost know categories and missing values, and have up to 1 500 trees, stopped by left-out "
     "rows; the others see a column of 0 and 1 for each category and the median for a missing number. Each peer with "
@@ -44,8 +45,8 @@ MIDDLE_TABLES = Contest(
     f"{SEARCH_ROWS['quantile_forest']} in that of the forest, {SEARCH_ROWS['xrfm']} in that of xRFM, and it ends after "
     f"{SEARCH_SECONDS:.0f} processor seconds; the last fit has all rows. The Gaussian processes choose their "
     f"parameters on at most {LIKELIHOOD_ROWS} rows and are conditioned on at most {POSTERIOR_ROWS}; xRFM has leaves "
-    f"of at most {LEAF_ROWS} rows, five bags up to {BAGGED_ROWS} rows and one beyond. liquidSVM is not on this page: its "
-    "cross-validation takes minutes from 3 000 rows on.",
+    f"of at most {LEAF_ROWS} rows, five bags up to {BAGGED_ROWS} rows and one beyond. liquidSVM is not on this page: "
+    "its cross-validation takes minutes from 3 000 rows on.",
 )
 
 

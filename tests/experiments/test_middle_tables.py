@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
-from experiments import fresh_sets, middle_tables, raw_tables
+from experiments import fresh_sets, middle_tables, peers_middle, raw_tables
+from experiments import middle_models as models
 from experiments.data.specs import SETS as PAPER
 
 TABLES = middle_tables.TABLES
@@ -56,3 +61,62 @@ def test_text_becomes_codes_of_the_training_rows() -> None:
     X, categories = raw_tables.coded([numbers, words], np.array([0, 1, 2]))
     np.testing.assert_array_equal(X, [[1.0, 1.0], [np.nan, 0.0], [3.0, -1.0], [100.0, -1.0]])  # green is unseen
     assert categories == [1]
+
+
+# ------------------------------------------------------------------------------------------------------- the methods
+def test_the_mean_loss_by_hand() -> None:
+    assert models.mean_pinball(np.array([1.0]), np.zeros((1, 7))) == pytest.approx(50.0)
+
+
+def mistaken(calls: list[float]) -> models.Booster:
+    """A booster whose only parameter is its loss, in two parts, and that stops after ten times as many trees."""
+
+    def watched(parameters: Any, *_: Any) -> Iterator[tuple[float, int]]:
+        for part in range(2):
+            calls.append(parameters["loss"])
+            yield parameters["loss"], int(10 * parameters["loss"]) + part
+
+    draw = lambda rng: {"loss": float(rng.uniform(1.0, 9.0))}  # noqa: E731
+    return models.Booster("made-up", "numpy", {"loss": 5.0}, draw, watched, lambda *_: None)  # type: ignore[arg-type, return-value]
+
+
+def test_the_search_gives_up_what_is_hopeless_and_keeps_the_best() -> None:
+    calls: list[float] = []
+    X, y = np.zeros((30, 1)), np.zeros(30)
+    settings: dict[str, Any] = {"evaluations": 20, "folds": 3, "seed": 0, "rows": 30}
+    best, loss, tried = models.search(mistaken(calls), X, y, [], seconds=np.inf, **settings)
+    assert tried == 20
+    assert best["loss"] == min(calls) < 5.0
+    assert loss == pytest.approx(2.0 * min(calls))
+    assert best["trees"] == [int(10 * min(calls)), int(10 * min(calls)) + 1]
+    assert calls[:6] == [5.0] * 6
+    assert sum(value > 1.05 * min(calls[:6]) for value in calls) == len({v for v in calls if v > 5.25})  # one part each
+    assert models.search(mistaken([]), X, y, [], seconds=0.0, **settings)[2] == 1
+
+
+@pytest.mark.parametrize("method", models.BOOSTERS)
+def test_a_booster_knows_categories_and_missing_values(method: str) -> None:
+    booster = models.BOOSTERS[method]
+    pytest.importorskip(booster.module)
+    pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 6, 300).astype(float)
+    X = np.column_stack([group, rng.normal(size=300)])
+    X[::7, 1] = np.nan
+    y = np.array([3.0, -1.0, 2.0, -3.0, 1.0, 0.0])[group.astype(int)] + 0.1 * rng.normal(size=300)
+    with threadpool_limits(1):
+        best, loss, _ = models.search(booster, X, y, [0], evaluations=6, folds=1, seed=0, rows=200, seconds=np.inf)
+        levels = np.array([0.1, 0.5, 0.9])
+        h = booster.fit(best, X, y, [0], levels, 0)(X, levels)
+    assert h.shape == (300, 3)
+    assert np.mean(np.abs(h[:, 1] - y)) < 0.5
+    assert loss < 30.0
+
+
+def test_units_are_small_tables_first_and_only_ours_have_a_revision() -> None:
+    units = peers_middle.units(False)
+    assert [u["dataset"] for u in units[:: len(models.MIDDLE)]] == list(TABLES)
+    assert {u["method"] for u in units if "revision" in u} == {"itl_cv", "itl_default"}
+    assert {"lightgbm", "catboost", "quantile_forest", "linear", "gp", "gp_scores", "xrfm"} < {
+        u["method"] for u in units
+    }

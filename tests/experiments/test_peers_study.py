@@ -16,7 +16,8 @@ from threadpoolctl import threadpool_limits
 from experiments import fresh_sets, peer_report, peers
 from experiments.data import quantile_sets
 from experiments.peer_models import PEERS, Peer, fitted, tune
-from experiments.peer_report import corrected_t_test, finished, holm, ranking, report, table
+from experiments.peer_report import report
+from experiments.peer_scores import corrected_t_test, finished, holm, ranking, table
 from experiments.peers import KNOWN, UNSEEN
 from experiments.tuned import LEVELS
 
@@ -147,6 +148,13 @@ def test_the_crps_of_a_point_is_the_absolute_error() -> None:
     assert peers.crps(y, np.full((2, 19), 3.0)) == pytest.approx(2.5)
 
 
+def test_coverage_counts_the_rows_inside() -> None:
+    h = np.tile(peers.FINE, (1000, 1))  # the quantiles of a uniform law
+    y = (np.arange(1000) + 0.5) / 1000
+    assert peers.coverage(y, h) == [0.5, 0.8, 0.9, 0.95]
+    assert peers.coverage(y[:250], h[:250]) == [0.0, 0.6, 0.8, 0.9]
+
+
 def test_a_unit_depends_on_its_arguments_alone() -> None:
     pytest.importorskip("quantile_forest")
     X, y = sine()
@@ -210,8 +218,40 @@ def test_an_unfinished_method_is_left_out_and_named(tmp_path: Path) -> None:
     assert results.methods == list(LOSSES)
     assert results.unfinished == ["catboost"]
     report(KNOWN, some, tmp_path, SETTINGS)
-    assert "Unfinished, and not compared: CatBoost." in (tmp_path / "peers.md").read_text()
+    assert "Unfinished, and not ranked: CatBoost." in (tmp_path / "peers.md").read_text()
     assert "crabs,catboost,1," in (tmp_path / "peers.csv").read_text()
+
+
+def test_sets_that_ours_has_not_done_are_named_and_shown(tmp_path: Path) -> None:
+    some = [r for r in records() if (r["unit"]["dataset"], r["unit"]["method"]) != ("topo", "itl_cv")]
+    results = finished(SETS, some)
+    assert results.methods == list(LOSSES)
+    assert (results.sets, results.others) == (list(SETS[:4]), ["topo"])
+    report(KNOWN, some, tmp_path, SETTINGS)
+    page = (tmp_path / "peers.md").read_text()
+    assert "Not done by ∞-QR CV, and not ranked: topo." in page
+    assert "| topo | – | 10.0 | **5.0** |" in page
+
+
+def test_the_page_has_coverage_and_what_ours_loses_to(tmp_path: Path) -> None:
+    report(KNOWN, records(LOSSES | {"linear": (2.5, 5.0, 5.0, 6.0, 7.0)}), tmp_path, SETTINGS)
+    page = (tmp_path / "peers.md").read_text()
+    assert "| ∞-QR CV | 0.400 | 0.700 | 0.850 | 0.910 |" in page
+    assert "off by more than 4 points: engel (10.0), crabs (10.0)" in page
+    assert "Worse than linear quantiles by more than 10%: engel (1.20); worse at all on 1 of 5 sets." in page
+    assert "median 1.000, from 0.750 (mcycle)" not in page  # the best peer of mcycle is linear, with the same loss
+    assert "to 1.500 (engel)" in page
+    old = records()
+    del old[0]["result"]["coverage"]  # as records made before coverage was measured
+    report(KNOWN, old, tmp_path, SETTINGS)
+    assert "| ignoring x | 0.400 |" not in (tmp_path / "peers.md").read_text()
+
+
+def test_one_split_has_no_tests(tmp_path: Path) -> None:
+    report(KNOWN, [r for r in records() if r["unit"]["split"] == 0], tmp_path, SETTINGS)
+    page = (tmp_path / "peers.md").read_text()
+    assert "1 split each" in page
+    assert "t-test" not in page
 
 
 def test_the_table_has_means_and_deviations_over_the_splits() -> None:
@@ -232,8 +272,8 @@ def test_the_page_says_where_ours_is_worse(tmp_path: Path) -> None:
     page = (tmp_path / "peers.md").read_text()
     assert "| crabs | **4.0** | **4.0** | 9.0 |" in page
     nothing, peer = page.split("## Where ∞-QR CV")[1:]
-    assert "| topo | ignoring x | 7.0 | 5.0 | 1.400 | 2 of 2 |" in nothing
-    assert "| engel | LightGBM | 3.0 | 2.0 | 1.500 | 2 of 2 |" in peer
+    assert "| topo | ignoring x | 7.00 | 5.00 | 1.400 | 2 of 2 |" in nothing
+    assert "| engel | LightGBM | 3.00 | 2.00 | 1.500 | 2 of 2 |" in peer
     assert "geyser" not in nothing
     assert "geyser" not in peer.split("## What")[0]
 

@@ -130,6 +130,8 @@ def test_other_experiments_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_only_some_units(tmp_path: Path) -> None:
     run(toy_experiment.experiment(seconds=0.0), tmp_path, quick=False, jobs=1, only="b,4")
     assert [row["name"] + row["split"] for row in read_csv(tmp_path / "toy.csv")] == ["b4"]
+    run(toy_experiment.experiment(seconds=0.0), tmp_path, quick=False, jobs=1, only="a|b,2|5")
+    assert [row["name"] + row["split"] for row in read_csv(tmp_path / "toy.csv")] == ["a2", "b2", "b4", "a5", "b5"]
     with pytest.raises(SystemExit, match=r"No unit of toy has all words of --only c. There are: 0, 1, .*, a, b\."):
         run(toy_experiment.experiment(seconds=0.0), tmp_path, quick=False, jobs=1, only="c")
 
