@@ -22,10 +22,10 @@ __all__ = ["EXPERIMENT", "MIDDLE_TABLES"]
 FOLD_ROWS = 2_000
 """Below so many training rows a search has folds, from there on one hold-out of a fifth."""
 
-SEARCH_ROWS = {"lightgbm": 20_000, "catboost": 20_000, "linear": 20_000, "quantile_forest": 10_000, "xrfm": 4_000}
+SEARCH_ROWS = {"lightgbm": 8_000, "catboost": 8_000, "linear": 8_000, "quantile_forest": 4_000, "xrfm": 3_000}
 """At most so many random rows take part in a search; the last fit has all."""
 
-SEARCH_SECONDS = 240.0
+SEARCH_SECONDS = 120.0
 """No further parameters are tried after so much processor time."""
 
 MIDDLE_TABLES = Contest(
