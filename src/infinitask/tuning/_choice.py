@@ -188,8 +188,7 @@ class Contest:
             "best": (k, i),
         }
         self.progress.say(f"chosen: {entrants[k].name}, λ = {lambdas[i] / self.unit:.2g}")
-        every = np.arange(np.count_nonzero(self.rows.weight > 0.0))
-        return Choice(entrants[k].kind.on(every), float(lambdas[i] / self.unit), results), runners[k]
+        return Choice(runners[k]._kernel, float(lambdas[i] / self.unit), results), runners[k]
 
     def _entrants(self, kernels: Any) -> list[Candidate]:
         """The kernels that compete: all given ones, or the first of the ranking and sums of them."""
@@ -209,7 +208,8 @@ class Contest:
         some = rows[np.linspace(0, rows.size - 1, min(rows.size, MAX_LEARNING_ROWS)).astype(int)]
         counted = np.flatnonzero(self.rows.weight > 0.0)
         data = Data(Z[some], self.targets[counted[some]], np.full(some.size, 1.0 / some.size))
-        spec = LearntMetric(Matern(nu=1.5) if whole else Laplacian(), diagonal=not whole, iterations=LEARNING_ITERATIONS)
+        kernel = Matern(nu=1.5) if whole else Laplacian()
+        spec = LearntMetric(kernel, diagonal=not whole, iterations=LEARNING_ITERATIONS)
         recipe = replace(self.rows.recipe, loss=self.loss, device=None, features="auto", rank=None)
         *_, kernel = learnt_metrics(recipe, data, spec)
         return np.asarray(kernel.root if whole else kernel.scales)  # type: ignore[union-attr]
@@ -313,8 +313,8 @@ class Runner:
                 found[b][judged] = (splitting.rows[rows[judged]] @ states[k].coef[:, b, :]) @ cols.T
         return found
 
-    def left_out(self, recipe: Recipe, alpha: float, levels: HostArray) -> HostArray:
-        """h at every row by a fit that has not seen it, (n, q), with the nodes and tasks of a recipe.
+    def left_out(self, recipe: Recipe, alpha: float, levels: HostArray, folds: Splits) -> HostArray:
+        """h at every row by a fit that has not seen it, (n, q), with the nodes and tasks of a recipe; NaN for others.
 
         Parameters
         ----------
@@ -323,15 +323,28 @@ class Runner:
         alpha : float
             λ in the units of the contest.
         levels : ndarray (q,)
+        folds : list of (train, test)
         """
-        count = self.contest.folds_at_once
-        batches = [_with_tasks_of(recipe, batch, count) for batch in self.batches]
+        contest = replace(self.contest, folds=folds)
+        runner = Runner(contest, self.entrant, self.lambdas)
+        # scales of inputs know next to nothing of a single row; a whole metric may, and is made without it
+        batches = runner.batches if self._is_whole else [runner._batch(self._kernel, np.ones(runner._every.size, bool))]
+        batches = [_with_tasks_of(recipe, batch) for batch in batches]
         none: list[Any] = [None] * len(batches)
-        parts = self._left_out(batches, alpha, levels, CALIBRATION_GAP, CALIBRATION_ITERATIONS, none)
-        found = np.full((self.contest.targets.size, levels.size), np.nan)
-        for h, (_, test) in zip(parts, self.contest.folds, strict=False):
+        parts = runner._left_out(batches, alpha, levels, CALIBRATION_GAP, CALIBRATION_ITERATIONS, none)
+        found = np.full((contest.targets.size, levels.size), np.nan)
+        for h, (_, test) in zip(parts, folds, strict=True):
             found[test] = h
         return found
+
+    @cached_property
+    def _kernel(self) -> InputKernel:
+        """The kernel of all rows."""
+        return self.entrant.kind.on(np.arange(self._counted.size))
+
+    @property
+    def _is_whole(self) -> bool:
+        return self.entrant.kind.adapt is not None and "Metric(" in repr(self._kernel)
 
 
 def _quick(contest: Contest) -> Recipe:
@@ -359,8 +372,8 @@ def _quick(contest: Contest) -> Recipe:
     )
 
 
-def _with_tasks_of(recipe: Recipe, batch: Batch, count: int) -> Batch:
-    """The same rows and folds, at most ``count`` of them, with the nodes and the task kernel of a recipe."""
+def _with_tasks_of(recipe: Recipe, batch: Batch) -> Batch:
+    """The same rows and folds with the nodes and the task kernel of a recipe."""
     problem, objective = batch.problem, batch.problem.objective
     y = objective.integrals[0].targets
     tasks = replace(
@@ -377,7 +390,7 @@ def _with_tasks_of(recipe: Recipe, batch: Batch, count: int) -> Batch:
     data = Data(problem.phi.values, None if y is None else to_host(y)[:, 0], to_host(objective.sample_weight))
     again = pose(tasks, data, np.random.default_rng(0), phi=problem.phi)
     splitting = Splitting.of(again.objective, single=True)
-    return Batch(again, splitting, batch.live[:count], batch.judges)
+    return replace(batch, problem=again, splitting=splitting)
 
 
 def _walked(runner: Runner, begin: int, ignoring: HostArray) -> HostArray:

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import get_tags
+from sklearn.model_selection import KFold
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
@@ -31,6 +32,11 @@ from infinitask.units import Units, weighted_quantiles
 FAR_TARGET = 50.0
 """Targets farther than this from the centre, in units of their spread, are compared as if they were this far: a single
 absurd one must not decide. Quantiles between do not notice."""
+
+CALIBRATION_FOLDS = 10
+"""Folds whose rows left out calibrate the levels: with five, fits to four fifths of the rows were so much worse on
+steep tables that 90% intervals covered 95%."""
+
 
 class SelfTuned(BaseEstimator):
     """A model that chooses its kernel and λ; what it chose is ``best_estimator_``, and its methods are here as well."""
@@ -246,7 +252,10 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         if self.calibrated and not choice.ignores_inputs and rows.recipe.measure.atoms() is None:
             (low,), (high,) = rows.recipe.measure.support
             grid = Levels.grid(low, high)
-            Q = units.centre + unit * runner.left_out(replace(rows.recipe, **changes), choice.alpha * unit, grid)
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            folds = list(KFold(min(CALIBRATION_FOLDS, weight.size), shuffle=True, random_state=seed).split(rows.X))
+            recipe = replace(rows.recipe, **changes)
+            Q = units.centre + unit * runner.left_out(recipe, choice.alpha * unit, grid, folds)
             known = np.all(np.isfinite(Q), axis=1)
             self.best_estimator_.levels_ = Levels.of(rows.y[known], Q[known], grid, weight[known])
         return self
