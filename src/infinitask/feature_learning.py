@@ -217,7 +217,9 @@ def _fitted(recipe: Recipe, data: Data) -> tuple[Field, Quadrature]:
     """The learnt function of a settled recipe, in its units, and the nodes."""
     if data.y is not None and recipe.units is not None and recipe.loss.degree is not None:
         data = replace(data, y=recipe.units.inside(data.y))
-    problem = pose(replace(in_units(recipe), alpha_bias=LIGHT_BIAS * in_units(recipe).alpha), data, np.random.default_rng(0))
+    problem = pose(
+        replace(in_units(recipe), alpha_bias=LIGHT_BIAS * in_units(recipe).alpha), data, np.random.default_rng(0)
+    )
     objective = problem.objective
     if Splitting.solves(objective):
         splitting = Splitting.of(objective)

@@ -142,7 +142,7 @@ class Splitting:
         """Diagonalise rows and columns; ``single``: iterate in single precision, for gaps of a percent."""
         rows, omega = objective.rows, objective.sample_weight
         xp = namespace(rows)
-        e, V = xp.linalg.eigh((rows * omega[:, None]).T @ rows)
+        e, V = xp.linalg.eigh(_gram(rows, omega))
         kept = e > NEGLIGIBLE * xp.max(e)
         V = V[:, kept]
         level = bool(xp.all(rows[:, 0] == rows[0, 0])) and len(objective.integrals) == 1
@@ -174,9 +174,7 @@ class Splitting:
         return self._with(objective, self.rows, self.V, self.e, self.omega, self.free_level)
 
     @classmethod
-    def _with(
-        cls, objective: Objective, rows: Array, V: Array, e: HostArray, omega: Array, level: bool
-    ) -> Splitting:
+    def _with(cls, objective: Objective, rows: Array, V: Array, e: HostArray, omega: Array, level: bool) -> Splitting:
         terms, xp = objective.integrals, namespace(rows)
         sizes = [float(size) for size in objective.relative_sizes]
         balance = xp.concat([xp.ones_like(t.weights) / size**2 for t, size in zip(terms, sizes, strict=True)])
@@ -248,7 +246,9 @@ class Splitting:
         """
         n = int(self.rows.shape[0])
         mask = np.ones((1, n), dtype=bool) if live is None else live
-        counts = None if live is None else as_like(np.ascontiguousarray(mask.T, dtype=np.float64)[:, :, None], self.rows)
+        counts = (
+            None if live is None else as_like(np.ascontiguousarray(mask.T, dtype=np.float64)[:, :, None], self.rows)
+        )
         state = self.start(len(mask)) if start is None else start
         # steps write in place: what a caller holds must not change
         state = state._replace(H=1.0 * state.H, D=state.D * (1.0 if counts is None else counts))
@@ -413,11 +413,21 @@ class _Run:
 
     def balanced(self, state: State, residuals: HostArray | None) -> State:
         """The state with σ changed where one residual is much larger than the other."""
-        apart, moved, size, slope = np.sqrt(np.maximum(residuals, 1e-300))
+        apart, moved, size, slope = np.sqrt(np.maximum(residuals, 1e-30))
         ratio = (apart / size) / (moved / slope)
         change = np.clip(np.sqrt(ratio), 1.0 / MAX_CHANGE, MAX_CHANGE)
         change = np.where((ratio > UNBALANCED) | (ratio < 1.0 / UNBALANCED), change, 1.0)
         return state._replace(sigma=state.sigma * change, D=state.D / as_like(change[:, None], state.D))
+
+
+def _gram(rows: Array, omega: Array) -> Array:
+    """Φᵀ diag(ω) Φ, without a copy of all rows."""
+    step = max(1, BLOCK_ENTRIES // int(rows.shape[1])) if isinstance(rows, np.ndarray) else DEVICE_ENTRIES
+    blocks = [slice(i, i + step) for i in range(0, int(rows.shape[0]), step)]
+    total = (rows[blocks[0]] * omega[blocks[0]][:, None]).T @ rows[blocks[0]]
+    for block in blocks[1:]:
+        total += (rows[block] * omega[block][:, None]).T @ rows[block]
+    return total
 
 
 def _between(side: Any) -> Any:

@@ -17,17 +17,18 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from infinitask._array import HostArray, one_blas_thread, to_host
+from infinitask._array import HostArray, one_blas_thread, take, to_host
 from infinitask._validation import naming, positive_numbers
 from infinitask.estimators.base import Prepared
 from infinitask.feature_learning import learnt_metrics
-from infinitask.features import RandomFourier, feature_recipe
+from infinitask.features import Nystroem, RandomFourier, feature_recipe
 from infinitask.kernels import InputKernel, Laplacian, LearntMetric, Matern, input_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure
 from infinitask.problem import Data, Problem, Recipe, pose
+from infinitask.settle import RIDGE_RATE
 from infinitask.solvers import Splitting, State
-from infinitask.tuning._candidates import Candidate, contenders, ranked
+from infinitask.tuning._candidates import Candidate, Kind, contenders, ranked
 from infinitask.tuning._left_out import Splits
 from infinitask.tuning._progress import Progress
 from infinitask.units import Units
@@ -53,6 +54,13 @@ CALIBRATION_GAP, CALIBRATION_ITERATIONS = 5e-3, 300
 
 MAX_FEATURES = 1_000
 """The most features of a fit that is only compared."""
+
+MAX_ROWS = 2_000
+"""With more rows, kernels are compared by as many, and λ is refined with all."""
+
+HELD_OUT, MAX_HELD_OUT, RANKS, WORTH_MORE_FEATURES = 0.2, 10_000, (750, 1_500), 0.995
+"""Of many rows this part is held out, no more than the second number; the numbers of landmarks that are tried; and the
+factor by which more of them must lower the loss."""
 
 LIGHT_BIAS = 1e-2
 """λ_b of a fit that is compared, in terms of λ."""
@@ -85,11 +93,14 @@ class Choice:
         λ, in the units of the targets as they were given.
     results : dict
         The table, see ``cv_results_`` of the self-tuned models.
+    landmarks : int or None
+        How many of them are enough for many rows; None: features are exact.
     """
 
     kernel: InputKernel
     alpha: float
     results: dict[str, Any]
+    landmarks: int | None = None
 
     @property
     def ignores_inputs(self) -> bool:
@@ -119,9 +130,15 @@ class Contest:
         Repeated folds one after the other.
     folds_at_once : int
         How many of them make up one cross-validation.
-    constants : list of ndarray (q,)
-        What is best without inputs, for the training rows of every fold.
+    constant : callable
+        Targets and weights of some rows → what is best without inputs, (q,).
     progress : Progress
+    rank : int
+        The most features of a fit.
+    landmarks : bool
+        Whether features come from landmarks drawn at random, of which large tables have fewer than rows.
+    device : str or None
+        Where the data live.
     """
 
     rows: Prepared
@@ -133,8 +150,35 @@ class Contest:
     ordered: bool
     folds: Splits
     folds_at_once: int
-    constants: list[HostArray]
+    constant: Callable[[HostArray, HostArray], HostArray]
     progress: Progress
+    rank: int = MAX_FEATURES
+    landmarks: bool = False
+    device: str | None = None
+
+    def on(self, rows: HostArray) -> Contest:
+        """The same contest with some of the rows (positions that ascend)."""
+        place = np.full(self.targets.size, -1)
+        place[rows] = np.arange(rows.size)
+
+        def kept(positions: HostArray) -> HostArray:
+            found = place[positions]
+            return np.asarray(found[found >= 0])
+
+        prepared = self.rows
+        assert prepared.y is not None
+        some = prepared._replace(X=prepared.X[rows], y=prepared.y[rows], weight=prepared.weight[rows])
+        folds = [(kept(train), kept(test)) for train, test in self.folds]
+        return replace(self, rows=some, targets=self.targets[rows], folds=folds)
+
+    def _ignoring(self) -> HostArray:
+        """The losses of what ignores the inputs, (folds,)."""
+        weight, found = self.rows.weight, []
+        for train, test in self.folds:
+            train = train[weight[train] > 0.0]
+            constant = self.constant(self.targets[train], weight[train])
+            found.append(self._loss(test, np.broadcast_to(constant, (test.size, constant.size))))
+        return np.array(found)
 
     def choose(self, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> tuple[Choice, Runner]:
         """Let kernels and λ compete; the choice, and the fits of the kernel that won.
@@ -155,12 +199,7 @@ class Contest:
             lambdas = np.sort(positive_numbers("alphas", alphas))[::-1] * self.unit
             if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the inputs
                 lambdas = np.concatenate([LAMBDAS[:1], lambdas])
-        ignoring = np.array(
-            [
-                self._loss(test, np.broadcast_to(constant, (test.size, constant.size)))
-                for (_, test), constant in zip(self.folds, self.constants, strict=True)
-            ]
-        )
+        ignoring = self._ignoring()
         with one_blas_thread():
             self.progress.say(f"ranking kernels on {self.targets.size} rows")
             entrants = self._entrants(kernels)
@@ -175,8 +214,7 @@ class Contest:
                         self.progress.tried(k + 1, len(runners), entrants[k].name, table, self.unit)
                 else:
                     jobs = (
-                        delayed(_walked)(runner, begin, ignoring)
-                        for runner, begin in zip(runners, begins, strict=True)
+                        delayed(_walked)(runner, begin, ignoring) for runner, begin in zip(runners, begins, strict=True)
                     )
                     table[:] = np.stack(parallel(jobs))
         k, i = _chosen(table, ignoring, rule, self.folds_at_once)
@@ -189,6 +227,45 @@ class Contest:
         }
         self.progress.say(f"chosen: {entrants[k].name}, λ = {lambdas[i] / self.unit:.2g}")
         return Choice(runners[k]._kernel, float(lambdas[i] / self.unit), results), runners[k]
+
+    def refined(self, choice: Choice, fewer: int, seed: int) -> tuple[Choice, Runner]:
+        """The choice for all rows, from a kernel and λ that were chosen with fewer of them.
+
+        λ follows the rows, and then the loss of rows held out; the number of features grows until that loss stops
+        falling.
+
+        Parameters
+        ----------
+        choice : Choice
+        fewer : int
+            Rows by which it was made.
+        seed : int
+            For the rows that are held out.
+        """
+        n = self.targets.size
+        order = np.random.default_rng(seed).permutation(n)
+        count = int(min(HELD_OUT * n, MAX_HELD_OUT))
+        hold_out = replace(self, folds=[(np.sort(order[count:]), np.sort(order[:count]))], folds_at_once=1)
+        lambdas = choice.results["alphas"] * self.unit
+        begin = _nearest(lambdas, choice.alpha * self.unit * (fewer / n) ** RIDGE_RATE)
+        ignoring, best, columns = hold_out._ignoring(), None, []
+        entrant = Candidate("", Kind(choice.kernel), float("nan"), float("nan"))
+        with one_blas_thread():
+            for rank in RANKS:
+                runner = Runner(replace(hold_out, rank=rank, landmarks=True), entrant, lambdas)
+                column = runner.walked(begin, ignoring)
+                i = int(np.argmin(column[:, 0]))
+                columns.append(column[:, 0] * self.unit)
+                self.progress.say(
+                    f"{n} rows, {rank} features: loss {column[i, 0] * self.unit:.4g} at λ = {lambdas[i] / self.unit:.2g}"
+                )
+                if best is not None and column[i, 0] > WORTH_MORE_FEATURES * best[2]:
+                    break
+                best, begin = (runner, i, float(column[i, 0])), i
+        assert best is not None
+        runner, i, _ = best
+        results = choice.results | {"refined": np.array(columns)}
+        return Choice(choice.kernel, float(lambdas[i] / self.unit), results, runner.contest.rank), runner
 
     def _entrants(self, kernels: Any) -> list[Candidate]:
         """The kernels that compete: all given ones, or the first of the ranking and sums of them."""
@@ -205,8 +282,9 @@ class Contest:
 
     def _learnt(self, Z: HostArray, rows: HostArray, whole: bool) -> HostArray:
         """A metric from some rows of the inputs Z: R (d,) or (d, p)."""
-        some = rows[np.linspace(0, rows.size - 1, min(rows.size, MAX_LEARNING_ROWS)).astype(int)]
         counted = np.flatnonzero(self.rows.weight > 0.0)
+        most = MAX_ROWS if rows.size == counted.size else MAX_LEARNING_ROWS  # all rows: for the last fit
+        some = rows[np.linspace(0, rows.size - 1, min(rows.size, most)).astype(int)]
         data = Data(Z[some], self.targets[counted[some]], np.full(some.size, 1.0 / some.size))
         kernel = Matern(nu=1.5) if whole else Laplacian()
         spec = LearntMetric(kernel, diagonal=not whole, iterations=LEARNING_ITERATIONS)
@@ -310,7 +388,8 @@ class Runner:
             for b, (_, test) in enumerate(folds):
                 rows = self._place[test]
                 judged = batch.judges[rows]
-                found[b][judged] = (splitting.rows[rows[judged]] @ states[k].coef[:, b, :]) @ cols.T
+                values = take(splitting.rows, rows[judged], 0) @ states[k].coef[:, b, :]
+                found[b][judged] = to_host(values) @ cols.T
         return found
 
     def left_out(self, recipe: Recipe, alpha: float, levels: HostArray, folds: Splits) -> HostArray:
@@ -365,10 +444,11 @@ def _quick(contest: Contest) -> Recipe:
         alpha=1.0,  # paths have their own
         alpha_bias=LIGHT_BIAS,
         units=Units(),  # the targets of a contest have theirs
-        rank=MAX_FEATURES if recipe.rank is None else min(recipe.rank, MAX_FEATURES),
+        features=Nystroem(contest.rank) if contest.landmarks and recipe.features == "auto" else recipe.features,
+        rank=contest.rank if recipe.rank is None else min(recipe.rank, contest.rank),
         tol=QUICK_GAP,
         verbose=0,
-        device=None,
+        device=contest.device,
     )
 
 
@@ -385,9 +465,12 @@ def _with_tasks_of(recipe: Recipe, batch: Batch) -> Batch:
         alpha=1.0,
         alpha_bias=LIGHT_BIAS,
         bias_kernel="task",
-        device=None,
     )
-    data = Data(problem.phi.values, None if y is None else to_host(y)[:, 0], to_host(objective.sample_weight))
+    data = Data(
+        np.empty((int(objective.rows.shape[0]), 0)),
+        None if y is None else to_host(y)[:, 0],
+        to_host(objective.sample_weight),
+    )
     again = pose(tasks, data, np.random.default_rng(0), phi=problem.phi)
     splitting = Splitting.of(again.objective, single=True)
     return replace(batch, problem=again, splitting=splitting)
@@ -474,6 +557,20 @@ def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float =
     difference = losses - best
     error = np.std(difference, ddof=1) / np.sqrt(folds) if difference.size > 1 else 0.0
     return bool(np.mean(difference) > errors * error)
+
+
+def chosen(
+    contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int | None, seed: int, device: str | None
+) -> tuple[Choice, Runner]:
+    """The kernel and λ for a contest of any size, and the fits of that kernel; parameters as there."""
+    counted = np.flatnonzero(contest.rows.weight > 0.0)
+    if counted.size <= MAX_ROWS:
+        return contest.choose(kernels, alphas, rule, n_jobs)
+    some = np.sort(np.random.default_rng(seed).choice(counted, MAX_ROWS, replace=False))
+    choice, runner = contest.on(some).choose(kernels, alphas, rule, n_jobs)
+    if choice.ignores_inputs:
+        return choice, runner
+    return replace(contest, device=device).on(counted).refined(choice, MAX_ROWS, seed)
 
 
 def comparison_levels(measure: Measure) -> HostArray:

@@ -22,9 +22,11 @@ from infinitask._array import HostArray
 from infinitask._validation import check_parameters
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.features import Nystroem
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.predictive import Levels
-from infinitask.tuning._choice import Choice, Contest, comparison_levels
+from infinitask.problem import Recipe
+from infinitask.tuning._choice import Choice, Contest, Runner, chosen, comparison_levels
 from infinitask.tuning._left_out import repeated_splits
 from infinitask.tuning._progress import Progress
 from infinitask.units import Units, weighted_quantiles
@@ -75,12 +77,19 @@ class SelfTuned(BaseEstimator):
         given = {name: value for name, value in self.get_params(deep=False).items() if name in shared}
         return self._model(**given, **chosen)
 
+    def _chosen_by(self, contest: Contest) -> tuple[Choice, Runner]:
+        """What a contest chooses."""
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return chosen(contest, self.kernels, self.alphas, self.rule, self.n_jobs, seed, self.device)
+
     def _refit(self, choice: Choice, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Self:
         """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
         # what ignores the inputs has nothing to calibrate: a free bias moves all the way by itself
-        chosen = {} if choice.ignores_inputs else self._chosen
-        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, **chosen)
+        own = {} if choice.ignores_inputs else self._chosen
+        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, **own)
         rows = best._prepare(X, y, sample_weight)
+        if choice.landmarks is not None and self.features == "auto" and self.rank is None:
+            changes["features"] = Nystroem(choice.landmarks)
         # no remark: this model chooses by itself what one would advise
         best._learn(rows._replace(recipe=replace(rows.recipe, **changes)), remark=False)
         self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
@@ -244,21 +253,29 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             ordered=self.noncrossing == "rearrange",
             folds=folds,
             folds_at_once=len(repeats[0]),
-            constants=[_constants(targets, weight, train, levels) for train, _ in folds],
+            constant=lambda y, weight: weighted_quantiles(y, weight, levels),
             progress=Progress(type(self).__name__, self.verbose),
         )
-        choice, runner = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
+        choice, runner = self._chosen_by(contest)
         self._refit(choice, X, y, sample_weight, **changes)
         if self.calibrated and not choice.ignores_inputs and rows.recipe.measure.atoms() is None:
-            (low,), (high,) = rows.recipe.measure.support
-            grid = Levels.grid(low, high)
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            folds = list(KFold(min(CALIBRATION_FOLDS, weight.size), shuffle=True, random_state=seed).split(rows.X))
-            recipe = replace(rows.recipe, **changes)
-            Q = units.centre + unit * runner.left_out(recipe, choice.alpha * unit, grid, folds)
-            known = np.all(np.isfinite(Q), axis=1)
-            self.best_estimator_.levels_ = Levels.of(rows.y[known], Q[known], grid, weight[known])
+            self.best_estimator_.levels_ = self._levels(runner, replace(rows.recipe, **changes), choice, units)
         return self
+
+    def _levels(self, runner: Runner, recipe: Recipe, choice: Choice, units: Units) -> Levels:
+        """The map of levels by the rows left out: of ten folds, or those held out of many."""
+        runner.contest.progress.say("calibrating levels")
+        rows, folds = runner.contest.rows, runner.contest.folds
+        if len(folds) > 1:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            count = min(CALIBRATION_FOLDS, rows.weight.size)
+            folds = list(KFold(count, shuffle=True, random_state=seed).split(rows.X))
+        (low,), (high,) = recipe.measure.support
+        grid = Levels.grid(low, high)
+        Q = runner.left_out(recipe, choice.alpha * units.spread, grid, folds)
+        known = np.all(np.isfinite(Q), axis=1)
+        assert rows.y is not None
+        return Levels.of(rows.y[known], units.centre + units.spread * Q[known], grid, rows.weight[known])
 
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
         """The conditional quantiles: (n,) for one level, (n, q) for several.
@@ -367,7 +384,6 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         levels, weight = comparison_levels(rows.recipe.measure), rows.weight
         repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
         folds = [fold for splits in repeats for fold in splits]
-        counted = [train[weight[train] > 0.0] for train, _ in folds]
         contest = Contest(
             rows=rows,
             targets=rows.y,
@@ -378,10 +394,10 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             ordered=False,
             folds=folds,
             folds_at_once=len(repeats[0]),
-            constants=[_best_constant(rows.y[train], weight[train], levels) for train in counted],
+            constant=lambda y, weight: _best_constant(y, weight, levels),
             progress=Progress(type(self).__name__, self.verbose),
         )
-        choice, _ = contest.choose(self.kernels, self.alphas, self.rule, self.n_jobs)
+        choice, _ = self._chosen_by(contest)
         return self._refit(choice, X, y, sample_weight)
 
     def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
@@ -396,12 +412,6 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             Whether ``theta``, (n,), holds one trade-off for each row.
         """
         return np.asarray(self._best().predict(X, theta, per_sample=per_sample))
-
-
-def _constants(targets: HostArray, weight: HostArray, rows: HostArray, levels: HostArray) -> HostArray:
-    """The quantiles of the targets of some rows that count, (q,)."""
-    rows = rows[weight[rows] > 0.0]
-    return weighted_quantiles(targets[rows], weight[rows], levels)
 
 
 def _best_constant(signs: HostArray, weight: HostArray, theta: HostArray) -> HostArray:
