@@ -190,7 +190,14 @@ class Certificate:
         if np.isfinite(fresh.data):
             fresh = fresh if self._origin is None else self._origin.mixed(fresh, self.ridge)
             self._dual = fresh if self._dual is None else self._dual.mixed(fresh, self.ridge)
-            self.dual = self._dual.value(self.ridge)
+            self.dual = max(self.dual, self._dual.value(self.ridge))
+
+    def take(self, z: HostArray, primal: float, dual: float) -> None:
+        """Take in a point and bounds that were proved elsewhere."""
+        if primal < self.primal:
+            self.primal, self.z = primal, z.copy()
+        if dual > self.dual:
+            self.dual, self._dual = dual, None
 
     @property
     def scale(self) -> float:
@@ -258,6 +265,16 @@ class Ledger:
             self._shown = now
             self.show(label)
         return evaluation
+
+    def take(self, z: HostArray, primal: float, dual: float, n_evaluations: int, label: str) -> None:
+        """Take in a point and its bounds, which took so many evaluations; see :meth:`Certificate.take`."""
+        self.certificate.take(z, primal, dual)
+        self.n_evaluations = self.n_iter = n_evaluations
+        self.history.append((n_evaluations, primal, self.certificate.dual))
+        now = time.perf_counter()
+        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5):
+            self._shown = now
+            self.show(label)
 
     def show(self, label: str) -> None:
         """Write one line of progress."""

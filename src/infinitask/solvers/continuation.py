@@ -20,16 +20,22 @@ from functools import cached_property
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._array import HostArray, namespace, to_host
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger, Reason, Solution, Start, cost_by_unknowns
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
 from infinitask.solvers.newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
+from infinitask.solvers.splitting import Splitting, State
 
 __all__ = ["SOLVERS", "solve"]
 
 SOLVERS = ("auto", "lbfgs", "newton")
+
+SMALL_RIDGE, MAX_SPLITTING_STEPS = 1e-5, 1_500
+"""Up to this λ, in terms of the mean of k(x, x), "auto" begins with splitting, and leaves it after so many steps. With
+λ = 1e-6 (n = 2 000, a rough kernel) it takes 160 and 380 for gaps of 1e-3 and 1e-4, L-BFGS 925 and more than 1 500;
+with λ = 1e-4 (n = 700) 210 and 380, L-BFGS with Newton 265 and 276."""
 
 MAX_IDLE_EVALUATIONS = 400
 """L-BFGS is stuck after this number of evaluations that did not halve the optimisation error."""
@@ -94,7 +100,7 @@ def solve(
     ----------
     objective : Objective
     solver : {"auto", "lbfgs", "newton"}
-        "auto" starts with L-BFGS and lets Newton finish where L-BFGS is slow.
+        "auto" starts with L-BFGS and lets Newton finish where L-BFGS is slow; for a small λ it starts with splitting.
     tol : float
         From 1e-6 down to 1e-9 the aim is a hundredth of it on small problems, where that is cheap.
     max_iter : int
@@ -111,6 +117,11 @@ def solve(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
+    if solver == "auto" and start is None and basis is None and _suits_splitting(objective):
+        solution, start = _by_splitting(objective, tol, max_iter, verbose)
+        if solution.converged or solution.n_evaluations >= max_iter:
+            return solution
+        max_iter -= solution.n_evaluations
     basis = Eigenbasis.of(objective) if basis is None else basis
     scale = objective.scale
     # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
@@ -148,6 +159,31 @@ def solve(
             here = ledger.evaluate(path.z, path.smoothing)
     solution = ledger.solution(Reason.LBFGS_STALLED if solver == "lbfgs" else Reason.NEWTON_STALLED)
     return replace(solution, z=basis.back(solution.z), smoothing=basis.smoothing_back(path.smoothing))
+
+
+def _suits_splitting(objective: Objective) -> bool:
+    """Whether the problem is of the kind, and λ so small, that splitting takes fewer evaluations."""
+    size = float(np.mean(to_host(namespace(objective.rows).sum(objective.rows[:, 1:] ** 2, axis=1))))
+    one = len(objective.integrals) == 1 and Splitting.solves(objective) and not objective.integrals[0].loss.smooth(1.0)
+    return one and objective.alpha <= SMALL_RIDGE * size
+
+
+def _by_splitting(objective: Objective, tol: float, max_iter: int, verbose: int) -> tuple[Solution, Start]:
+    """The solution by splitting, and where to go on if it is not one."""
+    ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
+    here = ledger.evaluate(objective.start(), Smoothing((0.1 * objective.scale,)))
+    ledger.certificate.floor = PERFECT_FIT * (min(abs(here.primal), objective.typical_loss) or objective.scale)
+    splitting = Splitting.of(objective)
+
+    def seen(state: State) -> bool:
+        z = splitting.coefficients(state).ravel()
+        ledger.take(z, float(state.primal[0]), float(state.dual[0]), state.n_iter, f"splitting, σ {state.sigma[0]:.1e}")
+        return ledger.done
+
+    most = min(max_iter, MAX_SPLITTING_STEPS)
+    state = splitting.solve(objective.alpha, tol=0.0, max_iter=most, seen=seen)
+    solution = replace(ledger.solution(), smoothing=Smoothing((0.0,)))
+    return solution, Start(solution.z, Smoothing((0.1 / float(state.sigma[0]),)), ledger.certificate.floor)
 
 
 class _Path:

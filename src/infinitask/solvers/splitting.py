@@ -12,7 +12,7 @@ One iteration costs as much as an evaluation of the objective, and their number 
 1e-2 whether λ = 1e-2 or 1e-6 (tables of 280 to 1 500 rows), where L-BFGS takes ten times as many at the small end.
 
 Problems that differ in the rows that count share the eigenbasis: a row that is left out keeps its value H_ij = h_ij and
-has no multiplier. So all folds of a cross-validation are solved at once, and h at the rows left out is known at the end.
+has no multiplier. So all folds of a cross-validation are solved at once, and h at the rows left out is known then.
 """
 
 from __future__ import annotations
@@ -408,7 +408,7 @@ class _Run:
         size = xp.tensordot(self.basis.omega, xp.abs(u), axes=((0,), (0,)))
         plus, minus = 0.5 * (size + total), 0.5 * (size - total)
         least = xp.minimum(plus, minus)
-        tiny = 1e-300
+        tiny = 1e-30
         return (least + tiny) / (plus + tiny), (least + tiny) / (minus + tiny)
 
     def balanced(self, state: State, residuals: HostArray | None) -> State:

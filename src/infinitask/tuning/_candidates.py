@@ -307,7 +307,10 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     found = [c for c in ranking if any(c is each for each in families[c.family][:2])][:singles]
     diverse = [family[0] for family in families.values()]
     first = diverse[0]
-    smooth = [c for c in diverse[1:] if "Gaussian" in c.name and "additive" not in c.name]
+    # of kernels that targets had a part in one is enough: each is made anew wherever a sum is judged
+    learnt = [c for c in diverse if c.kind.adapt is not None][:1]
+    diverse = [c for c in diverse if c.kind.adapt is None or c in learnt]
+    smooth = [c for c in diverse if c is not first and "Gaussian" in c.name and "additive" not in c.name]
     straight = [c for c in ranking if c.name.endswith("linear") and c is not first]
     sums = {"sum of families": diverse[:joined], "sum of rough, smooth and linear": [first, *smooth[:1], *straight[:1]]}
     for name, parts in sums.items():

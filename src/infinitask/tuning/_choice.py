@@ -52,6 +52,10 @@ QUICK_GAP, QUICK_ITERATIONS, QUICK_NODES = 2e-2, 200, 9
 CALIBRATION_GAP, CALIBRATION_ITERATIONS = 5e-3, 300
 """The same for the fits whose predictions of rows left out calibrate the model; they have all nodes."""
 
+MAX_RELEARNT_ROWS = 600
+"""Up to this many rows a kernel that targets had a part in is made anew for every fold of the calibration; a single one
+of more rows hardly changes it."""
+
 MAX_FEATURES = 1_000
 """The most features of a fit that is only compared."""
 
@@ -139,6 +143,8 @@ class Contest:
         Whether features come from landmarks drawn at random, of which large tables have fewer than rows.
     device : str or None
         Where the data live.
+    keeps_best : bool
+        Whether an interrupt ends the comparison with the best so far.
     """
 
     rows: Prepared
@@ -155,6 +161,7 @@ class Contest:
     rank: int = MAX_FEATURES
     landmarks: bool = False
     device: str | None = None
+    keeps_best: bool = False
 
     def on(self, rows: HostArray) -> Contest:
         """The same contest with some of the rows (positions that ascend)."""
@@ -210,7 +217,13 @@ class Contest:
                 if n_jobs in (None, 1):
                     for k, (runner, begin) in enumerate(zip(runners, begins, strict=True)):
                         leader = float(np.min(table.mean(axis=2)))
-                        table[k] = runner.walked(begin, ignoring, leader)
+                        try:
+                            table[k] = runner.walked(begin, ignoring, leader)
+                        except KeyboardInterrupt:
+                            if not self.keeps_best or not np.isfinite(leader):
+                                raise
+                            self.progress.say("interrupted: the best so far is taken")
+                            break
                         self.progress.tried(k + 1, len(runners), entrants[k].name, table, self.unit)
                 else:
                     jobs = (
@@ -256,9 +269,8 @@ class Contest:
                 column = runner.walked(begin, ignoring)
                 i = int(np.argmin(column[:, 0]))
                 columns.append(column[:, 0] * self.unit)
-                self.progress.say(
-                    f"{n} rows, {rank} features: loss {column[i, 0] * self.unit:.4g} at λ = {lambdas[i] / self.unit:.2g}"
-                )
+                loss, alpha = column[i, 0] * self.unit, lambdas[i] / self.unit
+                self.progress.say(f"{n} rows, {rank} features: loss {loss:.4g} at λ = {alpha:.2g}")
                 if best is not None and column[i, 0] > WORTH_MORE_FEATURES * best[2]:
                     break
                 best, begin = (runner, i, float(column[i, 0])), i
@@ -349,11 +361,11 @@ class Runner:
         """One, or two where targets have a part in the kernel."""
         kind, n = self.entrant.kind, self._counted.size
         if kind.adapt is None:
-            return [self._batch(kind.on(np.arange(n)), np.ones(self._every.size, dtype=bool))]
+            return [self._batch(kind.on(np.arange(n)))]
         first = np.arange(self._every.size) % 2 == 0
         return [self._batch(kind.on(np.flatnonzero(half[:n])), ~half) for half in (first, ~first)]
 
-    def _batch(self, kernel: InputKernel, judges: HostArray) -> Batch:
+    def _batch(self, kernel: InputKernel, judges: HostArray | None = None) -> Batch:
         contest, every = self.contest, self._every
         weight = contest.rows.weight[every]
         data = Data(contest.rows.X[every], contest.targets[every], weight / np.sum(weight))
@@ -362,6 +374,7 @@ class Runner:
         live = np.zeros((len(contest.folds), every.size), dtype=bool)
         for b, (train, _) in enumerate(contest.folds):
             live[b, self._place[train[contest.rows.weight[train] > 0.0]]] = True
+        judges = np.ones(every.size, dtype=bool) if judges is None else judges
         return Batch(problem, Splitting.of(problem.objective, single=True), live, judges)
 
     def walked(self, begin: int, ignoring: HostArray, leader: float = np.inf) -> HostArray:
@@ -404,26 +417,25 @@ class Runner:
         levels : ndarray (q,)
         folds : list of (train, test)
         """
-        contest = replace(self.contest, folds=folds)
-        runner = Runner(contest, self.entrant, self.lambdas)
-        # scales of inputs know next to nothing of a single row; a whole metric may, and is made without it
-        batches = runner.batches if self._is_whole else [runner._batch(self._kernel, np.ones(runner._every.size, bool))]
-        batches = [_with_tasks_of(recipe, batch) for batch in batches]
-        none: list[Any] = [None] * len(batches)
-        parts = runner._left_out(batches, alpha, levels, CALIBRATION_GAP, CALIBRATION_ITERATIONS, none)
-        found = np.full((contest.targets.size, levels.size), np.nan)
-        for h, (_, test) in zip(parts, folds, strict=True):
-            found[test] = h
+        found = np.full((self.contest.targets.size, levels.size), np.nan)
+        relearnt = self.entrant.kind.adapt is not None and self._counted.size <= MAX_RELEARNT_ROWS
+        for some in ([fold] for fold in folds) if relearnt else [folds]:
+            runner = Runner(replace(self.contest, folds=some), self.entrant, self.lambdas)
+            batch = runner._batch(runner._kernel_of(some[0][0]) if relearnt else self._kernel)
+            tasks, gap, most = [_with_tasks_of(recipe, batch)], CALIBRATION_GAP, CALIBRATION_ITERATIONS
+            for h, (_, test) in zip(runner._left_out(tasks, alpha, levels, gap, most, [None]), some, strict=True):
+                found[test] = h
         return found
+
+    def _kernel_of(self, rows: HostArray) -> InputKernel:
+        """The kernel that follows from some rows, positions among all."""
+        counted = np.cumsum(self.contest.rows.weight > 0.0) - 1
+        return self.entrant.kind.on(counted[rows[self.contest.rows.weight[rows] > 0.0]])
 
     @cached_property
     def _kernel(self) -> InputKernel:
         """The kernel of all rows."""
         return self.entrant.kind.on(np.arange(self._counted.size))
-
-    @property
-    def _is_whole(self) -> bool:
-        return self.entrant.kind.adapt is not None and "Metric(" in repr(self._kernel)
 
 
 def _quick(contest: Contest) -> Recipe:
