@@ -29,12 +29,12 @@ from infinitask.kernels import (
     Scaled,
     Sum,
     Warped,
-    input_kernel,
 )
+from infinitask.losses import Squared
 from infinitask.measures import Quadrature
 from infinitask.penalties import Ridge
 from infinitask.problem import Data, Recipe, in_units, pose
-from infinitask.settle import settled, spreads
+from infinitask.settle import left_out_error, settled, spreads
 from infinitask.solvers import Splitting, solve
 
 __all__ = ["learnt_metric", "learnt_metrics", "with_learnt_kernels"]
@@ -100,6 +100,9 @@ def _learnt(kernel: InputKernel, recipe: Recipe, data: Data) -> InputKernel:
 def learnt_metric(recipe: Recipe, data: Data, spec: LearntMetric) -> Metric | Scaled:
     """The kernel that a :class:`~infinitask.kernels.LearntMetric` learns from some data.
 
+    Of the kernels on the way, the one with the smallest leave-one-out error: noise that a fit has learnt makes slopes
+    along an input that tells rows apart, and with a rough kernel each iteration may add to them.
+
     Parameters
     ----------
     recipe : Recipe
@@ -121,8 +124,7 @@ def learnt_metric(recipe: Recipe, data: Data, spec: LearntMetric) -> Metric | Sc
     >>> int(np.argmax(kernel.scales))
     1
     """
-    *_, last = learnt_metrics(recipe, data, spec)
-    return last
+    return min(learnt_metrics(recipe, data, spec), key=lambda kernel: left_out_error(kernel, data))
 
 
 def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[Metric | Scaled]:
@@ -145,20 +147,21 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
     X, unit = data.X[some], np.asarray(spreads(data.X))
     varies = np.flatnonzero(unit)
     if varies.size == 0:
-        raise ValueError("A LearntMetric was given inputs that do not vary; there is nothing to learn from them.")
+        yield Scaled(spec.plain(), tuple(unit.tolist())).resolve(X)
+        return
     inside = Data((X * unit)[:, varies], data.y[some], weight / np.sum(weight), data.multiplicity[some])
     rho = _shrinkage(spec.shrinkage, float(np.sum(inside.multiplicity)), varies.size)
     plain = np.full(varies.size, 1.0 / varies.size) if spec.diagonal else np.eye(varies.size) / varies.size
     quick = _quick(recipe, inside)
     M = _start(spec, quick, inside, plain)
+    by_rule = isinstance(getattr(spec.plain(), "gamma", None), str)
+    # a wide kernel goes with a small λ: with a λ that is given, the median rule
+    free = isinstance(recipe.alpha, str) or isinstance(recipe.loss, Squared)
     for iteration in range(iterations + 1):
-        last = iteration == iterations
         kernel = _in_metric(spec, M).resolve(inside.X)
-        widths = isinstance(getattr(spec.plain(), "gamma", None), str) and (not last or recipe.alpha == "auto")
-        settled_recipe = settled(replace(quick, kernel=kernel), inside, widths=widths)
-        kernel = input_kernel(settled_recipe.kernel)
-        yield _in_units_of_inputs(kernel, unit, varies)
-        if last:
+        settled_recipe = settled(replace(quick, kernel=kernel), inside, widths=by_rule)
+        yield _in_units_of_inputs(settled_recipe.kernel if free else kernel, unit, varies)
+        if iteration == iterations:
             return
         settled_recipe = replace(settled_recipe, alpha=SMALLER_RIDGE * settled_recipe.alpha)
         field, quadrature = _fitted(settled_recipe, inside)

@@ -103,9 +103,9 @@ class LearntMetric(_Around):
 
     k(x, z) = k₀(xR, zR) with R Rᵀ = (1 − ρ) M + ρ D. M is the average of ∇ₓh ∇ₓhᵀ over rows and tasks for the learnt
     function h itself (see :mod:`infinitask.gradients`), divided by its trace, and D is the plain metric, in which each
-    input is measured in its own spread. A quick fit gives the first M, a quick fit in that metric the next one. The fit
-    that follows is a fit like any other, with the kernel that was found: ``kernel_`` is a :class:`Scaled` or a
-    :class:`Metric`.
+    input is measured in its own spread. A quick fit gives the first M, a quick fit in that metric the next one; the one
+    with the smallest leave-one-out error is taken. The fit that follows is a fit like any other, with the kernel that
+    was found: ``kernel_`` is a :class:`Scaled` or a :class:`Metric`.
 
     Parameters
     ----------
