@@ -4,7 +4,7 @@
     repeat: fit h in the metric M;  M ← the average of ∇ₓh ∇ₓhᵀ over rows and tasks, with trace one, shrunk towards D
 
 The fits are those of the recipe, on some of its rows, with few nodes and a loose gap: what is asked of them is which
-inputs matter. With 2 000 rows and 30 inputs three of them take about two seconds on one core.
+inputs matter. With 2 000 rows and 30 inputs three of them take two to four seconds on one core.
 """
 
 from __future__ import annotations
