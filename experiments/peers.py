@@ -45,7 +45,7 @@ UNSEEN = Contest(
     "was broken off and thrown away unread when faults were found on other data.",
 )
 
-REVISION = 6
+REVISION = 7
 """Revision of the choice that itl_cv makes, raised with every change of it. It is part of its units: older records
 are then not used, while the records of the peers stay valid."""
 

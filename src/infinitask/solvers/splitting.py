@@ -152,14 +152,16 @@ class Splitting:
     def _single(self) -> Splitting:
         xp = namespace(self.rows)
 
-        def cast(part: Array | None) -> Array | None:
+        def cast(part: Any) -> Any:
             return None if part is None else xp.astype(part, xp.float32)
 
         terms = tuple(
             replace(t, theta=cast(t.theta), weights=cast(t.weights), cols=cast(t.cols), targets=cast(t.targets))
             for t in self.terms
         )
-        parts = {name: cast(getattr(self, name)) for name in ("rows", "V", "omega", "cols", "weights", "balance", "W")}
+        parts: dict[str, Any] = {
+            name: cast(getattr(self, name)) for name in ("rows", "V", "omega", "cols", "weights", "balance", "W")
+        }
         return replace(self, terms=terms, **parts)
 
     def leading(self, alpha: float) -> Splitting:
@@ -411,7 +413,7 @@ class _Run:
         tiny = 1e-30
         return (least + tiny) / (plus + tiny), (least + tiny) / (minus + tiny)
 
-    def balanced(self, state: State, residuals: HostArray | None) -> State:
+    def balanced(self, state: State, residuals: Any) -> State:
         """The state with σ changed where one residual is much larger than the other."""
         apart, moved, size, slope = np.sqrt(np.maximum(residuals, 1e-30))
         ratio = (apart / size) / (moved / slope)

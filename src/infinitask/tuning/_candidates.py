@@ -133,7 +133,7 @@ def _by_values(X: HostArray, t: HostArray, learn: Learn | None) -> dict[str, Kin
     unit = np.asarray(spreads(X))
     some = _spread_out(t, MAX_RANKING_ROWS)
     Z, scales = X * unit, tuple(unit.tolist())
-    inputs = np.count_nonzero(unit)
+    inputs = int(np.count_nonzero(unit))
     gamma, taxi = float(RBF().resolve(Z[some]).gamma), float(Laplacian().resolve(Z[some]).gamma)
     found: dict[str, Kind] = {}
     found["linear"] = Kind(Scaled(Linear(), tuple((unit / np.sqrt(max(1, inputs))).tolist())))
@@ -222,7 +222,7 @@ def _by_gradients(Z: HostArray, t: HostArray, unit: HostArray, learn: Learn) -> 
 def _longer(kernel: InputKernel, length: float) -> InputKernel:
     """A resolved kernel with a longer length scale."""
     power = 1.0 if isinstance(kernel, Laplacian) else 2.0
-    return kernel.set_params(gamma=kernel.gamma / length**power)  # type: ignore[attr-defined, no-any-return]
+    return kernel.set_params(gamma=kernel.gamma / length**power)  # type: ignore[no-any-return]
 
 
 def _spread_out(t: HostArray, count: int) -> HostArray:

@@ -302,7 +302,7 @@ class Contest:
         spec = LearntMetric(kernel, diagonal=not whole, iterations=LEARNING_ITERATIONS)
         recipe = replace(self.rows.recipe, loss=self.loss, device=None, features="auto", rank=None)
         *_, kernel = learnt_metrics(recipe, data, spec)
-        return np.asarray(kernel.root if whole else kernel.scales)  # type: ignore[union-attr]
+        return np.asarray(kernel.root if whole else kernel.scales)
 
     def _loss(self, rows: HostArray, h: HostArray) -> float:
         """The weighted mean loss of h (k, q) at the levels for some rows."""

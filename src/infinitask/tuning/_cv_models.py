@@ -36,8 +36,8 @@ FAR_TARGET = 50.0
 absurd one must not decide. Quantiles between do not notice."""
 
 TOL, TOL_OF_MANY, MANY_ROWS = 1e-4, 1e-3, 5_000
-"""The duality gap of the last fit, and with more rows than the third number. With 38 000 rows gaps of 1e-2 and 1e-3 have
-the same loss on test rows to a thousandth, and 1e-4 takes up to ten times as long."""
+"""The duality gap of the last fit, and with more rows than the third number. With 38 000 rows gaps of 1e-2 and 1e-3
+have the same loss on test rows to a thousandth, and 1e-4 takes up to ten times as long."""
 
 CALIBRATION_FOLDS = 10
 """Folds whose rows left out calibrate the levels: with five, fits to four fifths of the rows were so much worse on
