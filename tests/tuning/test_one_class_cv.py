@@ -21,15 +21,7 @@ from infinitask.kernels import RBF, Metric, Scaled, Warped
 from infinitask.measures import Discrete
 from infinitask.metrics import mass_volume_area
 from infinitask.tuning import InfiniteOneClassSVMCV
-from infinitask.tuning._one_class_cv import (
-    FACTORS,
-    MAX_BOX_INPUTS,
-    Entrant,
-    Family,
-    Race,
-    _candidates,
-    _reference,
-)
+from infinitask.tuning._volumes import FACTORS, MAX_BOX_INPUTS, Entrant, Family, Race, candidates, reference_points
 from tests.support.scikit_learn_checks import run_check
 
 QUICK: dict[str, Any] = {"kernels": ["rbf"], "cv": 2, "n_nodes": 8, "tol": 1e-2, "exact_fractions": False}
@@ -92,10 +84,10 @@ def test_inputs_that_depend_on_each_other_are_compared_by_their_covariance() -> 
 
 def test_inputs_with_long_tails_are_compared_by_their_ranks() -> None:
     X = np.exp(2.0 * np.random.default_rng(1).normal(size=(150, 4)))
-    families = {family.name: family for family in _candidates(X)}
+    families = {family.name: family for family in candidates(X)}
     assert isinstance(families["Gaussian of ranks"].kernel, Warped)
     # monotone maps of the inputs make no difference there
-    again = {family.name: family for family in _candidates(np.log(X))}["Gaussian of ranks"]
+    again = {family.name: family for family in candidates(np.log(X))}["Gaussian of ranks"]
     np.testing.assert_allclose(
         families["Gaussian of ranks"].member(2)[1](X, X), again.member(2)[1](np.log(X), np.log(X)), atol=1e-10
     )
@@ -104,7 +96,7 @@ def test_inputs_with_long_tails_are_compared_by_their_ranks() -> None:
 def test_the_kernel_of_the_defaults_is_where_a_walk_begins() -> None:
     X = make_mixture(60, random_state=0)
     default = InfiniteOneClassSVM(**LAST_FIT).fit(X).kernel_
-    name, kernel = _candidates(X)[0].member(3)
+    name, kernel = candidates(X)[0].member(3)
     assert name == "Gaussian, 5"
     np.testing.assert_allclose(kernel(X, X), default(X, X), atol=1e-12)
 
@@ -131,11 +123,11 @@ def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
 def test_reference_points_fill_a_box_or_differ_from_rows_in_some_inputs() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, MAX_BOX_INPUTS))
-    points = _reference(X, rng, 4000)
+    points = reference_points(X, rng, 4000)
     middle = (X.min(axis=0) + X.max(axis=0)) / 2.0
     assert np.all(np.abs((points > middle).mean(axis=0) - 0.5) < 0.1)  # uniform
     X = rng.normal(size=(100, 8))
-    points = _reference(X, rng, 500)
+    points = reference_points(X, rng, 500)
     same = (points[:, None, :] == X[None]).sum(axis=2).max(axis=1)
     assert set(np.unique(8 - same)) == {1, 2, 4, 8}
 
@@ -143,7 +135,7 @@ def test_reference_points_fill_a_box_or_differ_from_rows_in_some_inputs() -> Non
 def test_one_absurd_row_does_not_decide_what_a_volume_is() -> None:
     X = make_mixture(60, random_state=0)
     absurd = np.vstack([X, [[1e6, -1e6]]])
-    box = [_reference(data, np.random.default_rng(0), 1000) for data in (X, absurd)]
+    box = [reference_points(data, np.random.default_rng(0), 1000) for data in (X, absurd)]
     assert np.max(np.abs(box[1])) < 6.0 * np.max(np.abs(box[0]))
     new = make_mixture(1000, random_state=1)
     one, other = (
