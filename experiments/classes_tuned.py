@@ -108,24 +108,33 @@ def _label(way: tuple[str, str]) -> str:
     return LABELS[way[0]] + RULES[way[1]]
 
 
+def _finished(records: list[Record]) -> tuple[list[Record], list[str]]:
+    """The records of methods that have done all sets and splits that any has, and the methods that have not."""
+    done: dict[str, set[tuple[str, int]]] = {}
+    for record in records:
+        done.setdefault(record["unit"]["method"], set()).add((record["unit"]["set"], record["unit"]["split"]))
+    asked = set().union(*done.values())
+    late = [method for method in done if done[method] != asked]
+    return [record for record in records if record["unit"]["method"] not in late], late
+
+
 def _cells(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[tuple[str, float], float]]:
-    """Way to decide → cell → mean cost, of those that have done all cells that any has."""
+    """Way to decide → cell → mean cost."""
     found: dict[tuple[str, str], dict[tuple[str, float], float]] = {}
     for row in rows:
         found.setdefault((row["method"], row["threshold"]), {})[row["set"], row["missed"]] = row["cost"]
-    most = max(len(cells) for cells in found.values())
-    return {way: cells for way, cells in found.items() if len(cells) == most}
+    return found
 
 
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
     """Write classes_tuned.csv and classes_tuned.md."""
-    rows = table(records)
-    files = [write_csv(folder / "classes_tuned.csv", rows), folder / "classes_tuned.md"]
-    files[1].write_text(_page(rows, records, settings), encoding="utf-8")
+    files = [write_csv(folder / "classes_tuned.csv", table(records)), folder / "classes_tuned.md"]
+    compared, late = _finished(records)
+    files[1].write_text(_page(table(compared), compared, late, settings), encoding="utf-8")
     return files
 
 
-def _page(rows: list[dict[str, Any]], records: list[Record], settings: dict[str, Any]) -> str:
+def _page(rows: list[dict[str, Any]], records: list[Record], late: list[str], settings: dict[str, Any]) -> str:
     cells = _cells(rows)
     means = {way: float(np.mean(list(costs.values()))) for way, costs in cells.items()}
     peers = [way for way in cells if way[0] in PEERS]
@@ -169,6 +178,7 @@ def _page(rows: list[dict[str, Any]], records: list[Record], settings: dict[str,
             "with the smallest cost of the left-out scores. Logistic regression and SVC (RBF) have standardised "
             "inputs.",
             made_by("python -m experiments classes-tuned", settings),
+            *([f"Unfinished, and not compared: {', '.join(LABELS[method] for method in late)}."] if late else []),
             "## All cells",
             _verdict(means, peers),
             markdown(

@@ -135,8 +135,8 @@ def _page(rows: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         [
             "# Level sets that choose their own kernel",
             "A model learns from half of the normal rows of a problem, and `score_samples` ranks the other half and "
-            "the outliers: the area under the ROC curve (AUC), "
-            f"means over {max(row['seeds'] for row in rows)} seeds. Dirty: {settings['contamination']:.0%} of the rows "
+            "the outliers: the area under the ROC curve (AUC), mean of "
+            f"{max(row['seeds'] for row in rows)} of {SEEDS} seeds. Dirty: {settings['contamination']:.0%} of the rows "
             "to learn from are outliers. No method sees a label. The problems were listed before the self-tuned model "
             "existed; digits, breast cancer, wine and iris had a part in setting the defaults of "
             "`InfiniteOneClassSVM`. `OneClassSVM` has standardised inputs.",

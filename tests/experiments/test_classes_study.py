@@ -101,3 +101,7 @@ def test_the_page_compares_with_the_best_peer(tmp_path: Path) -> None:
     without = [record for record in records if record["unit"]["method"] != "itl_cv"]
     page = classes_tuned.report(without, tmp_path, classes_tuned.settings(False))[1].read_text(encoding="utf-8")
     assert "has not done all sets yet" in page
+    late = [record for record in records if (record["unit"]["method"], record["unit"]["split"]) != ("svc", 4)]
+    page = classes_tuned.report(late, tmp_path, classes_tuned.settings(False))[1].read_text(encoding="utf-8")
+    assert "Unfinished, and not compared: SVC." in page
+    assert "SVC, tuned" not in page
