@@ -23,6 +23,7 @@ from infinitask.estimators.base import Prepared
 from infinitask.feature_learning import learnt_metrics
 from infinitask.features import Nystroem, RandomFourier, feature_recipe
 from infinitask.kernels import InputKernel, Laplacian, LearntMetric, Matern, input_kernel
+from infinitask.log_odds import logistic_lines
 from infinitask.losses import Loss
 from infinitask.measures import Measure
 from infinitask.problem import Data, Problem, Recipe, pose
@@ -128,6 +129,8 @@ class Contest:
         Tasks at which models are compared.
     loss, judge : Loss
         What a quick fit minimises, and what it is judged by.
+    as_odds : bool
+        Whether h is judged by the log loss of classes instead.
     ordered : bool
         Whether answers to tasks are put in order before they are judged, as they will be in predictions.
     folds : list of (train, test)
@@ -153,6 +156,7 @@ class Contest:
     levels: HostArray
     loss: Loss
     judge: Loss
+    as_odds: bool
     ordered: bool
     folds: Splits
     folds_at_once: int
@@ -184,8 +188,29 @@ class Contest:
         for train, test in self.folds:
             train = train[weight[train] > 0.0]
             constant = self.constant(self.targets[train], weight[train])
-            found.append(self._loss(test, np.broadcast_to(constant, (test.size, constant.size))))
-        return np.array(found)
+            found.append(np.broadcast_to(constant, (test.size, constant.size)))
+        return np.array(self.losses(found))
+
+    def losses(self, h: list[HostArray]) -> list[float]:
+        """The loss of each fold, from h at its rows left out, (n_test, q) each."""
+        tests = [test for _, test in self.folds]
+        if self.as_odds:
+            return self._log_losses(tests, h)
+        return [self._loss(test, values) for test, values in zip(tests, h, strict=True)]
+
+    def _log_losses(self, tests: list[HostArray], h: list[HostArray]) -> list[float]:
+        """The mean log loss of the classes of each fold, with log-odds that are linear in h for all folds alike.
+
+        Decisions are set last, for any cost: what counts is how well h tells rows apart, not where it is 0.
+        """
+        rows, values = np.concatenate(tests), np.concatenate(h)
+        weight, positive = self.rows.weight[rows], self.targets[rows] > 0.0
+        slope, intercept, _ = logistic_lines(values, positive, weight / np.sum(weight))
+        odds = slope * values + intercept
+        losses = np.mean(np.logaddexp(0.0, odds) - positive[:, None] * odds, axis=1)
+        ends = np.cumsum([0, *(test.size for test in tests)])
+        parts = [slice(*ends[k : k + 2]) for k in range(len(tests))]
+        return [float(weight[p] @ losses[p] / np.sum(weight[p])) if np.any(weight[p]) else 0.0 for p in parts]
 
     def choose(self, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> tuple[Choice, Runner]:
         """Let kernels and λ compete; the choice, and the fits of the kernel that won.
@@ -385,7 +410,7 @@ class Runner:
             found = self._left_out(
                 self.batches, float(self.lambdas[i]), contest.levels, QUICK_GAP, QUICK_ITERATIONS, states
             )
-            return [contest._loss(test, h) for h, (_, test) in zip(found, contest.folds, strict=True)]
+            return contest.losses(found)
 
         return walk(losses, self.lambdas.size, begin, ignoring, leader)
 
