@@ -226,6 +226,7 @@ class Splitting:
         tol: float = 1e-2,
         max_iter: int = 400,
         every: int = CHECK_EVERY,
+        floor: float = 0.0,
         seen: Callable[[State], bool] | None = None,
     ) -> State:
         """Iterate until all gaps are at most ``tol``.
@@ -243,6 +244,8 @@ class Splitting:
         max_iter : int
         every : int
             Iterations between two looks at the gap.
+        floor : float
+            Where |P| is less, gaps are relative to this.
         seen : callable or None
             Told of every such look; it returns whether that is enough.
         """
@@ -261,7 +264,8 @@ class Splitting:
             state, pulled, residuals = run.step(state, pulled, measured=look)
             if look:
                 state = run.certified(state)._replace(n_iter=it)
-                if np.all(state.gap <= tol) if seen is None else seen(state):
+                gap = state.gap * np.abs(state.primal) / np.maximum(np.abs(state.primal), max(floor, 1e-300))
+                if np.all(gap <= tol) if seen is None else seen(state):
                     break
                 state = run.balanced(state, residuals)
                 pulled = run.pull(state)

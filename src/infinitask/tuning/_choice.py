@@ -50,6 +50,10 @@ LARGER_THAN_RANKED = 1.0
 QUICK_GAP, QUICK_ITERATIONS, QUICK_NODES = 2e-2, 200, 9
 """The duality gap of a fit that is only compared, the most iterations it may take, and its nodes."""
 
+SMALL_OBJECTIVE = 0.05
+"""Where P is less, gaps are relative to this; targets are of size one. Next to nothing is left to compare there, and
+classes that are far apart took four times as many iterations."""
+
 CALIBRATION_GAP, CALIBRATION_ITERATIONS = 5e-3, 300
 """The same for the fits whose predictions of rows left out calibrate the model; they have all nodes."""
 
@@ -361,7 +365,8 @@ class Batch:
     def solve(self, alpha: float, start: State | None, gap: float, max_iter: int) -> tuple[Splitting, State]:
         """The fits with one λ, and the eigenvectors they are written in."""
         splitting = self.splitting.leading(alpha)
-        return splitting, splitting.solve(alpha, live=self.live, start=start, tol=gap, max_iter=max_iter)
+        how: dict[str, Any] = {"live": self.live, "start": start, "tol": gap, "max_iter": max_iter, "floor": SMALL_OBJECTIVE}
+        return splitting, splitting.solve(alpha, **how)
 
 
 class Runner:
