@@ -45,7 +45,7 @@ UNSEEN = Contest(
     "was broken off and thrown away unread when faults were found on other data.",
 )
 
-REVISION = 7
+REVISION = 8
 """Revision of the choice that itl_cv makes, raised with every change of it. It is part of its units: older records
 are then not used, while the records of the peers stay valid."""
 

@@ -1,9 +1,9 @@
 """Candidate kernels for some data, ranked before any of them is fitted.
 
-The ranking is by kernel ridge regression of the normal scores of y, because its leave-one-out errors are closed form
-for every ridge λ at once, see :mod:`~infinitask.settle`. Normal scores, so that neither outliers nor the units of y
-decide. A kernel that targets had a part in (a scale for each input, a learnt metric) fits their noise as well: whoever
-judges it by some rows makes it without them.
+The ranking is by kernel ridge regression, because its leave-one-out errors are closed form for every ridge λ at once,
+see :mod:`~infinitask.settle`: of the normal scores of y, so that outliers do not decide, and of y itself with far
+values moved nearer, because normal scores bend what is a straight line in y. A kernel that targets had a part in (a
+scale for each input, a learnt metric) fits their noise as well: whoever judges it by some rows makes it without them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ below it, in folds."""
 
 RANKING_FOLDS = 5
 """Parts in which rows are left out to judge a kernel that targets had a part in."""
+
+FAR = 5.0
+"""Targets farther than this from their median, in median distances, count as this far in the ranking."""
 
 MAX_SCALED_INPUTS = 60
 """Beyond this many inputs no scale is estimated by likelihood: it takes a number for each pair of rows and input."""
@@ -254,6 +257,7 @@ def ranked(
         Whether only stationary candidates take part: random Fourier features know no others.
     """
     t = normal_scores(y)
+    goals = np.column_stack([t, _near(y)])
     if kernels is None:
         kinds = candidates(X, t, learn)
     else:
@@ -262,28 +266,39 @@ def ranked(
     rest = np.setdiff1d(np.arange(t.size), rows)
     if stationary_only:
         kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
-    found = [_judged(name, kind, X, t, rows, rest) for name, kind in kinds.items()]
+    found = [_judged(name, kind, X, goals, rows, rest) for name, kind in kinds.items()]
     return sorted(found, key=lambda candidate: candidate.error)
 
 
-def _judged(name: str, kind: Kind, X: HostArray, t: HostArray, rows: HostArray, rest: HostArray) -> Candidate:
+def _near(y: HostArray) -> HostArray:
+    """y in units of its spread, with far values moved nearer, of mean 0 and deviation 1."""
+    middle = np.median(y)
+    spread = float(np.median(np.abs(y - middle))) or float(np.mean(np.abs(y - middle))) or 1.0
+    near = np.clip((y - middle) / spread, -FAR, FAR)
+    return np.asarray((near - np.mean(near)) / (np.std(near) or 1.0))
+
+
+def _judged(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: HostArray, rest: HostArray) -> Candidate:
     """A kernel by the errors of some rows that are left out; ``rest`` are the others."""
     if kind.adapt is None or rest.size >= rows.size or rows.size < 2 * RANKING_FOLDS:
         kernel = kind.on(rest if rest.size >= rows.size else rows)
-        equal = np.full(rows.size, 1.0 / rows.size)
-        errors = leave_one_out(some_features(kernel, X[rows]), t[rows], equal, RIDGES).mean(axis=1)
+        equal, phi = np.full(rows.size, 1.0 / rows.size), some_features(kernel, X[rows])
+        tables = [leave_one_out(phi, t, equal, RIDGES).mean(axis=1) for t in goals[rows].T]
     else:
-        errors = np.zeros(RIDGES.size)
+        tables = [np.zeros(RIDGES.size) for _ in goals.T]
         for k in range(RANKING_FOLDS):  # rows are in no order that matters: every fifth one is left out
             test, train = rows[k::RANKING_FOLDS], np.delete(rows, np.s_[k::RANKING_FOLDS])
             kernel = kind.on(train)
             e, U = np.linalg.eigh(kernel(X[train], X[train]) + 1.0)
-            along, across = U.T @ t[train], (kernel(X[test], X[train]) + 1.0) @ U
+            along, across = U.T @ goals[train], (kernel(X[test], X[train]) + 1.0) @ U
             for i, ridge in enumerate(RIDGES):
-                predicted = across @ (along / (np.maximum(e, 0.0) + ridge * train.size))
-                errors[i] += np.sum((t[test] - predicted) ** 2) / rows.size
-    best = int(np.argmin(errors))
-    return Candidate(name, kind, float(errors[best]), float(RIDGES[best]))
+                predicted = across @ (along / (np.maximum(e, 0.0) + ridge * train.size)[:, None])
+                for table, error in zip(tables, np.sum((goals[test] - predicted) ** 2, axis=0), strict=True):
+                    table[i] += error / rows.size
+    # a ratio of errors counts the same for both targets
+    error = float(np.exp(np.mean([np.log(max(np.min(table), 1e-12)) for table in tables])))
+    ridge = float(np.exp(np.mean([np.log(RIDGES[np.argmin(table)]) for table in tables])))
+    return Candidate(name, kind, error, ridge)
 
 
 def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Candidate]:
@@ -305,6 +320,8 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     for candidate in ranking:
         families.setdefault(candidate.family, []).append(candidate)
     found = [c for c in ranking if any(c is each for each in families[c.family][:2])][:singles]
+    lines = [c for c in ranking if c.name.endswith("linear")][:1]
+    found += [c for c in lines if c not in found and joined > 1]
     diverse = [family[0] for family in families.values()]
     first = diverse[0]
     # of kernels that targets had a part in one is enough: each is made anew wherever a sum is judged
