@@ -78,7 +78,8 @@ class State(NamedTuple):
         """(P − D) / |P|, (B,)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             gap = (self.primal - self.dual) / np.abs(self.primal)
-        return np.where(self.primal > self.dual, np.where(np.isnan(gap), np.inf, gap), 0.0)
+        # a bound that is not a number certifies nothing
+        return np.where(self.primal <= self.dual, 0.0, np.where(np.isnan(gap), np.inf, gap))
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,7 +415,7 @@ class _Run:
         size = xp.tensordot(self.basis.omega, xp.abs(u), axes=((0,), (0,)))
         plus, minus = 0.5 * (size + total), 0.5 * (size - total)
         least = xp.minimum(plus, minus)
-        tiny = 1e-30
+        tiny = 1e-30  # single precision knows it as well
         return (least + tiny) / (plus + tiny), (least + tiny) / (minus + tiny)
 
     def balanced(self, state: State, residuals: Any) -> State:
