@@ -378,7 +378,8 @@ class _Run:
             return value, *lowers, *pulls
 
         value, *found = self._visit(visit)
-        lowers, pulls = found[: len(found) // 2], [to_host(pull) for pull in found[len(found) // 2 :]]
+        found = [np.asarray(to_host(part), dtype=np.float64) for part in found]
+        lowers, pulls = found[: len(found) // 2], found[len(found) // 2 :]
         norm = np.sum(to_host(state.coef) ** 2, axis=(0, 2))
         primal = (value + 0.5 * self.ridge * norm) / self.mass
         return state._replace(primal=primal, dual=self._best_dual(lowers, pulls) / self.mass)
