@@ -330,8 +330,11 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     smooth = [c for c in diverse if c is not first and "Gaussian" in c.name and "additive" not in c.name]
     straight = [c for c in ranking if c.name.endswith("linear") and c is not first]
     sums = {"sum of families": diverse[:joined], "sum of rough, smooth and linear": [first, *smooth[:1], *straight[:1]]}
+    tried: list[set[str]] = []
     for name, parts in sums.items():
-        if len(parts) > 1 and joined > 1:
+        names = {part.name for part in parts}
+        if len(parts) > 1 and joined > 1 and names not in tried:
+            tried.append(names)
             ridge = len(parts) * float(np.median([part.ridge for part in parts]))
             found.append(Candidate(name, _sum([part.kind for part in parts]), float("nan"), ridge))
     return found

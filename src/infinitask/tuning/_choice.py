@@ -245,14 +245,18 @@ class Contest:
             begins = [0 if alphas is not None else _nearest(lambdas, LARGER_THAN_RANKED * e.ridge) for e in entrants]
             runners = [Runner(self, entrant, lambdas) for entrant in entrants]
             table = np.full((len(entrants), lambdas.size, len(self.folds)), np.inf)
+
+            def leader() -> float:
+                # a path over given λ begins where it ignores the inputs, which says nothing about a kernel
+                return float(np.min(table.mean(axis=2))) if alphas is None else np.inf
+
             with Parallel(n_jobs=n_jobs) as parallel:
                 if n_jobs in (None, 1):
                     for k, (runner, begin) in enumerate(zip(runners, begins, strict=True)):
-                        leader = float(np.min(table.mean(axis=2)))
                         try:
-                            table[k] = runner.walked(begin, ignoring, leader)
+                            table[k] = runner.walked(begin, ignoring, leader())
                         except KeyboardInterrupt:
-                            if not self.keeps_best or not np.isfinite(leader):
+                            if not self.keeps_best or not np.any(np.isfinite(table)):
                                 raise
                             self.progress.say("interrupted: the best so far is taken")
                             break
@@ -261,7 +265,8 @@ class Contest:
                     jobs = (
                         delayed(_walked)(runner, begin, ignoring) for runner, begin in zip(runners, begins, strict=True)
                     )
-                    table[:] = np.stack(parallel(jobs))
+                    for k, (column, begin) in enumerate(zip(parallel(jobs), begins, strict=True)):
+                        table[k] = _left_where_hopeless(column, begin, leader())
         k, i = _chosen(table, ignoring, rule, self.folds_at_once)
         results = {
             "kernels": [entrant.name for entrant in entrants],
@@ -554,7 +559,7 @@ def walk(
         misses = misses + 1 if _not_worth_it(column[i], column[best], ignoring, len(column[i])) else 0
         if misses == 2 and i > best:
             break
-        if i == begin + 1 and np.min(column.mean(axis=1)) > HOPELESS * leader:
+        if i == begin + 1 and _is_hopeless(column, begin, leader):
             return column
     for i in range(begin - 1, -1, -1):
         best = int(np.argmin(column.mean(axis=1)))
@@ -562,6 +567,20 @@ def walk(
             break
         column[i] = losses(i)
     return column
+
+
+def _is_hopeless(column: HostArray, begin: int, leader: float) -> bool:
+    """Whether a path is far from the best so far at its first two λ."""
+    return bool(np.min(column[begin : begin + 2].mean(axis=1)) > HOPELESS * leader)
+
+
+def _left_where_hopeless(column: HostArray, begin: int, leader: float) -> HostArray:
+    """A path that was walked without a leader, as it would be with one: the table is that of one process."""
+    if begin + 1 == len(column) or not _is_hopeless(column, begin, leader):
+        return column
+    left = np.full_like(column, np.inf)
+    left[begin : begin + 2] = column[begin : begin + 2]
+    return left
 
 
 def _not_worth_it(losses: HostArray, best: HostArray, ignoring: HostArray, folds: int) -> bool:

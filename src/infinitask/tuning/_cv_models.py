@@ -289,10 +289,10 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         return self
 
     def _levels(self, runner: Runner, recipe: Recipe, choice: Choice, units: Units) -> Levels:
-        """The map of levels by the rows left out: of ten folds, or those held out of many."""
+        """The map of levels by the rows left out: of ten folds, or of those given, or those held out of many."""
         runner.contest.progress.say("calibrating levels")
         rows, folds = runner.contest.rows, runner.contest.folds
-        if len(folds) > 1:
+        if len(folds) > 1 and self.cv is None:  # given folds may keep rows together that belong so
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             count = min(CALIBRATION_FOLDS, rows.weight.size)
             folds = list(KFold(count, shuffle=True, random_state=seed).split(rows.X))
