@@ -591,7 +591,7 @@ def test_the_choice_does_not_depend_on_the_number_of_jobs() -> None:
 def test_no_kernel_is_left_because_of_given_values_that_are_large() -> None:
     X, y = make_sine(80, random_state=0)
     kernels = [RBF(gamma=3.0), RBF(gamma=4.0)]
-    model = InfiniteQuantileRegressorCV(kernels=kernels, alphas=[10.0, 1.0, 1e-3], cv=3, **QUICK_FIT).fit(X, y)
+    model = InfiniteQuantileRegressorCV(kernels=kernels, alphas=[10.0, 1.0, 1e-3], **QUICK_FIT).fit(X, y)
     losses = model.cv_results_["losses"]
     assert losses[0].mean(axis=1).min() < 0.9 * losses[1, :2].mean(axis=1).min()
     assert np.all(np.isfinite(losses))
