@@ -65,7 +65,7 @@ def quantiles(n: int = 60, alpha: float = 1e-3) -> Objective:
     return Objective(rows, omega / omega.sum(), (term,), alpha)
 
 
-# ---------------------------------------------------------------------------------------------------- the certificate
+# ------------------------------------------------------------------------------------------------------ the certificate
 @pytest.mark.parametrize("order", [None, NonCrossing(0.7), SquaredNonCrossing(0.7)], ids=["plain", "order", "squared"])
 @pytest.mark.parametrize("level", [False, True], ids=["no level", "level"])
 @pytest.mark.parametrize("name", CASES)
@@ -243,7 +243,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(state.dual, found[0].dual)
 
 
-# ---------------------------------------------------------------------------------------------------------- what it asks
+# --------------------------------------------------------------------------------------------------------- what it asks
 def test_what_it_solves() -> None:
     assert Splitting.solves(quantiles())
     assert Splitting.solves(posed(LOSSES["hinge"]))
