@@ -71,12 +71,13 @@ class SelfTuned(BaseEstimator):
 
     def _begin(self) -> None:
         """Check the parameters; the fit before this one, if any, is forgotten."""
-        given = {
-            name: value for name, value in self.get_params(deep=False).items() if name != "tol" or value is not None
-        }
+        given = self.get_params(deep=False)
+        by_contest = "on_interrupt" in given  # level sets compete otherwise
+        if by_contest and given["tol"] is None:
+            del given["tol"]
         check_parameters(given, {})
-        if self.on_interrupt not in ("raise", "best"):
-            raise ValueError(f"on_interrupt={self.on_interrupt!r} was given; it must be 'raise' or 'best'.")
+        if by_contest and given["on_interrupt"] not in ("raise", "best"):
+            raise ValueError(f"on_interrupt={given['on_interrupt']!r} was given; it must be 'raise' or 'best'.")
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
 
