@@ -164,7 +164,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         Names or objects of input kernels that compete instead of the candidates; all of them do.
     alphas : array (k,) or None
         The λ that compete, for y in its own units, besides one that all but ignores the inputs; None: as many as needed
-        of eighteen that follow the spread of y.
+        of twenty that follow the spread of y.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn. None: five shuffled folds, repeated up to four times where there are few rows.
     rule : {"one-se", "best"}
@@ -216,7 +216,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     >>> model.predict(X, quantiles=[0.1, 0.9]).shape
     (100, 2)
     >>> model.cv_results_["losses"].shape
-    (7, 18, 10)
+    (6, 20, 10)
     """
 
     _model, _default_task = InfiniteQuantileRegressor, "quantiles"
@@ -329,7 +329,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     kernels : "auto", or sequence of kernels
         Names or objects of input kernels that compete instead of the candidates; all of them do.
     alphas : array (k,) or None
-        The λ that compete; None: as many as needed of eighteen.
+        The λ that compete; None: as many as needed of twenty.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn. None: five shuffled folds with the same share of the classes, repeated up to four times
         where there are few rows.
