@@ -39,6 +39,7 @@ def contest(X: Floats, y: Floats, weight: Floats | None = None, count: int = 4) 
         loss=Pinball(),
         judge=Pinball(),
         ordered=True,
+        as_odds=False,
         folds=folds,
         folds_at_once=count,
         constant=lambda y, weight: np.quantile(y, LEVELS),

@@ -165,7 +165,8 @@ def _suits_splitting(objective: Objective) -> bool:
     """Whether the problem is of the kind, and λ so small, that splitting takes fewer evaluations."""
     size = float(np.mean(to_host(namespace(objective.rows).sum(objective.rows[:, 1:] ** 2, axis=1))))
     one = len(objective.integrals) == 1 and Splitting.solves(objective) and not objective.integrals[0].loss.smooth(1.0)
-    return one and objective.alpha <= SMALL_RIDGE * size
+    # kinks are those of losses that grow as y does: λ times the size of y has no units
+    return one and objective.alpha * objective.scale <= SMALL_RIDGE * size
 
 
 def _by_splitting(objective: Objective, tol: float, max_iter: int, verbose: int) -> tuple[Solution, Start]:
