@@ -478,12 +478,13 @@ def test_a_rare_class_without_inputs(share: float) -> None:
 
 
 @pytest.mark.slow
-def test_labels_without_inputs() -> None:
+@pytest.mark.parametrize(("rule", "few"), [("one-se", 0.1), ("best", 0.15)])
+def test_labels_without_inputs(rule: str, few: float) -> None:
     rng = np.random.default_rng(0)
     X, y, new = rng.normal(size=(60, 3)), np.arange(60) % 3 == 0, rng.normal(size=(500, 3))
-    model = InfiniteCostSensitiveClassifierCV(random_state=0).fit(X, y)
-    assert np.mean(model.predict(new, theta=-0.8)) < 0.1  # one in three is positive, whatever the inputs say
-    assert np.mean(model.predict(new, theta=0.8)) > 0.9
+    model = InfiniteCostSensitiveClassifierCV(rule=rule, random_state=0).fit(X, y)
+    assert np.mean(model.predict(new, theta=-0.8)) < few  # one in three is positive, whatever the inputs say
+    assert np.mean(model.predict(new, theta=0.8)) > 1.0 - few
 
 
 def test_constants_of_the_classifier_are_the_best_ones() -> None:

@@ -373,9 +373,8 @@ class Batch:
     def solve(self, alpha: float, start: State | None, gap: float, max_iter: int) -> tuple[Splitting, State]:
         """The fits with one λ, and the eigenvectors they are written in."""
         splitting = self.splitting.leading(alpha)
-        return splitting, splitting.solve(
-            alpha, live=self.live, start=start, tol=gap, max_iter=max_iter, floor=SMALL_OBJECTIVE
-        )
+        state = splitting.solve(alpha, live=self.live, start=start, tol=gap, max_iter=max_iter, floor=SMALL_OBJECTIVE)
+        return splitting, state
 
 
 class Runner:
