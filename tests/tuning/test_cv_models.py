@@ -36,9 +36,9 @@ from infinitask.tuning._candidates import (
     ranked,
     relevance,
 )
-from infinitask.tuning._choice import walk
 from infinitask.tuning._cv_models import _best_constant
 from infinitask.tuning._left_out import shared_folds
+from infinitask.tuning._rules import walk
 from tests.support.scikit_learn_checks import run_check
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])

@@ -15,8 +15,9 @@ from infinitask.losses import Pinball
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _choice
 from infinitask.tuning._candidates import Candidate, Kind
-from infinitask.tuning._choice import LAMBDAS, Contest, Runner
+from infinitask.tuning._choice import LAMBDAS, Contest
 from infinitask.tuning._progress import Progress
+from infinitask.tuning._runner import Runner
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 QUICK: dict[str, Any] = {"n_nodes": 10, "tol": 1e-2, "random_state": 0}

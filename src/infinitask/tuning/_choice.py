@@ -1,38 +1,35 @@
 """The choice of a kernel and λ by their losses on rows left out.
 
-The losses form a table: kernels × λ × folds. Not all of it is worth computing. A path begins near the λ that was best
-in the ranking of the kernels, goes on towards smaller λ until two in a row are not worth it, and towards larger λ while
-that helps. All folds are solved at once, because they share the eigenvectors of the rows:
-:mod:`~infinitask.solvers.splitting`. A kernel that targets had a part in is made anew for every fold, without the rows
-by which it is judged.
+Candidates are ranked (:mod:`~infinitask.tuning._candidates`), the first ones and sums of them are fitted
+(:mod:`~infinitask.tuning._runner`), and rules say what is worth a look and what is taken
+(:mod:`~infinitask.tuning._rules`). Of many rows some choose the kernel; λ and the rank are then refined with all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from infinitask._array import HostArray, one_blas_thread, take, to_host
+from infinitask._array import HostArray, one_blas_thread
 from infinitask._validation import naming, positive_numbers
 from infinitask.estimators.base import Prepared
 from infinitask.feature_learning import learnt_metrics
-from infinitask.features import Nystroem, RandomFourier, feature_recipe
+from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import InputKernel, Laplacian, LearntMetric, Matern, input_kernel
 from infinitask.log_odds import logistic_lines
 from infinitask.losses import Loss
 from infinitask.measures import Measure
-from infinitask.problem import Data, Problem, Recipe, pose
+from infinitask.problem import Data
 from infinitask.settle import RIDGE_RATE
-from infinitask.solvers import Splitting, State
 from infinitask.tuning._candidates import Candidate, Kind, contenders, ranked
 from infinitask.tuning._left_out import Splits
 from infinitask.tuning._progress import Progress
-from infinitask.units import Units
+from infinitask.tuning._rules import chosen_of, left_where_hopeless
+from infinitask.tuning._runner import Runner
 
 LAMBDAS: HostArray = np.logspace(1.5, -8.0, 20)
 """λ for targets whose typical distance from their centre is 1; the first one all but ignores the inputs."""
@@ -47,20 +44,6 @@ five rows took 11 s."""
 LARGER_THAN_RANKED = 1.0
 """A path begins at the λ that was best in the ranking times this."""
 
-QUICK_GAP, QUICK_ITERATIONS, QUICK_NODES = 2e-2, 200, 9
-"""The duality gap of a fit that is only compared, the most iterations it may take, and its nodes."""
-
-SMALL_OBJECTIVE = 0.01
-"""Where P is less, gaps are relative to this; targets are of size one. Next to nothing is left to compare there, and
-classes that are far apart took four times as many iterations."""
-
-CALIBRATION_GAP, CALIBRATION_ITERATIONS = 5e-3, 300
-"""The same for the fits whose predictions of rows left out calibrate the model; they have all nodes."""
-
-MAX_RELEARNT_ROWS = 600
-"""Up to this many rows a kernel that targets had a part in is made anew for every fold of the calibration; a single one
-of more rows hardly changes it."""
-
 MAX_FEATURES = 1_000
 """The most features of a fit that is only compared."""
 
@@ -71,27 +54,8 @@ HELD_OUT, MAX_HELD_OUT, RANKS, WORTH_MORE_FEATURES = 0.2, 10_000, (750, 1_500), 
 """Of many rows this part is held out, no more than the second number; the numbers of landmarks that are tried; and the
 factor by which more of them must lower the loss."""
 
-LIGHT_BIAS = 1e-2
-"""λ_b of a fit that is compared, in terms of λ."""
-
 MAX_LEARNING_ROWS, LEARNING_ITERATIONS = 600, 2
 """The most rows from which a metric is learnt for a comparison, and the steps of it."""
-
-HOPELESS = 1.05
-"""A kernel whose loss is this many times that of another, at the first two λ of its path, is left."""
-
-TOLERATED_ERRORS = 0.5
-"""Standard errors of the difference by which a larger λ may be worse than the best. On the first splits of the twenty
-sets of the paper's Table 1 a whole one loses half a percent; to ignore the inputs, a whole one is asked for."""
-
-TOLERATED_LOSS = 1.02
-"""... and the factor by which its loss may be larger: few rows with little noise are sure of next to nothing."""
-
-SLIGHTLY_WORSE, CLEARLY_WORSE = 1.01, 1.03
-"""Factors on the loss of the best λ. A smaller λ is not worth it in two cases: the folds agree that it is worse and it
-is more than slightly worse; or it is clearly worse and the best λ is known to beat ignoring the inputs. The first case
-asks for a difference, because on the flat part of a path all folds may agree on one that means nothing. The second does
-without the folds' agreement, because the smallest λ all but interpolate, and few rows never tell them apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,8 +230,8 @@ class Contest:
                         delayed(_walked)(runner, begin, ignoring) for runner, begin in zip(runners, begins, strict=True)
                     )
                     for k, (column, begin) in enumerate(zip(parallel(jobs), begins, strict=True)):
-                        table[k] = _left_where_hopeless(column, begin, leader())
-        k, i = _chosen(table, ignoring, rule, self.folds_at_once)
+                        table[k] = left_where_hopeless(column, begin, leader())
+        k, i = chosen_of(table, ignoring, rule, self.folds_at_once)
         results = {
             "kernels": [entrant.name for entrant in entrants],
             "alphas": lambdas / self.unit,
@@ -350,279 +314,8 @@ class Contest:
         return float(weight @ losses) / total if total > 0.0 else 0.0
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Fits to the folds with one kernel, which share features and eigenvectors.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of all rows that count, and of others that are predicted.
-    splitting : Splitting
-    live : ndarray (B, n) of bool
-        The training rows of each fold.
-    judges : ndarray (n,) of bool
-        The rows that had no part in the kernel.
-    """
-
-    problem: Problem
-    splitting: Splitting
-    live: HostArray
-    judges: HostArray
-
-    def solve(self, alpha: float, start: State | None, gap: float, max_iter: int) -> tuple[Splitting, State]:
-        """The fits with one λ, and the eigenvectors they are written in."""
-        splitting = self.splitting.leading(alpha)
-        state = splitting.solve(alpha, live=self.live, start=start, tol=gap, max_iter=max_iter, floor=SMALL_OBJECTIVE)
-        return splitting, state
-
-
-class Runner:
-    """The quick fits of one kernel to all folds.
-
-    A kernel that targets have a part in is made twice, from either half of the rows: it judges the other half.
-    """
-
-    def __init__(self, contest: Contest, entrant: Candidate, lambdas: HostArray) -> None:
-        self.contest, self.entrant, self.lambdas = contest, entrant, lambdas
-        weight = contest.rows.weight
-        self._counted = np.flatnonzero(weight > 0.0)
-        # rows of weight 0 are predicted, not fitted
-        self._every = np.concatenate([self._counted, np.flatnonzero(weight == 0.0)])
-        self._place = np.argsort(self._every)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "batches"}
-
-    @cached_property
-    def batches(self) -> list[Batch]:
-        """One, or two where targets have a part in the kernel."""
-        kind, n = self.entrant.kind, self._counted.size
-        if kind.adapt is None:
-            return [self._batch(kind.on(np.arange(n)))]
-        first = np.arange(self._every.size) % 2 == 0
-        return [self._batch(kind.on(np.flatnonzero(half[:n])), ~half) for half in (first, ~first)]
-
-    def _batch(self, kernel: InputKernel, judges: HostArray | None = None) -> Batch:
-        contest, every = self.contest, self._every
-        weight = contest.rows.weight[every]
-        data = Data(contest.rows.X[every], contest.targets[every], weight / np.sum(weight))
-        exact = 1e-2 * QUICK_GAP * float(np.min(self.lambdas))
-        problem = pose(replace(_quick(contest), kernel=kernel), data, np.random.default_rng(0), tol=exact)
-        live = np.zeros((len(contest.folds), every.size), dtype=bool)
-        for b, (train, _) in enumerate(contest.folds):
-            live[b, self._place[train[contest.rows.weight[train] > 0.0]]] = True
-        judges = np.ones(every.size, dtype=bool) if judges is None else judges
-        return Batch(problem, Splitting.of(problem.objective, single=True), live, judges)
-
-    def walked(self, begin: int, ignoring: HostArray, leader: float = np.inf) -> HostArray:
-        """The losses (k, folds), as far as a walk along λ looks at them."""
-        contest, states = self.contest, [None] * len(self.batches)
-
-        def losses(i: int) -> list[float]:
-            found = self._left_out(
-                self.batches, float(self.lambdas[i]), contest.levels, QUICK_GAP, QUICK_ITERATIONS, states
-            )
-            return contest.losses(found)
-
-        return walk(losses, self.lambdas.size, begin, ignoring, leader)
-
-    def _left_out(
-        self, batches: list[Batch], alpha: float, levels: HostArray, gap: float, max_iter: int, states: list[Any]
-    ) -> list[HostArray]:
-        """h at the rows left out of each fold, (n_test, q); ``states`` are where to start, and then where it ended."""
-        folds = self.contest.folds[: batches[0].live.shape[0]]
-        found = [np.empty((test.size, levels.size)) for _, test in folds]
-        for k, batch in enumerate(batches):
-            splitting, states[k] = batch.solve(alpha, states[k], gap, max_iter)
-            cols = to_host(batch.problem.psi.map(levels)) @ to_host(splitting.W)
-            for b, (_, test) in enumerate(folds):
-                rows = self._place[test]
-                judged = batch.judges[rows]
-                values = take(splitting.rows, rows[judged], 0) @ states[k].coef[:, b, :]
-                found[b][judged] = to_host(values) @ cols.T
-        return found
-
-    def left_out(self, recipe: Recipe, alpha: float, levels: HostArray, folds: Splits) -> HostArray:
-        """h at every row by a fit that has not seen it, (n, q), with the nodes and tasks of a recipe; NaN for others.
-
-        Parameters
-        ----------
-        recipe : Recipe
-            Of the last fit.
-        alpha : float
-            λ in the units of the contest.
-        levels : ndarray (q,)
-        folds : list of (train, test)
-        """
-        found = np.full((self.contest.targets.size, levels.size), np.nan)
-        relearnt = self.entrant.kind.adapt is not None and self._counted.size <= MAX_RELEARNT_ROWS
-        for some in ([fold] for fold in folds) if relearnt else [folds]:
-            runner = Runner(replace(self.contest, folds=some), self.entrant, self.lambdas)
-            batch = runner._batch(runner._kernel_of(some[0][0]) if relearnt else self._kernel)
-            tasks, gap, most = [_with_tasks_of(recipe, batch)], CALIBRATION_GAP, CALIBRATION_ITERATIONS
-            for h, (_, test) in zip(runner._left_out(tasks, alpha, levels, gap, most, [None]), some, strict=True):
-                found[test] = h
-        return found
-
-    def _kernel_of(self, rows: HostArray) -> InputKernel:
-        """The kernel that follows from some rows, positions among all."""
-        counted = np.cumsum(self.contest.rows.weight > 0.0) - 1
-        return self.entrant.kind.on(counted[rows[self.contest.rows.weight[rows] > 0.0]])
-
-    @cached_property
-    def _kernel(self) -> InputKernel:
-        """The kernel of all rows."""
-        return self.entrant.kind.on(np.arange(self._counted.size))
-
-
-def _quick(contest: Contest) -> Recipe:
-    """The recipe of the fits that are compared."""
-    recipe = contest.rows.recipe
-    return replace(
-        recipe,
-        loss=contest.loss,
-        task_kernel="rbf",
-        task_gamma=None,
-        noncrossing=0.0,
-        noncrossing_inputs=None,
-        hard=False,
-        calibrated=False,  # only compared
-        quadrature="gauss-legendre",
-        n_nodes=QUICK_NODES,
-        bias_kernel="task",
-        alpha=1.0,  # paths have their own
-        alpha_bias=LIGHT_BIAS,
-        units=Units(),  # the targets of a contest have theirs
-        features=Nystroem(contest.rank) if contest.landmarks and recipe.features == "auto" else recipe.features,
-        rank=contest.rank if recipe.rank is None else min(recipe.rank, contest.rank),
-        tol=QUICK_GAP,
-        verbose=0,
-        device=contest.device,
-    )
-
-
-def _with_tasks_of(recipe: Recipe, batch: Batch) -> Batch:
-    """The same rows and folds with the nodes and the task kernel of a recipe."""
-    problem, objective = batch.problem, batch.problem.objective
-    y = objective.integrals[0].targets
-    tasks = replace(
-        recipe,
-        noncrossing=0.0,
-        noncrossing_inputs=None,
-        hard=False,
-        loss=objective.integrals[0].loss,
-        alpha=1.0,
-        alpha_bias=LIGHT_BIAS,
-        bias_kernel="task",
-    )
-    data = Data(
-        np.empty((int(objective.rows.shape[0]), 0)),
-        None if y is None else to_host(y)[:, 0],
-        to_host(objective.sample_weight),
-    )
-    again = pose(tasks, data, np.random.default_rng(0), phi=problem.phi)
-    splitting = Splitting.of(again.objective, single=True)
-    return replace(batch, problem=again, splitting=splitting)
-
-
 def _walked(runner: Runner, begin: int, ignoring: HostArray) -> HostArray:
     return runner.walked(begin, ignoring)
-
-
-def walk(
-    losses: Callable[[int], list[float]], count: int, begin: int, ignoring: HostArray, leader: float = np.inf
-) -> HostArray:
-    """From a first λ to smaller ones until two in a row are not worth it, then to larger ones while that helps.
-
-    Parameters
-    ----------
-    losses : callable
-        The number of a λ, of which there are ``count`` that fall → its losses, one for each fold.
-    count, begin : int
-    ignoring : ndarray (folds,)
-        The losses of what ignores the inputs.
-    leader : float
-        The mean loss of the best so far; a path that is far from it at its first two λ ends there.
-
-    Returns
-    -------
-    ndarray (count, folds)
-        inf for every λ that was not looked at.
-    """
-    column = np.full((count, ignoring.size), np.inf)
-    misses = 0
-    for i in range(begin, count):
-        column[i] = losses(i)
-        best = int(np.argmin(column.mean(axis=1)))
-        misses = misses + 1 if _not_worth_it(column[i], column[best], ignoring, len(column[i])) else 0
-        if misses == 2 and i > best:
-            break
-        if i == begin + 1 and _is_hopeless(column, begin, leader):
-            return column
-    for i in range(begin - 1, -1, -1):
-        best = int(np.argmin(column.mean(axis=1)))
-        if _more_than_slightly_worse(column[i + 1], column[best], len(column[i])):
-            break
-        column[i] = losses(i)
-    return column
-
-
-def _is_hopeless(column: HostArray, begin: int, leader: float) -> bool:
-    """Whether a path is far from the best so far at its first two λ."""
-    return bool(np.min(column[begin : begin + 2].mean(axis=1)) > HOPELESS * leader)
-
-
-def _left_where_hopeless(column: HostArray, begin: int, leader: float) -> HostArray:
-    """A path that was walked without a leader, as it would be with one: the table is that of one process."""
-    if begin + 1 == len(column) or not _is_hopeless(column, begin, leader):
-        return column
-    left = np.full_like(column, np.inf)
-    left[begin : begin + 2] = column[begin : begin + 2]
-    return left
-
-
-def _not_worth_it(losses: HostArray, best: HostArray, ignoring: HostArray, folds: int) -> bool:
-    """Whether a smaller λ cannot win against the best one."""
-    if np.mean(losses) > CLEARLY_WORSE * np.mean(best) and surely_worse(ignoring, best, folds):
-        return True
-    return _more_than_slightly_worse(losses, best, folds)
-
-
-def _more_than_slightly_worse(losses: HostArray, best: HostArray, folds: int) -> bool:
-    """Whether the folds agree that a λ is worse than the best one, by a difference that means something."""
-    return bool(np.mean(losses) > SLIGHTLY_WORSE * np.mean(best)) and surely_worse(losses, best, folds)
-
-
-def _chosen(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> tuple[int, int]:
-    """The positions of the kernel and of λ; the first λ where nothing beats ignoring the inputs."""
-    k, i = _best(table)
-    if rule == "one-se":
-        if not surely_worse(ignoring, table[k, i], folds):
-            return k, 0
-        most = TOLERATED_LOSS * float(np.mean(table[k, i]))
-        near = (j for j in range(i) if float(np.mean(table[k, j])) <= most)
-        good = (j for j in near if not surely_worse(table[k, j], table[k, i], folds, TOLERATED_ERRORS))
-        i = next(good, i)
-    return k, i
-
-
-def _best(table: HostArray) -> tuple[int, int]:
-    mean = table.mean(axis=2)
-    k, i = np.unravel_index(np.argmin(mean), mean.shape)
-    return int(k), int(i)
-
-
-def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float = 1.0) -> bool:
-    """Whether the mean difference is above this many standard errors.
-
-    Repeats make the mean more exact, but they see the same rows again: the error is that of the folds of one.
-    """
-    if not np.all(np.isfinite(losses)):
-        return True
-    difference = losses - best
-    error = np.std(difference, ddof=1) / np.sqrt(folds) if difference.size > 1 else 0.0
-    return bool(np.mean(difference) > errors * error)
 
 
 def chosen(

@@ -6,143 +6,33 @@ hold it as ``best_estimator_`` and answer as it does.
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
-from functools import wraps
-from types import FunctionType
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.model_selection import KFold
-from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
-from infinitask._validation import check_parameters
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
-from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.features import Nystroem
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.predictive import Levels
 from infinitask.problem import Recipe
-from infinitask.tuning._choice import Choice, Contest, Runner, chosen, comparison_levels
+from infinitask.tuning._choice import Choice, Contest, comparison_levels
 from infinitask.tuning._left_out import repeated_splits
 from infinitask.tuning._progress import Progress
+from infinitask.tuning._runner import Runner
+from infinitask.tuning._self_tuned import SelfTuned
 from infinitask.units import Units, weighted_quantiles
 
 FAR_TARGET = 50.0
 """Targets farther than this from the centre, in units of their spread, are compared as if they were this far: a single
 absurd one must not decide. Quantiles between do not notice."""
 
-TOL, TOL_OF_MANY, MANY_ROWS = 1e-4, 1e-3, 5_000
-"""The duality gap of the last fit, and with more rows than the third number. With 38 000 rows gaps of 1e-2 and 1e-3
-have the same loss on test rows to a thousandth, and 1e-4 takes up to ten times as long."""
 
 CALIBRATION_FOLDS = 10
 """Folds whose rows left out calibrate the levels: with five, fits to four fifths of the rows were so much worse on
 steep tables that 90% intervals covered 95%."""
-
-
-class SelfTuned(BaseEstimator):
-    """A model that chooses its kernel and λ; what it chose is ``best_estimator_``, and its methods are here as well."""
-
-    _model: ClassVar[type[Any]]
-    """The class of ``best_estimator_``."""
-
-    _default_task: ClassVar[str]
-    """The parameter that names the tasks of a prediction that asks for none; it is read when that happens."""
-
-    _chosen: ClassVar[dict[str, Any]] = {}
-    """Parameters of the last fit that this model sets itself, besides the kernel and λ."""
-
-    best_estimator_: Any
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        for name in dir(cls._model):
-            method = inspect.getattr_static(cls._model, name)
-            if not name.startswith("_") and not hasattr(cls, name) and isinstance(method, (FunctionType, staticmethod)):
-                setattr(cls, name, method if isinstance(method, staticmethod) else _passed_on(name, method))
-        super().__init_subclass__(**kwargs)  # scikit-learn looks at the methods here
-
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``."""
-        BaseInfiniteTask._store(self, parameters)
-
-    def _begin(self) -> None:
-        """Check the parameters; the fit before this one, if any, is forgotten."""
-        given = self.get_params(deep=False)
-        by_contest = "on_interrupt" in given  # level sets compete otherwise
-        if by_contest and given["tol"] is None:
-            del given["tol"]
-        check_parameters(given, {})
-        if by_contest and given["on_interrupt"] not in ("raise", "best"):
-            raise ValueError(f"on_interrupt={given['on_interrupt']!r} was given; it must be 'raise' or 'best'.")
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-
-    def _estimator(self, **chosen: Any) -> Any:
-        """The model inside, with the parameters it shares with this one and those that are chosen."""
-        shared = self._model._get_param_names()
-        given = {name: value for name, value in self.get_params(deep=False).items() if name in shared}
-        given["tol"] = TOL if given["tol"] is None else given["tol"]
-        return self._model(**given, **chosen)
-
-    def _chosen_by(self, contest: Contest) -> tuple[Choice, Runner]:
-        """What a contest chooses."""
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return chosen(contest, self.kernels, self.alphas, self.rule, self.n_jobs, seed, self.device)
-
-    def _refit(self, choice: Choice, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Self:
-        """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
-        # what ignores the inputs has nothing to calibrate: a free bias moves all the way by itself
-        own = {} if choice.ignores_inputs else self._chosen
-        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, **own)
-        rows = best._prepare(X, y, sample_weight)
-        if self.tol is None and rows.weight.size > MANY_ROWS:
-            changes["tol"] = TOL_OF_MANY
-        if choice.landmarks is not None and self.features == "auto" and self.rank is None:
-            changes["features"] = Nystroem(choice.landmarks)
-        # no remark: this model chooses by itself what one would advise
-        best._learn(rows._replace(recipe=replace(rows.recipe, **changes)), remark=False)
-        self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
-        self.offset_ = best.recipe_.offset
-        self.ignores_inputs_, self.cv_results_ = choice.ignores_inputs, choice.results
-        self.best_estimator_ = best
-        return self
-
-    def _best(self) -> Any:
-        """The model inside, with the default task as it is now."""
-        if "best_estimator_" not in vars(self):
-            check_is_fitted(self)
-        best, task = self.best_estimator_, getattr(self, self._default_task)
-        if getattr(best, self._default_task) is not task:
-            setattr(best, self._default_task, task)
-        return best
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "best_estimator_" in vars(self)
-
-    def __sklearn_tags__(self) -> Any:
-        return get_tags(self._model())
-
-    def __getattr__(self, name: str) -> Any:
-        # called only where this object has no such attribute: fitted attributes of the model inside
-        if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
-            return getattr(self.best_estimator_, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-
-def _passed_on(name: str, method: Any) -> Any:
-    """A method of the model inside as a method of the model that chose it."""
-
-    @wraps(method)
-    def passed_on(self: SelfTuned, *arguments: Any, **options: Any) -> Any:
-        best = self._best()
-        answer = getattr(best, name)(*arguments, **options)
-        return self if answer is best else answer
-
-    return passed_on
 
 
 class InfiniteQuantileRegressorCV(SelfTuned):

@@ -14,7 +14,7 @@ from infinitask.estimators import InfiniteOneClassSVM
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import InputKernel
 from infinitask.problem import Data
-from infinitask.tuning._cv_models import SelfTuned
+from infinitask.tuning._self_tuned import SelfTuned
 from infinitask.tuning._volumes import Race, families
 
 

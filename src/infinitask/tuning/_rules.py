@@ -1,0 +1,124 @@
+"""Which kernels and λ are worth a look, and which one is taken: rules for a table of losses, kernels × λ × folds.
+
+Not all of the table is worth computing. A path begins near the λ that was best in the ranking of the kernels, goes on
+towards smaller λ until two in a row are not worth it, and towards larger λ while that helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from infinitask._array import HostArray
+
+HOPELESS = 1.05
+"""A kernel whose loss is this many times that of another, at the first two λ of its path, is left."""
+
+TOLERATED_ERRORS = 0.5
+"""Standard errors of the difference by which a larger λ may be worse than the best. On the first splits of the twenty
+sets of the paper's Table 1 a whole one loses half a percent; to ignore the inputs, a whole one is asked for."""
+
+TOLERATED_LOSS = 1.02
+"""... and the factor by which its loss may be larger: few rows with little noise are sure of next to nothing."""
+
+SLIGHTLY_WORSE, CLEARLY_WORSE = 1.01, 1.03
+"""Factors on the loss of the best λ. A smaller λ is not worth it in two cases: the folds agree that it is worse and it
+is more than slightly worse; or it is clearly worse and the best λ is known to beat ignoring the inputs. The first case
+asks for a difference, because on the flat part of a path all folds may agree on one that means nothing. The second does
+without the folds' agreement, because the smallest λ all but interpolate, and few rows never tell them apart."""
+
+
+def walk(
+    losses: Callable[[int], list[float]], count: int, begin: int, ignoring: HostArray, leader: float = np.inf
+) -> HostArray:
+    """From a first λ to smaller ones until two in a row are not worth it, then to larger ones while that helps.
+
+    Parameters
+    ----------
+    losses : callable
+        The number of a λ, of which there are ``count`` that fall → its losses, one for each fold.
+    count, begin : int
+    ignoring : ndarray (folds,)
+        The losses of what ignores the inputs.
+    leader : float
+        The mean loss of the best so far; a path that is far from it at its first two λ ends there.
+
+    Returns
+    -------
+    ndarray (count, folds)
+        inf for every λ that was not looked at.
+    """
+    column = np.full((count, ignoring.size), np.inf)
+    misses = 0
+    for i in range(begin, count):
+        column[i] = losses(i)
+        best = int(np.argmin(column.mean(axis=1)))
+        misses = misses + 1 if _not_worth_it(column[i], column[best], ignoring, len(column[i])) else 0
+        if misses == 2 and i > best:
+            break
+        if i == begin + 1 and is_hopeless(column, begin, leader):
+            return column
+    for i in range(begin - 1, -1, -1):
+        best = int(np.argmin(column.mean(axis=1)))
+        if _more_than_slightly_worse(column[i + 1], column[best], len(column[i])):
+            break
+        column[i] = losses(i)
+    return column
+
+
+def is_hopeless(column: HostArray, begin: int, leader: float) -> bool:
+    """Whether a path is far from the best so far at its first two λ."""
+    return bool(np.min(column[begin : begin + 2].mean(axis=1)) > HOPELESS * leader)
+
+
+def left_where_hopeless(column: HostArray, begin: int, leader: float) -> HostArray:
+    """A path that was walked without a leader, as it would be with one: the table is that of one process."""
+    if begin + 1 == len(column) or not is_hopeless(column, begin, leader):
+        return column
+    left = np.full_like(column, np.inf)
+    left[begin : begin + 2] = column[begin : begin + 2]
+    return left
+
+
+def _not_worth_it(losses: HostArray, best: HostArray, ignoring: HostArray, folds: int) -> bool:
+    """Whether a smaller λ cannot win against the best one."""
+    if np.mean(losses) > CLEARLY_WORSE * np.mean(best) and surely_worse(ignoring, best, folds):
+        return True
+    return _more_than_slightly_worse(losses, best, folds)
+
+
+def _more_than_slightly_worse(losses: HostArray, best: HostArray, folds: int) -> bool:
+    """Whether the folds agree that a λ is worse than the best one, by a difference that means something."""
+    return bool(np.mean(losses) > SLIGHTLY_WORSE * np.mean(best)) and surely_worse(losses, best, folds)
+
+
+def chosen_of(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> tuple[int, int]:
+    """The positions of the kernel and of λ; the first λ where nothing beats ignoring the inputs."""
+    k, i = _best(table)
+    if rule == "one-se":
+        if not surely_worse(ignoring, table[k, i], folds):
+            return k, 0
+        most = TOLERATED_LOSS * float(np.mean(table[k, i]))
+        near = (j for j in range(i) if float(np.mean(table[k, j])) <= most)
+        good = (j for j in near if not surely_worse(table[k, j], table[k, i], folds, TOLERATED_ERRORS))
+        i = next(good, i)
+    return k, i
+
+
+def _best(table: HostArray) -> tuple[int, int]:
+    mean = table.mean(axis=2)
+    k, i = np.unravel_index(np.argmin(mean), mean.shape)
+    return int(k), int(i)
+
+
+def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float = 1.0) -> bool:
+    """Whether the mean difference is above this many standard errors.
+
+    Repeats make the mean more exact, but they see the same rows again: the error is that of the folds of one.
+    """
+    if not np.all(np.isfinite(losses)):
+        return True
+    difference = losses - best
+    error = np.std(difference, ddof=1) / np.sqrt(folds) if difference.size > 1 else 0.0
+    return bool(np.mean(difference) > errors * error)
