@@ -41,7 +41,7 @@ UNBALANCED, MAX_CHANGE = 5.0, 3.0
 """σ follows the two residuals: it changes where one is this many times the other, by at most the second factor."""
 
 NEGLIGIBLE = 1e-13
-"""Eigenvalues of rows and columns below this part of the largest are 0."""
+"""Eigenvalues of rows and columns below this part of the largest are 0; what that may cost is taken off the dual."""
 
 HELD = 0.02
 """Directions with e f below this part of λ are held by the ridge."""
@@ -167,14 +167,16 @@ class Splitting:
 
     def leading(self, alpha: float) -> Splitting:
         """Without the directions of the rows that a ridge λ holds anyway."""
-        first = int(np.searchsorted(self.e * self.f[-1], HELD * alpha))
+        first = min(int(np.searchsorted(self.e * self.f[-1], HELD * alpha)), self.e.size - 1)
         if first == 0:
             return self
         return replace(self, rows=1.0 * self.rows[:, first:], V=self.V[:, first:], e=self.e[first:])
 
     def with_integrals(self, objective: Objective) -> Splitting:
-        """The same rows with other integrals."""
-        return self._with(objective, self.rows, self.V, self.e, self.omega, self.free_level)
+        """The same rows with other integrals, in the same precision."""
+        found = self._with(objective, self.rows, self.V, self.e, self.omega, self.free_level)
+        same = found.cols.dtype == self.cols.dtype
+        return found if same else found._single()
 
     @classmethod
     def _with(cls, objective: Objective, rows: Array, V: Array, e: HostArray, omega: Array, level: bool) -> Splitting:
@@ -430,7 +432,7 @@ class _Run:
 
 def _gram(rows: Array, omega: Array) -> Array:
     """Φᵀ diag(ω) Φ, without a copy of all rows."""
-    step = max(1, BLOCK_ENTRIES // int(rows.shape[1])) if isinstance(rows, np.ndarray) else DEVICE_ENTRIES
+    step = max(1, (BLOCK_ENTRIES if isinstance(rows, np.ndarray) else DEVICE_ENTRIES) // int(rows.shape[1]))
     blocks = [slice(i, i + step) for i in range(0, int(rows.shape[0]), step)]
     total = (rows[blocks[0]] * omega[blocks[0]][:, None]).T @ rows[blocks[0]]
     for block in blocks[1:]:

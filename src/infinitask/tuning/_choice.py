@@ -150,8 +150,11 @@ class Contest:
         prepared = self.rows
         assert prepared.y is not None
         some = prepared._replace(X=prepared.X[rows], y=prepared.y[rows], weight=prepared.weight[rows])
-        folds = [(kept(train), kept(test)) for train, test in self.folds]
-        return replace(self, rows=some, targets=self.targets[rows], folds=folds)
+        # of many small folds some may have no row here
+        pairs = ((kept(train), kept(test)) for train, test in self.folds)
+        folds = [(train, test) for train, test in pairs if train.size and test.size]
+        once = min(self.folds_at_once, len(folds))
+        return replace(self, rows=some, targets=self.targets[rows], folds=folds, folds_at_once=once)
 
     def _ignoring(self) -> HostArray:
         """The losses of what ignores the inputs, (folds,)."""
@@ -224,6 +227,7 @@ class Contest:
                                 raise
                             self.progress.say("interrupted: the best so far is taken")
                             break
+                        runner.forget()
                         self.progress.tried(k + 1, len(runners), entrants[k].name, table, self.unit)
                 else:
                     jobs = (
@@ -242,7 +246,7 @@ class Contest:
         self.progress.say(f"chosen: {entrants[k].name}, λ = {lambdas[i] / self.unit:.2g}")
         return Choice(runners[k]._kernel, float(lambdas[i] / self.unit), results), runners[k]
 
-    def refined(self, choice: Choice, fewer: int, seed: int) -> tuple[Choice, Runner]:
+    def refined(self, choice: Choice, used: HostArray, seed: int) -> tuple[Choice, Runner]:
         """The choice for all rows, from a kernel and λ that were chosen with fewer of them.
 
         λ follows the rows, and then the loss of rows held out; the number of features grows until that loss stops
@@ -251,13 +255,15 @@ class Contest:
         Parameters
         ----------
         choice : Choice
-        fewer : int
-            Rows by which it was made.
+        used : ndarray
+            Positions of the rows by which it was made. Rows that are held out had no part in the kernel, as far as there
+            are enough others.
         seed : int
             For the rows that are held out.
         """
-        n = self.targets.size
+        n, fewer = self.targets.size, used.size
         order = np.random.default_rng(seed).permutation(n)
+        order = np.concatenate([order[~np.isin(order, used)], order[np.isin(order, used)]])
         count = int(min(HELD_OUT * n, MAX_HELD_OUT))
         hold_out = replace(self, folds=[(np.sort(order[count:]), np.sort(order[:count]))], folds_at_once=1)
         lambdas = choice.results["alphas"] * self.unit
@@ -267,7 +273,13 @@ class Contest:
         with one_blas_thread():
             for rank in RANKS:
                 runner = Runner(replace(hold_out, rank=rank, landmarks=True), entrant, lambdas)
-                column = runner.walked(begin, ignoring)
+                try:
+                    column = runner.walked(begin, ignoring)
+                except KeyboardInterrupt:
+                    if not self.keeps_best or best is None:
+                        raise
+                    self.progress.say("interrupted: the best so far is taken")
+                    break
                 i = int(np.argmin(column[:, 0]))
                 columns.append(column[:, 0] * self.unit)
                 loss, alpha = column[i, 0] * self.unit, lambdas[i] / self.unit
@@ -277,7 +289,7 @@ class Contest:
                 best, begin = (runner, i, float(column[i, 0])), i
         assert best is not None
         runner, i, _ = best
-        results = choice.results | {"refined": np.array(columns)}
+        results = choice.results | {"refined": np.array(columns), "best": (choice.results["best"][0], i)}
         return Choice(choice.kernel, float(lambdas[i] / self.unit), results, runner.contest.rank), runner
 
     def _entrants(self, kernels: Any) -> list[Candidate]:
@@ -329,7 +341,8 @@ def chosen(
     choice, runner = contest.on(some).choose(kernels, alphas, rule, n_jobs)
     if choice.ignores_inputs:
         return choice, runner
-    return replace(contest, device=device).on(counted).refined(choice, MAX_ROWS, seed)
+    place = np.searchsorted(counted, some)
+    return replace(contest, device=device).on(counted).refined(choice, place, seed)
 
 
 def comparison_levels(measure: Measure) -> HostArray:

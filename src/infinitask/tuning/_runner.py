@@ -84,6 +84,10 @@ class Runner:
         self._every = np.concatenate([self._counted, np.flatnonzero(weight == 0.0)])
         self._place = np.argsort(self._every)
 
+    def forget(self) -> None:
+        """Let go of features and eigenvectors; they are made again where they are needed."""
+        self.__dict__.pop("batches", None)
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "batches"}
 
@@ -153,7 +157,11 @@ class Runner:
         for some in ([fold] for fold in folds) if relearnt else [folds]:
             runner = Runner(replace(self.contest, folds=some), self.entrant, self.lambdas)
             batch = runner._batch(runner._kernel_of(some[0][0]) if relearnt else self._kernel)
-            tasks, gap, most = [_with_tasks_of(recipe, batch)], CALIBRATION_GAP, CALIBRATION_ITERATIONS
+            tasks, gap, most = (
+                [_with_tasks_of(recipe, batch, self.contest.device)],
+                CALIBRATION_GAP,
+                CALIBRATION_ITERATIONS,
+            )
             for h, (_, test) in zip(runner._left_out(tasks, alpha, levels, gap, most, [None]), some, strict=True):
                 found[test] = h
         return found
@@ -195,7 +203,7 @@ def _quick(contest: Contest) -> Recipe:
     )
 
 
-def _with_tasks_of(recipe: Recipe, batch: Batch) -> Batch:
+def _with_tasks_of(recipe: Recipe, batch: Batch, device: str | None) -> Batch:
     """The same rows and folds with the nodes and the task kernel of a recipe."""
     problem, objective = batch.problem, batch.problem.objective
     y = objective.integrals[0].targets
@@ -208,6 +216,7 @@ def _with_tasks_of(recipe: Recipe, batch: Batch) -> Batch:
         alpha=1.0,
         alpha_bias=LIGHT_BIAS,
         bias_kernel="task",
+        device=device,
     )
     data = Data(
         np.empty((int(objective.rows.shape[0]), 0)),
@@ -215,5 +224,5 @@ def _with_tasks_of(recipe: Recipe, batch: Batch) -> Batch:
         to_host(objective.sample_weight),
     )
     again = pose(tasks, data, np.random.default_rng(0), phi=problem.phi)
-    splitting = Splitting.of(again.objective, single=True)
+    splitting = batch.splitting.with_integrals(again.objective)
     return replace(batch, problem=again, splitting=splitting)
