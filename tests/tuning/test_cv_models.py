@@ -337,7 +337,7 @@ def test_it_is_the_model_it_chose() -> None:
 def test_a_constant_moves_the_answers_by_itself(offset: float) -> None:
     X, y = make_sine(80, random_state=0)
     levels = np.array([0.01, 0.1, 0.5, 0.9, 0.99])
-    here, there = (InfiniteQuantileRegressorCV(random_state=0).fit(X, y + c) for c in (0.0, offset))
+    here, there = (InfiniteQuantileRegressorCV(kernels=["rbf"], random_state=0).fit(X, y + c) for c in (0.0, offset))
     assert there.offset_ - here.offset_ == pytest.approx(offset)
     np.testing.assert_allclose(there.predict(X, levels) - offset, here.predict(X, levels), atol=1e-7)
     assert there.score(X, y + offset) == pytest.approx(here.score(X, y), abs=1e-7)
@@ -478,13 +478,13 @@ def test_a_rare_class_without_inputs(share: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rule", "few"), [("one-se", 0.1), ("best", 0.15)])
-def test_labels_without_inputs(rule: str, few: float) -> None:
+@pytest.mark.parametrize("rule", ["one-se", "best"])
+def test_labels_without_inputs(rule: str) -> None:
     rng = np.random.default_rng(0)
     X, y, new = rng.normal(size=(60, 3)), np.arange(60) % 3 == 0, rng.normal(size=(500, 3))
     model = InfiniteCostSensitiveClassifierCV(rule=rule, random_state=0).fit(X, y)
-    assert np.mean(model.predict(new, theta=-0.8)) < few  # one in three is positive, whatever the inputs say
-    assert np.mean(model.predict(new, theta=0.8)) > 1.0 - few
+    assert np.mean(model.predict(new, theta=-0.8)) < 0.15  # one in three is positive, whatever the inputs say
+    assert np.mean(model.predict(new, theta=0.8)) > 0.85
 
 
 def test_constants_of_the_classifier_are_the_best_ones() -> None:
