@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import numpy as np
@@ -233,6 +234,16 @@ def test_many_rows_most_of_them_without_weight() -> None:
     far = np.where(weight > 0.0, y, 100.0)
     model = InfiniteQuantileRegressorCV(kernels=["rbf"], **QUICK).fit(X, far, sample_weight=weight)
     assert np.max(model.predict(X, LEVELS)) < 10.0
+
+
+@pytest.mark.usefixtures("small_contest")
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_many_rows_on_a_device() -> None:
+    X, y = steep(300, np.random.default_rng(0), 2)
+    here, there = (InfiniteQuantileRegressorCV(kernels=["rbf"], device=d, **QUICK).fit(X, y) for d in (None, "cpu"))
+    assert there.alpha_ == here.alpha_
+    np.testing.assert_allclose(there.cv_results_["refined"], here.cv_results_["refined"], rtol=0.02)
+    np.testing.assert_allclose(there.predict(X, LEVELS), here.predict(X, LEVELS), atol=0.1)
 
 
 @pytest.mark.usefixtures("small_contest")
