@@ -106,7 +106,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     >>> model.predict(X, quantiles=[0.1, 0.9]).shape
     (100, 2)
     >>> model.cv_results_["losses"].shape
-    (6, 20, 10)
+    (7, 20, 10)
     """
 
     _model, _default_task = InfiniteQuantileRegressor, "quantiles"
