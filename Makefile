@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
-	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-compare bench-random
+	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-compare bench-random
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ bench-compare: $(INSTALLED) ## is anything slower than at the commit BASE?
 
 bench-growth: $(INSTALLED) ## time and memory as n, m and r grow
 	$(BIN)/python benchmarks/growth.py
+
+bench-tuned: $(INSTALLED) ## what the self-tuned model costs as the rows grow
+	$(BIN)/python benchmarks/tuned_growth.py
 
 bench-profile: $(INSTALLED) ## where the time of a fit goes
 	$(BIN)/python benchmarks/profile_fit.py

@@ -5,7 +5,9 @@
 * :func:`score_path`: cross-validated scores along a path of λ.
 * :class:`OptunaSearch`: a search over any parameters (extra "tune").
 
-Models of this library are compared by rows left out, through one engine: :mod:`~infinitask.tuning._left_out`.
+All compare by rows left out. Models that choose their own solve their folds at once
+(:mod:`~infinitask.tuning._runner`); paths, searches and level sets fit one fold after the other
+(:mod:`~infinitask.tuning._left_out`).
 """
 
 from ._cv_models import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV

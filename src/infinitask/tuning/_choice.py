@@ -256,8 +256,8 @@ class Contest:
         ----------
         choice : Choice
         used : ndarray
-            Positions of the rows by which it was made. Rows that are held out had no part in the kernel, as far as there
-            are enough others.
+            Positions of the rows by which it was made. Rows that are held out had no part in the kernel, as far as
+            there are enough others.
         seed : int
             For the rows that are held out.
         """

@@ -95,7 +95,8 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
         (folds,): the mean pinball losses, those of quantiles without inputs among them, inf where a fit could not win
         and was left out; and ``best``, the position of the choice in ``losses``. Losses are means over the deciles of
-        the measure, or over its atoms.
+        the measure, or over its atoms. With more than 2000 rows these are of some of them, ``best`` has the λ of all, and
+        ``refined`` (ranks, k) the losses of rows held out of all.
 
     Examples
     --------
@@ -210,9 +211,9 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     """Decisions for every trade-off between the errors, with the kernel and λ chosen by cross-validation.
 
     The answer is an :class:`~infinitask.InfiniteCostSensitiveClassifier`, ``best_estimator_``; all its methods and
-    fitted attributes are here as well. It is chosen as in :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`, with
-    the cost-sensitive hinge loss, averaged over the deciles of the measure, instead of the pinball loss. The bias is
-    all but free, which suits rare classes.
+    fitted attributes are here as well. It is chosen as in :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`, but
+    judged by the log loss of rows left out, with log-odds that are linear in h: decisions are calibrated last, for any
+    cost, and what counts is how well h tells rows apart. The bias is all but free, which suits rare classes.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""Left-out predictions: the one engine of cross-validation.
+"""Left-out predictions of one fold after the other.
 
 A :class:`Fold` fits the rows of its training part, for one λ after the other, and predicts the rows left out. With a
 known kernel, features are made once, from the inputs of all rows, and a fold takes its rows of Φ: the function that is
 learnt is the same, because it lies in the span of the rows that were seen, and all folds have the same unknowns. Where
 the rows decide the kernel (a bandwidth that is a rule) or the features (landmarks), a fold has features of its own.
-Every fold has a memory of its own, so each fit starts from the one before it. Self-tuned models compare kernels by
+Every fold has a memory of its own, so each fit starts from the one before it. Self-tuned level sets compare kernels by
 :meth:`Fold.values`, :func:`~infinitask.score_path` and the search on top of Optuna by :func:`left_out_scores`.
 """
 
