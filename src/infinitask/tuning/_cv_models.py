@@ -95,8 +95,8 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
         (folds,): the mean pinball losses, those of quantiles without inputs among them, inf where a fit could not win
         and was left out; and ``best``, the position of the choice in ``losses``. Losses are means over the deciles of
-        the measure, or over its atoms. With more than 2000 rows these are of some of them, ``best`` has the λ of all, and
-        ``refined`` (ranks, k) the losses of rows held out of all.
+        the measure, or over its atoms. With more than 2000 rows these are of some of them, ``best`` has the λ of all,
+        and ``refined`` (ranks, k) the losses of rows held out of all.
 
     Examples
     --------
