@@ -241,6 +241,7 @@ def ranked(
     kernels: dict[str, InputKernel] | None = None,
     *,
     learn: Learn | None = None,
+    fitted: Callable[[InputKernel, HostArray], InputKernel] | None = None,
     stationary_only: bool = False,
 ) -> list[Candidate]:
     """The candidates, or given kernels, the one with the smallest error first.
@@ -253,6 +254,8 @@ def ranked(
         Given kernels by their names.
     learn : callable or None
         See :func:`candidates`.
+    fitted : callable or None
+        A given kernel that learns from targets, and rows → what it is with these.
     stationary_only : bool
         Whether only stationary candidates take part: random Fourier features know no others.
     """
@@ -261,13 +264,21 @@ def ranked(
     if kernels is None:
         kinds = candidates(X, t, learn)
     else:
-        kinds = {name: Kind(kernel.resolve(X)) for name, kernel in kernels.items()}
+        kinds = {name: _given_kind(kernel, X, fitted) for name, kernel in kernels.items()}
     rows = _spread_out(t, min(MAX_RANKING_ROWS, t.size if t.size < MIN_ROWS_TO_PART else t.size // 2))
     rest = np.setdiff1d(np.arange(t.size), rows)
     if stationary_only:
         kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
     found = [_judged(name, kind, X, goals, rows, rest) for name, kind in kinds.items()]
     return sorted(found, key=lambda candidate: candidate.error)
+
+
+def _given_kind(
+    kernel: InputKernel, X: HostArray, fitted: Callable[[InputKernel, HostArray], InputKernel] | None
+) -> Kind:
+    if fitted is None or not kernel.needs_targets:
+        return Kind(kernel.resolve(X))
+    return Kind(None, lambda rows: fitted(kernel, rows).resolve(X[rows]))
 
 
 def _near(y: HostArray) -> HostArray:

@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from infinitask._array import HostArray, one_blas_thread
 from infinitask._validation import naming, positive_numbers
 from infinitask.estimators.base import Prepared
-from infinitask.feature_learning import learnt_metrics
+from infinitask.feature_learning import learnt_metrics, with_learnt_kernels
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import InputKernel, Laplacian, LearntMetric, Matern, input_kernel
 from infinitask.log_odds import logistic_lines
@@ -173,18 +173,20 @@ class Contest:
         return [self._loss(test, values) for test, values in zip(tests, h, strict=True)]
 
     def _log_losses(self, tests: list[HostArray], h: list[HostArray]) -> list[float]:
-        """The mean log loss of the classes of each fold, with log-odds that are linear in h for all folds alike.
+        """The mean log loss of the classes of each fold, with log-odds that are linear in h by the other folds.
 
         Decisions are set last, for any cost: what counts is how well h tells rows apart, not where it is 0.
         """
-        rows, values = np.concatenate(tests), np.concatenate(h)
-        weight, positive = self.rows.weight[rows], self.targets[rows] > 0.0
-        slope, intercept, _ = logistic_lines(values, positive, weight / np.sum(weight))
-        odds = slope * values + intercept
-        losses = np.mean(np.logaddexp(0.0, odds) - positive[:, None] * odds, axis=1)
-        ends = np.cumsum([0, *(test.size for test in tests)])
-        parts = [slice(*ends[k : k + 2]) for k in range(len(tests))]
-        return [float(weight[p] @ losses[p] / np.sum(weight[p])) if np.any(weight[p]) else 0.0 for p in parts]
+        found = []
+        for k, (test, values) in enumerate(zip(tests, h, strict=True)):
+            others = [b for b in range(len(tests)) if b != k] or [k]
+            rows, known = np.concatenate([tests[b] for b in others]), np.concatenate([h[b] for b in others])
+            omega = self.rows.weight[rows] / np.sum(self.rows.weight[rows])
+            slope, intercept, _ = logistic_lines(known, self.targets[rows] > 0.0, omega)
+            odds, weight = slope * values + intercept, self.rows.weight[test]
+            losses = np.mean(np.logaddexp(0.0, odds) - (self.targets[test] > 0.0)[:, None] * odds, axis=1)
+            found.append(float(weight @ losses) / float(np.sum(weight)) if np.any(weight) else 0.0)
+        return found
 
     def choose(self, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> tuple[Choice, Runner]:
         """Let kernels and λ compete; the choice, and the fits of the kernel that won.
@@ -196,7 +198,8 @@ class Contest:
             λ in the units of the targets as they were given; None: as many as needed of a list.
         rule : {"one-se", "best"}
             "one-se": a λ that ignores the inputs unless the best is better by a standard error, else the largest that
-            is about as good as the best. "best": the one with the smallest loss.
+            is about as good as the best. "best": the one with the smallest loss, unless that is better than ignoring the
+            inputs by less than half of one.
         n_jobs : int or None
             Kernels that are compared side by side, in processes; the choice does not depend on it.
         """
@@ -211,6 +214,7 @@ class Contest:
             entrants = self._entrants(kernels)
             begins = [0 if alphas is not None else _nearest(lambdas, LARGER_THAN_RANKED * e.ridge) for e in entrants]
             runners = [Runner(self, entrant, lambdas) for entrant in entrants]
+            self.progress.comparing()
             table = np.full((len(entrants), lambdas.size, len(self.folds)), np.inf)
 
             def leader() -> float:
@@ -298,12 +302,23 @@ class Contest:
         stationary = isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
         counted = np.flatnonzero(weight > 0.0)
         given = _given(kernels)
-        ranking = ranked(X[counted], y[counted], given, learn=self._learnt, stationary_only=stationary)  # type: ignore[index]
+        assert y is not None
+        ranking = ranked(
+            X[counted], y[counted], given, learn=self._learnt, fitted=self._given_on, stationary_only=stationary
+        )
         if given is not None:
             return ranking
         few = max(1, counted.size // ROWS_PER_KERNEL)
         summed = 0 if stationary or few < 2 else SUMMED_KERNELS
         return contenders(ranking, min(SINGLE_KERNELS, few), summed)
+
+    def _given_on(self, kernel: InputKernel, rows: HostArray) -> InputKernel:
+        """A given kernel that learns from targets, as some rows have it."""
+        counted = np.flatnonzero(self.rows.weight > 0.0)[rows]
+        some = counted[np.linspace(0, counted.size - 1, min(counted.size, MAX_ROWS)).astype(int)]
+        data = Data(self.rows.X[some], self.targets[some], np.full(some.size, 1.0 / some.size))
+        recipe = replace(self.rows.recipe, kernel=kernel, loss=self.loss, device=None, features="auto", rank=None)
+        return input_kernel(with_learnt_kernels(recipe, data).kernel)
 
     def _learnt(self, Z: HostArray, rows: HostArray, whole: bool) -> HostArray:
         """A metric from some rows of the inputs Z: R (d,) or (d, p)."""

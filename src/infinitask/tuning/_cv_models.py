@@ -58,7 +58,8 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn. None: five shuffled folds, repeated up to four times where there are few rows.
     rule : {"one-se", "best"}
-        Which λ: see above, or the one with the smallest loss.
+        Which λ: see above, or the one with the smallest loss, unless that is better than ignoring the inputs by less than
+        half a standard error.
     n_jobs : int or None
         Kernels that are compared side by side, in processes; the choice does not depend on it.
     calibrated : bool, default=True
@@ -177,7 +178,12 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         choice, runner = self._chosen_by(contest)
         self._refit(choice, X, y, sample_weight, **changes)
         if self.calibrated and not choice.ignores_inputs and rows.recipe.measure.atoms() is None:
-            self.best_estimator_.levels_ = self._levels(runner, replace(rows.recipe, **changes), choice, units)
+            try:
+                self.best_estimator_.levels_ = self._levels(runner, replace(rows.recipe, **changes), choice, units)
+            except KeyboardInterrupt:
+                if self.on_interrupt != "best":
+                    raise
+                contest.progress.say("interrupted: levels are not calibrated")
         return self
 
     def _levels(self, runner: Runner, recipe: Recipe, choice: Choice, units: Units) -> Levels:
@@ -225,8 +231,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         As in scikit-learn. None: five shuffled folds with the same share of the classes, repeated up to four times
         where there are few rows.
     rule : {"one-se", "best"}
-        A λ that all but ignores the inputs unless they surely help, and of others the largest that is about as good as
-        the best; or the best in any case.
+        A λ that all but ignores the inputs unless they help by a standard error, and of others the largest that is about
+        as good as the best; or the best one, unless it helps by less than half of one. "best" is the default.
     n_jobs : int or None
         Kernels that are compared side by side, in processes; the choice does not depend on it.
     theta

@@ -23,12 +23,16 @@ class Progress:
 
     def __init__(self, name: str, verbose: int) -> None:
         self.name, self.verbose = name, verbose
-        self._begun = time.perf_counter()
+        self._begun = self._comparing = time.perf_counter()
 
     def say(self, line: str) -> None:
         """One line, with the seconds since the beginning."""
         if self.verbose:
             print(f"{self.name}: {time.perf_counter() - self._begun:6.1f} s  {line}", file=sys.stderr, flush=True)
+
+    def comparing(self) -> None:
+        """The comparison begins."""
+        self._comparing = time.perf_counter()
 
     def tried(self, count: int, total: int, kernel: str, table: HostArray, unit: float) -> None:
         """A kernel was tried: the best so far, and about how long the others will take.
@@ -47,5 +51,5 @@ class Progress:
             return
         mean = table.mean(axis=2)
         here, best = float(np.min(mean[count - 1])) * unit, float(np.min(mean)) * unit
-        left = (time.perf_counter() - self._begun) / count * (total - count)
+        left = (time.perf_counter() - self._comparing) / count * (total - count)
         self.say(f"{count} of {total} kernels, {kernel}: loss {here:.4g}, best {best:.4g}; about {left:.0f} s left")

@@ -96,6 +96,8 @@ def _more_than_slightly_worse(losses: HostArray, best: HostArray, folds: int) ->
 def chosen_of(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> tuple[int, int]:
     """The positions of the kernel and of λ; the first λ where nothing beats ignoring the inputs."""
     k, i = _best(table)
+    if rule == "best" and not surely_worse(ignoring, table[k, i], folds, TOLERATED_ERRORS):
+        return k, 0
     if rule == "one-se":
         if not surely_worse(ignoring, table[k, i], folds):
             return k, 0
