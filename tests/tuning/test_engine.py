@@ -14,7 +14,7 @@ from infinitask.features import Nystroem
 from infinitask.kernels import RBF, InputKernel
 from infinitask.losses import Pinball
 from infinitask.measures import Discrete
-from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _choice
+from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _choice, _runner
 from infinitask.tuning._candidates import Candidate, Kind
 from infinitask.tuning._choice import LAMBDAS, Contest
 from infinitask.tuning._progress import Progress
@@ -81,8 +81,8 @@ def test_no_row_is_judged_by_a_kernel_that_saw_its_target() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_left_out_predictions_know_nothing_of_their_fold(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # all targets decide with which step iterations begin, which a small gap forgets
-    monkeypatch.setattr(_choice, "CALIBRATION_GAP", 1e-4)
-    monkeypatch.setattr(_choice, "CALIBRATION_ITERATIONS", 5_000)
+    monkeypatch.setattr(_runner, "CALIBRATION_GAP", 1e-4)
+    monkeypatch.setattr(_runner, "CALIBRATION_ITERATIONS", 5_000)
     X, y = make_sine(40, random_state=0)
     weight = np.where(np.arange(40) % 5 == 0, 0.0, 1.0) if weighted else np.ones(40)
     folds = contest(X, y).folds

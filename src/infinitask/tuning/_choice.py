@@ -198,8 +198,8 @@ class Contest:
             λ in the units of the targets as they were given; None: as many as needed of a list.
         rule : {"one-se", "best"}
             "one-se": a λ that ignores the inputs unless the best is better by a standard error, else the largest that
-            is about as good as the best. "best": the one with the smallest loss, unless that is better than ignoring the
-            inputs by less than half of one.
+            is about as good as the best. "best": the one with the smallest loss, unless that is better than
+            ignoring the inputs by less than half of one.
         n_jobs : int or None
             Kernels that are compared side by side, in processes; the choice does not depend on it.
         """

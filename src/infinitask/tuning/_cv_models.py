@@ -58,8 +58,8 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn. None: five shuffled folds, repeated up to four times where there are few rows.
     rule : {"one-se", "best"}
-        Which λ: see above, or the one with the smallest loss, unless that is better than ignoring the inputs by less than
-        half a standard error.
+        Which λ: see above, or the one with the smallest loss, unless that is better than ignoring the inputs by less
+        than half a standard error.
     n_jobs : int or None
         Kernels that are compared side by side, in processes; the choice does not depend on it.
     calibrated : bool, default=True
@@ -231,8 +231,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         As in scikit-learn. None: five shuffled folds with the same share of the classes, repeated up to four times
         where there are few rows.
     rule : {"one-se", "best"}
-        A λ that all but ignores the inputs unless they help by a standard error, and of others the largest that is about
-        as good as the best; or the best one, unless it helps by less than half of one. "best" is the default.
+        A λ that all but ignores the inputs unless they help by a standard error, and of others the largest that is
+        about as good as the best; or the best one, unless it helps by less than half of one. "best" is the default.
     n_jobs : int or None
         Kernels that are compared side by side, in processes; the choice does not depend on it.
     theta
