@@ -1,6 +1,7 @@
 """The peers get what they are promised, and the report counts right."""
 
-from __future__ import annotations
+from __future__ import importlib.util
+import annotations
 
 import functools
 import sys
@@ -66,6 +67,8 @@ def records(losses: dict[str, tuple[float, ...]] = LOSSES) -> list[dict[str, Any
 def test_a_peer_answers_five_levels_and_nineteen(method: str) -> None:
     peer = PEERS[method]
     pytest.importorskip(peer.module)
+    if peer.package == "liquidSVM" and importlib.util.find_spec("liquidSVM") is None:
+        pytest.skip("liquidSVM is not installed")
     X, y = sine()
     chosen = [peer.defaults(20)]
     if peer.draw:
@@ -303,7 +306,7 @@ def test_fresh_sets_have_files_and_words_of_their_own(tmp_path: Path) -> None:
     assert {path.stem for path in files} == {"peers_fresh", "peers_fresh_ranks", "peers_fresh_relative"}
     page = (tmp_path / "peers_fresh.md").read_text()
     assert "2 of the data sets of `experiments/fresh_sets.py`" in page
-    assert "None of these sets had a part in its development" in page
+    assert "The list was drawn up before any method had seen one of these sets" in page
     assert "`python -m experiments peers-fresh`" in page
 
 
