@@ -1,9 +1,9 @@
 """The peers get what they are promised, and the report counts right."""
 
-from __future__ import importlib.util
-import annotations
+from __future__ import annotations
 
 import functools
+import importlib.util
 import sys
 from collections.abc import Iterator
 from importlib import metadata
