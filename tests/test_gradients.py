@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor, gradients
 from infinitask._array import as_like
 from infinitask.gradients import Relevance, gradient_outer_product, input_gradients
-from infinitask.kernels import RBF, Linear, Matern, Metric
+from infinitask.kernels import RBF, Linear, Matern, Metric, Warped
 from infinitask.measures import Quadrature
 
 RNG = np.random.default_rng(0)
@@ -150,9 +150,6 @@ def test_where_there_is_no_relevance_it_is_said_why() -> None:
     fitted = InfiniteQuantileRegressor(kernel="precomputed", n_nodes=10).fit(gram, Y)
     with pytest.raises(AttributeError, match="needs inputs"):
         fitted.relevance_  # noqa: B018
-    fitted = InfiniteQuantileRegressor(kernel=lambda a, b: a @ b.T, n_nodes=10).fit(X, Y)
-    with pytest.raises(AttributeError, match="CallableKernel has no gradient"):
-        fitted.relevance_  # noqa: B018
     with pytest.raises(TypeError, match="PrecomputedMap"):
         input_gradients(InfiniteQuantileRegressor(kernel="precomputed", n_nodes=10).fit(gram, Y).field_, gram, [0.5])
 
@@ -163,3 +160,11 @@ def test_a_long_relevance_is_cut_when_it_is_printed() -> None:
     assert lines[1].startswith("x29")
     assert lines[-1] == "... and 10 more"
     assert len(lines) == 22
+
+
+def test_ranks_and_functions_have_a_relevance_of_the_size_of_the_answers() -> None:
+    x = np.random.default_rng(0).lognormal(size=(200, 2))
+    y = np.log(x[:, 0])
+    for kernel in (Warped(RBF()), lambda a, b: np.tanh(a) @ np.tanh(b).T):
+        found = InfiniteQuantileRegressor(kernel=kernel, n_nodes=10).fit(x, y).relevance_
+        assert found.effect[1] < 0.3 * found.effect[0] < 3.0 * np.std(y)

@@ -13,19 +13,22 @@ from typing import final
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._array import Array, HostArray, as_like, namespace, place, to_host
 from infinitask.features import FeatureMap, FourierMap
 from infinitask.features._maps import CombinedMap, KernelMap
 from infinitask.field import Field
 from infinitask.measures import Quadrature
 
-__all__ = ["Relevance", "gradient_outer_product", "input_gradients"]
+__all__ = ["Relevance", "gradient_outer_product", "input_gradients", "mean_square_slopes"]
 
 ACCURACY = 1e-6
 """The part of ∫‖h(·)(θ)‖²dμ, in the norm of the inputs' RKHS, that the functions φ(x)ᵀB_s may leave out."""
 
 SHOWN = 20
 """Inputs that are written out when a relevance is printed."""
+
+STEP = 0.1
+"""Half the step over which slopes are taken, in spreads of the input."""
 
 BLOCK_ENTRIES = 2**21
 """Rows × inputs × functions of which gradients are held at a time: 16 MiB of float64."""
@@ -41,8 +44,8 @@ class Relevance:
     names : tuple of str
         Of the d inputs, as they were in the table of the fit; "x0", "x1", … where it had none.
     slope : ndarray (d,)
-        √∫E(∂h/∂x_j)² dμ: how much the answer changes, in units of y for a unit of x_j. Root mean square over rows and
-        tasks.
+        √∫E(Δh/Δx_j)² dμ: how much the answer changes, in units of y for a unit of x_j, from a tenth of a deviation
+        below a row to a tenth above it. Root mean square over rows and tasks.
     effect : ndarray (d,)
         slope times the standard deviation of x_j, in units of y: inputs can be compared by it.
 
@@ -145,6 +148,34 @@ def gradient_outer_product(
         flat = xp.reshape(weighted, (-1, d))
         total += to_host(xp.sum(flat * flat, axis=0) if diagonal else flat.T @ flat)
     return total
+
+
+def mean_square_slopes(
+    field: Field, quadrature: Quadrature, X: HostArray, weight: HostArray, spread: HostArray, device: str | None = None
+) -> HostArray:
+    """∫E(Δh/Δx_j)² dμ for every input, (d,), over a step of the input that is a part of its spread.
+
+    Not the derivative: functions of ranks are steep between neighbouring values, and those of a Laplacian kernel have a
+    kink at every landmark, which says nothing of how much an input matters.
+
+    Parameters
+    ----------
+    field : Field
+    quadrature : Quadrature
+    X : ndarray (n, d)
+    weight : ndarray (n,)
+        Summing to one.
+    spread : ndarray (d,)
+    device : str or None
+        Where the field lives.
+    """
+    squares = np.zeros(spread.size)
+    for j in np.flatnonzero(spread > 0.0):
+        step = np.zeros(spread.size)
+        step[j] = STEP * spread[j]
+        ahead, behind = (to_host(field(place(X + sign * step, device), quadrature.nodes)) for sign in (1.0, -1.0))
+        squares[j] = weight @ (((ahead - behind) / (2.0 * step[j])) ** 2 @ quadrature.weights)
+    return squares
 
 
 def _components(field: Field, quadrature: Quadrature, accuracy: float) -> HostArray:

@@ -43,7 +43,7 @@ from infinitask.estimators._checks import (
     weights_of,
 )
 from infinitask.estimators._docs import completed
-from infinitask.gradients import Relevance, gradient_outer_product
+from infinitask.gradients import Relevance, mean_square_slopes
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
 from infinitask.learn import Fit, Memory, learn
 from infinitask.losses import Loss
@@ -380,12 +380,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
                 raise AttributeError("kernel='precomputed' was given; relevance_ needs inputs, not a Gram matrix.")
             rows, weight, spread = self._looked_at
             rule = Quadrature(self.nodes_.reshape(len(self.nodes_), -1), self.weights_)
-            try:
-                squares = gradient_outer_product(
-                    self.field_, rule, place(rows, self.recipe_.device), weight, diagonal=True
-                )
-            except TypeError as error:  # a kernel without gradients
-                raise AttributeError(f"relevance_ is not known. {error}") from error
+            squares = mean_square_slopes(self.field_, rule, rows, weight, spread, self.recipe_.device)
             names = tuple(getattr(self, "feature_names_in_", (f"x{j}" for j in range(spread.size))))
             slope = np.sqrt(squares)
             self._relevance = Relevance(names, slope, slope * spread)
