@@ -21,6 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from infinitask._array import HostArray, namespace, to_host
+from infinitask.losses import BoxLoss
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger, Reason, Solution, Start, cost_by_unknowns
 from infinitask.solvers.basis import Eigenbasis
@@ -176,7 +177,11 @@ def solve(
 
 def _suits_splitting(objective: Objective) -> bool:
     """Whether the problem is of the kind, and λ so small, that splitting takes fewer evaluations."""
-    if len(objective.integrals) > 1 or objective.integrals[0].loss.smooth(1.0) or not Splitting.solves(objective):
+    loss = objective.integrals[0].loss
+    # each step asks a loss of one's own for its slope by a search: L-BFGS asks less often
+    if len(objective.integrals) > 1 or not isinstance(loss, BoxLoss) or loss.smooth(1.0):
+        return False
+    if not Splitting.solves(objective):
         return False
     some = objective.rows[:: -(-int(objective.rows.shape[0]) // MAX_SIZED_ROWS), 1:]
     size = float(np.mean(to_host(namespace(some).sum(some**2, axis=1))))

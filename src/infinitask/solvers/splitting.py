@@ -187,7 +187,7 @@ class Splitting:
         cols = xp.concat([term.cols for term in terms], axis=0)
         f, W = np.linalg.eigh(to_host(cols.T @ (weights[:, None] * cols)).astype(np.float64))
         leading = f > NEGLIGIBLE * f[-1]
-        W = as_like(W[:, leading], rows)
+        W = as_like(W[:, leading], cols)
         return cls(rows, V, e, omega, terms, cols @ W, weights, balance, W, f[leading], level)
 
     def coefficients(self, state: State, b: int = 0) -> HostArray:
