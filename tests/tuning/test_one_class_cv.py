@@ -35,6 +35,7 @@ def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -
 
 
 # -------------------------------------------------------------------------------------------------------- the choice
+@pytest.mark.slow
 def test_on_two_moons_no_width_of_a_grid_has_a_smaller_volume() -> None:
     X = make_moons(200, noise=0.1, random_state=0)[0]
     new = make_moons(2000, noise=0.1, random_state=1)[0]
@@ -68,6 +69,7 @@ def test_the_order_of_rows_does_not_matter_and_weights_are_copies() -> None:
     np.testing.assert_allclose(models[0].cv_results_["volumes"], models[1].cv_results_["volumes"], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_inputs_that_depend_on_each_other_are_compared_by_their_covariance() -> None:
     rng = np.random.default_rng(0)
     factor = rng.normal(size=(240, 1))
@@ -132,6 +134,7 @@ def test_reference_points_fill_a_box_or_differ_from_rows_in_some_inputs() -> Non
     assert set(np.unique(8 - same)) == {1, 2, 4, 8}
 
 
+@pytest.mark.slow
 def test_one_absurd_row_does_not_decide_what_a_volume_is() -> None:
     X = make_mixture(60, random_state=0)
     absurd = np.vstack([X, [[1e6, -1e6]]])
@@ -162,6 +165,7 @@ def test_only_stationary_kernels_compete_with_random_features() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- what is learnt
+@pytest.mark.slow
 def test_fractions_hold_on_new_rows() -> None:
     X, new = make_mixture(100, random_state=0), make_mixture(2000, random_state=1)
     model = InfiniteOneClassSVMCV(n_nodes=20, random_state=0).fit(X)

@@ -70,7 +70,7 @@ device
     >>> from infinitask.datasets import make_mixture
     >>> from infinitask.tuning import InfiniteOneClassSVMCV
     >>> X = make_mixture(150, random_state=0)
-    >>> model = InfiniteOneClassSVMCV(random_state=0).fit(X)
+    >>> model = InfiniteOneClassSVMCV(kernels=["rbf", "laplacian"], random_state=0).fit(X)
     >>> new = make_mixture(1000, random_state=1)
     >>> bool(abs(np.mean(model.predict(new, nu=0.2) == -1) - 0.2) < 0.08)
     True
