@@ -138,6 +138,8 @@ def solve(
     kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
     smoothing = Smoothing(kappa)
     ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
+    if before is not None:
+        ledger.certificate.take(basis.forth(before.z), before.objective, before.dual)
     if start is None or start.floor is None:
         z = basis.objective.start()
         here = ledger.evaluate(z, smoothing)
