@@ -267,7 +267,7 @@ class Ledger:
         return evaluation
 
     def take(self, z: HostArray, primal: float, dual: float, n_evaluations: int, label: str) -> None:
-        """Take in a point and its bounds, which took so many evaluations; see :meth:`Certificate.take`."""
+        """Take in a point and its bounds, found after ``n_evaluations`` evaluations; see :meth:`Certificate.take`."""
         self.certificate.take(z, primal, dual)
         self.n_evaluations = self.n_iter = n_evaluations
         self.history.append((n_evaluations, primal, self.certificate.dual))
