@@ -38,6 +38,13 @@ MAX_SCALED_INPUTS = 60
 MIN_ROWS_TO_LEARN, ROWS_PER_INPUT_TO_LEARN_WHOLE = 40, 10
 """Metrics are learnt from at least this many rows, and whole ones from this many for each input."""
 
+RANKS = "ranks: "
+"""How the names of kernels on the ranks of the inputs begin."""
+
+MUCH_WORSE = 1.1
+"""Kernels that targets have a part in are not made from ranks, or from values, where simple ones have an error this
+many times that of the others."""
+
 RIDGES: HostArray = np.logspace(-7.0, 1.0, 25)
 """λ/n."""
 
@@ -120,7 +127,7 @@ def candidates(X: HostArray, t: HostArray, learn: Learn | None = None) -> dict[s
         ranks = Ranks.of(X)
         Z = np.asarray(Warped(RBF(), ranks).warp(X))
         for name, kind in _by_values(Z, t, learn).items():
-            found[f"ranks: {name}"] = _through(kind, lambda kernel: Warped(kernel, ranks))
+            found[RANKS + name] = _through(kind, lambda kernel: Warped(kernel, ranks))
     return found
 
 
@@ -265,12 +272,27 @@ def ranked(
         kinds = candidates(X, t, learn)
     else:
         kinds = {name: _given_kind(kernel, X, fitted) for name, kernel in kernels.items()}
-    rows = _spread_out(t, min(MAX_RANKING_ROWS, t.size if t.size < MIN_ROWS_TO_PART else t.size // 2))
-    rest = np.setdiff1d(np.arange(t.size), rows)
+    rows, rest = ranking_rows(y)
     if stationary_only:
         kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
-    found = [_judged(name, kind, X, goals, rows, rest) for name, kind in kinds.items()]
+    found = [_judged(name, kind, X, goals, rows, rest) for name, kind in kinds.items() if kind.adapt is None]
+    costly = {name: kind for name, kind in kinds.items() if kind.adapt is not None}
+    if kernels is None:
+        costly = {name: kind for name, kind in costly.items() if _suits(name.startswith(RANKS), found)}
+    found += [_judged(name, kind, X, goals, rows, rest) for name, kind in costly.items()]
     return sorted(found, key=lambda candidate: candidate.error)
+
+
+def _suits(ranks: bool, plain: list[Candidate]) -> bool:
+    """Whether kernels on the ranks of the inputs, or on their values, are about as good as others."""
+    errors = [candidate.error for candidate in plain if candidate.name.startswith(RANKS) == ranks]
+    return bool(errors) and min(errors) <= MUCH_WORSE * min(candidate.error for candidate in plain)
+
+
+def ranking_rows(y: HostArray) -> tuple[HostArray, HostArray]:
+    """Positions of the rows by which kernels are ranked, spread over the order of y, and of the others."""
+    rows = _spread_out(y, min(MAX_RANKING_ROWS, y.size if y.size < MIN_ROWS_TO_PART else y.size // 2))
+    return rows, np.setdiff1d(np.arange(y.size), rows)
 
 
 def _given_kind(
@@ -331,7 +353,7 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     for candidate in ranking:
         families.setdefault(candidate.family, []).append(candidate)
     found = [c for c in ranking if any(c is each for each in families[c.family][:2])][:singles]
-    lines = [c for c in ranking if c.name.endswith("linear")][:1]
+    lines = [c for c in ranking if c.name.endswith("linear")]
     found += [c for c in lines if c not in found and joined > 1]
     diverse = [family[0] for family in families.values()]
     first = diverse[0]

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import HostArray, one_blas_thread
 from infinitask._validation import naming, positive_numbers
@@ -28,7 +27,8 @@ from infinitask.settle import RIDGE_RATE
 from infinitask.tuning._candidates import Candidate, Kind, contenders, ranked
 from infinitask.tuning._left_out import Splits
 from infinitask.tuning._progress import Progress
-from infinitask.tuning._rules import chosen_of, left_where_hopeless
+from infinitask.tuning._race import nearest, raced, walked
+from infinitask.tuning._rules import chosen_of
 from infinitask.tuning._runner import Runner
 
 LAMBDAS: HostArray = np.logspace(1.5, -8.0, 20)
@@ -40,9 +40,6 @@ SINGLE_KERNELS, SUMMED_KERNELS = 4, 4
 ROWS_PER_KERNEL = 5
 """At least this many rows for every kernel that competes: with a handful of rows chance would decide between them, and
 five rows took 11 s."""
-
-LARGER_THAN_RANKED = 1.0
-"""A path begins at the λ that was best in the ranking times this."""
 
 MAX_FEATURES = 1_000
 """The most features of a fit that is only compared."""
@@ -156,7 +153,7 @@ class Contest:
         once = min(self.folds_at_once, len(folds))
         return replace(self, rows=some, targets=self.targets[rows], folds=folds, folds_at_once=once)
 
-    def _ignoring(self) -> HostArray:
+    def ignoring(self) -> HostArray:
         """The losses of what ignores the inputs, (folds,)."""
         weight, found = self.rows.weight, []
         for train, test in self.folds:
@@ -208,37 +205,16 @@ class Contest:
             lambdas = np.sort(positive_numbers("alphas", alphas))[::-1] * self.unit
             if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the inputs
                 lambdas = np.concatenate([LAMBDAS[:1], lambdas])
-        ignoring = self._ignoring()
         with one_blas_thread():
             self.progress.say(f"ranking kernels on {self.targets.size} rows")
             entrants = self._entrants(kernels)
-            begins = [0 if alphas is not None else _nearest(lambdas, LARGER_THAN_RANKED * e.ridge) for e in entrants]
-            runners = [Runner(self, entrant, lambdas) for entrant in entrants]
-            self.progress.comparing()
-            table = np.full((len(entrants), lambdas.size, len(self.folds)), np.inf)
-
-            def leader() -> float:
-                # a path over given λ begins where it ignores the inputs, which says nothing about a kernel
-                return float(np.min(table.mean(axis=2))) if alphas is None else np.inf
-
-            with Parallel(n_jobs=n_jobs) as parallel:
-                if n_jobs in (None, 1):
-                    for k, (runner, begin) in enumerate(zip(runners, begins, strict=True)):
-                        try:
-                            table[k] = runner.walked(begin, ignoring, leader())
-                        except KeyboardInterrupt:
-                            if not self.keeps_best or not np.any(np.isfinite(table)):
-                                raise
-                            self.progress.say("interrupted: the best so far is taken")
-                            break
-                        runner.forget()
-                        self.progress.tried(k + 1, len(runners), entrants[k].name, table, self.unit)
-                else:
-                    jobs = (
-                        delayed(_walked)(runner, begin, ignoring) for runner, begin in zip(runners, begins, strict=True)
-                    )
-                    for k, (column, begin) in enumerate(zip(parallel(jobs), begins, strict=True)):
-                        table[k] = left_where_hopeless(column, begin, leader())
+            if alphas is None and _given(kernels) is None:
+                table = raced(self, entrants, lambdas, n_jobs)
+            else:
+                begins = [0 if alphas is not None else nearest(lambdas, entrant.ridge) for entrant in entrants]
+                every = list(range(len(entrants)))
+                table, _ = walked(self, entrants, lambdas, begins, every, n_jobs, may_leave=alphas is None)
+        ignoring = self.ignoring()
         k, i = chosen_of(table, ignoring, rule, self.folds_at_once)
         results = {
             "kernels": [entrant.name for entrant in entrants],
@@ -248,7 +224,8 @@ class Contest:
             "best": (k, i),
         }
         self.progress.say(f"chosen: {entrants[k].name}, λ = {lambdas[i] / self.unit:.2g}")
-        return Choice(runners[k]._kernel, float(lambdas[i] / self.unit), results), runners[k]
+        runner = Runner(self, entrants[k], lambdas)
+        return Choice(runner.kernel, float(lambdas[i] / self.unit), results), runner
 
     def refined(self, choice: Choice, used: HostArray, seed: int) -> tuple[Choice, Runner]:
         """The choice for all rows, from a kernel and λ that were chosen with fewer of them.
@@ -271,8 +248,8 @@ class Contest:
         count = int(min(HELD_OUT * n, MAX_HELD_OUT))
         hold_out = replace(self, folds=[(np.sort(order[count:]), np.sort(order[:count]))], folds_at_once=1)
         lambdas = choice.results["alphas"] * self.unit
-        begin = _nearest(lambdas, choice.alpha * self.unit * (fewer / n) ** RIDGE_RATE)
-        ignoring, best, columns = hold_out._ignoring(), None, []
+        begin = nearest(lambdas, choice.alpha * self.unit * (fewer / n) ** RIDGE_RATE)
+        ignoring, best, columns = hold_out.ignoring(), None, []
         entrant = Candidate("", Kind(choice.kernel), float("nan"), float("nan"))
         with one_blas_thread():
             for rank in RANKS:
@@ -341,10 +318,6 @@ class Contest:
         return float(weight @ losses) / total if total > 0.0 else 0.0
 
 
-def _walked(runner: Runner, begin: int, ignoring: HostArray) -> HostArray:
-    return runner.walked(begin, ignoring)
-
-
 def chosen(
     contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int | None, seed: int, device: str | None
 ) -> tuple[Choice, Runner]:
@@ -367,11 +340,6 @@ def comparison_levels(measure: Measure) -> HostArray:
     atoms = measure.atoms()
     nodes = measure.ppf(np.arange(1, 10)[:, None] / 10.0) if atoms is None else atoms.nodes
     return np.asarray(nodes[:, 0])
-
-
-def _nearest(lambdas: HostArray, value: float) -> int:
-    """The position of the λ that is closest on a logarithmic scale."""
-    return int(np.argmin(np.abs(np.log(lambdas / value))))
 
 
 def _given(kernels: Any) -> dict[str, InputKernel] | None:

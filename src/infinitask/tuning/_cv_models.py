@@ -42,11 +42,12 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     attributes are here as well. How it is chosen: candidate kernels (linear, Gaussian, Matérn and Laplacian with one
     scale, with a scale for each input, in a metric learnt from gradients, sums over the inputs, and all of these on the
     ranks of the inputs) are ranked by the leave-one-out error of a kernel ridge regression of the ranks of y, which is
-    closed form. The first ones and sums of them compete by the cross-validated pinball loss along a path of λ. Unless
-    the winner is better than ignoring the inputs by more than one standard error of the difference, a λ is taken that
-    all but ignores them; else the largest of the winner's that is worse than its best by no more than half of one. The
-    model is then fitted to all rows, and its levels are calibrated by rows left out. Of more than 2000 rows as many
-    choose the kernel; λ and the number of landmarks are then chosen by the loss of rows held out of all.
+    closed form. The first ones and sums of them compete by the cross-validated pinball loss along a path of λ; from 600
+    rows on with at most 500 of them first, and the best three with all. Unless the winner is better than ignoring the
+    inputs by more than one standard error of the difference, a λ is taken that all but ignores them; else the largest
+    of the winner's that is worse than its best by no more than half of one. The model is then fitted to all rows, and
+    its levels are calibrated by rows left out. Of more than 2000 rows as many choose the kernel; λ and the number of
+    landmarks are then chosen by the loss of rows held out of all.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     >>> model.predict(X, quantiles=[0.1, 0.9]).shape
     (100, 2)
     >>> model.cv_results_["losses"].shape
-    (7, 20, 10)
+    (8, 20, 10)
     """
 
     _model, _default_task = InfiniteQuantileRegressor, "quantiles"

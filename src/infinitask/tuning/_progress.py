@@ -34,7 +34,7 @@ class Progress:
         """The comparison begins."""
         self._comparing = time.perf_counter()
 
-    def tried(self, count: int, total: int, kernel: str, table: HostArray, unit: float) -> None:
+    def tried(self, count: int, total: int, kernel: str, path: HostArray, table: HostArray, unit: float) -> None:
         """A kernel was tried: the best so far, and about how long the others will take.
 
         Parameters
@@ -42,6 +42,8 @@ class Progress:
         count, total : int
             Kernels that were tried, and that compete.
         kernel : str
+        path : ndarray (λ, folds)
+            Its losses.
         table : ndarray (kernels, λ, folds)
             Losses, inf where nothing was computed.
         unit : float
@@ -49,7 +51,6 @@ class Progress:
         """
         if not self.verbose:
             return
-        mean = table.mean(axis=2)
-        here, best = float(np.min(mean[count - 1])) * unit, float(np.min(mean)) * unit
+        here, best = float(np.min(path.mean(axis=1))) * unit, float(np.min(table.mean(axis=2))) * unit
         left = (time.perf_counter() - self._comparing) / count * (total - count)
         self.say(f"{count} of {total} kernels, {kernel}: loss {here:.4g}, best {best:.4g}; about {left:.0f} s left")

@@ -12,8 +12,10 @@ import numpy as np
 
 from infinitask._array import HostArray
 
-HOPELESS = 1.05
-"""A kernel whose loss is this many times that of another, at the first two λ of its path, is left."""
+HOPELESS, STEPS_AHEAD = 1.05, 2
+"""A kernel is left at the second λ of its path if so many more steps, each as good as the one between the first two,
+would still leave its loss this many times that of another. A straight line in 45 rows with little noise began at a λ
+that was far too large: its loss fell by two fifths with each step, and it would have won."""
 
 TOLERATED_ERRORS = 0.5
 """Standard errors of the difference by which a larger λ may be worse than the best. On the first splits of the twenty
@@ -28,11 +30,16 @@ is more than slightly worse; or it is clearly worse and the best λ is known to 
 asks for a difference, because on the flat part of a path all folds may agree on one that means nothing. The second does
 without the folds' agreement, because the smallest λ all but interpolate, and few rows never tell them apart."""
 
+FLAT, FLAT_STEPS = 1.005, 4
+"""A path ends where its last so many losses differ by no more than this factor: a smaller λ no longer changes the fit,
+because it interpolates, or because a straight line has nothing left to shrink."""
+
 
 def walk(
     losses: Callable[[int], list[float]], count: int, begin: int, ignoring: HostArray, leader: float = np.inf
 ) -> HostArray:
-    """From a first λ to smaller ones until two in a row are not worth it, then to larger ones while that helps.
+    """From a first λ to smaller ones until two in a row are not worth it or nothing changes, then to larger ones while
+    that helps.
 
     Parameters
     ----------
@@ -42,7 +49,7 @@ def walk(
     ignoring : ndarray (folds,)
         The losses of what ignores the inputs.
     leader : float
-        The mean loss of the best so far; a path that is far from it at its first two λ ends there.
+        The mean loss of the best so far; a path ends at its second λ if it is far from it.
 
     Returns
     -------
@@ -55,7 +62,7 @@ def walk(
         column[i] = losses(i)
         best = int(np.argmin(column.mean(axis=1)))
         misses = misses + 1 if _not_worth_it(column[i], column[best], ignoring, len(column[i])) else 0
-        if misses == 2 and i > best:
+        if (misses == 2 and i > best) or _is_flat(column[begin : i + 1], ignoring):
             break
         if i == begin + 1 and is_hopeless(column, begin, leader):
             return column
@@ -67,9 +74,16 @@ def walk(
     return column
 
 
+def _is_flat(path: HostArray, ignoring: HostArray) -> bool:
+    """Whether the last losses of a path (λ, folds) are all the same, and not those of ignoring the inputs."""
+    last = path[-FLAT_STEPS:].mean(axis=1)
+    return bool(last.size == FLAT_STEPS and FLAT * np.min(last) >= np.max(last) < np.mean(ignoring) / SLIGHTLY_WORSE)
+
+
 def is_hopeless(column: HostArray, begin: int, leader: float) -> bool:
-    """Whether a path is far from the best so far at its first two λ."""
-    return bool(np.min(column[begin : begin + 2].mean(axis=1)) > HOPELESS * leader)
+    """Whether a path is far from the best so far at its first two λ, and does not come nearer fast."""
+    better, worse = np.sort(column[begin : begin + 2].mean(axis=1))
+    return bool(better * (better / worse) ** STEPS_AHEAD > HOPELESS * leader) if worse > 0.0 else False
 
 
 def left_where_hopeless(column: HostArray, begin: int, leader: float) -> HostArray:

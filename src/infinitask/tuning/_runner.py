@@ -156,7 +156,7 @@ class Runner:
         relearnt = self.entrant.kind.adapt is not None and self._counted.size <= MAX_RELEARNT_ROWS
         for some in ([fold] for fold in folds) if relearnt else [folds]:
             runner = Runner(replace(self.contest, folds=some), self.entrant, self.lambdas)
-            batch = runner._batch(runner._kernel_of(some[0][0]) if relearnt else self._kernel)
+            batch = runner._batch(runner._kernel_of(some[0][0]) if relearnt else self.kernel)
             tasks, gap, most = (
                 [_with_tasks_of(recipe, batch, self.contest.device)],
                 CALIBRATION_GAP,
@@ -172,7 +172,7 @@ class Runner:
         return self.entrant.kind.on(counted[rows[self.contest.rows.weight[rows] > 0.0]])
 
     @cached_property
-    def _kernel(self) -> InputKernel:
+    def kernel(self) -> InputKernel:
         """The kernel of all rows."""
         return self.entrant.kind.on(np.arange(self._counted.size))
 
