@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+# One process for each core, and one thread for each process: BLAS threads that wait for each other's cores made a fit of
+# .1 s take 4 s.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal --quiet
+
 .DEFAULT_GOAL := help
 .PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
 	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-compare bench-random
@@ -28,16 +32,16 @@ lint: $(INSTALLED) ## style, types, import directions
 	$(BIN)/lint-imports
 
 test: lint ## lint and the quick tests: what must hold before every commit
-	$(BIN)/pytest -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 test-slow: $(INSTALLED) ## the tests that `make test` leaves out
-	$(BIN)/pytest -m slow $(PYTEST_ARGS)
+	$(PYTEST) -m slow $(PYTEST_ARGS)
 
 test-all: test test-slow ## all tests: what must hold before a pull request
 
 # Where numba is missing, NumPy computes everything. The rooms that have compiled code are tried that way.
 test-without-numba: $(INSTALLED) ## the quick tests of losses, objective and solvers, without compiled code
-	INFINITASK_COMPILED=0 $(BIN)/pytest -m "not slow" $(PYTEST_ARGS) tests/losses tests/objective tests/solvers
+	INFINITASK_COMPILED=0 $(PYTEST) -m "not slow" $(PYTEST_ARGS) tests/losses tests/objective tests/solvers
 
 test-matrix: ## the quick tests with the oldest and newest dependencies, on each Python found
 	$(PYTHON) tools/test_matrix.py $(PYTEST_ARGS)

@@ -17,6 +17,7 @@ from infinitask.measures import Quadrature, Uniform
 from infinitask.penalties import IntegratedRidge, NonCrossing, Penalty, Ridge, SumPenalty
 from infinitask.problem import Data, Recipe, pose
 from infinitask.solvers import solve
+from tests.support.names import case_name
 
 Floats = np.ndarray[Any, Any]
 
@@ -127,7 +128,7 @@ def test_rho_must_be_positive_numbers(weight: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "penalty", [Ridge(), IntegratedRidge(), IntegratedRidge(increasing), NonCrossing(2.0)], ids=repr
+    "penalty", [Ridge(), IntegratedRidge(), IntegratedRidge(increasing), NonCrossing(2.0)], ids=case_name
 )
 def test_clone_has_the_same_parameters(penalty: Any) -> None:
     twin = clone(penalty)

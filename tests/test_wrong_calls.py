@@ -24,6 +24,7 @@ from infinitask import (
     penalties,
     predictive,
 )
+from tests.support.names import case_name
 from tests.support.wrong_calls import Wrong, check_refused
 
 NAN, INF = float("nan"), float("inf")
@@ -383,7 +384,7 @@ def of_parts() -> Iterator[Wrong]:
             yield Wrong(f"{shown}, {name} {k}", partial(function, **arguments), name)
 
 
-@pytest.mark.parametrize("wrong", list(of_parts()), ids=lambda wrong: wrong.id)
+@pytest.mark.parametrize("wrong", list(of_parts()), ids=lambda wrong: case_name(wrong.id))
 def test_a_wrong_argument_is_named(wrong: Wrong) -> None:
     check_refused(wrong)
 

@@ -122,7 +122,7 @@ class Nearest(Constant):
         return np.repeat(self.y_[nearest][:, None], np.size(quantiles), axis=1)
 
 
-@pytest.mark.parametrize(("cv", "repetitions"), [(5, 120), (30, 40)])
+@pytest.mark.parametrize(("cv", "repetitions"), [(5, 120), pytest.param(30, 40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", [Constant(), Constant(0.2), Nearest()], ids=str)
 def test_coverage_over_repetitions(model: Any, cv: int, repetitions: int) -> None:
     asked, hits = [0.7, 0.9], []

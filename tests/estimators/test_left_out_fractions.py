@@ -46,7 +46,7 @@ def test_the_quantile_respects_weights() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- fractions
-@pytest.mark.parametrize("law", ["mixture", "normal"])
+@pytest.mark.parametrize("law", ["mixture", pytest.param("normal", marks=pytest.mark.slow)])
 def test_fractions_hold_on_new_rows_with_a_hundred_of_them(law: str) -> None:
     def draw(n: int, seed: int) -> np.ndarray:
         return (

@@ -201,6 +201,7 @@ def test_separate_levels_by_default(X: np.ndarray) -> None:
     assert np.array_equal(model.predict(X), model.predict(X, 0.3))
 
 
+@pytest.mark.slow
 def test_a_search_with_a_score_of_its_own(X: np.ndarray) -> None:
     def stray(model: Any, Z: np.ndarray, y: Any = None) -> float:
         return -abs(float(np.mean(model.predict(Z) == -1)) - 0.1)
@@ -422,7 +423,7 @@ def test_exact_fractions_are_forgotten_by_the_next_fit(model: InfiniteOneClassSV
 
 
 # -------------------------------------------------------------------------------------- p-values and volumes
-@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("nested", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_score_of_new_data_is_a_p_value(nested: bool) -> None:
     X, new = make_mixture(400, random_state=0), make_mixture(4_000, random_state=1)
     levels = np.linspace(0.06, 0.98, 47)

@@ -26,6 +26,7 @@ from infinitask.datasets import make_sine
 from infinitask.features import Nystroem
 from infinitask.kernels import RBF, Gaussian
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteOneClassSVMCV, InfiniteQuantileRegressorCV
+from tests.support.names import case_name
 
 ALPHAS = np.array([1e-3, 1e-1, 1e-2, 1e-4, 3e-4])
 
@@ -303,7 +304,7 @@ def test_a_path_of_warm_estimators_is_a_path() -> None:
         InfiniteQuantileRegressor,
         "path",
     ],
-    ids=repr,
+    ids=case_name,
 )
 def test_an_estimator_without_a_path_is_refused_by_a_sentence(estimator: Any) -> None:
     X, y = data()
@@ -314,7 +315,7 @@ def test_an_estimator_without_a_path_is_refused_by_a_sentence(estimator: Any) ->
 
 
 @pytest.mark.parametrize(
-    "kernel", [RBF(gamma=2.0), "linear", "precomputed", lambda a, b: a @ b.T, RBF() + RBF()], ids=repr
+    "kernel", [RBF(gamma=2.0), "linear", "precomputed", lambda a, b: a @ b.T, RBF() + RBF()], ids=case_name
 )
 def test_gammas_that_would_be_ignored_are_refused(kernel: Any) -> None:
     X, y = data()
@@ -338,7 +339,7 @@ def test_fits_that_miss_the_gap_are_counted() -> None:
 @pytest.mark.parametrize(
     "options",
     [{}, {"gamma": "scale"}, {"gamma": 3.0}, {"features": "nystroem", "rank": 15}, {"kernel": RBF() + RBF(gamma=1.0)}],
-    ids=repr,
+    ids=case_name,
 )
 def test_scores_are_those_of_scikit_learn(options: dict[str, Any]) -> None:
     X, y = data(90)

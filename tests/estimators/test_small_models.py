@@ -163,6 +163,7 @@ def test_approximate_features_are_small_too(features: str) -> None:
     np.testing.assert_array_equal(pickle.loads(saved).predict(NEW, LEVELS), model.predict(NEW, LEVELS))
 
 
+@pytest.mark.slow
 def test_other_tasks_are_small_too() -> None:
     classifier = InfiniteCostSensitiveClassifier(random_state=0, tol=1e-2).fit(X, Y > 0.0)
     level_sets = InfiniteOneClassSVM(random_state=0, tol=1e-2).fit(X)

@@ -37,6 +37,7 @@ from infinitask.tuning import (
     InfiniteQuantileRegressorCV,
     OptunaSearch,
 )
+from tests.support.names import case_name
 from tests.support.wrong_calls import Wrong, check_refused
 
 X = np.random.default_rng(0).normal(size=(8, 2))
@@ -169,7 +170,7 @@ def of_constructors() -> Iterator[Wrong]:
         yield Wrong(f"{cls.__name__}({params!r:.60})", partial(fit, cls, params), name)
 
 
-@pytest.mark.parametrize("wrong", list(of_constructors()), ids=lambda wrong: wrong.id)
+@pytest.mark.parametrize("wrong", list(of_constructors()), ids=lambda wrong: case_name(wrong.id))
 def test_a_wrong_parameter_is_named(wrong: Wrong) -> None:
     check_refused(wrong)
 
@@ -227,7 +228,7 @@ def of_data() -> Iterator[Wrong]:
         yield Wrong(f"a Gram matrix {k}", call, name)
 
 
-@pytest.mark.parametrize("wrong", list(of_data()), ids=lambda wrong: wrong.id)
+@pytest.mark.parametrize("wrong", list(of_data()), ids=lambda wrong: case_name(wrong.id))
 def test_wrong_data_are_named(wrong: Wrong) -> None:
     check_refused(wrong)
 
@@ -382,6 +383,6 @@ def of_searches() -> Iterator[Wrong]:
         yield Wrong(f"OptunaSearch({wrong!r:.60})", partial(search, **wrong), name)
 
 
-@pytest.mark.parametrize("wrong", list(of_searches()), ids=lambda wrong: wrong.id)
+@pytest.mark.parametrize("wrong", list(of_searches()), ids=lambda wrong: case_name(wrong.id))
 def test_a_wrong_search_is_named(wrong: Wrong) -> None:
     check_refused(wrong)

@@ -30,6 +30,7 @@ def test_rows_of_the_fit_are_not_new() -> None:
     assert (len(normal), len(other)) == (357, 212)
 
 
+@pytest.mark.slow
 def test_units_and_their_report(tmp_path: Path) -> None:
     settings = study.settings(True)
     units = [u for u in study.units(True) if u["seed"] == 0]

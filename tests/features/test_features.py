@@ -539,6 +539,7 @@ def test_a_cap_is_reached_by_greed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert features.rank == 20
 
 
+@pytest.mark.slow
 def test_fits_of_many_rows_are_the_same_each_time() -> None:
     X = np.random.default_rng(0).uniform(size=(1300, 1))
     models = [InfiniteQuantileRegressor(n_nodes=8).fit(X, X[:, 0]) for _ in range(2)]

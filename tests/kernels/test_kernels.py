@@ -37,6 +37,7 @@ from infinitask.kernels import (
     input_kernel,
     task_kernel,
 )
+from tests.support.names import case_name
 
 
 def _linear(X: Any, Z: Any) -> Any:
@@ -104,7 +105,7 @@ def distances(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.usefixtures("distances")
 @pytest.mark.parametrize("d", [1, 3, 9, 12])
-@pytest.mark.parametrize("kernel", INPUT, ids=repr)
+@pytest.mark.parametrize("kernel", INPUT, ids=case_name)
 def test_input_gram_is_symmetric_psd_and_has_the_diagonal(kernel: InputKernel, d: int) -> None:
     X = _points(40, d)
     resolved = kernel.resolve(X)
@@ -119,7 +120,7 @@ def test_input_gram_is_symmetric_psd_and_has_the_diagonal(kernel: InputKernel, d
         np.testing.assert_allclose(resolved(X + 3.0, X + 3.0), gram, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", INPUT, ids=repr)
+@pytest.mark.parametrize("kernel", INPUT, ids=case_name)
 @pytest.mark.parametrize("d", [2, 6, 12])  # differences everywhere, on NumPy only, nowhere
 def test_input_backends_agree(kernel: InputKernel, d: int, xp: Any) -> None:
     X, Z = _points(12, d), _points(7, d, seed=1)
@@ -131,7 +132,7 @@ def test_input_backends_agree(kernel: InputKernel, d: int, xp: Any) -> None:
     np.testing.assert_allclose(to_host(resolved.diag(xp.asarray(X))), reference.diag(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", INPUT, ids=repr)
+@pytest.mark.parametrize("kernel", INPUT, ids=case_name)
 def test_single_precision_stays_single_and_integers_become_floats(kernel: InputKernel, xp: Any) -> None:
     X = _points(10, 12)
     resolved = kernel.resolve(X)
@@ -157,7 +158,7 @@ def test_single_precision_stays_single_and_integers_become_floats(kernel: InputK
         (Polynomial(3, 0.3, 2.0), lambda X, Z: pairwise.polynomial_kernel(X, Z, 3, gamma=0.3, coef0=2.0)),
         *[(Matern(nu, gamma=0.3), ReferenceMatern(length_scale=0.6**-0.5, nu=nu)) for nu in (0.5, 1.5, 2.5)],
     ],
-    ids=repr,
+    ids=case_name,
 )
 def test_scikit_learn_agrees(kernel: InputKernel, reference: Any, d: int) -> None:
     X, Z = _points(20, d), _points(15, d, seed=1)
@@ -278,7 +279,7 @@ def test_gamma_scale() -> None:
         assert kernel.resolve(np.ones((5, 2))).gamma == 1.0
 
 
-@pytest.mark.parametrize("kernel", [RBF(), Laplacian(), Matern(), Chi2(), Gaussian(), MaternTask()], ids=repr)
+@pytest.mark.parametrize("kernel", [RBF(), Laplacian(), Matern(), Chi2(), Gaussian(), MaternTask()], ids=case_name)
 def test_gamma_median_of_repeated_rows(kernel: Any) -> None:
     assert kernel.resolve(np.full((6, 5), 0.1)).gamma == 1.0
     assert kernel.resolve(np.ones((1, 5))).gamma == 1.0
@@ -296,7 +297,7 @@ def test_gamma_median_of_repeated_rows(kernel: Any) -> None:
 @pytest.mark.parametrize(
     "kernel",
     [RBF(), Laplacian(), Matern(0.5), Matern(1.5), Matern(2.5), Chi2(), Polynomial(gamma="median")],
-    ids=repr,
+    ids=case_name,
 )
 def test_extreme_magnitudes(kernel: InputKernel, magnitude: float, d: int) -> None:
     X = _points(20, d)
@@ -310,7 +311,7 @@ def test_extreme_magnitudes(kernel: InputKernel, magnitude: float, d: int) -> No
 
 
 @pytest.mark.parametrize("magnitude", [1e-150, 1e150])
-@pytest.mark.parametrize("kernel", [Gaussian(), MaternTask()], ids=repr)
+@pytest.mark.parametrize("kernel", [Gaussian(), MaternTask()], ids=case_name)
 def test_extreme_tasks(kernel: TaskKernel, magnitude: float) -> None:
     theta = np.linspace(0, 1, 9)
     np.testing.assert_allclose(
@@ -320,7 +321,7 @@ def test_extreme_tasks(kernel: TaskKernel, magnitude: float) -> None:
 
 @pytest.mark.usefixtures("distances")
 @pytest.mark.parametrize("d", [2, 8, 12])
-@pytest.mark.parametrize("kernel", [RBF(0.5), Laplacian(0.5), Matern(gamma=0.5), Chi2(0.5)], ids=repr)
+@pytest.mark.parametrize("kernel", [RBF(0.5), Laplacian(0.5), Matern(gamma=0.5), Chi2(0.5)], ids=case_name)
 def test_an_outlier_leaves_the_others_alone(kernel: InputKernel, d: int) -> None:
     X = _points(10, d)
     far = np.concatenate([X, np.full((1, d), 1e90)])
@@ -363,7 +364,7 @@ def test_sums_and_products() -> None:
         Sum(RBF(), "rbf").resolve(X)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kernel", RANDOM_FOURIER, ids=repr)
+@pytest.mark.parametrize("kernel", RANDOM_FOURIER, ids=case_name)
 def test_spectral_frequencies_reproduce_the_kernel(kernel: InputKernel) -> None:
     rng = np.random.default_rng(0)
     X, size = rng.standard_normal((6, 2)), 200_000
@@ -375,7 +376,9 @@ def test_spectral_frequencies_reproduce_the_kernel(kernel: InputKernel) -> None:
     np.testing.assert_allclose(estimate, kernel(X, X), atol=5 / np.sqrt(size))
 
 
-@pytest.mark.parametrize("kernel", [Linear(), Chi2(1.0), Polynomial(), RBF(1.0) + RBF(1.0), Precomputed()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [Linear(), Chi2(1.0), Polynomial(), RBF(1.0) + RBF(1.0), Precomputed()], ids=case_name
+)
 def test_kernels_without_frequencies_say_so(kernel: InputKernel) -> None:
     with pytest.raises(TypeError, match=f"{type(kernel).__name__} has no random Fourier features; RBF, Laplacian"):
         kernel.spectral(2, 3, np.random.default_rng(0))
@@ -429,7 +432,7 @@ def test_input_kernel_reads_names_objects_and_functions() -> None:
 # --- task kernels
 
 
-@pytest.mark.parametrize("kernel", TASK, ids=repr)
+@pytest.mark.parametrize("kernel", TASK, ids=case_name)
 @pytest.mark.parametrize("d", [1, 2, 6])
 def test_task_gram_is_symmetric_psd(kernel: TaskKernel, d: int) -> None:
     if isinstance(kernel, PiecewiseLinear) and d > 1:
@@ -442,7 +445,7 @@ def test_task_gram_is_symmetric_psd(kernel: TaskKernel, d: int) -> None:
         np.testing.assert_array_equal(kernel.resolve(theta[:, 0])(theta[:, 0], theta[:, 0]), gram)
 
 
-@pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
+@pytest.mark.parametrize("kernel", SMOOTH, ids=case_name)
 def test_joint_gram_of_values_and_derivatives_is_psd(kernel: TaskKernel) -> None:
     theta = np.random.default_rng(0).random(12)
     kernel = kernel.resolve(theta)
@@ -452,7 +455,7 @@ def test_joint_gram_of_values_and_derivatives_is_psd(kernel: TaskKernel) -> None
     assert np.linalg.eigvalsh(joint).min() > -1e-11 * np.abs(joint).max()
 
 
-@pytest.mark.parametrize("kernel", SMOOTH, ids=repr)
+@pytest.mark.parametrize("kernel", SMOOTH, ids=case_name)
 def test_derivatives_are_finite_differences(kernel: TaskKernel) -> None:
     S = np.array([-0.5, 0.0, 0.1, 0.3, 0.9])
     T = np.array([-0.2, 0.1, 0.3, 0.3001, 2.0])  # 0.1 and 0.3 meet s = t
@@ -467,7 +470,7 @@ def test_derivatives_are_finite_differences(kernel: TaskKernel) -> None:
         np.testing.assert_allclose(kernel(S, T, orders=(other, 1)), difference, atol=1e-5 * size)
 
 
-@pytest.mark.parametrize("kernel", TASK, ids=repr)
+@pytest.mark.parametrize("kernel", TASK, ids=case_name)
 def test_task_backends_agree(kernel: TaskKernel, xp: Any) -> None:
     S, T = np.linspace(0, 1, 7), np.linspace(0, 1, 4)
     reference = kernel.resolve(S)
@@ -563,7 +566,7 @@ def test_task_kernel_reads_names_and_objects() -> None:
 # --- both families
 
 
-@pytest.mark.parametrize("kernel", [*INPUT, *TASK, *FINITE, Precomputed()], ids=repr)
+@pytest.mark.parametrize("kernel", [*INPUT, *TASK, *FINITE, Precomputed()], ids=case_name)
 def test_specs_are_parameter_objects_that_nothing_writes_to(kernel: BaseEstimator) -> None:
     before = repr(kernel)
     params = kernel.get_params()

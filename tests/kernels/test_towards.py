@@ -29,6 +29,7 @@ from infinitask.kernels import (
 )
 from infinitask.kernels._composed import _piecewise_linear
 from infinitask.kernels._towards import Towards
+from tests.support.names import case_name
 
 RNG = np.random.default_rng(0)
 D = 6
@@ -74,7 +75,7 @@ KERNELS: list[InputKernel] = [
 
 
 @pytest.mark.parametrize("rows", [1, 3, 20, len(X)])
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: repr(kernel)[:60])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: case_name(kernel)[:60])
 def test_it_is_the_kernel(kernel: InputKernel, rows: int) -> None:
     towards, some = Towards(kernel, Z), X[-rows:]
     assert towards.takes(some)
@@ -120,7 +121,7 @@ def test_parts_of_a_sum_share_inputs_and_distances(monkeypatch: pytest.MonkeyPat
     assert warped == 1
 
 
-@pytest.mark.parametrize("kernel", [RBF(gamma=1.0), Matern(gamma=1.0), Additive(Laplacian(gamma=1.0))], ids=repr)
+@pytest.mark.parametrize("kernel", [RBF(gamma=1.0), Matern(gamma=1.0), Additive(Laplacian(gamma=1.0))], ids=case_name)
 def test_what_could_overflow_is_left_to_the_kernel(kernel: InputKernel) -> None:
     towards = Towards(kernel, Z)
     for bad in (X * 1e200, X + math.nan, X[:, :2], X[0], X.astype(np.float32), X[:0], X.tolist()):
@@ -158,7 +159,7 @@ def test_scores_are_those_of_each_input(rows: int) -> None:
 
 
 # -------------------------------------------------------------------------------------------------- sums over inputs
-@pytest.mark.parametrize("inner", [RBF(gamma=0.5), Matern(gamma=0.5, nu=2.5), Laplacian(gamma=0.5)], ids=repr)
+@pytest.mark.parametrize("inner", [RBF(gamma=0.5), Matern(gamma=0.5, nu=2.5), Laplacian(gamma=0.5)], ids=case_name)
 @pytest.mark.parametrize("size", [1.0, 1e150, 1e-150])
 def test_a_sum_over_inputs_is_that_of_its_parts(inner: InputKernel, size: float) -> None:
     expected = np.mean([inner(size * X[:, [j]], size * Z[:, [j]]) for j in range(D)], axis=0)

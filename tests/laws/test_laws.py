@@ -61,6 +61,7 @@ def _recipe() -> Recipe:
 BLOCKS = (40, 400, 4_000, 10**7)
 
 
+@pytest.mark.slow
 def test_result_does_not_depend_on_the_block_size() -> None:
     X, y = make_sine(300, random_state=0)
     problem = pose(_recipe(), Data.canonical(X, y, np.ones(300)), np.random.default_rng(0))

@@ -433,12 +433,12 @@ def test_a_loss_may_be_negative() -> None:
     X = rng.normal(size=(40, 1))
     y = rng.poisson(8.0 * np.exp(0.3 * X[:, 0])).astype(float)
     above, below = (
-        InfiniteTaskEstimator(loss, measure=(0.5, 2.0), n_nodes=5, alpha=0.1, tol=1e-8).fit(X, y)
+        InfiniteTaskEstimator(loss, measure=(0.5, 2.0), n_nodes=5, alpha=0.1, tol=1e-6).fit(X, y)
         for loss in (Deviance(), Likelihood())
     )
     assert below.objective_ < 0.0 < above.objective_
     for model in (above, below):
-        assert model.dual_gap_ <= 1e-8
+        assert model.dual_gap_ <= 1e-6
         assert np.max(model.solution_.history[:, 2]) <= np.min(model.solution_.history[:, 1])
     np.testing.assert_allclose(above.decision_function(X, 1.0), below.decision_function(X, 1.0), atol=1e-4)
 

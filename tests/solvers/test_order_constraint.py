@@ -21,13 +21,17 @@ def falling(model: Any, X: np.ndarray) -> float:
     return float(np.mean(model.field_(X, EVERYWHERE, order=1) < 0.0))
 
 
-CASES: list[tuple[type[Any], dict[str, Any]]] = [
+CASES: list[Any] = [
     (InfiniteQuantileRegressor, CROSSING),
-    (InfiniteQuantileRegressor, {**CROSSING, "task_gamma": 30.0, "alpha": 1e-5}),
-    (InfiniteQuantileRegressor, {**CROSSING, "smoothing": 0.1, "alpha": 1e-5}),
+    pytest.param(InfiniteQuantileRegressor, {**CROSSING, "task_gamma": 30.0, "alpha": 1e-5}, marks=pytest.mark.slow),
+    pytest.param(InfiniteQuantileRegressor, {**CROSSING, "smoothing": 0.1, "alpha": 1e-5}, marks=pytest.mark.slow),
     (InfiniteQuantileRegressor, {**CROSSING, "alpha_bias": 0.0}),
     (InfiniteQuantileRegressor, {**CROSSING, "bias_kernel": "matern52"}),
-    (InfiniteQuantileRegressor, {**CROSSING, "task_kernel": "matern52", "task_gamma": 5.0, "measure": (0.0, 1.0)}),
+    pytest.param(
+        InfiniteQuantileRegressor,
+        {**CROSSING, "task_kernel": "matern52", "task_gamma": 5.0, "measure": (0.0, 1.0)},
+        marks=pytest.mark.slow,
+    ),
     (InfiniteExpectileRegressor, {**CROSSING, "gamma": 300.0, "alpha": 1e-3}),
 ]
 

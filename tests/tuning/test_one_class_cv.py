@@ -58,6 +58,7 @@ def test_units_of_the_inputs_do_not_matter() -> None:
     np.testing.assert_array_equal(one.score_samples(X), other.score_samples(wide))
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_does_not_matter_and_weights_are_copies() -> None:
     X = make_mixture(30, random_state=0)
     weight = 1.0 + np.arange(30) % 2
@@ -206,6 +207,7 @@ def test_results_say_what_was_compared() -> None:
     assert np.all(np.diff(results["volumes"][0]) <= 0.02)  # a larger fraction leaves out more of the space
 
 
+@pytest.mark.slow
 def test_a_row_of_weight_zero_has_no_part_in_the_choice() -> None:
     X = make_mixture(30, random_state=0)
     far = np.vstack([X, np.full((10, 2), 50.0)])

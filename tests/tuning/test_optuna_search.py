@@ -114,6 +114,7 @@ def test_a_search_of_quantiles_beats_poor_parameters() -> None:
     assert search.predict_interval(new, coverage=0.8).shape[0] == 500
 
 
+@pytest.mark.slow
 def test_costs_and_level_sets() -> None:
     labels = (np.median(Y) < Y).astype(int)
     costs = OptunaSearch(InfiniteCostSensitiveClassifier(n_nodes=10), n_trials=3, cv=2, random_state=0).fit(X, labels)
