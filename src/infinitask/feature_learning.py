@@ -159,6 +159,9 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
     free = isinstance(recipe.alpha, str) or isinstance(recipe.loss, Squared)
     for iteration in range(iterations + 1):
         kernel = _in_metric(spec, M).resolve(inside.X)
+        if iteration == iterations and not free:  # no fit follows that would need a λ
+            yield _in_units_of_inputs(kernel, unit, varies)
+            return
         settled_recipe = settled(replace(quick, kernel=kernel), inside, widths=by_rule)
         yield _in_units_of_inputs(settled_recipe.kernel if free else kernel, unit, varies)
         if iteration == iterations:

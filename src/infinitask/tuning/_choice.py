@@ -305,7 +305,8 @@ class Contest:
         data = Data(Z[some], self.targets[counted[some]], np.full(some.size, 1.0 / some.size))
         kernel = Matern(nu=1.5) if whole else Laplacian()
         spec = LearntMetric(kernel, diagonal=not whole, iterations=LEARNING_ITERATIONS)
-        recipe = replace(self.rows.recipe, loss=self.loss, device=None, features="auto", rank=None)
+        # with a λ that is given, no width is chosen: each candidate has its own
+        recipe = replace(self.rows.recipe, loss=self.loss, alpha=1.0, device=None, features="auto", rank=None)
         *_, kernel = learnt_metrics(recipe, data, spec)
         return np.asarray(kernel.root if whole else kernel.scales)
 
