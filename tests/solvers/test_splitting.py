@@ -15,7 +15,7 @@ from infinitask._array import place
 from infinitask.losses import ConvexLoss, Pinball
 from infinitask.objective import Integral, Objective
 from infinitask.penalties import NonCrossing, SquaredNonCrossing
-from infinitask.solvers import Splitting, State, solve, splitting
+from infinitask.solvers import Splitting, State, _splitting_run, solve
 from tests.support.random_objectives import LOSSES, posed
 
 Floats = np.ndarray[Any, Any]
@@ -233,7 +233,7 @@ def test_tensors_give_what_arrays_give(single: bool) -> None:
 
 def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     objective, live = quantiles(400), folds(400)
-    monkeypatch.setattr(splitting, "BLOCK_ENTRIES", 1)  # blocks of 64 rows
+    monkeypatch.setattr(_splitting_run, "BLOCK_ENTRIES", 1)  # blocks of 64 rows
     found = []
     for pool in (None, ThreadPoolExecutor(2), ThreadPoolExecutor(4)):
         monkeypatch.setattr(_threads, "_pool", lambda pool=pool: pool)

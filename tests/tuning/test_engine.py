@@ -65,7 +65,9 @@ def compared(X: Floats, y: Floats) -> list[Floats]:
     return runner._left_out(runner.batches, 1e-2, LEVELS, 1e-3, 2_000, [None] * len(runner.batches))
 
 
-def test_no_row_is_judged_by_a_kernel_that_saw_its_target() -> None:
+def test_no_row_is_judged_by_a_kernel_that_saw_its_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_runner, "QUICK_GAP", 1e-4)
+    monkeypatch.setattr(_runner, "QUICK_ITERATIONS", 5_000)
     X, y = make_sine(40, random_state=0)
     folds, before = contest(X, y).folds, compared(X, y)
     for i in (0, 7, 20, 33):
@@ -73,9 +75,9 @@ def test_no_row_is_judged_by_a_kernel_that_saw_its_target() -> None:
         other[i] += 40.0  # the widths of kernels that saw it change more than twofold
         for (_, test), one, two in zip(folds, before, compared(X, other), strict=True):
             if i in test:
-                np.testing.assert_allclose(two[test == i], one[test == i], atol=0.02)
+                np.testing.assert_allclose(two[test == i], one[test == i], atol=0.04)
             elif np.any(test % 2 == i % 2):
-                assert np.max(np.abs(two - one)) > 0.02
+                assert np.max(np.abs(two - one)) > 0.04
 
 
 @pytest.mark.parametrize("weighted", [False, True])

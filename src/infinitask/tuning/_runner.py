@@ -25,7 +25,7 @@ from infinitask.units import Units
 if TYPE_CHECKING:
     from infinitask.tuning._choice import Contest
 
-QUICK_GAP, QUICK_ITERATIONS, QUICK_NODES = 2e-2, 200, 9
+QUICK_GAP, QUICK_ITERATIONS, QUICK_NODES = 1e-2, 200, 9
 """The duality gap of a fit that is only compared, the most iterations it may take, and its nodes."""
 
 SMALL_OBJECTIVE = 0.01
