@@ -261,6 +261,7 @@ class Contest:
                         raise
                     self.progress.say("interrupted: the best so far is taken")
                     break
+                runner.forget()  # the features of many rows are large
                 i = int(np.argmin(column[:, 0]))
                 columns.append(column[:, 0] * self.unit)
                 loss, alpha = column[i, 0] * self.unit, lambdas[i] / self.unit
