@@ -80,7 +80,11 @@ def main(arguments: list[str]) -> int:
                 continue
             inside = str(folder / "bin" / "python")
             versions = subprocess.run([inside, "-c", VERSIONS], check=True, capture_output=True, text=True).stdout
-            tests = subprocess.run([inside, "-m", "pytest", "-q", "-m", "not slow", *arguments], cwd=ROOT, check=False)
+            tests = subprocess.run(
+                [inside, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", "-m", "not slow", *arguments],
+                cwd=ROOT,
+                check=False,
+            )
             results[name] = f"{'passed' if tests.returncode == 0 else 'FAILED'}  {versions}"
     print()
     for name, result in results.items():

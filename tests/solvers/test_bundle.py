@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.optimize import minimize
 
 from infinitask.solvers._bundle import SIZE, Bundle, _mixture
@@ -46,12 +47,24 @@ def test_the_bound_never_falls_and_never_exceeds_the_optimum() -> None:
     best = [
         -minimize(lambda u, b=b: -dual(u, b), np.zeros(8), bounds=[(-1.0, 1.0)] * 8, tol=1e-12).fun for b in range(2)
     ]
-    bundle, before = Bundle(ridge), np.full(2, -np.inf)
+    bundle, before, singles = Bundle(ridge), np.full(2, -np.inf), np.full(2, -np.inf)
     for _ in range(3 * SIZE):
         u = rng.uniform(-1.0, 1.0, size=8)
         bound = bundle.bound([np.full(2, u @ y)], [np.repeat((A @ u)[:, None], 2, axis=1)[:, :, None]])
+        singles = np.maximum(singles, [dual(u, b) for b in range(2)])
         assert np.all(bound >= before - 1e-12)
         assert np.all(bound <= np.array(best) + 1e-9)
         before = bound
-    singles = [max(dual(rng.uniform(-1.0, 1.0, size=8), b) for _ in range(18)) for b in range(2)]
-    assert np.all(before > singles)
+    assert np.all(before >= singles - 1e-12)
+    assert np.any(before > singles + 1e-3)
+
+
+@pytest.mark.parametrize("worthless", [-np.inf, np.nan])
+def test_a_point_that_proves_nothing_has_no_part(worthless: float) -> None:
+    bundle, pull = Bundle(np.ones(1)), np.ones((2, 1, 1))
+    assert bundle.bound([np.array([worthless])], [pull])[0] == -np.inf
+    known = bundle.bound([np.array([3.0])], [pull])[0]
+    assert known == 2.0
+    assert bundle.bound([np.array([worthless])], [np.full((2, 1, 1), np.nan)])[0] == known
+    assert bundle.bound([np.array([3.0])], [pull])[0] == known  # the same point once more
+    assert bundle.bound([np.array([4.0])], [pull])[0] == 3.0

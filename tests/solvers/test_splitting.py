@@ -260,3 +260,18 @@ def test_other_nodes_over_the_same_rows() -> None:
     one, two = Splitting.of(other), Splitting.of(objective).with_integrals(other)
     found = [s.solve(1e-3, tol=1e-4, max_iter=5_000).primal[0] for s in (one, two)]
     assert found[0] == pytest.approx(found[1], rel=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-10, 1e-12])
+def test_the_bound_holds_where_directions_are_left_out(alpha: float) -> None:
+    """A feature so small that its eigenvalue is taken for 0 still lowers the optimum where λ is smaller."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(60, 1))
+    rows = np.hstack([np.ones((60, 1)), 2e-7 * np.sign(y)])
+    term = Integral(Pinball(), np.array([0.3, 0.7]), np.full(2, 0.5), np.eye(2), targets=y)
+    objective = Objective(rows, np.full(60, 1 / 60), (term,), alpha=alpha)
+    best = solve(objective, solver="newton", tol=1e-7)
+    splitting = Splitting.of(objective)
+    assert splitting.lost_rows > 0.0
+    state = splitting.solve(alpha, tol=1e-9, max_iter=300)
+    assert float(state.dual[0]) <= best.objective * (1.0 + 1e-9)

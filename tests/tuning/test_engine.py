@@ -62,12 +62,10 @@ def by_targets(t: Floats) -> Kind:
 def compared(X: Floats, y: Floats) -> list[Floats]:
     """What the fits of a comparison predict for the rows left out of each fold."""
     runner = Runner(contest(X, y), Candidate("", by_targets(y), np.nan, np.nan), LAMBDAS)
-    return runner._left_out(runner.batches, 1e-2, LEVELS, 1e-3, 2_000, [None] * len(runner.batches))
+    return runner._left_out(runner.batches, 1e-2, LEVELS, 1e-5, 5_000, [None] * len(runner.batches))
 
 
-def test_no_row_is_judged_by_a_kernel_that_saw_its_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_runner, "QUICK_GAP", 1e-4)
-    monkeypatch.setattr(_runner, "QUICK_ITERATIONS", 5_000)
+def test_no_row_is_judged_by_a_kernel_that_saw_its_target() -> None:
     X, y = make_sine(40, random_state=0)
     folds, before = contest(X, y).folds, compared(X, y)
     for i in (0, 7, 20, 33):
@@ -75,9 +73,9 @@ def test_no_row_is_judged_by_a_kernel_that_saw_its_target(monkeypatch: pytest.Mo
         other[i] += 40.0  # the widths of kernels that saw it change more than twofold
         for (_, test), one, two in zip(folds, before, compared(X, other), strict=True):
             if i in test:
-                np.testing.assert_allclose(two[test == i], one[test == i], atol=0.04)
+                np.testing.assert_allclose(two[test == i], one[test == i], atol=0.02)
             elif np.any(test % 2 == i % 2):
-                assert np.max(np.abs(two - one)) > 0.04
+                assert np.max(np.abs(two - one)) > 0.02
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -117,7 +115,9 @@ def test_targets_that_are_noise_cost_little(d: int) -> None:
     assert np.max(worse) < 1.08
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
+def test_the_order_of_rows_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_runner, "QUICK_GAP", 1e-4)  # no λ is near a decision then
+    monkeypatch.setattr(_runner, "QUICK_ITERATIONS", 5_000)
     X, y = make_sine(80, random_state=0)
     order = np.random.default_rng(0).permutation(80)
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))
@@ -275,11 +275,11 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while the second kernel is tried."""
     walked, calls = Runner.walked, []
 
-    def walk(self: Runner, *arguments: Any) -> Floats:
+    def walk(self: Runner, *arguments: Any, **options: Any) -> Floats:
         calls.append(self)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return walked(self, *arguments)
+        return walked(self, *arguments, **options)
 
     monkeypatch.setattr(Runner, "walked", walk)
 

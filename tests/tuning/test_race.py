@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GroupKFold, KFold
 
-from infinitask.tuning import InfiniteQuantileRegressorCV, _race
+from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _race
+from infinitask.tuning._candidates import Candidate, Kind, ranking_rows
+from infinitask.tuning._choice import Contest
 from infinitask.tuning._rules import walk
+from infinitask.tuning._runner import Runner
 
 FOLDS = 5
 IGNORING = np.full(FOLDS, 1.0)
 NOISE = 1e-3 * np.arange(FOLDS)
 Floats = np.ndarray[Any, Any]
+OPTIONS: dict[str, Any] = {"n_nodes": 10, "tol": 1e-2, "random_state": 0, "calibrated": False}
+
+
+def rows(n: int = 240) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    return X, np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=n)
 
 
 def walked(path: list[float], begin: int = 0, leader: float = np.inf) -> tuple[list[int], Floats]:
@@ -52,19 +64,18 @@ def test_not_where_nothing_is_known_yet() -> None:
     assert np.argmin(table.mean(axis=1)) == 7
 
 
+@pytest.mark.parametrize("count", [20, 200])
+def test_given_values_may_lie_close_together(count: int) -> None:
+    X, y = rows(150)
+    options = OPTIONS | {"rule": "best", "kernels": ["rbf"], "alphas": np.logspace(1.0, -4.0, count)}
+    results = InfiniteQuantileRegressorCV(cv=2, **options).fit(X, y).cv_results_
+    assert np.min(results["losses"].mean(axis=2)) < 0.6 * np.mean(results["ignoring_x"])
+
+
 # ---------------------------------------------------------------------------------------------------------------- heats
-def rows(n: int = 240) -> tuple[Floats, Floats]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 2))
-    return X, np.sin(2.0 * X[:, 0]) + 0.2 * rng.normal(size=n)
-
-
 @pytest.fixture
 def early_heats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_race, "MIN_ROWS_FOR_HEAT", 200)
-
-
-OPTIONS: dict[str, Any] = {"n_nodes": 10, "tol": 1e-2, "random_state": 0, "calibrated": False}
 
 
 @pytest.mark.usefixtures("early_heats")
@@ -77,7 +88,7 @@ def test_a_heat_leaves_the_best_kernels_to_all_rows(capsys: pytest.CaptureFixtur
     assert tried[model.cv_results_["best"][0]]
     said = capsys.readouterr().err
     assert "kernels on 120 rows" in said
-    assert "the best 3 on 240 rows" in said
+    assert "the best 3 with all rows" in said
 
 
 def test_the_choice_is_about_as_good_as_without_a_heat(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,3 +113,97 @@ def test_all_given_kernels_compete_with_all_rows() -> None:
     X, y = rows()
     model = InfiniteQuantileRegressorCV(kernels=["rbf", "linear", "laplacian", "matern32"], **OPTIONS).fit(X, y)
     assert np.isfinite(model.cv_results_["losses"]).any(axis=(1, 2)).all()
+
+
+@pytest.mark.usefixtures("early_heats")
+@pytest.mark.parametrize("after", [3, 8])
+@pytest.mark.parametrize("folds", [5, 80])
+def test_an_interrupt_gives_the_best_so_far(after: int, folds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a heat of eight kernels, and at the first of those that race with all rows."""
+    X, y = rows()
+    count, walk = 0, Runner.walked
+
+    def interrupted(self: Runner, *arguments: Any, **options: Any) -> Floats:
+        nonlocal count
+        count += 1
+        if count > after:
+            raise KeyboardInterrupt
+        return walk(self, *arguments, **options)
+
+    monkeypatch.setattr(Runner, "walked", interrupted)
+    cv = KFold(folds, shuffle=True, random_state=0)
+    model = InfiniteQuantileRegressorCV(on_interrupt="best", cv=cv, **OPTIONS).fit(X, y)
+    results = model.cv_results_
+    assert results["losses"].shape[2] == results["ignoring_x"].size
+    assert not model.ignores_inputs_
+    with pytest.raises(KeyboardInterrupt):
+        InfiniteQuantileRegressorCV(cv=cv, **OPTIONS).fit(X, y)
+
+
+@pytest.mark.usefixtures("early_heats")
+def test_folds_with_hardly_any_row_have_no_heat() -> None:
+    X, y = rows()
+    tests = np.random.default_rng(0).choice(240, size=(4, 2), replace=False)
+    cv = [(np.setdiff1d(np.arange(240), test), test) for test in tests]
+    model = InfiniteQuantileRegressorCV(cv=cv, **OPTIONS).fit(X, y)
+    assert model.cv_results_["losses"].shape[2] == 4
+
+
+@pytest.mark.usefixtures("early_heats")
+def test_kernels_of_a_heat_have_not_seen_its_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = rows()
+    judging, _ = ranking_rows(y)
+    seen: list[set[int]] = []
+
+    def spy(entrants: list[Candidate]) -> list[Candidate]:
+        def watched(kind: Kind) -> Kind:
+            def adapt(given: Floats) -> Any:
+                seen.append(set(given.tolist()))
+                return kind.on(given)
+
+            return Kind(None, adapt)
+
+        return [replace(entrant, kind=watched(entrant.kind)) for entrant in entrants]
+
+    entrants = Contest._entrants
+    monkeypatch.setattr(Contest, "_entrants", lambda self, kernels: spy(entrants(self, kernels)))
+    monkeypatch.setattr(_race, "FINALISTS", 0)
+    InfiniteQuantileRegressorCV(**OPTIONS).fit(X, y)
+    *heat, last = seen  # nobody races with all rows: the last one is the kernel of the choice
+    assert len(heat) > 4
+    assert not any(rows & set(judging.tolist()) for rows in heat)
+    assert len(last) == y.size
+
+
+@pytest.mark.usefixtures("early_heats")
+def test_classes_have_heats_too() -> None:
+    X, _ = rows()
+    labels = X[:, 0] ** 2 + X[:, 1] ** 2 > 3.0  # rare
+    options = {name: value for name, value in OPTIONS.items() if name != "calibrated"}
+    model = InfiniteCostSensitiveClassifierCV(**options).fit(X, labels)
+    tried = np.isfinite(model.cv_results_["losses"]).any(axis=(1, 2))
+    assert tried.sum() == _race.FINALISTS
+    assert np.mean(model.predict(X) == labels) > 0.9
+
+
+# --------------------------------------------------------------------------------------------------------- given folds
+@pytest.mark.parametrize(
+    ("cv", "words"),
+    [
+        ([(np.arange(100), np.arange(100, 300))], "cv holds the position 299, but X has 240 rows"),
+        (GroupKFold(3), r"cv=list\(splitter.split\(X, y, groups\)\)"),
+    ],
+)
+def test_folds_that_do_not_fit_are_refused(cv: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        InfiniteQuantileRegressorCV(cv=cv, **OPTIONS).fit(*rows())
+
+
+def test_intervals_of_a_line_with_next_to_no_noise() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.0, 10.0, size=(530, 1))
+    y = 3.0 * x[:, 0] + 7.0 + 1e-3 * rng.normal(size=530)
+    model = InfiniteQuantileRegressorCV(random_state=0).fit(x[:30], y[:30])
+    low, high = model.predict_interval(x[30:], 0.9).T
+    assert 0.75 < np.mean((low <= y[30:]) & (y[30:] <= high)) <= 1.0
+    assert np.mean(high - low) < 2.0 * 3.29e-3

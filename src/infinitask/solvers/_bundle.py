@@ -18,6 +18,9 @@ from infinitask._array import HostArray
 SIZE = 6
 """Points that are kept: the best mixture so far, and the last ones."""
 
+NOTHING = -1e300
+"""In place of −∞: times a weight of 0 it is 0."""
+
 SWAPS, SMALL_GAIN = 12, 1e-12
 """The most changes of a mixture, each of which moves weight from one point to another; the relative gain that ends
 them."""
@@ -48,12 +51,16 @@ class Bundle:
             p_i.
         """
         lower, pull = np.array(self._lowers + lowers), np.array(self._pulls + pulls)
+        # a point that proves nothing has no part
+        proves = np.isfinite(lower) & np.all(np.isfinite(pull), axis=(1, 3))
+        lower, pull = np.where(proves, lower, NOTHING), np.where(proves[:, None, :, None], pull, 0.0)
         along = np.moveaxis(pull, 2, 0).reshape(self.ridge.size, len(pull), -1)
         weights = _mixture(lower.T, along @ np.swapaxes(along, 1, 2) / self.ridge[:, None, None])
         best, point = np.sum(weights * lower.T, axis=1), np.einsum("bi,ikbl->kbl", weights, pull)
-        self._lowers = [best, *list(lower)[-(SIZE - 1) :]]
-        self._pulls = [point, *list(pull)[-(SIZE - 1) :]]
-        return np.asarray(best - 0.5 * np.sum(point**2, axis=(0, 2)) / self.ridge)
+        self._lowers = [best, *(each.copy() for each in lower[-(SIZE - 1) :])]
+        self._pulls = [point, *(each.copy() for each in pull[-(SIZE - 1) :])]
+        bound = best - 0.5 * np.sum(point**2, axis=(0, 2)) / self.ridge
+        return np.where(best > NOTHING, bound, -np.inf)
 
 
 def _mixture(lower: HostArray, gram: HostArray) -> HostArray:

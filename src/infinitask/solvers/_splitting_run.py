@@ -135,11 +135,14 @@ class Run:
             duals = [u] if sides is None else [u, xp.where(u > 0.0, u * sides[0], u * sides[1])]
             lowers = [self._integrated(block, "dual", dual) for dual in duals]
             pulls = [self._pulled(block, dual / self.basis.balance) for dual in duals]
-            return value, *lowers, *pulls
+            squares = self._norms(block, u / self.basis.balance)[0] if self.basis.lost else 0.0
+            return value, squares, *lowers, *pulls
 
-        value, *found = self._visit(visit)
+        value, squares, *found = self._visit(visit)
         found = [np.asarray(to_host(part), dtype=np.float64) for part in found]
         lowers, pulls = found[: len(found) // 2], found[len(found) // 2 :]
+        # directions that were left out: ‖Φᵀ u Ψ‖² there is at most e f ‖u‖²
+        lowers = [lower - 0.5 * self.basis.lost * squares / self.ridge for lower in lowers]
         norm = np.sum(to_host(state.coef) ** 2, axis=(0, 2))
         primal = (value + 0.5 * self.ridge * norm) / self.mass
         return state._replace(primal=primal, dual=self.bundle.bound(lowers, pulls) / self.mass)

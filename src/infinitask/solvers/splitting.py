@@ -91,6 +91,8 @@ class Splitting:
     f : ndarray (l,)
     free_level : bool
         Whether the first feature is a constant: a bias, which hardly any ridge may hold.
+    lost_rows, lost_cols : float
+        The largest eigenvalue of rows, and of columns, that was left out.
 
     Examples
     --------
@@ -115,6 +117,13 @@ class Splitting:
     W: Array
     f: HostArray
     free_level: bool
+    lost_rows: float = 0.0
+    lost_cols: float = 0.0
+
+    @property
+    def lost(self) -> float:
+        """The largest product e f that was left out."""
+        return self.lost_rows * float(self.f[-1]) + self.lost_cols * float(self.e[-1])
 
     @staticmethod
     def solves(objective: Objective) -> bool:
@@ -129,10 +138,11 @@ class Splitting:
         xp = namespace(rows)
         e, V = xp.linalg.eigh(weighted_gram(rows, omega))
         kept = e > NEGLIGIBLE * xp.max(e)
+        lost = max(0.0, float(to_host(xp.max(e[~kept])))) if bool(xp.any(~kept)) else 0.0
         V = V[:, kept]
         level = bool(xp.all(rows[:, 0] == rows[0, 0])) and len(objective.integrals) == 1
         turned = _in_single(rows, V) if single and isinstance(rows, np.ndarray) else rows @ V
-        found = cls._with(objective, turned, V, to_host(e[kept]).astype(np.float64), omega, level)
+        found = cls._with(objective, turned, V, to_host(e[kept]).astype(np.float64), omega, level, lost)
         return found._single() if single else found
 
     def _single(self) -> Splitting:
@@ -159,12 +169,14 @@ class Splitting:
 
     def with_integrals(self, objective: Objective) -> Splitting:
         """The same rows with other integrals, in the same precision."""
-        found = self._with(objective, self.rows, self.V, self.e, self.omega, self.free_level)
+        found = self._with(objective, self.rows, self.V, self.e, self.omega, self.free_level, self.lost_rows)
         same = found.cols.dtype == self.cols.dtype
         return found if same else found._single()
 
     @classmethod
-    def _with(cls, objective: Objective, rows: Array, V: Array, e: HostArray, omega: Array, level: bool) -> Splitting:
+    def _with(
+        cls, objective: Objective, rows: Array, V: Array, e: HostArray, omega: Array, level: bool, lost: float
+    ) -> Splitting:
         terms, xp = objective.integrals, namespace(rows)
         sizes = [float(size) for size in objective.relative_sizes]
         balance = xp.concat([xp.ones_like(t.weights) / size**2 for t, size in zip(terms, sizes, strict=True)])
@@ -173,7 +185,8 @@ class Splitting:
         f, W = np.linalg.eigh(to_host(cols.T @ (weights[:, None] * cols)).astype(np.float64))
         leading = f > NEGLIGIBLE * f[-1]
         W = as_like(W[:, leading], cols)
-        return cls(rows, V, e, omega, terms, cols @ W, weights, balance, W, f[leading], level)
+        lost_cols = max(0.0, float(np.max(f[~leading], initial=0.0)))
+        return cls(rows, V, e, omega, terms, cols @ W, weights, balance, W, f[leading], level, lost, lost_cols)
 
     def coefficients(self, state: State, b: int = 0) -> HostArray:
         """C (r, s) of problem b."""

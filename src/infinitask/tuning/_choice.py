@@ -27,7 +27,7 @@ from infinitask.settle import RIDGE_RATE
 from infinitask.tuning._candidates import Candidate, Kind, contenders, ranked
 from infinitask.tuning._left_out import Splits
 from infinitask.tuning._progress import Progress
-from infinitask.tuning._race import nearest, raced, walked
+from infinitask.tuning._race import Race, nearest, raced, walked
 from infinitask.tuning._rules import chosen_of
 from infinitask.tuning._runner import Runner
 
@@ -209,13 +209,14 @@ class Contest:
             self.progress.say(f"ranking kernels on {self.targets.size} rows")
             entrants = self._entrants(kernels)
             if alphas is None and _given(kernels) is None:
-                table = raced(self, entrants, lambdas, n_jobs)
+                race = raced(self, entrants, lambdas, n_jobs)
             else:
                 begins = [0 if alphas is not None else nearest(lambdas, entrant.ridge) for entrant in entrants]
                 every = list(range(len(entrants)))
-                table, _ = walked(self, entrants, lambdas, begins, every, n_jobs, may_leave=alphas is None)
-        ignoring = self.ignoring()
-        k, i = chosen_of(table, ignoring, rule, self.folds_at_once)
+                table, _ = walked(self, entrants, lambdas, begins, every, n_jobs, given=alphas is not None)
+                race = Race(table, self)
+        table, ignoring = race.losses, race.contest.ignoring()
+        k, i = chosen_of(table, ignoring, rule, race.contest.folds_at_once)
         results = {
             "kernels": [entrant.name for entrant in entrants],
             "alphas": lambdas / self.unit,
@@ -223,9 +224,10 @@ class Contest:
             "ignoring_x": ignoring * self.unit,
             "best": (k, i),
         }
-        self.progress.say(f"chosen: {entrants[k].name}, λ = {lambdas[i] / self.unit:.2g}")
+        alpha = float(lambdas[i] * (race.rate if i > 0 else 1.0) / self.unit)
+        self.progress.say(f"chosen: {entrants[k].name}, λ = {alpha:.2g}")
         runner = Runner(self, entrants[k], lambdas)
-        return Choice(runner.kernel, float(lambdas[i] / self.unit), results), runner
+        return Choice(runner.kernel, alpha, results), runner
 
     def refined(self, choice: Choice, used: HostArray, seed: int) -> tuple[Choice, Runner]:
         """The choice for all rows, from a kernel and λ that were chosen with fewer of them.
@@ -328,7 +330,13 @@ def chosen(
     if counted.size <= MAX_ROWS:
         return contest.choose(kernels, alphas, rule, n_jobs)
     some = np.sort(np.random.default_rng(seed).choice(counted, MAX_ROWS, replace=False))
-    choice, runner = contest.on(some).choose(kernels, alphas, rule, n_jobs)
+    fewer = contest.on(some)
+    if not fewer.folds:
+        raise ValueError(
+            f"cv was given; of the {MAX_ROWS} rows by which kernels are compared none is left out by its folds. Give "
+            "folds that leave out more rows."
+        )
+    choice, runner = fewer.choose(kernels, alphas, rule, n_jobs)
     if choice.ignores_inputs:
         return choice, runner
     place = np.searchsorted(counted, some)

@@ -42,12 +42,12 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     attributes are here as well. How it is chosen: candidate kernels (linear, Gaussian, Matérn and Laplacian with one
     scale, with a scale for each input, in a metric learnt from gradients, sums over the inputs, and all of these on the
     ranks of the inputs) are ranked by the leave-one-out error of a kernel ridge regression of the ranks of y, which is
-    closed form. The first ones and sums of them compete by the cross-validated pinball loss along a path of λ; from 600
-    rows on with at most 500 of them first, and the best three with all. Unless the winner is better than ignoring the
-    inputs by more than one standard error of the difference, a λ is taken that all but ignores them; else the largest
-    of the winner's that is worse than its best by no more than half of one. The model is then fitted to all rows, and
-    its levels are calibrated by rows left out. Of more than 2000 rows as many choose the kernel; λ and the number of
-    landmarks are then chosen by the loss of rows held out of all.
+    closed form. The first ones, linear ones and sums of them compete by the cross-validated pinball loss along a path
+    of λ; from 600 rows on with at most 500 of them first, and the best three with all. Unless the winner is better than
+    ignoring the inputs by more than one standard error of the difference, a λ is taken that all but ignores them; else
+    the largest of the winner's that is worse than its best by no more than half of one. The model is then fitted to all
+    rows, and its levels are calibrated by rows left out. Of more than 2000 rows as many choose the kernel; λ and the
+    number of landmarks are then chosen by the loss of rows held out of all.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     verbose : int, default=0
         Above 0, lines on standard error say what is tried, the best loss so far and about how long the rest will take.
     on_interrupt : {"raise", "best"}, default="raise"
-        What Ctrl-C does while kernels are compared: it ends the fit, or the comparison, and the best so far is fitted.
+        What Ctrl-C does while kernels are compared: it ends the fit, or the comparison, and the best so far is fitted
+        (with ``n_jobs`` it always ends the fit).
     random_state : None, int or numpy.random.RandomState
         For the folds, and as there.
 
@@ -96,9 +97,9 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     cv_results_ : dict
         ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
         (folds,): the mean pinball losses, those of quantiles without inputs among them, inf where a fit could not win
-        and was left out; and ``best``, the position of the choice in ``losses``. Losses are means over the deciles of
-        the measure, or over its atoms. With more than 2000 rows these are of some of them, ``best`` has the λ of all,
-        and ``refined`` (ranks, k) the losses of rows held out of all.
+        and was left out, as all fits of kernels that lost the heat; and ``best``, the position of the choice in
+        ``losses``. Losses are means over the deciles of the measure, or over its atoms. With more than 2000 rows these
+        are of some of them, ``best`` has the λ of all, and ``refined`` (ranks, k) the losses of rows held out of all.
 
     Examples
     --------
@@ -245,7 +246,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     verbose : int, default=0
         Above 0, lines on standard error say what is tried, the best loss so far and about how long the rest will take.
     on_interrupt : {"raise", "best"}, default="raise"
-        What Ctrl-C does while kernels are compared: it ends the fit, or the comparison, and the best so far is fitted.
+        What Ctrl-C does while kernels are compared: it ends the fit, or the comparison, and the best so far is fitted
+        (with ``n_jobs`` it always ends the fit).
     random_state : None, int or numpy.random.RandomState
         For the folds, and as there.
 

@@ -148,7 +148,7 @@ def repeated_splits(
     n = y.size
     if cv is not None:
         with naming("cv"):
-            repeats = [list(check_cv(cv, y, classifier=classes).split(X, y))]
+            repeats = [_given_folds(cv, X, y, classes)]
     elif n < 2:
         raise ValueError(f"{n} row was given; a cross-validation needs at least 2.")
     else:
@@ -168,6 +168,26 @@ def repeated_splits(
             "train on. Give weight to more rows, or other folds as cv."
         )
     return repeats
+
+
+def _given_folds(cv: Any, X: HostArray, y: HostArray, classes: bool) -> Splits:
+    """Folds that a user gave, as positions of rows that exist."""
+    splitter = check_cv(cv, y, classifier=classes)
+    try:
+        folds = list(splitter.split(X, y))
+    except ValueError as error:
+        if "groups" not in str(error):
+            raise
+        raise ValueError(
+            f"cv={cv!r} was given; it needs groups, which fit does not take. Give its folds: "
+            "cv=list(splitter.split(X, y, groups))."
+        ) from error
+    found = [(np.asarray(train), np.asarray(test)) for train, test in folds]
+    found = [tuple(np.flatnonzero(part) if part.dtype == bool else part for part in fold) for fold in found]  # type: ignore[misc]
+    for position in (int(end) for fold in found for part in fold if part.size for end in (part.min(), part.max())):
+        if not -y.size <= position < y.size:
+            raise ValueError(f"cv holds the position {position}, but X has {y.size} rows; the first one is 0.")
+    return found
 
 
 # --------------------------------------------------------------------------------------- scores of estimators

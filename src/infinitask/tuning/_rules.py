@@ -32,11 +32,17 @@ without the folds' agreement, because the smallest λ all but interpolate, and f
 
 FLAT, FLAT_STEPS = 1.005, 4
 """A path ends where its last so many losses differ by no more than this factor: a smaller λ no longer changes the fit,
-because it interpolates, or because a straight line has nothing left to shrink."""
+because it interpolates, or because a straight line has nothing left to shrink. Neighbours are a factor of 3 apart."""
 
 
 def walk(
-    losses: Callable[[int], list[float]], count: int, begin: int, ignoring: HostArray, leader: float = np.inf
+    losses: Callable[[int], list[float]],
+    count: int,
+    begin: int,
+    ignoring: HostArray,
+    leader: float = np.inf,
+    *,
+    flat_ends: bool = True,
 ) -> HostArray:
     """From a first λ to smaller ones until two in a row are not worth it or nothing changes, then to larger ones while
     that helps.
@@ -50,6 +56,8 @@ def walk(
         The losses of what ignores the inputs.
     leader : float
         The mean loss of the best so far; a path ends at its second λ if it is far from it.
+    flat_ends : bool
+        Whether a path ends where its losses no longer change. Not so for λ that may lie close together.
 
     Returns
     -------
@@ -62,7 +70,7 @@ def walk(
         column[i] = losses(i)
         best = int(np.argmin(column.mean(axis=1)))
         misses = misses + 1 if _not_worth_it(column[i], column[best], ignoring, len(column[i])) else 0
-        if (misses == 2 and i > best) or _is_flat(column[begin : i + 1], ignoring):
+        if (misses == 2 and i > best) or (flat_ends and _is_flat(column[begin : i + 1], ignoring)):
             break
         if i == begin + 1 and is_hopeless(column, begin, leader):
             return column
@@ -77,7 +85,8 @@ def walk(
 def _is_flat(path: HostArray, ignoring: HostArray) -> bool:
     """Whether the last losses of a path (λ, folds) are all the same, and not those of ignoring the inputs."""
     last = path[-FLAT_STEPS:].mean(axis=1)
-    return bool(last.size == FLAT_STEPS and FLAT * np.min(last) >= np.max(last) < np.mean(ignoring) / SLIGHTLY_WORSE)
+    alike, known = np.max(last) <= FLAT * np.min(last), np.max(last) < np.mean(ignoring) / SLIGHTLY_WORSE
+    return bool(last.size == FLAT_STEPS and alike and known)
 
 
 def is_hopeless(column: HostArray, begin: int, leader: float) -> bool:

@@ -32,8 +32,13 @@ SMALL_OBJECTIVE = 0.01
 """Where P is less, gaps are relative to this; targets are of size one. Next to nothing is left to compare there, and
 classes that are far apart took four times as many iterations."""
 
-CALIBRATION_GAP, CALIBRATION_ITERATIONS = 5e-3, 300
-"""The same for the fits whose predictions of rows left out calibrate the model; they have all nodes."""
+TINY_OBJECTIVE = 1e-6
+"""The same for fits that calibrate: of a line with noise of 1e-4 the intervals were six times as wide as they should be
+where such fits stopped at errors of that size."""
+
+CALIBRATION_GAP, CALIBRATION_ITERATIONS, PATIENT_ITERATIONS = 5e-3, 300, 5_000
+"""The same for the fits whose predictions of rows left out calibrate the model; they have all nodes. The last number is
+for few rows, which may have next to no noise, and in double precision."""
 
 MAX_RELEARNT_ROWS = 600
 """Up to this many rows a kernel that targets had a part in is made anew for every fold of the calibration; a single one
@@ -63,10 +68,12 @@ class Batch:
     live: HostArray
     judges: HostArray
 
-    def solve(self, alpha: float, start: State | None, gap: float, max_iter: int) -> tuple[Splitting, State]:
+    def solve(
+        self, alpha: float, start: State | None, gap: float, max_iter: int, floor: float
+    ) -> tuple[Splitting, State]:
         """The fits with one λ, and the eigenvectors they are written in."""
         splitting = self.splitting.leading(alpha)
-        state = splitting.solve(alpha, live=self.live, start=start, tol=gap, max_iter=max_iter, floor=SMALL_OBJECTIVE)
+        state = splitting.solve(alpha, live=self.live, start=start, tol=gap, max_iter=max_iter, floor=floor)
         return splitting, state
 
 
@@ -100,7 +107,7 @@ class Runner:
         first = np.arange(self._every.size) % 2 == 0
         return [self._batch(kind.on(np.flatnonzero(half[:n])), ~half) for half in (first, ~first)]
 
-    def _batch(self, kernel: InputKernel, judges: HostArray | None = None) -> Batch:
+    def _batch(self, kernel: InputKernel, judges: HostArray | None = None, *, single: bool = True) -> Batch:
         contest, every = self.contest, self._every
         weight = contest.rows.weight[every]
         data = Data(contest.rows.X[every], contest.targets[every], weight / np.sum(weight))
@@ -110,10 +117,10 @@ class Runner:
         for b, (train, _) in enumerate(contest.folds):
             live[b, self._place[train[contest.rows.weight[train] > 0.0]]] = True
         judges = np.ones(every.size, dtype=bool) if judges is None else judges
-        return Batch(problem, Splitting.of(problem.objective, single=True), live, judges)
+        return Batch(problem, Splitting.of(problem.objective, single=single), live, judges)
 
-    def walked(self, begin: int, ignoring: HostArray, leader: float = np.inf) -> HostArray:
-        """The losses (k, folds), as far as a walk along λ looks at them."""
+    def walked(self, begin: int, ignoring: HostArray, leader: float = np.inf, *, flat_ends: bool = True) -> HostArray:
+        """The losses (k, folds), as far as a walk along λ looks at them; see :func:`~infinitask.tuning._rules.walk`."""
         contest, states = self.contest, [None] * len(self.batches)
 
         def losses(i: int) -> list[float]:
@@ -122,16 +129,23 @@ class Runner:
             )
             return contest.losses(found)
 
-        return walk(losses, self.lambdas.size, begin, ignoring, leader)
+        return walk(losses, self.lambdas.size, begin, ignoring, leader, flat_ends=flat_ends)
 
     def _left_out(
-        self, batches: list[Batch], alpha: float, levels: HostArray, gap: float, max_iter: int, states: list[Any]
+        self,
+        batches: list[Batch],
+        alpha: float,
+        levels: HostArray,
+        gap: float,
+        max_iter: int,
+        states: list[Any],
+        floor: float = SMALL_OBJECTIVE,
     ) -> list[HostArray]:
         """h at the rows left out of each fold, (n_test, q); ``states`` are where to start, and then where it ended."""
         folds = self.contest.folds[: batches[0].live.shape[0]]
         found = [np.empty((test.size, levels.size)) for _, test in folds]
         for k, batch in enumerate(batches):
-            splitting, states[k] = batch.solve(alpha, states[k], gap, max_iter)
+            splitting, states[k] = batch.solve(alpha, states[k], gap, max_iter, floor)
             cols = to_host(batch.problem.psi.map(levels)) @ to_host(splitting.W)
             for b, (_, test) in enumerate(folds):
                 rows = self._place[test]
@@ -153,17 +167,16 @@ class Runner:
         folds : list of (train, test)
         """
         found = np.full((self.contest.targets.size, levels.size), np.nan)
-        relearnt = self.entrant.kind.adapt is not None and self._counted.size <= MAX_RELEARNT_ROWS
+        few = self._counted.size <= MAX_RELEARNT_ROWS
+        relearnt = self.entrant.kind.adapt is not None and few
         for some in ([fold] for fold in folds) if relearnt else [folds]:
             runner = Runner(replace(self.contest, folds=some), self.entrant, self.lambdas)
-            batch = runner._batch(runner._kernel_of(some[0][0]) if relearnt else self.kernel)
-            tasks, gap, most = (
-                [_with_tasks_of(recipe, batch, self.contest.device)],
-                CALIBRATION_GAP,
-                CALIBRATION_ITERATIONS,
-            )
-            for h, (_, test) in zip(runner._left_out(tasks, alpha, levels, gap, most, [None]), some, strict=True):
-                found[test] = h
+            batch = runner._batch(runner._kernel_of(some[0][0]) if relearnt else self.kernel, single=not few)
+            tasks = [_with_tasks_of(recipe, batch, self.contest.device)]
+            gap, most = CALIBRATION_GAP, PATIENT_ITERATIONS if few else CALIBRATION_ITERATIONS
+            h = runner._left_out(tasks, alpha, levels, gap, most, [None], TINY_OBJECTIVE)
+            for values, (_, test) in zip(h, some, strict=True):
+                found[test] = values
         return found
 
     def _kernel_of(self, rows: HostArray) -> InputKernel:
