@@ -26,6 +26,7 @@ from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger, Reason, Solution, Start, cost_by_unknowns
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
+from infinitask.solvers.level_sets import by_walk, suits_walk
 from infinitask.solvers.newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
 from infinitask.solvers.splitting import Splitting, State
 
@@ -127,6 +128,14 @@ def solve(
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations
+    if solver == "auto" and start is None and basis is None and max_iter > 1 and suits_walk(objective):
+        ledger = _begun(objective, tol, max_iter, verbose)
+        found = by_walk(objective, ledger)
+        if found is not None:
+            before, start = found
+            if before.converged or before.n_evaluations >= max_iter:
+                return before
+            max_iter -= before.n_evaluations
     basis = Eigenbasis.of(objective) if basis is None else basis
     scale = objective.scale
     # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
@@ -191,11 +200,17 @@ def _suits_splitting(objective: Objective) -> bool:
     return objective.alpha * objective.scale <= SMALL_RIDGE * size
 
 
-def _by_splitting(objective: Objective, tol: float, max_iter: int, verbose: int) -> tuple[Solution, Start]:
-    """The solution by splitting, and where to go on if it is not one."""
+def _begun(objective: Objective, tol: float, max_iter: int, verbose: int) -> Ledger:
+    """A ledger that has seen the start, and knows how large the objective is."""
     ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
     here = ledger.evaluate(objective.start(), Smoothing((0.1 * objective.scale,)))
     ledger.certificate.floor = PERFECT_FIT * (min(abs(here.primal), objective.typical_loss) or objective.scale)
+    return ledger
+
+
+def _by_splitting(objective: Objective, tol: float, max_iter: int, verbose: int) -> tuple[Solution, Start]:
+    """The solution by splitting, and where to go on if it is not one."""
+    ledger = _begun(objective, tol, max_iter, verbose)
     splitting = Splitting.of(objective)
 
     def seen(state: State) -> bool:
