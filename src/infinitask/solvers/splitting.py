@@ -8,8 +8,8 @@ Write H for the values that the losses see at all rows and nodes, and let H and 
 With multipliers u and a step σ (the alternating direction method of multipliers), both halves of an iteration are
 closed form. In the joint eigenbasis of rows and columns (eigenvalues e of ΦᵀωΦ and f of ΨᵀwΨ) the ridge step divides by
 λ + σ e_k f_l; the other half is the slope of the loss smoothed by 1/σ, at each pair by itself, which every loss has.
-One iteration costs as much as an evaluation of the objective, and their number hardly feels λ: 30 to 110 for a gap of
-1e-2 whether λ = 1e-2 or 1e-6 (tables of 280 to 1 500 rows), where L-BFGS takes ten times as many at the small end.
+One iteration costs as much as an evaluation of the objective, and their number hardly feels λ: 20 to 70 for a gap of
+1e-2 whether λ = 1e-2 or 1e-6 (300 to 2 000 rows), where L-BFGS takes ten times as many at the small end.
 
 Problems that differ in the rows that count share the eigenbasis: a row that is left out keeps its value H_ij = h_ij and
 has no multiplier. So all folds of a cross-validation are solved at once, and h at the rows left out is known then.
