@@ -91,8 +91,8 @@ def by_walk(objective: Objective, ledger: Ledger) -> tuple[Solution, Start] | No
     dual = -0.5 * objective.alpha * float(np.sum(C**2)) - 0.5 * float(pull @ pull) / objective.alpha_bias
     z = np.concatenate([C.ravel(), c])
     smoothing = Smoothing((1e-3 * objective.scale,))
-    here = ledger.evaluate(z, smoothing, "walk")
-    ledger.certificate.take(z, here.primal, dual)
+    ledger.certificate.take(z, np.inf, dual)
+    ledger.evaluate(z, smoothing, "walk")
     return replace(ledger.solution(), smoothing=smoothing), Start(z, smoothing, ledger.certificate.floor)
 
 
