@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.svm import OneClassSVM
 from infinitask import InfiniteOneClassSVM
 from infinitask.kernels import RBF
 from infinitask.solvers import level_sets, one_class_path
+from infinitask.solvers.one_class_knots import Knots
 from infinitask.solvers.one_class_path import Path, TooWideError
 
 Floats = np.ndarray[Any, Any]
@@ -39,7 +41,7 @@ def check(K: Floats, omega: Floats, found: list[tuple[Floats, float]], room: flo
         np.testing.assert_allclose(b[field > rho + room], 0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("n", "d", "gamma"), [(60, 1, 1.0), (300, 2, 0.5), (900, 2, 1.0), (500, 8, 0.1)])
+@pytest.mark.parametrize(("n", "d", "gamma"), [(60, 1, 1.0), (300, 2, 0.5), (600, 2, 1.0), (500, 8, 0.1)])
 def test_they_are_those_of_libsvm(n: int, d: int, gamma: float) -> None:
     X = points(n, d)
     K = RBF(gamma)(X, X)
@@ -77,7 +79,28 @@ def test_a_wide_margin_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(one_class_path, "WORK_PER_PAIR", 1.0)
     with pytest.raises(TooWideError):
         machines(RBF(0.5)(X, X))
-    assert InfiniteOneClassSVM(alpha=1e-6, gamma=0.5).fit(X).dual_gap_ <= 1e-4
+    for gamma in (0.5, 50.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a kernel that is too narrow
+            model = InfiniteOneClassSVM(alpha=1e-6, gamma=gamma).fit(X)
+        assert model.dual_gap_ <= 1e-4
+        assert model.n_iter_ <= 3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_machines_one_by_one_are_those_of_the_walk(weighted: bool) -> None:
+    X, rng = points(150), np.random.default_rng(0)
+    omega = rng.uniform(0.2, 1.8, 150) if weighted else np.ones(150)
+    omega = omega / np.sum(omega)
+    K = RBF(0.5)(X, X)
+    path, knots = Path(K, omega, 0.04), Knots(K, omega, FRACTIONS[::-1])
+    for fraction in FRACTIONS:
+        b = knots.machine(fraction)
+        assert np.sum(b) == pytest.approx(fraction)
+        assert np.all((b >= 0.0) & (b <= omega + 1e-12))
+        best = path.machine(fraction)
+        assert b @ K @ b == pytest.approx(best @ K @ best, rel=1e-4)
+        assert knots.threshold(fraction) == pytest.approx(path.threshold(fraction), rel=1e-3)
 
 
 # ----------------------------------------------------------------------------------------------------------- level sets

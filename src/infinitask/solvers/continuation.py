@@ -129,13 +129,10 @@ def solve(
             return before
         max_iter -= before.n_evaluations
     if solver == "auto" and start is None and basis is None and max_iter > 1 and suits_walk(objective):
-        ledger = _begun(objective, tol, max_iter, verbose)
-        found = by_walk(objective, ledger)
-        if found is not None:
-            before, start = found
-            if before.converged or before.n_evaluations >= max_iter:
-                return before
-            max_iter -= before.n_evaluations
+        before, start = by_walk(objective, _begun(objective, tol, max_iter, verbose))
+        if before.converged or before.n_evaluations >= max_iter:
+            return before
+        max_iter -= before.n_evaluations
     basis = Eigenbasis.of(objective) if basis is None else basis
     scale = objective.scale
     # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the

@@ -11,6 +11,7 @@ convex, with as many unknowns as t has, and s is known from the walk: Newton's m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from infinitask._array import HostArray, to_host
 from infinitask.losses import LevelSet
 from infinitask.objective import Objective, Smoothing
 from infinitask.solvers.base import Ledger, Solution, Start
+from infinitask.solvers.one_class_knots import Knots
 from infinitask.solvers.one_class_path import Path, TooWideError
 
 __all__ = ["by_walk", "suits_walk"]
@@ -58,8 +60,8 @@ def suits_walk(objective: Objective) -> bool:
     return bool(np.max(np.abs(to_host(gram) - np.eye(s))) < ORTHONORMAL)
 
 
-def by_walk(objective: Objective, ledger: Ledger) -> tuple[Solution, Start] | None:
-    """The solution by a walk, and where to go on if its gap is too large; None where a walk is no good way.
+def by_walk(objective: Objective, ledger: Ledger) -> tuple[Solution, Start]:
+    """The solution by a walk, and where to go on if its gap is too large.
 
     Parameters
     ----------
@@ -75,16 +77,12 @@ def by_walk(objective: Objective, ledger: Ledger) -> tuple[Solution, Start] | No
     assert term.bias_cols is not None
     linear = objective.linear[objective.size - objective.bias_size :]
     K = _gram(rows)
-    try:
-        for below in BELOW:
-            path = Path(K, omega[counted], below * float(np.min(theta)))
-            threshold = _Threshold(path, theta, weights, term.bias_cols, linear, objective)
-            c = threshold.best()
-            fractions = threshold.fractions(c)
-            if np.min(fractions) > path.fractions[0]:
-                break
-    except TooWideError:
-        return None
+    for path in _paths(K, omega[counted], theta):
+        threshold = _Threshold(path, theta, weights, term.bias_cols, linear, objective)
+        c = threshold.best()
+        fractions = threshold.fractions(c)
+        if np.min(fractions) > path.fractions[0]:
+            break
     A = np.column_stack([path.machine(s) / node for s, node in zip(fractions, theta, strict=True)])
     C = rows.T @ A @ (weights[:, None] * term.cols) / objective.alpha
     pull = (weights * np.sum(A, axis=0)) @ term.bias_cols - linear
@@ -94,6 +92,16 @@ def by_walk(objective: Objective, ledger: Ledger) -> tuple[Solution, Start] | No
     ledger.certificate.take(z, np.inf, dual)
     ledger.evaluate(z, smoothing, "walk")
     return replace(ledger.solution(), smoothing=smoothing), Start(z, smoothing, ledger.certificate.floor)
+
+
+def _paths(K: HostArray, omega: HostArray, theta: HostArray) -> Iterator[Path | Knots]:
+    """The machines of all fractions that the nodes may need, and of smaller ones if these are not enough."""
+    smallest = float(np.min(theta))
+    try:
+        for below in BELOW:
+            yield Path(K, omega, below * smallest)
+    except TooWideError:
+        yield Knots(K, omega, np.unique([BELOW[0] * smallest, *theta[theta < 1.0]]))
 
 
 def _gram(rows: HostArray) -> HostArray:
@@ -114,7 +122,7 @@ class _Threshold:
 
     Parameters
     ----------
-    path : Path
+    path : Path or Knots
     theta, weights : ndarray (m,)
     cols : ndarray (m, s_b)
     linear : ndarray (s_b,)
@@ -123,7 +131,7 @@ class _Threshold:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | Knots,
         theta: HostArray,
         weights: HostArray,
         cols: HostArray,
