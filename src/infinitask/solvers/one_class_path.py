@@ -42,7 +42,7 @@ all rows, as many as the second number."""
 EXACT_EVERY = 20
 """K b is computed anew at every so many of these searches, and brought up to date at the others."""
 
-WORK, WORK_PER_PAIR = 3e8, 250.0
+WORK, WORK_PER_PAIR = 5e8, 400.0
 """The walk gives up after so many operations, and so many more for each pair of rows. With narrow kernels most rows are
 on the margin, and a walk is no good way."""
 
