@@ -83,7 +83,8 @@ def by_walk(objective: Objective, ledger: Ledger) -> tuple[Solution, Start]:
         fractions = threshold.fractions(c)
         if np.min(fractions) > path.fractions[0]:
             break
-    A = np.column_stack([path.machine(s) / node for s, node in zip(fractions, theta, strict=True)])
+    machines = np.column_stack([path.machine(s) for s in fractions])
+    A = np.clip(machines, 0.0, omega[counted][:, None]) / theta  # rounding must not leave the dual's interval
     C = rows.T @ A @ (weights[:, None] * term.cols) / objective.alpha
     pull = (weights * np.sum(A, axis=0)) @ term.bias_cols - linear
     dual = -0.5 * objective.alpha * float(np.sum(C**2)) - 0.5 * float(pull @ pull) / objective.alpha_bias
