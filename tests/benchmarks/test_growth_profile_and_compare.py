@@ -199,3 +199,12 @@ def test_the_document_holds_the_last_profile(tmp_path: Path) -> None:
     kept = profile.DOCUMENT.read_text(encoding="utf-8")
     table = profile.RESULTS.read_text(encoding="utf-8").split("\n", 1)[1].strip()
     assert table in kept, "run make bench-profile"
+
+
+# ----------------------------------------------------------------------------------------------------------- level sets
+def test_one_fit_and_refits_are_measured_side_by_side() -> None:
+    found = importlib.import_module("level_set_speed").measure(80, 2, 1.0, 5)
+    assert found["gap"] <= 1e-4
+    assert found["ours"] > 0.0
+    assert found["theirs"] > 0.0
+    assert abs(found["away"] - found["peer"]) < 0.1
