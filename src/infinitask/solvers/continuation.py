@@ -128,7 +128,7 @@ def solve(
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations
-    if solver == "auto" and start is None and basis is None and max_iter > 1 and suits_walk(objective):
+    if solver == "auto" and max_iter > 1 and suits_walk(objective):  # no start is as good
         before, start = by_walk(objective, _begun(objective, tol, max_iter, verbose))
         if before.converged or before.n_evaluations >= max_iter:
             return before

@@ -56,6 +56,8 @@ def suits_walk(objective: Objective) -> bool:
     n, (m, s) = int(objective.rows.shape[0]), term.cols.shape
     if not isinstance(objective.rows, np.ndarray) or term.row_weight is not None or m != s or n > MAX_ROWS:
         return False
+    if abs(float(np.sum(objective.sample_weight)) - 1.0) > ORTHONORMAL:  # the walk begins at θ = 1
+        return False
     gram = term.cols.T @ (term.weights[:, None] * term.cols)
     return bool(np.max(np.abs(to_host(gram) - np.eye(s))) < ORTHONORMAL)
 
