@@ -1,8 +1,8 @@
 """k(x, Z) for rows Z that stay, such as the landmarks of a fitted model.
 
 What depends on Z alone is made once, and what the parts of a sum share is computed once: the inputs that
-:class:`~infinitask.kernels.Scaled` and others hand on, and the distances of kernels that look at the same inputs. A
-prediction of a single row is mostly waiting for Python, so few calls are made on its way.
+:class:`~infinitask.kernels.Scaled` and others hand on, and the distances of kernels that look at the same inputs. For a
+single row the calls of Python cost more than the arithmetic, so there are few of them.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ __all__ = ["SOLVERS", "solve"]
 SOLVERS = ("auto", "lbfgs", "newton")
 
 SMALL_RIDGE, MAX_SPLITTING_STEPS = 1e-5, 1_500
-"""Up to this λ, in terms of the mean of k(x, x), "auto" begins with splitting, and leaves it after so many steps. With
+"""Up to this λ, in terms of the mean of k(x, x), "auto" begins with splitting, for at most MAX_SPLITTING_STEPS. With
 λ = 1e-6 (n = 2 000, a rough kernel) it takes 160 and 380 for gaps of 1e-3 and 1e-4, L-BFGS 925 and more than 1 500;
 with λ = 1e-4 (n = 700) 210 and 380, L-BFGS with Newton 265 and 276."""
 

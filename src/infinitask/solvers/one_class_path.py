@@ -33,21 +33,20 @@ RESIDUAL = 1e-7
 """The inverse of K_MM is computed again where it solves for 1 with a larger error."""
 
 NEAR, MIN_NEAR = 6, 64
-"""One row in so many is looked at, and at least the second number of them."""
+"""The rows nearest to the margin are looked at: a sixth of all rows, and at least 64."""
 
 SHORT_LIFE, LONG_LIFE = 8, 300
-"""Where the rows to look at have to be found again after fewer events than the first number, the next events look at
-all rows, as many as the second number."""
+"""Where near rows must be found again within SHORT_LIFE events, the next LONG_LIFE events look at all rows."""
 
 EXACT_EVERY = 20
-"""K b is computed anew at every so many of these searches, and brought up to date at the others."""
+"""K b is computed from b at every twentieth search for near rows, and from the change of b at the others."""
 
 WORK, WORK_PER_PAIR = 5e8, 400.0
-"""The walk gives up after so many operations, and so many more for each pair of rows. With narrow kernels most rows are
-on the margin, and a walk is no good way."""
+"""The walk gives up after WORK + n² WORK_PER_PAIR operations. With a narrow kernel most rows are on the margin, and
+machines one by one are faster."""
 
 REMEMBERED = 64
-"""b is kept at every so many events; what happened between is done again."""
+"""b is kept at every 64th event; the steps between are repeated from there."""
 
 STILL = 1e-12
 """Rates below this part of the largest are 0."""

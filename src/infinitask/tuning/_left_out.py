@@ -170,6 +170,12 @@ def repeated_splits(
     return repeats
 
 
+def _positions(part: Any) -> HostArray:
+    """Rows that were given as positions or as a mask."""
+    part = np.asarray(part)
+    return np.flatnonzero(part) if part.dtype == bool else part
+
+
 def _given_folds(cv: Any, X: HostArray, y: HostArray, classes: bool) -> Splits:
     """Folds that a user gave, as positions of rows that exist."""
     splitter = check_cv(cv, y, classifier=classes)
@@ -182,8 +188,7 @@ def _given_folds(cv: Any, X: HostArray, y: HostArray, classes: bool) -> Splits:
             f"cv={cv!r} was given; it needs groups, which fit does not take. Give its folds: "
             "cv=list(splitter.split(X, y, groups))."
         ) from error
-    found = [(np.asarray(train), np.asarray(test)) for train, test in folds]
-    found = [tuple(np.flatnonzero(part) if part.dtype == bool else part for part in fold) for fold in found]  # type: ignore[misc]
+    found = [(_positions(train), _positions(test)) for train, test in folds]
     for position in (int(end) for fold in found for part in fold if part.size for end in (part.min(), part.max())):
         if not -y.size <= position < y.size:
             raise ValueError(f"cv holds the position {position}, but X has {y.size} rows; the first one is 0.")
