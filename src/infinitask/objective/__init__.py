@@ -23,12 +23,14 @@ A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`B
 """
 
 from ._balance import Balance
+from ._base import BaseObjective
 from ._objective import Objective
 from ._terms import BLOCK_ENTRIES, Evaluation, Integral, Smoothing, product, staircase
 
 __all__ = [
     "BLOCK_ENTRIES",
     "Balance",
+    "BaseObjective",
     "Evaluation",
     "Integral",
     "Objective",

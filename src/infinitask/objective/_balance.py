@@ -23,7 +23,7 @@ from infinitask._array import Array, HostArray, as_like, to_host
 from infinitask.losses import BoxLoss
 
 if TYPE_CHECKING:
-    from infinitask.objective._objective import Objective
+    from infinitask.objective._base import BaseObjective
 
 
 MAX_MISS = 1e-14
@@ -98,44 +98,22 @@ class Balance:
     size: HostArray
 
     @classmethod
-    def of(cls, objective: Objective) -> Balance:
+    def of(cls, objective: BaseObjective) -> Balance:
         """The balance of an objective whose bias is free."""
         first, *others = objective.integrals
-
-        def corner(side: float) -> NodeSums:
-            """The dual point of a field far above (1) or far below (−1) every target."""
-            total: NodeSums | None = None
-            for block in objective.blocks():
-                omega = objective.sample_weight[block]
-                u, data = first.loss.corner(
-                    first.theta,
-                    first.targets_of(block),
-                    0.0 * omega[:, None] * first.weights,
-                    side,
-                    CORNER_DISTANCE * objective.scale,
-                )
-                total = NodeSums.of(objective.rows[block, :], omega, u, data).plus(total)
-            assert total is not None
-            return total.on_host()
-
         rows = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
         exact = len(rows) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows)
         host = objective.host_integrals[0]
         assert host.bias_cols is not None
-        corners = corner(1.0), corner(-1.0)
-        size = np.full(host.weights.size, np.inf)
-        if not isinstance(first.loss, BoxLoss):
-            size = np.zeros(host.weights.size)
-            for block in objective.blocks():
-                omega = objective.sample_weight[block]
-                u = first.loss.slope(first.theta, first.targets_of(block), 0.0 * omega[:, None] * first.weights)
-                size += to_host(omega @ abs(u)).astype(np.float64)
+        corners = objective.corner_sums(1.0), objective.corner_sums(-1.0)
+        ends = isinstance(first.loss, BoxLoss)
+        size = np.full(host.weights.size, np.inf) if ends else objective.slopes_at_zero()
         return cls(*corners, host.weights, host.cols, host.bias_cols, objective.alpha, exact, size)
 
-    def origin(self, data: float, objective: Objective) -> tuple[float, HostArray]:
+    def origin(self, data: float, objective: BaseObjective) -> tuple[float, HostArray]:
         """The dual point next to u = 0, whose data term is ``data``; see :meth:`dual`."""
-        r, m = objective.rows.shape[1], self.weights.size
-        nothing = NodeSums(*(as_like(np.zeros(shape), objective.rows) for shape in ((m,), (m,), (r, m))))
+        r, m = objective.shape[0], self.weights.size
+        nothing = NodeSums(np.zeros(m), np.zeros(m), np.zeros((r, m)))
         return self._moved(data, np.zeros(objective.size), objective.linear, nothing)
 
     def dual(self, data: float, pulled: HostArray, gradient: HostArray, nodes: NodeSums) -> tuple[float, HostArray]:

@@ -12,12 +12,12 @@ import numpy as np
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
 from infinitask._threads import shared_out
 from infinitask.losses import BoxLoss, Row, Sums
-from infinitask.objective._balance import Balance, NodeSums
+from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
+from infinitask.objective._base import BaseObjective
 from infinitask.objective._table import Table
 from infinitask.objective._terms import (
     BLOCK_ENTRIES,
     NO_CURVATURE,
-    Evaluation,
     Integral,
     RowSums,
     Smoothing,
@@ -47,7 +47,7 @@ _Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
-class Objective:
+class Objective(BaseObjective):
     """P(z), see the module's formula.
 
     Parameters
@@ -89,52 +89,9 @@ class Objective:
         return self.rows.shape[1], self.integrals[0].cols.shape[1]
 
     @property
-    def bias_size(self) -> int:
-        """s_b."""
-        cols = self.integrals[0].bias_cols
-        return 0 if cols is None else int(cols.shape[1])
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-        r, s = self.shape
-        return r * s + self.bias_size
-
-    @property
     def n_pairs(self) -> int:
         """Samples × nodes of all integrals."""
         return int(self.rows.shape[0]) * sum(int(term.theta.shape[0]) for term in self.integrals)
-
-    @property
-    def free(self) -> bool:
-        """Whether there is a bias without a ridge."""
-        return self.bias_size > 0 and self.alpha_bias == 0.0
-
-    @cached_property
-    def ridge(self) -> HostArray:
-        """The diagonal of Λ, (size,); 0 for a free bias."""
-        r, s = self.shape
-        return np.concatenate([np.full(r * s, self.alpha), np.full(self.bias_size, self.alpha_bias)])
-
-    @cached_property
-    def linear(self) -> HostArray:
-        """v, padded with zeros to all unknowns, (size,)."""
-        v = np.zeros(self.size)
-        if self.bias_linear is not None:
-            v[self.size - self.bias_size :] = self.bias_linear
-        return v
-
-    @cached_property
-    def host_integrals(self) -> list[Integral]:
-        """The integrals without targets, their weights and columns NumPy arrays of float64."""
-
-        def host(part: Array) -> HostArray:
-            return to_host(part).astype(np.float64)
-
-        return [
-            Integral(t.loss, t.theta, host(t.weights), host(t.cols), None if t.bias_cols is None else host(t.bias_cols))
-            for t in self.integrals
-        ]
 
     def split(self, z: HostArray) -> tuple[Array, Array | None]:
         """C (r, s) and c (s_b,) in the library and on the device of the rows."""
@@ -227,10 +184,10 @@ class Objective:
         return kappa * self._widths[t], None if centre is None else centre[block, :]
 
     # ---------------------------------------------------------------------------------------- one pass
-    def evaluate(self, z: HostArray, smoothing: Smoothing) -> Evaluation:
-        """Value, gradient and dual point at z, for losses with this smoothing."""
+    def row_sums(self, z: HostArray, smoothing: Smoothing) -> RowSums:
+        """See :meth:`BaseObjective.row_sums`."""
         C, c = self.split(z)
-        return self._evaluation(z, RowSums.total(self._shared_out(lambda blocks: self._visit(blocks, C, c, smoothing))))
+        return RowSums.total(self._shared_out(lambda blocks: self._visit(blocks, C, c, smoothing)))
 
     def _visit(self, blocks: list[slice], C: Array, c: Array | None, smoothing: Smoothing) -> RowSums:
         """The sums over a group of blocks."""
@@ -311,52 +268,38 @@ class Objective:
             return None
         return np.empty((2, max(block.stop - block.start for block in blocks) * self._most_nodes), self.rows.dtype)
 
-    def _evaluation(self, z: HostArray, sums: RowSums) -> Evaluation:
-        """From sums over the data to the objective and its dual."""
-        values, lowers, squares = ([float(v) for v in sums.losses[k::3]] for k in range(3))
-        data = to_host(sums.C).astype(np.float64, copy=False).ravel()
-        if sums.c is not None:
-            data = np.concatenate([data, to_host(sums.c).astype(np.float64)])
-        ridge_z = self.ridge * z
-        penalty = float(self.linear @ z + 0.5 * ridge_z @ z)
-        primal, gradient = sum(values) + penalty, data + self.linear + ridge_z
-        lower, slack = sum(lowers), tuple(value - low for value, low in zip(values, lowers, strict=True))
-        dual_data = lower - float(data @ z)
-        if sums.nodes is None:
-            step = gradient / self.ridge
-            dual_z, error = z - step, 0.5 * float(step @ gradient)
-        else:
-            dual_data, dual_z = self.balance.dual(dual_data, -data, gradient, sums.nodes)
-            error = primal - (dual_data - 0.5 * float((self.ridge * dual_z) @ dual_z)) - sum(slack)
-        return Evaluation(
-            primal=primal,
-            smoothed=lower - 0.5 * sum(squares) + penalty,
-            gradient=gradient,
-            dual_data=dual_data,
-            slack=slack,
-            dual_z=dual_z,
-            error=max(error, 0.0),
-        )
-
     # ------------------------------------------------------------------------------------ dual and start
-    @cached_property
-    def balance(self) -> Balance:
-        """What makes dual points feasible where the bias is free."""
-        return Balance.of(self)
-
-    def origin(self) -> tuple[float, HostArray] | None:
-        """The dual point u = 0, or where the bias is free what balances next to it; None where nothing does.
-
-        Its data term is Σ ω w (−ℓ*(0)): the smallest values of the losses.
-        """
+    def resting_loss(self) -> float:
+        """See :meth:`BaseObjective.resting_loss`."""
         data = 0.0
         for term in self.integrals:
             for block in () if term.loss.rests_at_zero else self.blocks():
                 omega = self.weight_of(term)[block]
                 zero = 0.0 * omega[:, None] * term.weights
                 data += float(omega @ term.loss.dual(term.theta, term.targets_of(block), zero) @ term.weights)
-        data, z = self.balance.origin(data, self) if self.free else (data, -self.linear / self.ridge)
-        return (data, z) if np.isfinite(data) else None
+        return data
+
+    def corner_sums(self, side: float, reach: float | None = None) -> NodeSums:
+        """See :meth:`BaseObjective.corner_sums`; ``reach`` is how far, where the slopes have no end."""
+        first, total = self.integrals[0], None
+        reach = CORNER_DISTANCE * self.scale if reach is None else reach
+        for block in self.blocks():
+            omega = self.sample_weight[block]
+            zero = 0.0 * omega[:, None] * first.weights
+            u, data = first.loss.corner(first.theta, first.targets_of(block), zero, side, reach)
+            total = NodeSums.of(self.rows[block, :], omega, u, data).plus(total)
+        assert total is not None
+        return total.on_host()
+
+    def slopes_at_zero(self) -> HostArray:
+        """See :meth:`BaseObjective.slopes_at_zero`."""
+        first = self.integrals[0]
+        size = np.zeros(int(first.weights.shape[0]))
+        for block in self.blocks():
+            omega = self.sample_weight[block]
+            u = first.loss.slope(first.theta, first.targets_of(block), 0.0 * omega[:, None] * first.weights)
+            size += to_host(omega @ abs(u)).astype(np.float64)
+        return size
 
     def start(self) -> HostArray:
         """0, and for a free bias the constant that is the mean target."""
@@ -417,12 +360,6 @@ class Objective:
         if not (middle > 0.0 and np.all(np.isfinite(losses))):
             return np.inf
         return float(omega @ np.clip(losses, 0.0, FAR * middle)) / float(np.sum(omega))
-
-    @property
-    def relative_sizes(self) -> list[float]:
-        """How large what each integral looks at is, relative to the first: a derivative is, for a narrow kernel."""
-        sizes = [float(np.sqrt(t.weights @ np.sum(t.cols**2, axis=1))) for t in self.host_integrals]
-        return [size / sizes[0] if sizes[0] > 0.0 and size > 0.0 else 1.0 for size in sizes]
 
     # ------------------------------------------------------------------------------ fields and curvature
     def fields(self, z: HostArray, blocks: list[slice] | None = None) -> Iterator[tuple[slice, list[Array]]]:
