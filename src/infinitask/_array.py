@@ -6,6 +6,7 @@ of its arguments and calls only that. A GPU is then a device on which the arrays
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -65,6 +66,30 @@ def to_host(values: Array) -> HostArray:
     if compat.is_cupy_array(values):
         return np.asarray(values.get())
     return np.asarray(values)
+
+
+def double(values: Array) -> Array:
+    """``values`` in double precision, where they live."""
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64, copy=False)
+    xp = namespace(values)
+    return values if values.dtype == xp.float64 else xp.astype(values, xp.float64)
+
+
+def free_memory(device: str | None) -> int:
+    """Bytes that are free on a device; on the host, and where the device does not say, those of the machine."""
+    if device is not None and device.startswith("cuda"):
+        import torch
+
+        return int(torch.cuda.mem_get_info(device)[0])
+    if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 2**32
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error of an array library says that its memory does not suffice."""
+    return isinstance(error, MemoryError) or type(error).__name__ in ("OutOfMemoryError", "OutOfMemory")
 
 
 def place(values: HostArray, device: str | None) -> Array:

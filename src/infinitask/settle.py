@@ -101,7 +101,7 @@ RIDGES_OF_LOSSES: dict[type[Loss], float] = {
 of the same tables has its minimum between 0.3 and 1, and intervals are too narrow at the lower end."""
 
 
-def settled(recipe: Recipe, data: Data, *, widths: bool = False) -> Recipe:
+def settled(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | None = None) -> Recipe:
     """The recipe with everything that depends on the data written as numbers.
 
     Parameters
@@ -110,6 +110,8 @@ def settled(recipe: Recipe, data: Data, *, widths: bool = False) -> Recipe:
     data : Data
     widths : bool
         Whether other widths are tried for a kernel object that has a ``gamma``, too.
+    rows : int or None
+        How many rows the fit will have, where the data are a sample of them; None: as many as the data.
 
     Examples
     --------
@@ -134,7 +136,7 @@ def settled(recipe: Recipe, data: Data, *, widths: bool = False) -> Recipe:
         # the few rows of a rare class are never sure to tell two λ apart: of classes the best is taken
         tolerated = 0.0 if isinstance(recipe.loss, CostSensitiveHinge) else TOLERATED_ERRORS
         factors = GAMMA_FACTORS if wide or widths else (1.0,)
-        kernel, best = _regressed(kernel, data, factors, tolerated, own_scales=wide)
+        kernel, best = _regressed(kernel, data, factors, tolerated, own_scales=wide, rows=rows)
         if chosen:
             changes |= {"alpha": best * _of_loss(recipe.loss) / ridge, "chosen": True}
     if by_rule or widths:
@@ -210,7 +212,7 @@ def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
 
 # ------------------------------------------------------------------------------------------------------- λ
 def _regressed(
-    kernel: InputKernel, data: Data, factors: tuple[float, ...], tolerated: float, *, own_scales: bool
+    kernel: InputKernel, data: Data, factors: tuple[float, ...], tolerated: float, *, own_scales: bool, rows: int | None
 ) -> tuple[InputKernel, float]:
     """The kernel, with γ times one of some factors, and the λ of half the square."""
     X, t, weight, copies = _some_rows(data)
@@ -235,6 +237,7 @@ def _regressed(
         if own is not None:
             errors = leave_one_out(some_features(own, X), t, weight, RIDGES, copies)
             kernel, ridge = own, float(RIDGES[_good(errors, weight, copies, tolerated)[-1]])
+    n = n if rows is None else rows
     return kernel, max(ridge * (t.size / n) ** RIDGE_RATE, SMALLEST_RIDGE / n)
 
 

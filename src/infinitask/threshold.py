@@ -138,7 +138,16 @@ class Shift:
         return cls(levels, np.maximum.accumulate(t) + field.bias(levels))
 
     @classmethod
-    def of_classes(cls, problem: Problem, field: Field, solution: Solution, recipe: Recipe, copies: HostArray) -> Shift:
+    def of_classes(
+        cls,
+        problem: Problem,
+        field: Field,
+        solution: Solution,
+        recipe: Recipe,
+        copies: HostArray,
+        *,
+        left_out: bool = True,
+    ) -> Shift:
         """The shift of decisions after which they flip where P(y = 1 | h(x)(θ)) = (1 − θ)/2.
 
         The probability is a logistic function of h(x)(θ) (Platt, 1999), or of its normal scores, fitted at every node
@@ -150,11 +159,15 @@ class Shift:
         ----------
         problem, field, solution, recipe, copies
             As in :meth:`left_out`.
+        left_out : bool
+            False: the rows are a few of very many that were fitted, and are taken as they are.
         """
         if np.sum(copies) <= FOLDS_OF_PAIRS:  # a fit without a row could be one without a class
             return cls(np.array(recipe.measure.support).ravel(), np.zeros(2))
         levels, nodes = _levels(problem, field, recipe.measure), np.unique(problem.quadrature.nodes[:, 0])
-        without = _Without.of(problem, solution, recipe, copies)
+        without = (
+            _Without.of(problem, solution, recipe, copies) if left_out else _Without.nothing(problem, field, copies)
+        )
         targets = problem.objective.integrals[0].targets
         assert targets is not None
         positive, h = to_host(targets)[without.rows, 0] > 0.0, without.decisions(nodes, field)
@@ -216,6 +229,14 @@ class _Without:
         omega = weight[rows] * shares[rows, fold]
         count = float(np.sum(copies[rows] * shares[rows, fold]))
         return cls(rows, fold, phi, omega / np.sum(omega), count, fields)
+
+    @classmethod
+    def nothing(cls, problem: Problem, field: Field, copies: HostArray) -> _Without:
+        """All rows, with the fit of all of them."""
+        omega = to_host(problem.objective.sample_weight).astype(np.float64)
+        phi = problem.objective.rows if problem.constant is None else problem.objective.rows[:, 1:]
+        rows = np.arange(omega.size)
+        return cls(rows, np.zeros_like(rows), phi, omega, float(np.sum(copies)), [field])
 
     def values(self, levels: HostArray) -> HostArray:
         """h at the levels without the bias, (k, q)."""

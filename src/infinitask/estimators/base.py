@@ -13,6 +13,7 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -43,6 +44,7 @@ from infinitask.estimators._checks import (
     weights_of,
 )
 from infinitask.estimators._docs import completed
+from infinitask.estimators._sources import device_of, fit_to, on_host, source_of
 from infinitask.gradients import Relevance, mean_square_slopes
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
 from infinitask.learn import Fit, Memory, learn
@@ -309,7 +311,18 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         check_magnitude("y", y[weight > 0.0])
         return Prepared(recipe, X, y, weight, {})
 
-    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, remark: bool = True) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit rows in memory, or wherever they are; see :mod:`~infinitask.estimators._sources`."""
+        device = device_of(X, self.device)
+        source = source_of(X, y, sample_weight, self.recipe)
+        if source is not None:
+            return fit_to(self, source, device)  # type: ignore[no-any-return]
+        prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
+        if device != self.device:
+            prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+        return self._learn(prepared, depth=4)
+
+    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, remark: bool = True, depth: int = 3) -> Self:
         """Fit, warn where that is due, and adopt the result.
 
         Parameters
@@ -319,6 +332,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             What earlier fits left; None: the estimator's own with ``warm_start``, else none.
         remark : bool
             Whether to warn where a certified optimum is still a poor model.
+        depth : int
+            How many calls above the warning the user is.
         """
         recipe, X, y, weight, _ = prepared
         data = Data.canonical(X, y, weight, gram=self._is_precomputed())
@@ -327,10 +342,10 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             print(f"{name}: {data.weight.size} rows", file=sys.stderr)
         fit = learn(recipe, data, self._own_memory() if memory is None else memory)
         if not fit.solution.converged:
-            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=3)
+            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=depth)
         elif remark:
             for sentence in fit.remarks():
-                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=3)
+                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=depth)
         return self._adopt(fit, prepared)
 
     def _own_memory(self) -> Memory | None:

@@ -45,17 +45,18 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the decision function of every trade-off.
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), or Blocks
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
         y : array (n,)
             Any two labels.
         sample_weight : array (n,) or None
         """
-        return self._learn(self._prepare(X, y, sample_weight))
+        return self._fit(X, y, sample_weight)
 
     def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of a classification, with the labels coded as −1 and 1."""

@@ -120,16 +120,17 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         return self._regression(self.recipe(), X, y, sample_weight)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the expectile function.
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), or Blocks
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
         y : array (n,)
         sample_weight : array (n,) or None
         """
-        return self._learn(self._prepare(X, y, sample_weight))
+        return self._fit(X, y, sample_weight)
 
     def predict(self, X: Any, expectiles: Any = None) -> HostArray:
         """The conditional expectiles: (n,) for one level, (n, q) for several.

@@ -147,16 +147,17 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         mean = units.centre + units.spread * (math.fsum(weight * units.inside(y)) / math.fsum(weight))
         return prepared._replace(recipe=replace(prepared.recipe, units=replace(units, centre=mean)))
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the path.
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), or Blocks
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
         y : array (n,)
         sample_weight : array (n,) or None
         """
-        return self._learn(self._prepare(X, y, sample_weight))
+        return self._fit(X, y, sample_weight)
 
     def predict(self, X: Any, log_alpha: Any = None) -> HostArray:
         """The ridge regression: (n,) for one weight, (n, q) for several.

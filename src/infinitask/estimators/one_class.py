@@ -58,11 +58,12 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), or Blocks
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
         y : ignored
         sample_weight : array (n,) or None
         """
-        return self._learn(self._prepare(X, y, sample_weight))
+        return self._fit(X, y, sample_weight)
 
     def _level_sets(self, measure: Measure, *, alpha: float, **choices: Any) -> Recipe:
         """The recipe of level sets: h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b."""

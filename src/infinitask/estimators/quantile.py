@@ -42,16 +42,17 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
 
     __sklearn_tags__ = tags_of_poor_score
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the quantile function.
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), or Blocks
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
         y : array (n,)
         sample_weight : array (n,) or None
         """
-        return self._learn(self._prepare(X, y, sample_weight))
+        return self._fit(X, y, sample_weight)
 
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
         """The conditional quantiles: (n,) for one level, (n, q) for several.

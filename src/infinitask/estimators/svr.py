@@ -108,16 +108,17 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         parse_tasks(epsilon, "epsilon", recipe.measure.support)
         return prepared._replace(recipe=recipe, learnt={"epsilon_": epsilon})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the regression of every half-width.
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), or Blocks
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
         y : array (n,)
         sample_weight : array (n,) or None
         """
-        return self._learn(self._prepare(X, y, sample_weight))
+        return self._fit(X, y, sample_weight)
 
     def predict(self, X: Any, epsilon: Any = None) -> HostArray:
         """The regression: (n,) for one half-width, (n, q) for several.

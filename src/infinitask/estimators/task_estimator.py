@@ -186,17 +186,18 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
                 )
         return prepared
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn h for every θ.
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), or Blocks
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
         y : array (n,) or (n, T)
             (n, T): a target of its own for each of the T points of a discrete measure, the points in ascending order.
         sample_weight : array (n,) or None
         """
-        return self._learn(self._prepare(X, y, sample_weight))
+        return self._fit(X, y, sample_weight)
 
     def decision_function(self, X: Any, theta: Any = None) -> HostArray:
         """h(x)(θ): (n,) for one task, (n, q) for several.

@@ -25,6 +25,7 @@ A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`B
 from ._balance import Balance
 from ._base import BaseObjective
 from ._objective import Objective
+from ._parted import PartedObjective, Parts, Sums, Visit, added
 from ._terms import BLOCK_ENTRIES, Evaluation, Integral, Smoothing, product, staircase
 
 __all__ = [
@@ -34,7 +35,12 @@ __all__ = [
     "Evaluation",
     "Integral",
     "Objective",
+    "PartedObjective",
+    "Parts",
     "Smoothing",
+    "Sums",
+    "Visit",
+    "added",
     "product",
     "staircase",
 ]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._array import Array, HostArray, as_like, double, namespace, to_host
 from infinitask._threads import shared_out
 from infinitask.losses import BoxLoss, Row, Sums
 from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
@@ -67,6 +67,10 @@ class Objective(BaseObjective):
         Rows × nodes of a block.
     reach : ndarray (n,) of int, ascending, or None
         How many entries a row of Φ has before zeros begin; None: all r.
+    compiled : bool or None
+        Whether compiled loops are used where they exist; None: :func:`compiles` decides.
+    threads : bool
+        Whether threads share out the blocks; False where this is one of several parts that are visited side by side.
     """
 
     rows: Array
@@ -77,6 +81,8 @@ class Objective(BaseObjective):
     bias_linear: HostArray | None = None
     block_entries: int = BLOCK_ENTRIES
     reach: HostArray | None = None
+    compiled: bool | None = None
+    threads: bool = True
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
@@ -120,7 +126,7 @@ class Objective(BaseObjective):
 
     def _shared_out(self, visit: Callable[[list[slice]], _Part]) -> list[_Part]:
         """What groups of blocks yield, visited by threads where the rows are on the host."""
-        if len(self._groups) > 1 and isinstance(self.rows, np.ndarray):
+        if len(self._groups) > 1 and self.threads and isinstance(self.rows, np.ndarray):
             return shared_out(visit, self._groups)
         return [visit(blocks) for blocks in self._groups]
 
@@ -166,7 +172,7 @@ class Objective(BaseObjective):
     @cached_property
     def tables(self) -> tuple[Table | None, ...]:
         """For each integral what visits its pairs by compiled loops; None: NumPy does."""
-        if not compiles(self.n_pairs):
+        if not (compiles(self.n_pairs) if self.compiled is None else self.compiled):
             return (None,) * len(self.integrals)
         n = int(self.rows.shape[0])
         return tuple(Table.of(term, width, n) for term, width in zip(self.integrals, self._widths, strict=True))
@@ -191,7 +197,9 @@ class Objective(BaseObjective):
 
     def _visit(self, blocks: list[slice], C: Array, c: Array | None, smoothing: Smoothing) -> RowSums:
         """The sums over a group of blocks."""
-        sums = RowSums([0.0] * (3 * len(self.integrals)), 0.0 * C, None if c is None else 0.0 * c)
+        # sums over rows are in double precision, whatever the precision of the products
+        zero_c = None if c is None else double(0.0 * c)
+        sums = RowSums([0.0] * (3 * len(self.integrals)), double(0.0 * C), zero_c)
         bias, room, one_weight = self.bias_at_nodes(c), self._room(blocks), self._one_weight
         for block in blocks:
             omega, phi = self.sample_weight[block], self.features(block)
@@ -205,7 +213,8 @@ class Objective(BaseObjective):
                 point, data = self._sums(t, block, self._field(A, term, bias[t], room), smoothing, room)
                 if data is not None:
                     sums.nodes = NodeSums.of(self.rows[block, :], omega, point.dual, data).plus(sums.nodes)
-                losses += [omega @ part for part in (point.value, point.lower, point.square)]
+                shares = double(omega)
+                losses += [shares @ double(part) for part in (point.value, point.lower, point.square)]
                 part = product(point.dual, term.weighted_cols)
                 part = part if one_weight else omega[:, None] * part
                 pulled = part if pulled is None else pulled + part

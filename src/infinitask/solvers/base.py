@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask.objective import Evaluation, Objective, Smoothing
+from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
 
 __all__ = ["Certificate", "DualPoint", "Ledger", "Reason", "Solution", "Start", "cost_by_unknowns"]
 
@@ -169,7 +169,7 @@ class Certificate:
     loop.
     """
 
-    def __init__(self, objective: Objective) -> None:
+    def __init__(self, objective: BaseObjective) -> None:
         self.ridge = objective.ridge
         self.floor = 0.0
         self.typical = objective.typical_loss
@@ -216,7 +216,7 @@ class Ledger:
 
     Parameters
     ----------
-    objective : Objective
+    objective : BaseObjective
     tol : float
         The relative gap asked for.
     max_iter : int
@@ -230,7 +230,7 @@ class Ledger:
 
     def __init__(
         self,
-        objective: Objective,
+        objective: BaseObjective,
         tol: float,
         max_iter: int,
         verbose: int = 0,
@@ -248,7 +248,8 @@ class Ledger:
         self._started = time.perf_counter()
         self._shown = 0.0
         if verbose:
-            if any(table is not None and not table.loaded for table in objective.tables):
+            tables = objective.tables if isinstance(objective, Objective) else ()
+            if any(table is not None and not table.loaded for table in tables):
                 self._write("Loading compiled loops; at their first use on a machine numba compiles them, about 2 s.")
             self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  step")
 

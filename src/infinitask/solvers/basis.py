@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask.objective import Objective, Smoothing, product, staircase
+from infinitask.objective import BaseObjective, Objective, PartedObjective, Smoothing, product, staircase
 
 __all__ = ["Eigenbasis", "Metric"]
 
@@ -97,14 +97,15 @@ class Eigenbasis:
     V_b: HostArray | None
     e: HostArray
     rest: float
-    objective: Objective
-    source: Objective
+    objective: BaseObjective
+    source: BaseObjective
     order: HostArray | None = None
 
     @classmethod
     def of(cls, objective: Objective, like: Eigenbasis | None = None) -> Eigenbasis:
         """Diagonalise an objective, or nearly so with the eigenvectors of the rows of one that is ``like`` it."""
-        if like is not None and like.source.rows is objective.rows and like.source.integrals is objective.integrals:
+        if like is not None and like.serves(objective):
+            assert isinstance(like.objective, Objective)
             rotated = like.objective.with_ridge(objective.alpha, objective.alpha_bias)
             return replace(like, objective=rotated, source=objective)
         near = None if like is None or like.U.shape[0] != objective.shape[0] else like.U
@@ -125,6 +126,20 @@ class Eigenbasis:
         V_b = None if bias_cols is None else np.linalg.eigh(_gram(bias_cols, terms[0].weights))[1]
         whole = U.shape[0] == U.shape[1]
         return cls(U, V, V_b, e, rest, turned.rotated(U if whole else None, V, V_b), objective, order)
+
+    def serves(self, objective: Objective) -> bool:
+        """Whether an objective has the rows and integrals of this one, and perhaps another ridge."""
+        known = self.source
+        return isinstance(known, Objective) and known.rows is objective.rows and known.integrals is objective.integrals
+
+    def over(self, objective: PartedObjective) -> Eigenbasis:
+        """The same basis for the rows of which this one's are a sample; features and tasks are the same."""
+        return replace(
+            self,
+            objective=objective.rotated(self.U if self.whole else None, self.V, self.V_b),
+            source=objective,
+            order=None,
+        )
 
     @property
     def whole(self) -> bool:

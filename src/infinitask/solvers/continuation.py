@@ -22,7 +22,7 @@ import numpy as np
 
 from infinitask._array import HostArray, namespace, to_host
 from infinitask.losses import BoxLoss
-from infinitask.objective import Evaluation, Objective, Smoothing
+from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger, Reason, Solution, Start, cost_by_unknowns
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.lbfgs import lbfgs_stage
@@ -90,7 +90,7 @@ fraction outside is off by 0.013 instead of 0.007."""
 
 
 def solve(
-    objective: Objective,
+    objective: BaseObjective,
     *,
     solver: str = "auto",
     tol: float = 1e-4,
@@ -103,7 +103,8 @@ def solve(
 
     Parameters
     ----------
-    objective : Objective
+    objective : BaseObjective
+        One whose rows are in parts needs a ``basis`` and takes L-BFGS.
     solver : {"auto", "lbfgs", "newton"}
         "auto" starts with L-BFGS and lets Newton finish where L-BFGS is slow; for a small λ it starts with splitting.
     tol : float
@@ -123,6 +124,9 @@ def solve(
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     before = None
+    if not isinstance(objective, Objective):
+        assert basis is not None
+        return _by_path(objective, "lbfgs", tol, max_iter, verbose, start, basis)
     if solver == "auto" and start is None and basis is None and _suits_splitting(objective):
         before, start = _by_splitting(objective, tol, max_iter, verbose)
         if before.converged or before.n_evaluations >= max_iter:
@@ -134,6 +138,20 @@ def solve(
             return before
         max_iter -= before.n_evaluations
     basis = Eigenbasis.of(objective) if basis is None else basis
+    return _by_path(objective, solver, tol, max_iter, verbose, start, basis, before)
+
+
+def _by_path(
+    objective: BaseObjective,
+    solver: str,
+    tol: float,
+    max_iter: int,
+    verbose: int,
+    start: Start | None,
+    basis: Eigenbasis,
+    before: Solution | None = None,
+) -> Solution:
+    """The solution by ever less smoothing; ``before`` is what was found until now, in ``before.n_evaluations``."""
     scale = objective.scale
     # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
     # risk: on the paper's largest problem with κ = 0 and λ = 1e-7 that takes 68 evaluations instead of 81. A risk that
@@ -230,10 +248,17 @@ class _Path:
         self.z = z
         self.smoothing = smoothing
 
+    @property
+    def in_memory(self) -> Objective:
+        """The objective, with all rows at hand: Newton's method needs them."""
+        objective = self.basis.objective
+        assert isinstance(objective, Objective)
+        return objective
+
     @cached_property
     def evaluation(self) -> float:
         """What an evaluation costs, in operations of a matrix product."""
-        objective = self.basis.objective
+        objective = self.in_memory
         n, (r, s) = objective.rows.shape[0], objective.shape
         length = r if objective.reach is None else float(np.mean(objective.reach))
         nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
@@ -242,7 +267,7 @@ class _Path:
 
     def newton_step(self, z: HostArray, smoothing: Smoothing) -> float:
         """What a Newton step costs at a point, in evaluations."""
-        objective = self.basis.objective
+        objective = self.in_memory
         n, r = objective.rows.shape[0], objective.shape[0]
         pairs = float(objective.curved_pairs(z, smoothing))
         by_pairs = pairs**3 / 3.0 + 100.0 * pairs**2 + 0.8 * min(pairs, n) ** 2 * r
@@ -272,7 +297,8 @@ class _Path:
 
         Small problems smooth around the dual point of the last stage, so that the slack falls faster than κ.
         """
-        ledger, centred = self.ledger, self.basis.objective.n_pairs <= MAX_CENTRED_LBFGS_PAIRS
+        ledger, objective = self.ledger, self.basis.objective
+        centred = isinstance(objective, Objective) and objective.n_pairs <= MAX_CENTRED_LBFGS_PAIRS
         while not ledger.done:
             self.z, here = lbfgs_stage(ledger, self.z, here, self.smoothing, self.basis.metric, give_up)
             if ledger.done:
@@ -289,7 +315,7 @@ class _Path:
                 return
             if centred:
                 kappa = tuple(max(least, MIN_SHRINK_CENTRED * k) for least, k in zip(smaller, kappa, strict=True))
-                self.smoothing = Smoothing(kappa, self.basis.objective.duals(self.z, self.smoothing))
+                self.smoothing = Smoothing(kappa, self.in_memory.duals(self.z, self.smoothing))
             else:
                 self.smoothing = Smoothing(smaller)
             here = ledger.evaluate(self.z, self.smoothing)
@@ -302,7 +328,7 @@ class _Path:
         follows how hard the last one was. Without a centre, only κ makes the slack vanish. ``limit`` is that of a
         dense solve.
         """
-        ledger, system = self.ledger, NewtonSystem(self.basis.objective, self.basis.damping, limit)
+        ledger, system = self.ledger, NewtonSystem(self.in_memory, self.basis.damping, limit)
         smoothing = self.smoothing
         centred = self.basis.objective.n_pairs <= MAX_CENTRE_PAIRS
         least = MIN_SHRINK_NEWTON if centred else MIN_SHRINK
@@ -316,7 +342,7 @@ class _Path:
             steps = ledger.n_iter - before
             if fine:
                 factor = max(least, factor**1.5) if steps <= 3 else factor**0.5 if steps > 8 else factor
-                centre = self.basis.objective.duals(self.z, smoothing) if centred else None
+                centre = self.in_memory.duals(self.z, smoothing) if centred else None
                 smoothing = Smoothing(tuple(factor * k for k in smoothing.kappa), centre)
             else:
                 failures += 1
@@ -339,7 +365,7 @@ def _near(ledger: Ledger, z: HostArray, near: Smoothing, wide: Smoothing) -> tup
         kappa = tuple(4.0 * k for k in kappa)
 
 
-def _aim(objective: Objective, tol: float) -> float:
+def _aim(objective: BaseObjective, tol: float) -> float:
     """The gap to aim at.
 
     A function is less well determined than its objective: at a gap of 1e-7 values are off by up to 1e-3 (60 random

@@ -1,0 +1,334 @@
+"""Rows that are read block by block, as often as a fit asks for them: data larger than memory.
+
+>>> import numpy as np
+>>> from infinitask import InfiniteQuantileRegressor
+>>> from infinitask.blocks import Blocks
+>>> rng = np.random.default_rng(0)
+>>> X = rng.uniform(-1.0, 1.0, size=(5_000, 1))
+>>> y = X[:, 0] + 0.1 * rng.normal(size=5_000)
+>>> rows = Blocks([(X[:2_000], y[:2_000]), (X[2_000:], y[2_000:])])
+>>> model = InfiniteQuantileRegressor(n_nodes=10, tol=1e-3).fit(rows)
+>>> model.predict(X[:3], quantiles=[0.1, 0.9]).shape
+(3, 2)
+
+What a fit has to choose (bandwidth, λ, landmarks) it chooses from a sample of the rows; see
+:mod:`~infinitask.large`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from infinitask._array import HostArray, to_host
+from infinitask._validation import check_magnitude
+from infinitask.objective import Parts
+from infinitask.parts import Block, LocalParts, PartMaker
+
+__all__ = ["Block", "Blocks", "RowSource", "Survey"]
+
+ROWS_OF_BLOCK = 65_536
+"""Rows that are read at a time: 4 MiB of eight inputs."""
+
+
+class Survey(NamedTuple):
+    """What one pass over all rows tells."""
+
+    n: int
+    """The number of rows of positive weight."""
+    mass: float
+    """The sum of the weights."""
+    X: HostArray
+    """Inputs of a sample, (k, d)."""
+    y: HostArray | None
+    """Its targets, as they were given."""
+    weight: HostArray
+    """(k,): how much weight of all rows each of them stands for."""
+
+
+class RowSource(ABC):
+    """Rows that are somewhere: a fit surveys them once, then visits them in parts."""
+
+    names: tuple[str, ...] | None = None
+    """Names of the inputs, where they are known."""
+
+    @abstractmethod
+    def survey(self, size: int, seed: int, *, labels: bool) -> Survey:
+        """Count and check the rows, and draw about ``size`` of them.
+
+        ``labels``: the targets are classes, of which rare ones are drawn more often, with less weight each.
+        """
+
+    @abstractmethod
+    def parts(self, make: PartMaker) -> Parts:
+        """The rows as parts of an objective, each made by ``make``."""
+
+
+# ------------------------------------------------------------------------------------------------------- one block
+def checked(block: Any, names: str = "a block") -> Block:
+    """A block as arrays, or an error that says what is wrong with it."""
+    if not isinstance(block, tuple) or not 1 <= len(block) <= 3:
+        raise TypeError(
+            f"{names} is a {type(block).__name__}; a block is a tuple (X,), (X, y) or (X, y, weight) of arrays."
+        )
+    X, y, weight = (*block, None, None)[:3]
+    X = X if hasattr(X, "ndim") and hasattr(X, "shape") and not hasattr(X, "iloc") else np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"{names} has X of shape {tuple(X.shape)}; it must be a matrix (rows, inputs).")
+    for name, values in (("y", y), ("weights", weight)):
+        if values is not None and tuple(np.shape(values))[:1] != (X.shape[0],):
+            raise ValueError(f"{names} has {X.shape[0]} rows of X and {name} of shape {tuple(np.shape(values))}.")
+    return Block(X, y, weight)
+
+
+def kept_rows(block: Block) -> Block:
+    """The rows of positive weight, on the host; an error where a number is none, or too large."""
+    X = to_host(block.X)
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"X holds values of type {X.dtype}; encode them as numbers first.")
+    y = None if block.y is None else to_host(block.y)
+    weight = np.ones(X.shape[0]) if block.weight is None else to_host(block.weight).astype(np.float64)
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
+        raise ValueError("sample_weight holds numbers that are negative or not finite; weights are at least 0.")
+    if not np.all(weight > 0.0):
+        counted = weight > 0.0
+        X, y, weight = X[counted], None if y is None else y[counted], weight[counted]
+    for name, values in (("X", X), ("y", y)):
+        if values is not None and values.dtype.kind == "f" and values.size:
+            if not np.isfinite(np.max(np.abs(values))):
+                raise ValueError(
+                    f"Input {name} contains NaN or infinity; impute or drop such rows before they are read."
+                )
+            check_magnitude(name, values, smallest=0.0)
+    return Block(X, y, weight)
+
+
+@final
+class Draw:
+    """Draws rows with equal chances while they pass by; the draw does not depend on how they are cut into blocks.
+
+    Every row gets a random key, and the rows with the smallest keys are kept.
+
+    Parameters
+    ----------
+    size : int
+        The most rows that are kept; for labels this many in all, shared between them.
+    seed : int
+    labels : bool
+    """
+
+    def __init__(self, size: int, seed: Any, *, labels: bool) -> None:
+        self.size, self.labels = size, labels
+        self.rng = np.random.default_rng(seed)
+        self.n, self.mass, self.inputs = 0, 0.0, -1
+        self.found: dict[Any, tuple[HostArray, HostArray, Any, HostArray]] = {}
+        self.counts: dict[Any, int] = {}
+        self.seen = 0
+
+    def take(self, block: Block) -> None:
+        """Look at some rows."""
+        given = int(block.X.shape[0])
+        keys = self.rng.random(given)
+        positions = self.seen + np.arange(given)
+        if block.weight is not None:
+            counted = to_host(block.weight) > 0.0
+            keys, positions = keys[counted], positions[counted]
+        self.seen += given
+        X, y, weight = kept_rows(block)
+        if self.inputs not in (-1, X.shape[1]):
+            raise ValueError(f"A block with {X.shape[1]} inputs follows blocks with {self.inputs}; all need the same.")
+        if self.labels and y is None:
+            raise ValueError("Blocks without y were given; this task needs targets: give blocks (X, y).")
+        self.inputs = X.shape[1]
+        self.n += X.shape[0]
+        self.mass += float(np.sum(weight))
+        for label in np.unique(y) if self.labels and y is not None else [None]:
+            rows = slice(None) if label is None else y == label
+            self._merge(label, keys[rows], positions[rows], X[rows], None if y is None else y[rows], weight[rows])
+
+    def _merge(self, label: Any, keys: HostArray, at: HostArray, X: HostArray, y: Any, weight: HostArray) -> None:
+        self.counts[label] = self.counts.get(label, 0) + keys.size
+        if len(self.counts) > 2:
+            raise ValueError(f"y holds more than two classes ({[*self.counts]}); only two are supported.")
+        most = self.size // 2 if self.labels else self.size
+        old = self.found.get(label)
+        if old is not None:
+            limit = old[0][-1] if old[0].size >= most else np.inf
+            new = keys < limit  # few rows of a later block are among the smallest
+            keys, at, X, weight = keys[new], at[new], X[new], weight[new]
+            y = None if y is None else y[new]
+            keys, at = np.concatenate([old[0], keys]), np.concatenate([old[1], at])
+            X, weight = np.concatenate([old[2][0], X]), np.concatenate([old[3], weight])
+            y = None if y is None else np.concatenate([old[2][1], y])
+        order = np.argsort(keys, kind="stable")[:most]
+        self.found[label] = keys[order], at[order], (X[order], None if y is None else y[order]), weight[order]
+
+    def survey(self) -> Survey:
+        """What was seen, with the rows drawn in the order in which they came."""
+        if self.n == 0:
+            raise ValueError("No rows of positive weight were given; a fit needs at least one.")
+        parts = list(self.found.items())
+        weight = np.concatenate([p[3] * (self.counts[label] / p[0].size) for label, p in parts])
+        order = np.argsort(np.concatenate([p[1] for _, p in parts]), kind="stable")
+        X = np.concatenate([p[2][0] for _, p in parts])[order]
+        y = None if parts[0][1][2][1] is None else np.concatenate([p[2][1] for _, p in parts])[order]
+        return Survey(self.n, self.mass, X, y, weight[order])
+
+
+# -------------------------------------------------------------------------------------------------------- all blocks
+@final
+class Blocks(RowSource):
+    """Rows of data in blocks that can be read again and again.
+
+    Parameters
+    ----------
+    blocks : iterable of tuples, or callable
+        Tuples (X,), (X, y) or (X, y, weight) of arrays: a list, any object that can be iterated more than once, or a
+        function without arguments that returns a fresh iterator.
+    names : sequence of str or None
+        Names of the inputs.
+    memory : int or None
+        Bytes that features of the rows may take between passes; None: two fifths of what is free. Rows whose features
+        do not fit are read, and their features computed, again in every pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = Blocks(lambda: ((np.full((2, 1), k), np.zeros(2)) for k in range(3)))
+    >>> [int(block.X[0, 0]) for block in rows], rows.passes
+    ([0, 1, 2], 1)
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[Any] | Callable[[], Iterable[Any]],
+        *,
+        names: Any = None,
+        memory: int | None = None,
+    ) -> None:
+        if isinstance(blocks, Iterator):
+            raise TypeError(
+                f"Blocks were given as a {type(blocks).__name__}, which can be read only once; give a list, or a "
+                "function that returns a fresh iterator, such as Blocks(lambda: read_my_blocks())."
+            )
+        if not callable(blocks) and not isinstance(blocks, Iterable):
+            raise TypeError(
+                f"Blocks were given as a {type(blocks).__name__}; give an iterable of tuples (X, y), or a function "
+                "that returns one."
+            )
+        self._read = blocks
+        self.names = None if names is None else tuple(map(str, names))
+        self.memory = memory
+        self.passes = 0
+        """How often the rows were read to their end."""
+
+    def __iter__(self) -> Iterator[Block]:
+        fresh = self._read() if callable(self._read) else self._read
+        for number, block in enumerate(fresh):
+            found = checked(block, f"block {number}")
+            if found.X.shape[0]:
+                yield found
+        self.passes += 1
+
+    @classmethod
+    def of_arrays(
+        cls,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        rows: int = ROWS_OF_BLOCK,
+        memory: int | None = None,
+    ) -> Blocks:
+        """Blocks of arrays that can be sliced: memory maps, tensors, arrays of NumPy.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y, sample_weight : array (n,) or None
+        rows : int
+            Rows of a block.
+        memory : int or None
+        """
+        n = int(X.shape[0])
+        for name, values in (("y", y), ("sample_weight", sample_weight)):
+            if values is not None and int(np.shape(values)[0]) != n:
+                raise ValueError(f"X has {n} rows and {name} {np.shape(values)[0]}; they must have the same number.")
+
+        def read() -> Iterator[Block]:
+            for start in range(0, n, rows):
+                part = slice(start, min(start + rows, n))
+                yield Block(X[part], *(None if v is None else v[part] for v in (y, sample_weight)))
+
+        return cls(read, memory=memory)
+
+    @classmethod
+    def of_parquet(
+        cls,
+        path: Any,
+        target: str | None = None,
+        *,
+        inputs: Any = None,
+        weight: str | None = None,
+        rows: int = ROWS_OF_BLOCK,
+        memory: int | None = None,
+    ) -> Blocks:
+        """Blocks of a Parquet file, or of a folder of them; needs the extra ``parquet``.
+
+        Parameters
+        ----------
+        path : str or path
+        target : str or None
+            The column of y.
+        inputs : sequence of str or None
+            The columns of X; None: all others.
+        weight : str or None
+            The column of weights.
+        rows : int
+            Rows of a block.
+        memory : int or None
+        """
+        try:
+            from pyarrow import dataset
+        except ImportError as error:
+            raise ImportError(
+                "Blocks.of_parquet reads with pyarrow, which is not installed; install the extra with "
+                "`pip install infinitask[parquet]`."
+            ) from error
+        table = dataset.dataset(path, format="parquet")
+        known = list(table.schema.names)
+        others = [name for name in known if name not in (target, weight)]
+        chosen = others if inputs is None else [str(name) for name in inputs]
+        missing = [name for name in (*chosen, target, weight) if name is not None and name not in known]
+        if missing:
+            raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(map(repr, known))}.")
+
+        def read() -> Iterator[Block]:
+            columns = [*chosen, *(name for name in (target, weight) if name is not None)]
+            # a few blocks ahead of the one in use: more would only take memory
+            for batch in table.to_batches(columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1):
+                values = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in columns}
+                bad = next((name for name in chosen if values[name].dtype.kind not in "fiub"), None)
+                if bad is not None:
+                    raise ValueError(
+                        f"The column {bad!r} of {path} holds {batch.column(bad).type}; encode it as numbers first, or "
+                        "leave it out with inputs=[…]."
+                    )
+                X = np.column_stack([values[name] for name in chosen])
+                yield Block(X, *(None if name is None else values[name] for name in (target, weight)))
+
+        return cls(read, names=chosen, memory=memory)
+
+    def survey(self, size: int, seed: int, *, labels: bool) -> Survey:
+        """See :meth:`RowSource.survey`."""
+        draw = Draw(size, seed, labels=labels)
+        for block in self:
+            draw.take(block)
+        return draw.survey()
+
+    def parts(self, make: PartMaker) -> LocalParts:
+        """See :meth:`RowSource.parts`."""
+        return LocalParts(self, make, self.memory)

@@ -1,0 +1,169 @@
+"""Fits of rows that do not fit into memory, or live on a device or on other machines.
+
+    learn_large(recipe, source, survey, sample, classes) → Fit
+
+A sample of the rows decides all that a fit has to choose: units, bandwidth, λ, landmarks. The problem of the sample,
+solved roughly, is where the solver starts, and its curvature is the solver's metric. The objective itself, its gradient
+and its duality gap are sums over *all* rows: the certificate says how far the answer is from the best function of these
+features on all the data. A few dozen passes over the rows suffice.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from infinitask._array import HostArray, one_blas_thread
+from infinitask.blocks import RowSource, Survey
+from infinitask.feature_learning import with_learnt_kernels
+from infinitask.features import KernelMap
+from infinitask.features._inverse import Inverse
+from infinitask.learn import Fit, generator, in_units_of
+from infinitask.objective import PartedObjective, Smoothing
+from infinitask.objective._terms import compiles
+from infinitask.parts import PartMaker, Targets
+from infinitask.problem import Data, Problem, Recipe, in_units, pose
+from infinitask.settle import settled
+from infinitask.solvers import Eigenbasis, Solution, Start, solve
+from infinitask.threshold import Shift
+from infinitask.units import Units
+
+__all__ = ["SAMPLE_ROWS", "learn_large", "sample_size"]
+
+SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE = 20_000, 8
+"""Rows of the sample: this many, or this many for each feature where that is more."""
+
+ROUGH_GAP, ROUGH_EVALUATIONS = 1e-2, 300
+"""The duality gap to which the problem of the sample is solved, and the most evaluations. Its optimum is about as far
+from that of all rows."""
+
+
+def sample_size(recipe: Recipe) -> int:
+    """Rows of the sample for a recipe."""
+    return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE * (recipe.rank or 0))
+
+
+def learn_large(
+    recipe: Recipe, source: RowSource, survey: Survey, sample: Data, classes: HostArray | None = None
+) -> Fit:
+    """Pose the problem of a recipe on rows that are somewhere, and solve it.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    source : RowSource
+        All rows.
+    survey : Survey
+        What one pass over them told.
+    sample : Data
+        Its sample, with targets as numbers.
+    classes : ndarray (2,) or None
+        The labels, where the targets are classes.
+
+    Returns
+    -------
+    Fit
+        Its ``problem`` is that of the sample.
+    """
+    _check(recipe)
+    rng = generator(recipe.random_state)
+    with one_blas_thread():
+        recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
+        posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
+        single = survey.X.dtype == np.float32
+        rows = replace(rows, X=rows.X.astype(np.float32)) if single else rows
+        problem = pose(posed, rows, rng)
+        targets = None if sample.y is None else Targets(classes, Units() if recipe.loss.degree is None else units)
+        parted = _parted(posed, problem, source, survey, targets)
+        if recipe.verbose:
+            r, s = parted.shape
+            kept = getattr(parted.parts, "description", "")
+            print(f"{survey.n} rows; {problem.phi.description}; {r} × {s} unknowns; {kept}", file=sys.stderr)
+        solution = _solved(posed, problem, parted)
+    field = units.field(problem.field(solution.z))
+    solution = units.solution(solution, recipe.loss.degree or 0)
+    shift = None
+    if recipe.exact_fractions:
+        shift = Shift.of(problem, field, recipe.measure)
+    elif recipe.calibrated:
+        shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity, left_out=False)
+    return Fit(field, solution, recipe, problem, None, shift)
+
+
+def _check(recipe: Recipe) -> None:
+    """Refuse what needs all rows at once."""
+    if recipe.hard:
+        raise ValueError(
+            "noncrossing='hard' was given for rows that are visited in parts; the proof of order needs all of them in "
+            "memory. Use a weight such as noncrossing=1.0, or 'rearrange'."
+        )
+    if recipe.named_inputs is not None:
+        raise ValueError(
+            "noncrossing_inputs was given for rows that are visited in parts; order is asked for at these rows then. "
+            "Use noncrossing_inputs=None."
+        )
+    if isinstance(recipe.kernel, str) and recipe.kernel == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' was given for rows that are visited in parts; use a kernel that is a function of "
+            "inputs."
+        )
+
+
+def _parted(
+    recipe: Recipe, problem: Problem, source: RowSource, survey: Survey, targets: Targets | None
+) -> PartedObjective:
+    """The objective over all rows, in the features of the problem of the sample."""
+    phi, objective = problem.phi.map, problem.objective
+    r = phi.rank
+    columns: Any = phi
+    left = np.eye(r)
+    if isinstance(phi, KernelMap):
+        columns, T = phi.columns_of, phi.transform
+        left = np.asarray(T.matrix if isinstance(T, Inverse) else T, dtype=np.float64)
+    if problem.constant is not None:
+        left = block_diag(problem.constant, left)
+    terms = tuple(replace(term, targets=None) for term in objective.host_integrals)
+    pairs = survey.n * sum(int(term.theta.shape[0]) for term in terms)
+    make = PartMaker(
+        columns=columns,
+        constant=problem.constant is not None,
+        integrals=terms,
+        alpha=objective.alpha,
+        alpha_bias=objective.alpha_bias,
+        bias_linear=objective.bias_linear,
+        targets=targets,
+        n=survey.n,
+        mass=survey.mass,
+        width=left.shape[0],
+        dtype=np.dtype(np.float32 if survey.X.dtype == np.float32 else np.float64),
+        device=recipe.device,
+        tol=recipe.tol,
+        compiled=compiles(pairs) and recipe.device is None,
+    )
+    bias = objective.alpha_bias, objective.bias_linear
+    return PartedObjective(source.parts(make), terms, objective.alpha, *bias, left, objective)
+
+
+def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective) -> Solution:
+    """From a rough solution of the problem of the sample to that of all rows."""
+    rough = solve(
+        problem.objective,
+        solver=recipe.solver,
+        tol=max(recipe.tol, ROUGH_GAP),
+        max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS),
+    )
+    basis = Eigenbasis.of(problem.objective).over(parted)
+    start = Start(rough.z, Smoothing(rough.smoothing.kappa), rough.floor)
+    return solve(
+        parted,
+        solver="lbfgs",
+        tol=recipe.tol,
+        max_iter=recipe.max_iter,
+        verbose=recipe.verbose,
+        start=start,
+        basis=basis,
+    )

@@ -1,0 +1,276 @@
+"""Blocks of rows as parts of an objective: made once and kept, or made again in every pass.
+
+What is kept between passes is decided by the memory that is free: features of all rows, the same in single precision,
+the inputs alone, or nothing. A device that runs out of memory gets smaller pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from infinitask._array import Array, HostArray, as_like, free_memory, is_out_of_memory, namespace, place, to_host
+from infinitask._threads import shared_out
+from infinitask.objective import Integral, Objective, Parts, Sums, Visit, added
+from infinitask.units import Units
+
+__all__ = ["Block", "LocalParts", "PartMaker", "Targets"]
+
+KEPT_SHARE = 0.4
+"""Share of the free memory that is used to keep features or inputs between passes."""
+
+SINGLE_TOLERANCE = 1e-5
+"""Features in double precision are kept in single precision, where that fits, for gaps of at least this: products of
+numbers of size one in single precision are right to about 1e-6."""
+
+PIECE_ENTRIES, DEVICE_PIECE_ENTRIES = 2**21, 2**29
+"""Entries of features of a piece, on the host (16 MiB) and at most on a device (4 GiB)."""
+
+TEMPORARIES = 8
+"""Arrays of the size of its features that a piece may take on a device while they are made."""
+
+MIN_PIECE_ROWS = 256
+"""Fewer rows of a piece do not save memory."""
+
+GROUPS = 16
+"""Groups of pieces that threads share out; fixed, so that sums do not depend on the number of threads."""
+
+HOST_ENTRIES, DEVICE_ENTRIES = 65_536, 16_000_000
+"""Rows × nodes of what is visited at once in a piece."""
+
+
+class Block(NamedTuple):
+    """Some rows."""
+
+    X: Array
+    """(k, d)."""
+    y: Any = None
+    """(k,), or None where the task has no targets."""
+    weight: Any = None
+    """(k,), not negative; None: all rows count the same."""
+
+    def cut(self, rows: int) -> Iterator[Block]:
+        """The block in pieces of at most this many rows."""
+        n = int(self.X.shape[0])
+        for start in range(0, n, rows):
+            part = slice(start, min(start + rows, n))
+            yield Block(*(None if values is None else values[part] for values in self))
+
+
+@dataclass(frozen=True)
+class Targets:
+    """From targets as they are given to the numbers of the objective.
+
+    Parameters
+    ----------
+    classes : ndarray (2,) or None
+        The labels that become −1 and 1; None: targets are numbers.
+    units : Units
+        In which they are measured.
+    """
+
+    classes: HostArray | None = None
+    units: Units = field(default_factory=Units)
+
+    def __call__(self, y: Any) -> HostArray:
+        """Targets (k, 1)."""
+        values = to_host(y)
+        if self.classes is not None:
+            known = (values == self.classes[0]) | (values == self.classes[1])
+            if not np.all(known):
+                raise ValueError(
+                    f"y holds {values[~known][0]!r}, which is none of the classes {self.classes.tolist()}."
+                )
+            return np.where(values == self.classes[1], 1.0, -1.0)[:, None]
+        return self.units.inside(values.astype(np.float64))[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class PartMaker:
+    """Makes of a block of rows its part of the objective.
+
+    Parameters
+    ----------
+    columns : callable
+        X (k, d) → the columns of features (k, p).
+    constant : bool
+        Whether a column of ones stands before them.
+    integrals : tuple of Integral
+        On the host, without targets.
+    alpha, alpha_bias : float
+    bias_linear : ndarray or None
+    targets : Targets or None
+    n : int
+        Rows of all blocks.
+    mass : float
+        The sum of the weights of all rows.
+    width : int
+        p, with the column of ones.
+    dtype : numpy dtype
+        Precision of products.
+    device : str or None
+    tol : float
+        The gap that will be asked for.
+    compiled : bool
+        Whether compiled loops are used on the host.
+    """
+
+    columns: Callable[[Array], Array]
+    constant: bool
+    integrals: tuple[Integral, ...]
+    alpha: float
+    alpha_bias: float
+    bias_linear: HostArray | None
+    targets: Targets | None
+    n: int
+    mass: float
+    width: int
+    dtype: Any
+    device: str | None
+    tol: float
+    compiled: bool
+
+    def placed(self, block: Block) -> Block:
+        """A block where it is computed with: inputs in the precision of the products, targets as numbers, weights."""
+        X = place(np.asarray(block.X, dtype=self.dtype), self.device) if isinstance(block.X, np.ndarray) else block.X
+        xp = namespace(X)
+        X = xp.astype(X, getattr(xp, np.dtype(self.dtype).name), copy=False)
+        k = int(X.shape[0])
+        weight = np.ones(k) if block.weight is None else to_host(block.weight).astype(np.float64)
+        y = None if self.targets is None else as_like(self.targets(block.y), X)
+        return Block(X, y, as_like(weight / self.mass, X))
+
+    def __call__(self, block: Block, single: bool = False) -> Objective:
+        """The part of a placed block; ``single``: its features are kept in single precision."""
+        X = block.X
+        rows = self.columns(X)
+        xp = namespace(rows)
+        if self.constant:
+            rows = xp.concat([xp.ones_like(rows[:, :1]), rows], axis=1)
+        if single:
+            rows = xp.astype(rows, xp.float32)
+        terms = tuple(
+            replace(
+                term,
+                **{name: as_like(getattr(term, name), rows) for name in ("theta", "weights", "cols")},
+                bias_cols=None if term.bias_cols is None else as_like(term.bias_cols, rows),
+                targets=None if block.y is None or t else as_like(block.y, rows),
+            )
+            for t, term in enumerate(self.integrals)
+        )
+        entries = HOST_ENTRIES if isinstance(rows, np.ndarray) else DEVICE_ENTRIES
+        return Objective(
+            rows,
+            as_like(block.weight, rows),
+            terms,
+            self.alpha,
+            self.alpha_bias,
+            self.bias_linear,
+            entries,
+            compiled=self.compiled,
+            threads=False,
+        )
+
+
+Piece: TypeAlias = Block | Objective
+
+
+class LocalParts(Parts):
+    """Parts on this machine, from blocks that can be read again.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        Read once if what is kept suffices, else in every pass.
+    make : PartMaker
+    memory : int or None
+        Bytes that may be kept between passes; None: a share of what is free.
+    """
+
+    def __init__(self, blocks: Iterable[Block], make: PartMaker, memory: int | None = None) -> None:
+        self.blocks, self.make = blocks, make
+        free = free_memory(make.device)
+        budget = KEPT_SHARE * free if memory is None else memory
+        item = np.dtype(make.dtype).itemsize
+        features = make.n * make.width
+        self.single = item * features > budget >= 4 * features and item > 4 and make.tol >= SINGLE_TOLERANCE
+        self.keeps_features = (4 if self.single else item) * features <= budget
+        most = PIECE_ENTRIES
+        if make.device is not None:
+            most = min(DEVICE_PIECE_ENTRIES, free // (TEMPORARIES * item))
+        self.rows = max(MIN_PIECE_ROWS, most // make.width)
+        self._budget = budget
+        self._kept: list[Piece] | None = None
+        self.passes = 0
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.make.n
+
+    @cached_property
+    def description(self) -> str:
+        """What is kept between passes."""
+        if self.keeps_features:
+            return "features kept in single precision" if self.single else "features kept"
+        return "features made again in every pass"
+
+    def total(self, visit: Visit, *arguments: Any) -> Sums:
+        """See :meth:`Parts.total`."""
+        while True:
+            try:
+                found = self._pass(visit, arguments)
+            except Exception as error:
+                if not is_out_of_memory(error) or self.rows <= MIN_PIECE_ROWS:
+                    raise
+                # smaller pieces, and fewer things kept
+                self.rows, self._kept, self.keeps_features = self.rows // 2, None, False
+                self._budget /= 4
+                continue
+            self.passes += 1
+            return found
+
+    def _pass(self, visit: Visit, arguments: tuple[Any, ...]) -> Sums:
+        def one(piece: Piece) -> Sums:
+            part = piece if isinstance(piece, Objective) else self.make(piece, self.single)
+            return visit(part, *arguments)
+
+        def several(pieces: list[Piece]) -> Sums:
+            return added(*(one(piece) for piece in pieces))
+
+        if self._kept is not None:
+            kept = self._kept
+            count = min(GROUPS, len(kept))
+            groups = [kept[g * len(kept) // count : (g + 1) * len(kept) // count] for g in range(count)]
+            return added(*self._side_by_side(several, groups))
+        found: Sums | None = None
+        for pieces in self._read():
+            sums = self._side_by_side(one, pieces)
+            found = added(*sums) if found is None else added(found, *sums)
+        assert found is not None
+        return found
+
+    def _side_by_side(self, visit: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+        return shared_out(visit, items) if self.make.device is None else [visit(item) for item in items]
+
+    def _read(self) -> Iterator[list[Piece]]:
+        """The blocks in pieces; those that are to be kept are kept when all have been read."""
+        kept: list[Piece] | None = []
+        used = 0.0
+        for block in self.blocks:
+            pieces: list[Piece] = list(self.make.placed(block).cut(self.rows))
+            if self.keeps_features:
+                pieces = self._side_by_side(lambda piece: self.make(piece, self.single), pieces)
+            else:
+                used += sum(_bytes(piece) for piece in pieces if isinstance(piece, Block))
+            kept = None if kept is None or used > self._budget else kept + pieces
+            yield pieces
+        self._kept = kept
+
+
+def _bytes(block: Block) -> int:
+    return sum(int(np.prod(values.shape)) * values.dtype.itemsize for values in block if values is not None)
