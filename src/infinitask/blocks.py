@@ -23,10 +23,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from infinitask._array import HostArray, to_host
+from infinitask._array import HostArray, namespace, take, to_host
 from infinitask._validation import check_magnitude
 from infinitask.objective import Parts
-from infinitask.parts import Block, LocalParts, PartMaker
+from infinitask.parts import Block, LocalParts, PartMaker, budget_of
 
 __all__ = ["Block", "Blocks", "RowSource", "Survey"]
 
@@ -63,6 +63,10 @@ class RowSource(ABC):
         """
 
     @abstractmethod
+    def budget(self, device: str | None) -> float:
+        """Bytes that features may take between passes, on all machines together."""
+
+    @abstractmethod
     def parts(self, make: PartMaker) -> Parts:
         """The rows as parts of an objective, each made by ``make``."""
 
@@ -84,26 +88,45 @@ def checked(block: Any, names: str = "a block") -> Block:
     return Block(X, y, weight)
 
 
-def kept_rows(block: Block) -> Block:
-    """The rows of positive weight, on the host; an error where a number is none, or too large."""
-    X = to_host(block.X)
-    if X.dtype.kind not in "fiub":
-        raise ValueError(f"X holds values of type {X.dtype}; encode them as numbers first.")
-    y = None if block.y is None else to_host(block.y)
-    weight = np.ones(X.shape[0]) if block.weight is None else to_host(block.weight).astype(np.float64)
+def check_numbers(name: str, values: Any) -> None:
+    """An error where values are no numbers, not finite, or too large; where they live."""
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "fiub":
+        raise ValueError(f"{name} holds values of type {values.dtype}; encode them as numbers first.")
+    if 0 in values.shape:
+        return
+    xp = namespace(values)
+    largest = max(abs(float(xp.max(values))), abs(float(xp.min(values))))
+    if not np.isfinite(largest):
+        raise ValueError(f"Input {name} contains NaN or infinity; impute or drop such rows before they are read.")
+    check_magnitude(name, np.array(largest), smallest=0.0)
+
+
+def weights_on_host(block: Block) -> HostArray:
+    """The weights of a block, (k,); an error where one is negative or not finite."""
+    if block.weight is None:
+        return np.ones(int(block.X.shape[0]))
+    weight = to_host(block.weight).astype(np.float64)
     if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
         raise ValueError("sample_weight holds numbers that are negative or not finite; weights are at least 0.")
-    if not np.all(weight > 0.0):
-        counted = weight > 0.0
-        X, y, weight = X[counted], None if y is None else y[counted], weight[counted]
-    for name, values in (("X", X), ("y", y)):
-        if values is not None and values.dtype.kind == "f" and values.size:
-            if not np.isfinite(np.max(np.abs(values))):
-                raise ValueError(
-                    f"Input {name} contains NaN or infinity; impute or drop such rows before they are read."
-                )
-            check_magnitude(name, values, smallest=0.0)
-    return Block(X, y, weight)
+    return weight
+
+
+class _Drawn(NamedTuple):
+    """Rows that were drawn, in the order of their keys."""
+
+    keys: HostArray
+    positions: HostArray
+    X: HostArray
+    y: HostArray | None
+    weight: HostArray
+
+    def only(self, rows: HostArray) -> _Drawn:
+        return _Drawn(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+
+    def after(self, other: _Drawn) -> _Drawn:
+        """The rows of ``other``, then these."""
+        pairs = zip(other, self, strict=True)
+        return _Drawn(*(None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs))  # type: ignore[arg-type]
 
 
 @final
@@ -124,58 +147,60 @@ class Draw:
         self.size, self.labels = size, labels
         self.rng = np.random.default_rng(seed)
         self.n, self.mass, self.inputs = 0, 0.0, -1
-        self.found: dict[Any, tuple[HostArray, HostArray, Any, HostArray]] = {}
+        self.found: dict[Any, _Drawn] = {}
         self.counts: dict[Any, int] = {}
         self.seen = 0
 
     def take(self, block: Block) -> None:
-        """Look at some rows."""
-        given = int(block.X.shape[0])
-        keys = self.rng.random(given)
-        positions = self.seen + np.arange(given)
-        if block.weight is not None:
-            counted = to_host(block.weight) > 0.0
-            keys, positions = keys[counted], positions[counted]
-        self.seen += given
-        X, y, weight = kept_rows(block)
-        if self.inputs not in (-1, X.shape[1]):
-            raise ValueError(f"A block with {X.shape[1]} inputs follows blocks with {self.inputs}; all need the same.")
+        """Look at some rows; of those on a device only the ones that are drawn are moved."""
+        n, inputs = (int(size) for size in block.X.shape)
+        if self.inputs not in (-1, inputs):
+            raise ValueError(f"A block with {inputs} inputs follows blocks with {self.inputs}; all need the same.")
+        self.inputs = inputs
+        weight = weights_on_host(block)
+        keys, positions, counted = self.rng.random(n), self.seen + np.arange(n), weight > 0.0
+        self.seen += n
+        self.n += int(np.count_nonzero(counted))
+        self.mass += float(np.sum(weight))
+        check_numbers("X", block.X if np.all(counted) else block.X[np.flatnonzero(counted)])
+        y = None if block.y is None else to_host(block.y)
+        if y is not None and y.dtype.kind == "f":
+            check_numbers("y", y[counted])
         if self.labels and y is None:
             raise ValueError("Blocks without y were given; this task needs targets: give blocks (X, y).")
-        self.inputs = X.shape[1]
-        self.n += X.shape[0]
-        self.mass += float(np.sum(weight))
-        for label in np.unique(y) if self.labels and y is not None else [None]:
-            rows = slice(None) if label is None else y == label
-            self._merge(label, keys[rows], positions[rows], X[rows], None if y is None else y[rows], weight[rows])
+        for label in np.unique(y[counted]) if self.labels and y is not None else [None]:
+            rows = np.flatnonzero(counted if label is None else counted & (y == label))
+            self._merge(label, block.X, y, rows, keys, positions, weight)
 
-    def _merge(self, label: Any, keys: HostArray, at: HostArray, X: HostArray, y: Any, weight: HostArray) -> None:
-        self.counts[label] = self.counts.get(label, 0) + keys.size
+    def _merge(
+        self, label: Any, X: Any, y: Any, rows: HostArray, keys: HostArray, positions: HostArray, weight: HostArray
+    ) -> None:
+        """Take in those of some rows whose keys are among the smallest."""
+        self.counts[label] = self.counts.get(label, 0) + rows.size
         if len(self.counts) > 2:
             raise ValueError(f"y holds more than two classes ({[*self.counts]}); only two are supported.")
         most = self.size // 2 if self.labels else self.size
         old = self.found.get(label)
-        if old is not None:
-            limit = old[0][-1] if old[0].size >= most else np.inf
-            new = keys < limit  # few rows of a later block are among the smallest
-            keys, at, X, weight = keys[new], at[new], X[new], weight[new]
-            y = None if y is None else y[new]
-            keys, at = np.concatenate([old[0], keys]), np.concatenate([old[1], at])
-            X, weight = np.concatenate([old[2][0], X]), np.concatenate([old[3], weight])
-            y = None if y is None else np.concatenate([old[2][1], y])
-        order = np.argsort(keys, kind="stable")[:most]
-        self.found[label] = keys[order], at[order], (X[order], None if y is None else y[order]), weight[order]
+        if old is not None and old.keys.size >= most:  # few rows of a later block are among the smallest
+            rows = rows[keys[rows] < old.keys[-1]]
+        if rows.size > most:
+            rows = rows[np.argpartition(keys[rows], most - 1)[:most]]
+        fresh = _Drawn(
+            keys[rows], positions[rows], to_host(take(X, rows, 0)), None if y is None else y[rows], weight[rows]
+        )
+        both = fresh if old is None else fresh.after(old)
+        self.found[label] = both.only(np.argsort(both.keys, kind="stable")[:most])
 
     def survey(self) -> Survey:
         """What was seen, with the rows drawn in the order in which they came."""
         if self.n == 0:
             raise ValueError("No rows of positive weight were given; a fit needs at least one.")
-        parts = list(self.found.items())
-        weight = np.concatenate([p[3] * (self.counts[label] / p[0].size) for label, p in parts])
-        order = np.argsort(np.concatenate([p[1] for _, p in parts]), kind="stable")
-        X = np.concatenate([p[2][0] for _, p in parts])[order]
-        y = None if parts[0][1][2][1] is None else np.concatenate([p[2][1] for _, p in parts])[order]
-        return Survey(self.n, self.mass, X, y, weight[order])
+        drawn = [
+            part._replace(weight=part.weight * (self.counts[k] / part.keys.size)) for k, part in self.found.items()
+        ]
+        whole = drawn[0] if len(drawn) == 1 else drawn[1].after(drawn[0])
+        whole = whole.only(np.argsort(whole.positions, kind="stable"))
+        return Survey(self.n, self.mass, whole.X, whole.y, whole.weight)
 
 
 # -------------------------------------------------------------------------------------------------------- all blocks
@@ -331,4 +356,8 @@ class Blocks(RowSource):
 
     def parts(self, make: PartMaker) -> LocalParts:
         """See :meth:`RowSource.parts`."""
-        return LocalParts(self, make, self.memory)
+        return LocalParts(self, make, self.budget(make.device))
+
+    def budget(self, device: str | None) -> float:
+        """See :meth:`RowSource.budget`."""
+        return budget_of(device, self.memory)

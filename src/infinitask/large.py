@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from infinitask._array import HostArray, one_blas_thread
+from infinitask._array import HostArray, as_like, double, one_blas_thread
 from infinitask.blocks import RowSource, Survey
 from infinitask.feature_learning import with_learnt_kernels
 from infinitask.features import KernelMap
@@ -25,7 +25,7 @@ from infinitask.features._inverse import Inverse
 from infinitask.learn import Fit, generator, in_units_of
 from infinitask.objective import PartedObjective, Smoothing
 from infinitask.objective._terms import compiles
-from infinitask.parts import PartMaker, Targets
+from infinitask.parts import SINGLE_TOLERANCE, PartMaker, Targets
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
 from infinitask.settle import settled
 from infinitask.solvers import Eigenbasis, Solution, Start, solve
@@ -128,6 +128,11 @@ def _parted(
         left = block_diag(problem.constant, left)
     terms = tuple(replace(term, targets=None) for term in objective.host_integrals)
     pairs = survey.n * sum(int(term.theta.shape[0]) for term in terms)
+    dtype = np.dtype(np.float32 if survey.X.dtype == np.float32 else np.float64)
+    entries, budget = survey.n * left.shape[0], source.budget(recipe.device)
+    # on the host, multiplying all rows by M takes longer than products in single precision save
+    single = recipe.device is not None and 4 * entries <= budget and recipe.tol >= SINGLE_TOLERANCE
+    single = single and (dtype.itemsize == 4 or 8 * entries > budget)
     make = PartMaker(
         columns=columns,
         constant=problem.constant is not None,
@@ -138,14 +143,15 @@ def _parted(
         targets=targets,
         n=survey.n,
         mass=survey.mass,
-        width=left.shape[0],
-        dtype=np.dtype(np.float32 if survey.X.dtype == np.float32 else np.float64),
+        left=left,
+        dtype=dtype,
+        single=single,
         device=recipe.device,
-        tol=recipe.tol,
         compiled=compiles(pairs) and recipe.device is None,
     )
     bias = objective.alpha_bias, objective.bias_linear
-    return PartedObjective(source.parts(make), terms, objective.alpha, *bias, left, objective)
+    there = None if single else as_like(left, double(objective.rows[:1, :]))
+    return PartedObjective(source.parts(make), terms, objective.alpha, *bias, there, objective)
 
 
 def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective) -> Solution:

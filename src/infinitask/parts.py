@@ -2,30 +2,44 @@
 
 What is kept between passes is decided by the memory that is free: features of all rows, the same in single precision,
 the inputs alone, or nothing. A device that runs out of memory gets smaller pieces.
+
+Products in single precision need features that are orthonormal, Φ = K M: the columns K alone are nearly dependent, and
+M enlarges what rounding leaves in the gradient (2 000 uniform landmarks in eight dimensions: no gap below 1e-3). So
+features that are kept in single precision are multiplied by M when they are made, in double precision; those that are
+made again in every pass stay as they are and are multiplied in double precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, free_memory, is_out_of_memory, namespace, place, to_host
+from infinitask._array import (
+    Array,
+    HostArray,
+    as_like,
+    double,
+    free_memory,
+    is_out_of_memory,
+    namespace,
+    place,
+    to_host,
+)
 from infinitask._threads import shared_out
 from infinitask.objective import Integral, Objective, Parts, Sums, Visit, added
 from infinitask.units import Units
 
-__all__ = ["Block", "LocalParts", "PartMaker", "Targets"]
+__all__ = ["SINGLE_TOLERANCE", "Block", "LocalParts", "PartMaker", "Targets", "budget_of"]
 
 KEPT_SHARE = 0.4
 """Share of the free memory that is used to keep features or inputs between passes."""
 
 SINGLE_TOLERANCE = 1e-5
-"""Features in double precision are kept in single precision, where that fits, for gaps of at least this: products of
-numbers of size one in single precision are right to about 1e-6."""
+"""For gaps of at least this, features of inputs in double precision may be kept in single precision on a device."""
 
 PIECE_ENTRIES, DEVICE_PIECE_ENTRIES = 2**21, 2**29
 """Entries of features of a piece, on the host (16 MiB) and at most on a device (4 GiB)."""
@@ -108,13 +122,13 @@ class PartMaker:
         Rows of all blocks.
     mass : float
         The sum of the weights of all rows.
-    width : int
-        p, with the column of ones.
+    left : ndarray (p, r)
+        M: from the columns to the features.
     dtype : numpy dtype
-        Precision of products.
+        Precision of the inputs.
+    single : bool
+        Whether parts hold Φ = K M in single precision, instead of K in double precision.
     device : str or None
-    tol : float
-        The gap that will be asked for.
     compiled : bool
         Whether compiled loops are used on the host.
     """
@@ -128,11 +142,21 @@ class PartMaker:
     targets: Targets | None
     n: int
     mass: float
-    width: int
+    left: HostArray
     dtype: Any
+    single: bool
     device: str | None
-    tol: float
     compiled: bool
+
+    @property
+    def width(self) -> int:
+        """p, with the column of ones."""
+        return int(self.left.shape[0])
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of an entry of the features of a part."""
+        return 4 if self.single else 8
 
     def placed(self, block: Block) -> Block:
         """A block where it is computed with: inputs in the precision of the products, targets as numbers, weights."""
@@ -144,15 +168,14 @@ class PartMaker:
         y = None if self.targets is None else as_like(self.targets(block.y), X)
         return Block(X, y, as_like(weight / self.mass, X))
 
-    def __call__(self, block: Block, single: bool = False) -> Objective:
-        """The part of a placed block; ``single``: its features are kept in single precision."""
-        X = block.X
-        rows = self.columns(X)
-        xp = namespace(rows)
-        if self.constant:
-            rows = xp.concat([xp.ones_like(rows[:, :1]), rows], axis=1)
-        if single:
-            rows = xp.astype(rows, xp.float32)
+    def __call__(self, block: Block) -> Objective:
+        """The part of a placed block."""
+        columns = double(self.columns(block.X))
+        xp = namespace(columns)
+        first = [xp.ones_like(columns[:, :1])] if self.constant else []
+        rows = xp.concat([*first, columns], axis=1) if first else columns
+        if self.single:
+            rows = xp.astype(rows @ self._left_beside(rows), xp.float32)
         terms = tuple(
             replace(
                 term,
@@ -175,6 +198,17 @@ class PartMaker:
             threads=False,
         )
 
+    def _left_beside(self, rows: Array) -> Array:
+        """M where the rows are."""
+        kept: Array | None = vars(self).get("_left")
+        if kept is None:
+            kept = as_like(self.left, rows)
+            object.__setattr__(self, "_left", kept)
+        return kept
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # M where it is needed is made again there
+
 
 Piece: TypeAlias = Block | Objective
 
@@ -187,21 +221,16 @@ class LocalParts(Parts):
     blocks : iterable of Block
         Read once if what is kept suffices, else in every pass.
     make : PartMaker
-    memory : int or None
-        Bytes that may be kept between passes; None: a share of what is free.
+    budget : float
+        Bytes that may be kept between passes.
     """
 
-    def __init__(self, blocks: Iterable[Block], make: PartMaker, memory: int | None = None) -> None:
+    def __init__(self, blocks: Iterable[Block], make: PartMaker, budget: float) -> None:
         self.blocks, self.make = blocks, make
-        free = free_memory(make.device)
-        budget = KEPT_SHARE * free if memory is None else memory
-        item = np.dtype(make.dtype).itemsize
-        features = make.n * make.width
-        self.single = item * features > budget >= 4 * features and item > 4 and make.tol >= SINGLE_TOLERANCE
-        self.keeps_features = (4 if self.single else item) * features <= budget
+        self.keeps_features = make.entry_bytes * make.n * make.width <= budget
         most = PIECE_ENTRIES
         if make.device is not None:
-            most = min(DEVICE_PIECE_ENTRIES, free // (TEMPORARIES * item))
+            most = min(DEVICE_PIECE_ENTRIES, free_memory(make.device) // (8 * TEMPORARIES))
         self.rows = max(MIN_PIECE_ROWS, most // make.width)
         self._budget = budget
         self._kept: list[Piece] | None = None
@@ -216,7 +245,7 @@ class LocalParts(Parts):
     def description(self) -> str:
         """What is kept between passes."""
         if self.keeps_features:
-            return "features kept in single precision" if self.single else "features kept"
+            return "features kept in single precision" if self.make.single else "features kept"
         return "features made again in every pass"
 
     def total(self, visit: Visit, *arguments: Any) -> Sums:
@@ -236,7 +265,7 @@ class LocalParts(Parts):
 
     def _pass(self, visit: Visit, arguments: tuple[Any, ...]) -> Sums:
         def one(piece: Piece) -> Sums:
-            part = piece if isinstance(piece, Objective) else self.make(piece, self.single)
+            part = piece if isinstance(piece, Objective) else self.make(piece)
             return visit(part, *arguments)
 
         def several(pieces: list[Piece]) -> Sums:
@@ -264,12 +293,17 @@ class LocalParts(Parts):
         for block in self.blocks:
             pieces: list[Piece] = list(self.make.placed(block).cut(self.rows))
             if self.keeps_features:
-                pieces = self._side_by_side(lambda piece: self.make(piece, self.single), pieces)
+                pieces = self._side_by_side(self.make, pieces)
             else:
                 used += sum(_bytes(piece) for piece in pieces if isinstance(piece, Block))
             kept = None if kept is None or used > self._budget else kept + pieces
             yield pieces
         self._kept = kept
+
+
+def budget_of(device: str | None, memory: int | None = None) -> float:
+    """Bytes that may be kept between passes: what was asked for, or a share of what is free."""
+    return KEPT_SHARE * free_memory(device) if memory is None else float(memory)
 
 
 def _bytes(block: Block) -> int:

@@ -3,9 +3,9 @@ r"""An objective whose rows live in parts: on disk, on a device, on other machin
 Each part is an :class:`~infinitask.objective.Objective` of its own rows, in the columns that are at hand there, such as
 k(x, Z) for landmarks Z. The features of the model are combinations of them, Φ = K M with M (p, r), so that
 
-.. math:: H = K \, (M C V^\top) \, \Psi^\top, \qquad \nabla_C = M^\top (K^\top U \Psi) V ,
+.. math:: H = K \, (M C V^\top) \, \Psi^\top, \qquad \nabla_C = M^\top (K^\top u \Psi) V ,
 
-with V the rotation of the task features. Only M C Vᵀ (p × s) goes out and only KᵀUΨ (p × s) comes back, however many
+with V the rotation of the task features. Only M C Vᵀ (p × s) goes out and only KᵀuΨ (p × s) comes back, however many
 rows there are; Φ itself, for which every row would be multiplied by M, is never made.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from infinitask._array import HostArray, to_host
+from infinitask._array import Array, HostArray, as_like, to_host
 from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
 from infinitask.objective._base import BaseObjective
 from infinitask.objective._objective import Objective
@@ -62,12 +62,12 @@ class PartedObjective(BaseObjective):
         λ and λ_b.
     bias_linear : ndarray (s_b,) or None
         v.
-    left : ndarray (p, r)
-        M: from the columns of the parts to the features.
+    M : array (p, r) or None
+        From the columns of the parts to the features, where it is quickly multiplied; None: they have the features.
     sample : Objective
         Some of the rows, in memory, with the same unknowns: they tell the scale of the targets and the curvature.
-    right, right_bias : ndarray (s, s), (s_b, s_b) or None
-        V and V_b; None is the identity.
+    U, V, V_b : ndarray (r, r), (s, s), (s_b, s_b) or None
+        By which the unknowns are rotated; None is the identity.
     """
 
     parts: Parts
@@ -75,15 +75,16 @@ class PartedObjective(BaseObjective):
     alpha: float
     alpha_bias: float
     bias_linear: HostArray | None
-    left: HostArray
+    M: Array | None
     sample: Objective
-    right: HostArray | None = None
-    right_bias: HostArray | None = None
+    U: HostArray | None = None
+    V: HostArray | None = None
+    V_b: HostArray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """(r, s), the shape of C."""
-        return self.left.shape[1], int(self.integrals[0].cols.shape[1])
+        return self.sample.shape
 
     @property
     def n_pairs(self) -> int:
@@ -95,24 +96,34 @@ class PartedObjective(BaseObjective):
         """The unknowns as the parts know them: M C Vᵀ and V_b c."""
         r, s = self.shape
         C, c = z[: r * s].reshape(r, s), z[r * s :]
-        C = self.left @ (C if self.right is None else C @ self.right.T)
-        return np.concatenate([C.ravel(), c if self.right_bias is None else self.right_bias @ c])
+        C = self._times(C if self.V is None else C @ self.V.T)
+        return np.concatenate([C.ravel(), c if self.V_b is None else self.V_b @ c])
+
+    def _times(self, C: HostArray) -> HostArray:
+        if self.U is not None:
+            C = self.U @ C
+        return C if self.M is None else to_host(self.M @ as_like(C, self.M))
+
+    def _lifted(self, C: HostArray) -> HostArray:
+        """Uᵀ Mᵀ C."""
+        C = C if self.M is None else to_host(self.M.T @ as_like(C, self.M))
+        return C if self.U is None else self.U.T @ C
 
     def _back(self, C: HostArray) -> HostArray:
-        C = self.left.T @ C
-        return C if self.right is None else C @ self.right
+        C = self._lifted(C)
+        return C if self.V is None else C @ self.V
 
     def row_sums(self, z: HostArray, smoothing: Smoothing) -> RowSums:
         """See :meth:`BaseObjective.row_sums`."""
         losses, C, c, *nodes = self.parts.total(sums_of, self.sent(z), smoothing.kappa)
-        c = c if self.right_bias is None else self.right_bias.T @ c
-        return RowSums(list(losses), self._back(C), c if self.bias_size else None, self._lifted(nodes))
+        c = c if self.V_b is None else self.V_b.T @ c
+        return RowSums(list(losses), self._back(C), c if self.bias_size else None, self._nodes(nodes))
 
-    def _lifted(self, nodes: Sums) -> NodeSums | None:
+    def _nodes(self, nodes: Sums) -> NodeSums | None:
         if not nodes:
             return None
         mass, data, pull = nodes
-        return NodeSums(mass, data, self.left.T @ pull)
+        return NodeSums(mass, data, self._lifted(pull))
 
     def node_curvature(self, z: HostArray, smoothing: Smoothing) -> list[HostArray]:
         """See :meth:`BaseObjective.node_curvature`; of the sample, since it only says how long steps should be."""
@@ -127,7 +138,7 @@ class PartedObjective(BaseObjective):
 
     def corner_sums(self, side: float) -> NodeSums:
         """See :meth:`BaseObjective.corner_sums`."""
-        found = self._lifted(self.parts.total(corner_of, side, CORNER_DISTANCE * self.scale))
+        found = self._nodes(self.parts.total(corner_of, side, CORNER_DISTANCE * self.scale))
         assert found is not None
         return found
 
@@ -159,10 +170,10 @@ class PartedObjective(BaseObjective):
             self,
             integrals=terms,
             bias_linear=None if self.bias_linear is None or V_b is None else V_b.T @ self.bias_linear,
-            left=self.left if U is None else self.left @ U,
+            U=self.U if U is None else U if self.U is None else self.U @ U,
             sample=self.sample.rotated(U, V, V_b),
-            right=V if self.right is None else self.right @ V,
-            right_bias=V_b if self.right_bias is None or V_b is None else self.right_bias @ V_b,
+            V=V if self.V is None else self.V @ V,
+            V_b=V_b if self.V_b is None or V_b is None else self.V_b @ V_b,
         )
 
 
