@@ -11,6 +11,7 @@ features on all the data. A few dozen passes over the rows suffice.
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -71,7 +72,8 @@ def learn_large(
     """
     _check(recipe)
     rng = generator(recipe.random_state)
-    with one_blas_thread():
+    # on a device the host only factorises, and its threads have nothing else to do
+    with one_blas_thread() if recipe.device is None else nullcontext():
         recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
         posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
         single = survey.X.dtype == np.float32

@@ -97,6 +97,8 @@ def fit_to(model: BaseInfiniteTask, source: RowSource, device: str | None = None
     # a row of the sample stands for many others, but is no copy of itself
     sample = Data.canonical(prepared.X, prepared.y, prepared.weight / np.max(prepared.weight))
     fit = learn_large(prepared.recipe, source, survey, sample, prepared.learnt.get("classes_"))
+    if recipe.verbose and isinstance(source, Blocks):
+        print(f"{name}: the rows were read {source.passes} times", file=sys.stderr)
     if not fit.solution.converged:
         warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=4)
     return model._adopt(fit, prepared)

@@ -247,11 +247,12 @@ class Ledger:
         self.history: list[tuple[int, float, float]] = []
         self._started = time.perf_counter()
         self._shown = 0.0
+        self._first: tuple[float, float] | None = None
         if verbose:
             tables = objective.tables if isinstance(objective, Objective) else ()
             if any(table is not None and not table.loaded for table in tables):
                 self._write("Loading compiled loops; at their first use on a machine numba compiles them, about 2 s.")
-            self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  step")
+            self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  {'left':>6}  step")
 
     def evaluate(self, z: HostArray, smoothing: Smoothing, label: str = "") -> Evaluation:
         """One pass over the data; the certificate, the counts and the history take it in."""
@@ -282,7 +283,22 @@ class Ledger:
         if self.verbose:
             c = self.certificate
             seconds = time.perf_counter() - self._started
-            self._write(f"{self.n_evaluations:>11}  {c.primal:>13.6e}  {c.gap:>8.1e}  {seconds:>7.2f}  {label}")
+            left = self._time_left(seconds)
+            self._write(
+                f"{self.n_evaluations:>11}  {c.primal:>13.6e}  {c.gap:>8.1e}  {seconds:>7.2f}  {left:>6}  {label}"
+            )
+
+    def _time_left(self, seconds: float) -> str:
+        """A guess of the seconds to go, if the gap goes on to fall by the same factor in the same time."""
+        gap = self.certificate.gap
+        if not np.isfinite(gap) or gap <= self.tol:
+            return ""
+        if self._first is None:
+            self._first = seconds, gap
+        start, widest = self._first
+        if gap >= 0.5 * widest:  # too early to tell
+            return ""
+        return f"~{np.log(gap / self.tol) / np.log(widest / gap) * (seconds - start):.0f}"
 
     def _write(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
