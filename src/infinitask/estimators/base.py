@@ -455,9 +455,9 @@ class BaseInfiniteTask(BaseEstimator, ABC):
             )
         if self.recipe_.rearranged:
             at = tasks[:, 0]
-            values = np.concatenate(
-                [curves.paired(at[rows]) if per_sample else curves(at) for rows, curves in self._curves(X)]
-            )
+            values = np.empty(X.shape[0] if per_sample else (X.shape[0], at.size))  # filled, or it would be there twice
+            for rows, curves in self._curves(X):
+                values[rows] = curves.paired(at[rows]) if per_sample else curves(at)
         else:
             blocks = [
                 self.field_.paired(block, tasks[rows]) if per_sample else self.field_(block, tasks)
