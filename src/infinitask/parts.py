@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, free_memory, is_out_of_memory, namespace, place, to_host
+from infinitask._array import Array, HostArray, as_like, free_memory, is_out_of_memory, namespace, place, take, to_host
 from infinitask._threads import shared_out
 from infinitask.objective import Integral, Objective, Parts, Sums, Visit, added
 from infinitask.units import Units
@@ -77,7 +77,7 @@ class Targets:
     units: Units = field(default_factory=Units)
 
     def __call__(self, y: Any) -> HostArray:
-        """Targets (k, 1)."""
+        """Targets (k, 1), or (k, m) where every node has its own."""
         values = to_host(y)
         if self.classes is not None:
             known = (values == self.classes[0]) | (values == self.classes[1])
@@ -86,7 +86,8 @@ class Targets:
                     f"y holds {values[~known][0]!r}, which is none of the classes {self.classes.tolist()}."
                 )
             return np.where(values == self.classes[1], 1.0, -1.0)[:, None]
-        return self.units.inside(values.astype(np.float64))[:, None]
+        values = self.units.inside(values.astype(np.float64))
+        return values if values.ndim == 2 else values[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,15 @@ class PartMaker:
     compiled: bool
 
     def placed(self, block: Block) -> Block:
-        """A block where it is computed with: inputs in the precision of the products, targets as numbers, weights."""
+        """A block where it is computed with: inputs in the precision of the products, targets as numbers, weights.
+
+        Rows of weight 0 are left out: they may hold anything.
+        """
+        if block.weight is not None:
+            counted = np.flatnonzero(to_host(block.weight) > 0.0)
+            if counted.size < int(block.X.shape[0]):
+                y = None if block.y is None else to_host(block.y)[counted]
+                block = Block(take(block.X, counted, axis=0), y, to_host(block.weight)[counted])
         X = place(np.asarray(block.X, dtype=self.dtype), self.device) if isinstance(block.X, np.ndarray) else block.X
         xp = namespace(X)
         X = xp.astype(X, getattr(xp, np.dtype(self.dtype).name), copy=False)
@@ -251,7 +260,7 @@ class LocalParts(Parts):
         for pieces in self._read():
             sums = self._side_by_side(one, pieces)
             found = added(*sums) if found is None else added(found, *sums)
-        assert found is not None
+        assert found is not None  # as many rows were read as there are, and these are not none
         return found
 
     def _side_by_side(self, visit: Callable[[Any], Any], items: list[Any]) -> list[Any]:
@@ -260,15 +269,25 @@ class LocalParts(Parts):
     def _read(self) -> Iterator[list[Piece]]:
         """The blocks in pieces; those that are to be kept are kept when all have been read."""
         kept: list[Piece] | None = []
-        used = 0.0
+        used, n = 0.0, 0
         for block in self.blocks:
-            pieces: list[Piece] = list(self.make.placed(block).cut(self.rows))
+            placed = self.make.placed(block)
+            if not int(placed.X.shape[0]):
+                continue
+            n += int(placed.X.shape[0])
+            pieces: list[Piece] = list(placed.cut(self.rows))
             if self.keeps_features:
                 pieces = self._side_by_side(lambda piece: self.make(piece, self.single), pieces)
             else:
                 used += sum(_bytes(piece) for piece in pieces if isinstance(piece, Block))
             kept = None if kept is None or used > self._budget else kept + pieces
             yield pieces
+        if n != self.make.n:
+            raise ValueError(
+                f"The blocks held {self.make.n} rows of positive weight when they were first read and {n} when they "
+                "were read again; every pass must give the same rows. A function that is given to Blocks must return "
+                "a fresh iterator at every call."
+            )
         self._kept = kept
 
 
