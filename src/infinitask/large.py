@@ -22,7 +22,8 @@ from infinitask.blocks import RowSource, Survey
 from infinitask.feature_learning import with_learnt_kernels
 from infinitask.features import KernelMap
 from infinitask.features._inverse import Inverse
-from infinitask.learn import Fit, generator, in_units_of
+from infinitask.kernels import Precomputed
+from infinitask.learn import Fit, generator, in_units_of, learn
 from infinitask.objective import PartedObjective, Smoothing
 from infinitask.objective._terms import compiles
 from infinitask.parts import PartMaker, Targets
@@ -32,7 +33,7 @@ from infinitask.solvers import Eigenbasis, Solution, Start, solve
 from infinitask.threshold import Shift
 from infinitask.units import Units
 
-__all__ = ["SAMPLE_ROWS", "learn_large", "sample_size"]
+__all__ = ["SAMPLE_ROWS", "check_parts", "holds_all", "learn_large", "sample_size"]
 
 SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE = 20_000, 8
 """Rows of the sample: this many, or this many for each feature where that is more."""
@@ -45,6 +46,11 @@ from that of all rows."""
 def sample_size(recipe: Recipe) -> int:
     """Rows of the sample for a recipe."""
     return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE * (recipe.rank or 0))
+
+
+def holds_all(survey: Survey) -> bool:
+    """Whether the sample is all rows: they fit into memory then, where solvers reach any gap."""
+    return int(survey.X.shape[0]) == survey.n
 
 
 def learn_large(
@@ -67,9 +73,11 @@ def learn_large(
     Returns
     -------
     Fit
-        Its ``problem`` is that of the sample.
+        Its ``problem`` is that of the sample. Where the sample is all rows it is :func:`~infinitask.learn.learn`'s.
     """
-    _check(recipe)
+    check_parts(recipe)
+    if holds_all(survey):
+        return learn(recipe, sample)
     rng = generator(recipe.random_state)
     with one_blas_thread():
         recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
@@ -94,7 +102,7 @@ def learn_large(
     return Fit(field, solution, recipe, problem, None, shift)
 
 
-def _check(recipe: Recipe) -> None:
+def check_parts(recipe: Recipe) -> None:
     """Refuse what needs all rows at once."""
     if recipe.hard:
         raise ValueError(
@@ -106,7 +114,7 @@ def _check(recipe: Recipe) -> None:
             "noncrossing_inputs was given for rows that are visited in parts; order is asked for at these rows then. "
             "Use noncrossing_inputs=None."
         )
-    if isinstance(recipe.kernel, str) and recipe.kernel == "precomputed":
+    if isinstance(recipe.kernel, Precomputed) or (isinstance(recipe.kernel, str) and recipe.kernel == "precomputed"):
         raise ValueError(
             "kernel='precomputed' was given for rows that are visited in parts; use a kernel that is a function of "
             "inputs."
