@@ -82,8 +82,6 @@ def learn_large(
     with one_blas_thread():
         recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
         posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
-        single = survey.X.dtype == np.float32
-        rows = replace(rows, X=rows.X.astype(np.float32)) if single else rows
         problem = pose(posed, rows, rng)
         targets = None if sample.y is None else Targets(classes, Units() if recipe.loss.degree is None else units)
         parted = _parted(posed, problem, source, survey, targets)
@@ -146,14 +144,15 @@ def _parted(
         targets=targets,
         n=survey.n,
         mass=survey.mass,
-        width=left.shape[0],
-        dtype=np.dtype(np.float32 if survey.X.dtype == np.float32 else np.float64),
+        left=left,
+        single=survey.X.dtype == np.float32,
         device=recipe.device,
         tol=recipe.tol,
         compiled=compiles(pairs) and recipe.device is None,
     )
-    bias = objective.alpha_bias, objective.bias_linear
-    return PartedObjective(source.parts(make), terms, objective.alpha, *bias, left, objective)
+    bias, parts = (objective.alpha_bias, objective.bias_linear), source.parts(make)
+    left = np.eye(left.shape[1]) if parts.whitened else left
+    return PartedObjective(parts, terms, objective.alpha, *bias, left, objective)
 
 
 def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective) -> Solution:

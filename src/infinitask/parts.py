@@ -2,6 +2,10 @@
 
 What is kept between passes is decided by the memory that is free: features of all rows, the same in single precision,
 the inputs alone, or nothing. A device that runs out of memory gets smaller pieces.
+
+Single precision is for keeping features, never for computing them. Columns k(x, Z) become features by numbers up to 1e7
+that cancel (see :class:`~infinitask.features.KernelMap`): in single precision nothing would be left. What is kept in
+single precision is therefore Φ = K M itself, computed in double precision and rounded.
 """
 
 from __future__ import annotations
@@ -13,7 +17,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, free_memory, is_out_of_memory, namespace, place, take, to_host
+from infinitask._array import (
+    Array,
+    HostArray,
+    as_like,
+    double,
+    free_memory,
+    is_out_of_memory,
+    namespace,
+    place,
+    take,
+    to_host,
+)
 from infinitask._threads import shared_out
 from infinitask.objective import Integral, Objective, Parts, Sums, Visit, added
 from infinitask.units import Units
@@ -24,8 +39,8 @@ KEPT_SHARE = 0.4
 """Share of the free memory that is used to keep features or inputs between passes."""
 
 SINGLE_TOLERANCE = 1e-5
-"""Features in double precision are kept in single precision, where that fits, for gaps of at least this: products of
-numbers of size one in single precision are right to about 1e-6."""
+"""Features may be kept in single precision for gaps of at least this: products of numbers of size one in single
+precision are right to about 1e-6."""
 
 PIECE_ENTRIES, DEVICE_PIECE_ENTRIES = 2**21, 2**29
 """Entries of features of a piece, on the host (16 MiB) and at most on a device (4 GiB)."""
@@ -109,15 +124,17 @@ class PartMaker:
         Rows of all blocks.
     mass : float
         The sum of the weights of all rows.
-    width : int
-        p, with the column of ones.
-    dtype : numpy dtype
-        Precision of products.
+    left : ndarray (p, r)
+        M: from the columns, that of ones among them, to the features.
+    single : bool
+        Whether features may as well be kept in single precision, as inputs in single precision ask for.
     device : str or None
     tol : float
         The gap that will be asked for.
     compiled : bool
         Whether compiled loops are used on the host.
+    whitened : bool
+        Whether a part holds the features Φ = K M, in single precision, in place of the columns K.
     """
 
     columns: Callable[[Array], Array]
@@ -129,14 +146,20 @@ class PartMaker:
     targets: Targets | None
     n: int
     mass: float
-    width: int
-    dtype: Any
+    left: HostArray
+    single: bool
     device: str | None
     tol: float
     compiled: bool
+    whitened: bool = False
+
+    @property
+    def width(self) -> int:
+        """p, with the column of ones."""
+        return int(self.left.shape[0])
 
     def placed(self, block: Block) -> Block:
-        """A block where it is computed with: inputs in the precision of the products, targets as numbers, weights.
+        """A block where it is computed with: inputs in double precision, targets as numbers, weights.
 
         Rows of weight 0 are left out: they may hold anything.
         """
@@ -145,23 +168,22 @@ class PartMaker:
             if counted.size < int(block.X.shape[0]):
                 y = None if block.y is None else to_host(block.y)[counted]
                 block = Block(take(block.X, counted, axis=0), y, to_host(block.weight)[counted])
-        X = place(np.asarray(block.X, dtype=self.dtype), self.device) if isinstance(block.X, np.ndarray) else block.X
-        xp = namespace(X)
-        X = xp.astype(X, getattr(xp, np.dtype(self.dtype).name), copy=False)
+        X = place(np.asarray(block.X, dtype=np.float64), self.device) if isinstance(block.X, np.ndarray) else block.X
+        X = double(X)
         k = int(X.shape[0])
         weight = np.ones(k) if block.weight is None else to_host(block.weight).astype(np.float64)
         y = None if self.targets is None else as_like(self.targets(block.y), X)
         return Block(X, y, as_like(weight / self.mass, X))
 
-    def __call__(self, block: Block, single: bool = False) -> Objective:
-        """The part of a placed block; ``single``: its features are kept in single precision."""
+    def __call__(self, block: Block) -> Objective:
+        """The part of a placed block."""
         X = block.X
         rows = self.columns(X)
         xp = namespace(rows)
         if self.constant:
             rows = xp.concat([xp.ones_like(rows[:, :1]), rows], axis=1)
-        if single:
-            rows = xp.astype(rows, xp.float32)
+        if self.whitened:
+            rows = xp.astype(rows @ as_like(self.left, rows), xp.float32)
         terms = tuple(
             replace(
                 term,
@@ -201,13 +223,13 @@ class LocalParts(Parts):
     """
 
     def __init__(self, blocks: Iterable[Block], make: PartMaker, memory: int | None = None) -> None:
-        self.blocks, self.make = blocks, make
         free = free_memory(make.device)
         budget = KEPT_SHARE * free if memory is None else memory
-        item = np.dtype(make.dtype).itemsize
-        features = make.n * make.width
-        self.single = item * features > budget >= 4 * features and item > 4 and make.tol >= SINGLE_TOLERANCE
-        self.keeps_features = (4 if self.single else item) * features <= budget
+        item, entries = np.dtype(np.float64).itemsize, make.n * make.width
+        wanted = make.single or item * entries > budget
+        whitened = wanted and 4 * entries <= budget and make.tol >= SINGLE_TOLERANCE
+        self.blocks, self.make = blocks, replace(make, whitened=whitened)
+        self.keeps_features = whitened or item * entries <= budget
         most = PIECE_ENTRIES
         if make.device is not None:
             most = min(DEVICE_PIECE_ENTRIES, free // (TEMPORARIES * item))
@@ -221,11 +243,16 @@ class LocalParts(Parts):
         """The number of rows."""
         return self.make.n
 
+    @property
+    def whitened(self) -> bool:
+        """See :attr:`Parts.whitened`."""
+        return self.make.whitened
+
     @cached_property
     def description(self) -> str:
         """What is kept between passes."""
         if self.keeps_features:
-            return "features kept in single precision" if self.single else "features kept"
+            return "features kept in single precision" if self.whitened else "features kept"
         return "features made again in every pass"
 
     def total(self, visit: Visit, *arguments: Any) -> Sums:
@@ -245,7 +272,7 @@ class LocalParts(Parts):
 
     def _pass(self, visit: Visit, arguments: tuple[Any, ...]) -> Sums:
         def one(piece: Piece) -> Sums:
-            part = piece if isinstance(piece, Objective) else self.make(piece, self.single)
+            part = piece if isinstance(piece, Objective) else self.make(piece)
             return visit(part, *arguments)
 
         def several(pieces: list[Piece]) -> Sums:
@@ -277,7 +304,7 @@ class LocalParts(Parts):
             n += int(placed.X.shape[0])
             pieces: list[Piece] = list(placed.cut(self.rows))
             if self.keeps_features:
-                pieces = self._side_by_side(lambda piece: self.make(piece, self.single), pieces)
+                pieces = self._side_by_side(self.make, pieces)
             else:
                 used += sum(_bytes(piece) for piece in pieces if isinstance(piece, Block))
             kept = None if kept is None or used > self._budget else kept + pieces

@@ -39,6 +39,11 @@ class Parts(ABC):
     def n(self) -> int:
         """The number of rows."""
 
+    @property
+    def whitened(self) -> bool:
+        """Whether the parts hold features, in place of columns from which M makes them."""
+        return False
+
     @abstractmethod
     def total(self, visit: Visit, *arguments: Any) -> Sums:
         """The sum of ``visit(part, *arguments)`` over all parts, always in the same order."""
@@ -63,7 +68,7 @@ class PartedObjective(BaseObjective):
     bias_linear : ndarray (s_b,) or None
         v.
     left : ndarray (p, r)
-        M: from the columns of the parts to the features.
+        M: from the columns of the parts to the features; the identity where they hold features.
     sample : Objective
         Some of the rows, in memory, with the same unknowns: they tell the scale of the targets and the curvature.
     right, right_bias : ndarray (s, s), (s_b, s_b) or None
