@@ -24,8 +24,8 @@ from infinitask._array import (
     double,
     free_memory,
     is_out_of_memory,
+    moved,
     namespace,
-    place,
     take,
     to_host,
 )
@@ -168,8 +168,7 @@ class PartMaker:
             if counted.size < int(block.X.shape[0]):
                 y = None if block.y is None else to_host(block.y)[counted]
                 block = Block(take(block.X, counted, axis=0), y, to_host(block.weight)[counted])
-        X = place(np.asarray(block.X, dtype=np.float64), self.device) if isinstance(block.X, np.ndarray) else block.X
-        X = double(X)
+        X = double(moved(block.X, self.device))
         k = int(X.shape[0])
         weight = np.ones(k) if block.weight is None else to_host(block.weight).astype(np.float64)
         y = None if self.targets is None else as_like(self.targets(block.y), X)
