@@ -29,7 +29,7 @@ from infinitask.objective._terms import compiles
 from infinitask.parts import PartMaker, Targets
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
 from infinitask.settle import settled
-from infinitask.solvers import Eigenbasis, Solution, Start, solve
+from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
 from infinitask.threshold import Shift
 from infinitask.units import Units
 
@@ -90,6 +90,10 @@ def learn_large(
             kept = getattr(parted.parts, "description", "")
             print(f"{survey.n} rows; {problem.phi.description}; {r} × {s} unknowns; {kept}", file=sys.stderr)
         solution = _solved(posed, problem, parted)
+        if parted.parts.whitened and solution.reason is Reason.LBFGS_STALLED:
+            # what single precision cannot reach, double precision does, even if it takes more passes
+            parted = _parted(posed, problem, source, survey, targets, single=False)
+            solution = _solved(posed, problem, parted, solution)
     field = units.field(problem.field(solution.z))
     solution = units.solution(solution, recipe.loss.degree or 0)
     shift = None
@@ -120,9 +124,18 @@ def check_parts(recipe: Recipe) -> None:
 
 
 def _parted(
-    recipe: Recipe, problem: Problem, source: RowSource, survey: Survey, targets: Targets | None
+    recipe: Recipe,
+    problem: Problem,
+    source: RowSource,
+    survey: Survey,
+    targets: Targets | None,
+    *,
+    single: bool = True,
 ) -> PartedObjective:
-    """The objective over all rows, in the features of the problem of the sample."""
+    """The objective over all rows, in the features of the problem of the sample.
+
+    ``single``: whether features may be kept in single precision.
+    """
     phi, objective = problem.phi.map, problem.objective
     r = phi.rank
     columns: Any = phi
@@ -147,7 +160,7 @@ def _parted(
         left=left,
         single=survey.X.dtype == np.float32,
         device=recipe.device,
-        tol=recipe.tol,
+        tol=recipe.tol if single else 0.0,
         compiled=compiles(pairs) and recipe.device is None,
     )
     bias, parts = (objective.alpha_bias, objective.bias_linear), source.parts(make)
@@ -155,9 +168,9 @@ def _parted(
     return PartedObjective(parts, terms, objective.alpha, *bias, left, objective)
 
 
-def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective) -> Solution:
-    """From a rough solution of the problem of the sample to that of all rows."""
-    rough = solve(
+def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective, rough: Solution | None = None) -> Solution:
+    """From a rough solution, by default of the problem of the sample, to that of all rows."""
+    rough = rough or solve(
         problem.objective,
         solver=recipe.solver,
         tol=max(recipe.tol, ROUGH_GAP),
