@@ -12,11 +12,12 @@ import pytest
 
 def _backends() -> list[Any]:
     found = [pytest.param(array_api_compat.numpy, id="numpy"), pytest.param(array_api_strict, id="strict")]
-    if importlib.util.find_spec("torch") is not None:
-        from array_api_compat import torch as torch_namespace
+    if importlib.util.find_spec("torch") is None:
+        missing = pytest.mark.skip(reason="torch is not installed: pip install infinitask[torch]")
+        return [*found, pytest.param(None, id="torch", marks=missing)]
+    from array_api_compat import torch as torch_namespace
 
-        found.append(pytest.param(torch_namespace, id="torch"))
-    return found
+    return [*found, pytest.param(torch_namespace, id="torch")]
 
 
 @pytest.fixture(params=_backends())

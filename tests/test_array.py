@@ -196,9 +196,9 @@ def test_a_fit_keeps_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[set[int]] = []
     sums = Pinball.sums
 
-    def watched(self: Pinball, *args: Any) -> Any:
+    def watched(self: Pinball, *args: Any, **options: Any) -> Any:
         seen.append(blas_threads())
-        return sums(self, *args)
+        return sums(self, *args, **options)
 
     monkeypatch.setattr(Pinball, "sums", watched)
     X = np.linspace(-1.0, 1.0, 12)[:, None]

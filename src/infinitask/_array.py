@@ -121,6 +121,13 @@ def place(values: HostArray, device: str | None) -> Array:
         ) from error
 
 
+def moved(values: Array, device: str | None) -> Array:
+    """``values`` of any library on the device of the data; None: NumPy, but tensors of another device stay there."""
+    if compat.is_torch_array(values) and (device is not None or values.device.type != "cpu"):
+        return values if device is None else values.to(device)
+    return place(to_host(values), device)
+
+
 Function: TypeAlias = Callable[[Array, Array, Array], Array]
 
 _DIFFERENTIATING = ("torch", "jax")

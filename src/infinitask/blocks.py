@@ -22,9 +22,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from scipy import sparse
 
 from infinitask._array import HostArray, namespace, take, to_host
-from infinitask._validation import check_magnitude
+from infinitask._validation import check_magnitude, count, number
 from infinitask.objective import Parts
 from infinitask.parts import Block, LocalParts, PartMaker, budget_of
 
@@ -79,12 +80,21 @@ def checked(block: Any, names: str = "a block") -> Block:
             f"{names} is a {type(block).__name__}; a block is a tuple (X,), (X, y) or (X, y, weight) of arrays."
         )
     X, y, weight = (*block, None, None)[:3]
+    if sparse.issparse(X):
+        X = X.toarray()
     X = X if hasattr(X, "ndim") and hasattr(X, "shape") and not hasattr(X, "iloc") else np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"{names} has X of shape {tuple(X.shape)}; it must be a matrix (rows, inputs).")
     for name, values in (("y", y), ("weights", weight)):
         if values is not None and tuple(np.shape(values))[:1] != (X.shape[0],):
-            raise ValueError(f"{names} has {X.shape[0]} rows of X and {name} of shape {tuple(np.shape(values))}.")
+            raise ValueError(
+                f"{names} has {X.shape[0]} rows of X and {name} of shape {tuple(np.shape(values))}; give one for each "
+                "row."
+            )
+    if y is not None and len(np.shape(y)) == 2 and np.shape(y)[1] == 1:
+        y = to_host(y)[:, 0]
+    if weight is not None and len(np.shape(weight)) != 1:
+        raise ValueError(f"{names} has weights of shape {tuple(np.shape(weight))}; give one number for each row.")
     return Block(X, y, weight)
 
 
@@ -147,6 +157,7 @@ class Draw:
         self.size, self.labels = size, labels
         self.rng = np.random.default_rng(seed)
         self.n, self.mass, self.inputs = 0, 0.0, -1
+        self.known = self.targets = False
         self.found: dict[Any, _Drawn] = {}
         self.counts: dict[Any, int] = {}
         self.seen = 0
@@ -168,6 +179,11 @@ class Draw:
             check_numbers("y", y[counted])
         if self.labels and y is None:
             raise ValueError("Blocks without y were given; this task needs targets: give blocks (X, y).")
+        if self.labels and y is not None and y.ndim != 1:
+            raise ValueError(f"Blocks with y of shape {y.shape} were given; give one label for each row.")
+        if self.known and (y is None) is self.targets:
+            raise ValueError("Some blocks were given with y and some without; give all of them in the same way.")
+        self.known, self.targets = True, y is not None
         for label in np.unique(y[counted]) if self.labels and y is not None else [None]:
             rows = np.flatnonzero(counted if label is None else counted & (y == label))
             self._merge(label, block.X, y, rows, keys, positions, weight)
@@ -178,7 +194,8 @@ class Draw:
         """Take in those of some rows whose keys are among the smallest."""
         self.counts[label] = self.counts.get(label, 0) + rows.size
         if len(self.counts) > 2:
-            raise ValueError(f"y holds more than two classes ({[*self.counts]}); only two are supported.")
+            found = ", ".join(str(value) for value in self.counts)
+            raise ValueError(f"y holds more than two classes ({found}, …); only two are supported.")
         most = self.size // 2 if self.labels else self.size
         old = self.found.get(label)
         if old is not None and old.keys.size >= most:  # few rows of a later block are among the smallest
@@ -246,14 +263,14 @@ class Blocks(RowSource):
             )
         self._read = blocks
         self.names = None if names is None else tuple(map(str, names))
-        self.memory = memory
+        self.memory = None if memory is None else int(number("memory", memory, low=0.0, open_low=False))
         self.passes = 0
         """How often the rows were read to their end."""
 
     def __iter__(self) -> Iterator[Block]:
         fresh = self._read() if callable(self._read) else self._read
-        for number, block in enumerate(fresh):
-            found = checked(block, f"block {number}")
+        for position, block in enumerate(fresh):
+            found = checked(block, f"block {position}")
             if found.X.shape[0]:
                 yield found
         self.passes += 1
@@ -278,7 +295,13 @@ class Blocks(RowSource):
             Rows of a block.
         memory : int or None
         """
+        rows = count("rows", rows)
+        if len(getattr(X, "shape", ())) != 2:
+            raise ValueError(f"X of type {type(X).__name__} was given; it must be an array (rows, inputs).")
         n = int(X.shape[0])
+        if isinstance(sample_weight, (int, float)):
+            number("sample_weight", sample_weight, low=0.0)
+            sample_weight = None  # the same for all rows
         for name, values in (("y", y), ("sample_weight", sample_weight)):
             if values is not None and int(np.shape(values)[0]) != n:
                 raise ValueError(f"X has {n} rows and {name} {np.shape(values)[0]}; they must have the same number.")
@@ -323,6 +346,9 @@ class Blocks(RowSource):
                 "Blocks.of_parquet reads with pyarrow, which is not installed; install the extra with "
                 "`pip install infinitask[parquet]`."
             ) from error
+        rows = count("rows", rows)
+        if isinstance(inputs, str):
+            raise TypeError(f"inputs={inputs!r} was given; give a list of columns, such as inputs=[{inputs!r}].")
         table = dataset.dataset(path, format="parquet")
         known = list(table.schema.names)
         others = [name for name in known if name not in (target, weight)]
@@ -330,6 +356,8 @@ class Blocks(RowSource):
         missing = [name for name in (*chosen, target, weight) if name is not None and name not in known]
         if missing:
             raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(map(repr, known))}.")
+        if not chosen:
+            raise ValueError(f"{path} has no columns but the target and the weight; a fit needs at least one input.")
 
         def read() -> Iterator[Block]:
             columns = [*chosen, *(name for name in (target, weight) if name is not None)]

@@ -18,22 +18,23 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from infinitask._array import HostArray, as_like, double, one_blas_thread
+from infinitask._array import HostArray, as_like, one_blas_thread
 from infinitask.blocks import RowSource, Survey
 from infinitask.feature_learning import with_learnt_kernels
 from infinitask.features import KernelMap
 from infinitask.features._inverse import Inverse
-from infinitask.learn import Fit, generator, in_units_of
+from infinitask.kernels import Precomputed
+from infinitask.learn import Fit, generator, in_units_of, learn
 from infinitask.objective import PartedObjective, Smoothing
 from infinitask.objective._terms import compiles
 from infinitask.parts import SINGLE_TOLERANCE, PartMaker, Targets
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
 from infinitask.settle import settled
-from infinitask.solvers import Eigenbasis, Solution, Start, solve
+from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
 from infinitask.threshold import Shift
 from infinitask.units import Units
 
-__all__ = ["SAMPLE_ROWS", "learn_large", "sample_size"]
+__all__ = ["SAMPLE_ROWS", "check_parts", "holds_all", "learn_large", "sample_size"]
 
 SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE = 20_000, 8
 """Rows of the sample: this many, or this many for each feature where that is more."""
@@ -46,6 +47,11 @@ from that of all rows."""
 def sample_size(recipe: Recipe) -> int:
     """Rows of the sample for a recipe."""
     return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE * (recipe.rank or 0))
+
+
+def holds_all(survey: Survey) -> bool:
+    """Whether the sample is all rows: they fit into memory then, where solvers reach any gap."""
+    return int(survey.X.shape[0]) == survey.n
 
 
 def learn_large(
@@ -68,16 +74,16 @@ def learn_large(
     Returns
     -------
     Fit
-        Its ``problem`` is that of the sample.
+        Its ``problem`` is that of the sample. Where the sample is all rows it is :func:`~infinitask.learn.learn`'s.
     """
-    _check(recipe)
+    check_parts(recipe)
+    if holds_all(survey):
+        return learn(recipe, sample)
     rng = generator(recipe.random_state)
     # on a device the host only factorises, and its threads have nothing else to do
     with one_blas_thread() if recipe.device is None else nullcontext():
         recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
         posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
-        single = survey.X.dtype == np.float32
-        rows = replace(rows, X=rows.X.astype(np.float32)) if single else rows
         problem = pose(posed, rows, rng)
         targets = None if sample.y is None else Targets(classes, Units() if recipe.loss.degree is None else units)
         parted = _parted(posed, problem, source, survey, targets)
@@ -86,6 +92,10 @@ def learn_large(
             kept = getattr(parted.parts, "description", "")
             print(f"{survey.n} rows; {problem.phi.description}; {r} × {s} unknowns; {kept}", file=sys.stderr)
         solution = _solved(posed, problem, parted)
+        if parted.M is None and solution.reason is Reason.LBFGS_STALLED:
+            # what single precision cannot reach, double precision does, even if it takes more passes
+            parted = _parted(posed, problem, source, survey, targets, single=False)
+            solution = _solved(posed, problem, parted, solution)
     field = units.field(problem.field(solution.z))
     solution = units.solution(solution, recipe.loss.degree or 0)
     shift = None
@@ -96,7 +106,7 @@ def learn_large(
     return Fit(field, solution, recipe, problem, None, shift)
 
 
-def _check(recipe: Recipe) -> None:
+def check_parts(recipe: Recipe) -> None:
     """Refuse what needs all rows at once."""
     if recipe.hard:
         raise ValueError(
@@ -108,7 +118,7 @@ def _check(recipe: Recipe) -> None:
             "noncrossing_inputs was given for rows that are visited in parts; order is asked for at these rows then. "
             "Use noncrossing_inputs=None."
         )
-    if isinstance(recipe.kernel, str) and recipe.kernel == "precomputed":
+    if isinstance(recipe.kernel, Precomputed) or (isinstance(recipe.kernel, str) and recipe.kernel == "precomputed"):
         raise ValueError(
             "kernel='precomputed' was given for rows that are visited in parts; use a kernel that is a function of "
             "inputs."
@@ -116,9 +126,18 @@ def _check(recipe: Recipe) -> None:
 
 
 def _parted(
-    recipe: Recipe, problem: Problem, source: RowSource, survey: Survey, targets: Targets | None
+    recipe: Recipe,
+    problem: Problem,
+    source: RowSource,
+    survey: Survey,
+    targets: Targets | None,
+    *,
+    single: bool = True,
 ) -> PartedObjective:
-    """The objective over all rows, in the features of the problem of the sample."""
+    """The objective over all rows, in the features of the problem of the sample.
+
+    ``single``: whether features may be kept in single precision.
+    """
     phi, objective = problem.phi.map, problem.objective
     r = phi.rank
     columns: Any = phi
@@ -130,11 +149,10 @@ def _parted(
         left = block_diag(problem.constant, left)
     terms = tuple(replace(term, targets=None) for term in objective.host_integrals)
     pairs = survey.n * sum(int(term.theta.shape[0]) for term in terms)
-    dtype = np.dtype(np.float32 if survey.X.dtype == np.float32 else np.float64)
     entries, budget = survey.n * left.shape[0], source.budget(recipe.device)
     # on the host, multiplying all rows by M takes longer than products in single precision save
-    single = recipe.device is not None and 4 * entries <= budget and recipe.tol >= SINGLE_TOLERANCE
-    single = single and (dtype.itemsize == 4 or 8 * entries > budget)
+    fits = recipe.device is not None and 4 * entries <= budget and recipe.tol >= SINGLE_TOLERANCE
+    single = single and fits and (survey.X.dtype == np.float32 or 8 * entries > budget)
     make = PartMaker(
         columns=columns,
         constant=problem.constant is not None,
@@ -146,19 +164,18 @@ def _parted(
         n=survey.n,
         mass=survey.mass,
         left=left,
-        dtype=dtype,
         single=single,
         device=recipe.device,
         compiled=compiles(pairs) and recipe.device is None,
     )
     bias = objective.alpha_bias, objective.bias_linear
-    there = None if single else as_like(left, double(objective.rows[:1, :]))
+    there = None if single else as_like(left, objective.rows[:1, :])
     return PartedObjective(source.parts(make), terms, objective.alpha, *bias, there, objective)
 
 
-def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective) -> Solution:
-    """From a rough solution of the problem of the sample to that of all rows."""
-    rough = solve(
+def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective, rough: Solution | None = None) -> Solution:
+    """From a rough solution, by default of the problem of the sample, to that of all rows."""
+    rough = rough or solve(
         problem.objective,
         solver=recipe.solver,
         tol=max(recipe.tol, ROUGH_GAP),

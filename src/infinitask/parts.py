@@ -3,10 +3,10 @@
 What is kept between passes is decided by the memory that is free: features of all rows, the same in single precision,
 the inputs alone, or nothing. A device that runs out of memory gets smaller pieces.
 
-Products in single precision need features that are orthonormal, Φ = K M: the columns K alone are nearly dependent, and
-M enlarges what rounding leaves in the gradient (2 000 uniform landmarks in eight dimensions: no gap below 1e-3). So
-features that are kept in single precision are multiplied by M when they are made, in double precision; those that are
-made again in every pass stay as they are and are multiplied in double precision.
+Single precision is for keeping features, never for computing them. Columns k(x, Z) become features by numbers up to 1e7
+that cancel (see :class:`~infinitask.features.KernelMap`): in single precision nothing would be left (2 000 uniform
+landmarks in eight dimensions: no gap below 1e-3). What is kept in single precision is therefore Φ = K M itself,
+computed in double precision and rounded.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from infinitask._array import (
     double,
     free_memory,
     is_out_of_memory,
+    moved,
     namespace,
-    place,
+    take,
     to_host,
 )
 from infinitask._threads import shared_out
@@ -39,7 +40,8 @@ KEPT_SHARE = 0.4
 """Share of the free memory that is used to keep features or inputs between passes."""
 
 SINGLE_TOLERANCE = 1e-5
-"""For gaps of at least this, features of inputs in double precision may be kept in single precision on a device."""
+"""Features may be kept in single precision for gaps of at least this: products of numbers of size one in single
+precision are right to about 1e-6."""
 
 PIECE_ENTRIES, DEVICE_PIECE_ENTRIES = 2**21, 2**29
 """Entries of features of a piece, on the host (16 MiB) and at most on a device (4 GiB)."""
@@ -91,7 +93,7 @@ class Targets:
     units: Units = field(default_factory=Units)
 
     def __call__(self, y: Any) -> HostArray:
-        """Targets (k, 1)."""
+        """Targets (k, 1), or (k, m) where every node has its own."""
         values = to_host(y)
         if self.classes is not None:
             known = (values == self.classes[0]) | (values == self.classes[1])
@@ -100,7 +102,8 @@ class Targets:
                     f"y holds {values[~known][0]!r}, which is none of the classes {self.classes.tolist()}."
                 )
             return np.where(values == self.classes[1], 1.0, -1.0)[:, None]
-        return self.units.inside(values.astype(np.float64))[:, None]
+        values = self.units.inside(values.astype(np.float64))
+        return values if values.ndim == 2 else values[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +126,9 @@ class PartMaker:
     mass : float
         The sum of the weights of all rows.
     left : ndarray (p, r)
-        M: from the columns to the features.
-    dtype : numpy dtype
-        Precision of the inputs.
+        M: from the columns, that of ones among them, to the features.
     single : bool
-        Whether parts hold Φ = K M in single precision, instead of K in double precision.
+        Whether parts hold Φ = K M in single precision, instead of the columns K in double precision.
     device : str or None
     compiled : bool
         Whether compiled loops are used on the host.
@@ -143,7 +144,6 @@ class PartMaker:
     n: int
     mass: float
     left: HostArray
-    dtype: Any
     single: bool
     device: str | None
     compiled: bool
@@ -159,10 +159,16 @@ class PartMaker:
         return 4 if self.single else 8
 
     def placed(self, block: Block) -> Block:
-        """A block where it is computed with: inputs in the precision of the products, targets as numbers, weights."""
-        X = place(np.asarray(block.X, dtype=self.dtype), self.device) if isinstance(block.X, np.ndarray) else block.X
-        xp = namespace(X)
-        X = xp.astype(X, getattr(xp, np.dtype(self.dtype).name), copy=False)
+        """A block where it is computed with: inputs in double precision, targets as numbers, weights.
+
+        Rows of weight 0 are left out: they may hold anything.
+        """
+        if block.weight is not None:
+            counted = np.flatnonzero(to_host(block.weight) > 0.0)
+            if counted.size < int(block.X.shape[0]):
+                y = None if block.y is None else to_host(block.y)[counted]
+                block = Block(take(block.X, counted, axis=0), y, to_host(block.weight)[counted])
+        X = double(moved(block.X, self.device))
         k = int(X.shape[0])
         weight = np.ones(k) if block.weight is None else to_host(block.weight).astype(np.float64)
         y = None if self.targets is None else as_like(self.targets(block.y), X)
@@ -170,10 +176,9 @@ class PartMaker:
 
     def __call__(self, block: Block) -> Objective:
         """The part of a placed block."""
-        columns = double(self.columns(block.X))
+        columns = self.columns(block.X)
         xp = namespace(columns)
-        first = [xp.ones_like(columns[:, :1])] if self.constant else []
-        rows = xp.concat([*first, columns], axis=1) if first else columns
+        rows = xp.concat([xp.ones_like(columns[:, :1]), columns], axis=1) if self.constant else columns
         if self.single:
             rows = xp.astype(rows @ self._left_beside(rows), xp.float32)
         terms = tuple(
@@ -280,7 +285,7 @@ class LocalParts(Parts):
         for pieces in self._read():
             sums = self._side_by_side(one, pieces)
             found = added(*sums) if found is None else added(found, *sums)
-        assert found is not None
+        assert found is not None  # as many rows were read as there are, and these are not none
         return found
 
     def _side_by_side(self, visit: Callable[[Any], Any], items: list[Any]) -> list[Any]:
@@ -289,15 +294,25 @@ class LocalParts(Parts):
     def _read(self) -> Iterator[list[Piece]]:
         """The blocks in pieces; those that are to be kept are kept when all have been read."""
         kept: list[Piece] | None = []
-        used = 0.0
+        used, n = 0.0, 0
         for block in self.blocks:
-            pieces: list[Piece] = list(self.make.placed(block).cut(self.rows))
+            placed = self.make.placed(block)
+            if not int(placed.X.shape[0]):
+                continue
+            n += int(placed.X.shape[0])
+            pieces: list[Piece] = list(placed.cut(self.rows))
             if self.keeps_features:
                 pieces = self._side_by_side(self.make, pieces)
             else:
                 used += sum(_bytes(piece) for piece in pieces if isinstance(piece, Block))
             kept = None if kept is None or used > self._budget else kept + pieces
             yield pieces
+        if n != self.make.n:
+            raise ValueError(
+                f"The blocks held {self.make.n} rows of positive weight when they were first read and {n} when they "
+                "were read again; every pass must give the same rows. A function that is given to Blocks must return "
+                "a fresh iterator at every call."
+            )
         self._kept = kept
 
 

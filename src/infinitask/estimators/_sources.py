@@ -18,7 +18,8 @@ from infinitask._array import to_host
 from infinitask.blocks import Blocks, RowSource
 from infinitask.features import Auto, Nystroem, RandomFourier, feature_recipe
 from infinitask.features._recipes import AUTO_CAP
-from infinitask.large import learn_large, sample_size
+from infinitask.kernels import Precomputed
+from infinitask.large import check_parts, holds_all, learn_large, sample_size
 from infinitask.learn import generator
 from infinitask.problem import Data, Recipe
 
@@ -59,7 +60,8 @@ def source_of(X: Any, y: Any, sample_weight: Any, recipe: Callable[[], Recipe]) 
 def _features(recipe: Recipe) -> int:
     """About how many features many rows will have; 0 where the fit needs all rows at once."""
     features = feature_recipe(recipe.features, recipe.rank)
-    precomputed = isinstance(recipe.kernel, str) and recipe.kernel == "precomputed"
+    kernel = recipe.kernel
+    precomputed = isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
     if precomputed or recipe.hard or recipe.named_inputs is not None:
         return 0
     if not isinstance(features, (Auto, Nystroem, RandomFourier)):
@@ -81,10 +83,20 @@ def on_host(values: Any) -> Any:
     return to_host(values)
 
 
+def in_memory(X: Any) -> None:
+    """An error where rows that are read block by block were given to what needs them in memory."""
+    if isinstance(X, RowSource):
+        raise TypeError(
+            f"{type(X).__name__} were given; only `fit` of an estimator that does not tune itself reads rows block by "
+            "block. Give arrays: choose parameters with rows that fit into memory, and predict one block at a time."
+        )
+
+
 def fit_to(model: BaseInfiniteTask, source: RowSource, device: str | None = None) -> Any:
     """Fit an estimator to rows that are somewhere."""
     name = type(model).__name__
     recipe = model.recipe()
+    check_parts(recipe)
     seed = int(generator(recipe.random_state).integers(2**31))
     if recipe.verbose:
         print(f"{name}: first pass over the rows", file=sys.stderr)
@@ -94,8 +106,11 @@ def fit_to(model: BaseInfiniteTask, source: RowSource, device: str | None = None
         model.feature_names_in_ = np.array(source.names, dtype=object)
     if device is not None:
         prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
-    # a row of the sample stands for many others, but is no copy of itself
-    sample = Data.canonical(prepared.X, prepared.y, prepared.weight / np.max(prepared.weight))
+    if "n_samples_fit_" in prepared.learnt:
+        prepared.learnt["n_samples_fit_"] = max(float(survey.n), survey.mass)
+    # a row of a sample stands for many others, but is no copy of itself
+    weight = prepared.weight if holds_all(survey) else prepared.weight / np.max(prepared.weight)
+    sample = Data.canonical(prepared.X, prepared.y, weight)
     fit = learn_large(prepared.recipe, source, survey, sample, prepared.learnt.get("classes_"))
     if recipe.verbose and isinstance(source, Blocks):
         print(f"{name}: the rows were read {source.passes} times", file=sys.stderr)

@@ -44,7 +44,7 @@ from infinitask.estimators._checks import (
     weights_of,
 )
 from infinitask.estimators._docs import completed
-from infinitask.estimators._sources import device_of, fit_to, on_host, source_of
+from infinitask.estimators._sources import device_of, fit_to, in_memory, on_host, source_of
 from infinitask.gradients import Relevance, mean_square_slopes
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
 from infinitask.learn import Fit, Memory, learn
@@ -286,6 +286,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[HostArray, Any, HostArray]:
         """X, y and nonnegative weights as arrays; the fit before this one, if any, is forgotten."""
+        in_memory(X)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         with naming("X" if y is None else "X and y"):
@@ -406,6 +407,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """X, checked, where the data live; a sparse X stays sparse and on the host, see :meth:`_dense_blocks`."""
         check_is_fitted(self)
         if not self._is_plain(X):
+            in_memory(X)
             with naming("X"):
                 X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
             values = X.data if sparse.issparse(X) else X

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from infinitask._array import HostArray
 from infinitask._validation import flag, naming
+from infinitask.estimators._sources import in_memory
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Uniform
@@ -60,6 +61,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of a classification, with the labels coded as −1 and 1."""
+        in_memory(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         X, y, weight = self._rows(X, y, sample_weight)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from infinitask._array import HostArray
 from infinitask._validation import check_parameters, coverages, naming
 from infinitask.estimators._checks import targets_of
+from infinitask.estimators._sources import in_memory
 from infinitask.metrics._scorers import _core, _levels, _takes
 from infinitask.predictive import ConformalCalibration, CrossCalibration, Rearrangement
 from infinitask.units import Units
@@ -81,7 +82,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model without each fold, and score the rows left out.
 
         There are no sample weights: weighted rows are not exchangeable.
@@ -97,6 +98,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
                 f"estimator={self.estimator!r} was given, whose predict takes no quantiles; give a model that is asked "
                 "predict(X, quantiles=…), such as InfiniteQuantileRegressor."
             )
+        in_memory(X)
         y = targets_of(X, y)
         splits = self._splits(X, y)
         with naming("n_jobs"):

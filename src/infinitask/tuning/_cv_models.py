@@ -144,7 +144,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the kernel and λ, and learn the quantile function.
 
         Parameters
@@ -303,7 +303,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the kernel and λ, and learn the decision function of every trade-off.
 
         Parameters

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask._validation import CONSTRAINTS, Constraint, check_parameters, count, flag, is_number, naming, optional
+from infinitask.estimators._sources import in_memory
 from infinitask.estimators.base import BaseInfiniteTask, weights_of
 from infinitask.tuning._left_out import Splits, left_out_scores
 
@@ -147,6 +148,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]  # Optuna needs it too
 
         self._check_settings()
+        in_memory(X)
         with naming("X" if y is None else "X and y"):
             X, y = indexable(X, y)
         weight = None if sample_weight is None else weights_of(sample_weight, X)

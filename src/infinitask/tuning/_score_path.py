@@ -13,6 +13,7 @@ from sklearn.utils.parallel import Parallel
 
 from infinitask._array import HostArray
 from infinitask._validation import jobs, naming, positive_numbers
+from infinitask.estimators._sources import in_memory
 from infinitask.estimators.base import weights_of
 from infinitask.estimators.path import check_has_path
 from infinitask.kernels import takes_gamma
@@ -82,6 +83,7 @@ def score_path(
     n_jobs = jobs("n_jobs", n_jobs)
     with naming("scoring"):
         check_scoring(estimator, scoring)  # what cannot be scored should not be fitted
+    in_memory(X)
     with naming("X" if y is None else "X and y"):
         X, y = indexable(X, y)
     weight = None if sample_weight is None else weights_of(sample_weight, X)
