@@ -23,16 +23,20 @@ A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`B
 """
 
 from ._balance import Balance
+from ._dual_rows import DualRows, dual_rows, origin_rows
 from ._objective import Objective
 from ._terms import BLOCK_ENTRIES, Evaluation, Integral, Smoothing, product, staircase
 
 __all__ = [
     "BLOCK_ENTRIES",
     "Balance",
+    "DualRows",
     "Evaluation",
     "Integral",
     "Objective",
     "Smoothing",
+    "dual_rows",
+    "origin_rows",
     "product",
     "staircase",
 ]

@@ -67,6 +67,13 @@ class NodeSums:
         return NodeSums(*(to_host(part).astype(np.float64) for part in (self.mass, self.data, self.pull)))
 
 
+def corner_of(objective: Objective, block: slice, side: float) -> tuple[Array, Array]:
+    """u and −ℓ*(−u) of a field far above (``side`` = 1) or far below (−1) the targets of a block, each (rows, m)."""
+    first = objective.integrals[0]
+    zero = 0.0 * objective.sample_weight[block][:, None] * first.weights
+    return first.loss.corner(first.theta, first.targets_of(block), zero, side, CORNER_DISTANCE * objective.scale)
+
+
 @dataclass(frozen=True, eq=False)
 class Balance:
     """Moves dual points to where they balance.
@@ -98,30 +105,34 @@ class Balance:
     size: HostArray
 
     @classmethod
-    def of(cls, objective: Objective) -> Balance:
-        """The balance of an objective whose bias is free."""
+    def of(cls, objective: Objective, bias_cols: HostArray | None = None, *, rows: bool = True) -> Balance:
+        """The balance of an objective.
+
+        Parameters
+        ----------
+        objective : Objective
+        bias_cols : ndarray (m, s_b) or None
+            Ψ_b; None: that of the objective.
+        rows : bool
+            Whether sums with Φ are made, which :meth:`steps` does not need.
+        """
         first, *others = objective.integrals
 
         def corner(side: float) -> NodeSums:
             """The dual point of a field far above (1) or far below (−1) every target."""
             total: NodeSums | None = None
             for block in objective.blocks():
-                omega = objective.sample_weight[block]
-                u, data = first.loss.corner(
-                    first.theta,
-                    first.targets_of(block),
-                    0.0 * omega[:, None] * first.weights,
-                    side,
-                    CORNER_DISTANCE * objective.scale,
-                )
-                total = NodeSums.of(objective.rows[block, :], omega, u, data).plus(total)
+                omega, phi = objective.sample_weight[block], objective.rows[block, :]
+                u, data = corner_of(objective, block, side)
+                total = NodeSums.of(phi if rows else phi[:, :0], omega, u, data).plus(total)
             assert total is not None
             return total.on_host()
 
-        rows = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
-        exact = len(rows) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows)
+        rows_of = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
+        exact = len(rows_of) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows_of)
         host = objective.host_integrals[0]
-        assert host.bias_cols is not None
+        bias_cols = host.bias_cols if bias_cols is None else bias_cols
+        assert bias_cols is not None
         corners = corner(1.0), corner(-1.0)
         size = np.full(host.weights.size, np.inf)
         if not isinstance(first.loss, BoxLoss):
@@ -130,7 +141,7 @@ class Balance:
                 omega = objective.sample_weight[block]
                 u = first.loss.slope(first.theta, first.targets_of(block), 0.0 * omega[:, None] * first.weights)
                 size += to_host(omega @ abs(u)).astype(np.float64)
-        return cls(*corners, host.weights, host.cols, host.bias_cols, objective.alpha, exact, size)
+        return cls(*corners, host.weights, host.cols, bias_cols, objective.alpha, exact, size)
 
     def origin(self, data: float, objective: Objective) -> tuple[float, HostArray]:
         """The dual point next to u = 0, whose data term is ``data``; see :meth:`dual`."""
@@ -174,6 +185,17 @@ class Balance:
         excess : ndarray (s_b,)
             The gradient in c.
         """
+        found = self.steps(nodes, excess)
+        if found is None:
+            return None
+        s, up = found
+        share = self.weights * s
+        data = float(share @ (np.where(up, self.high.data, self.low.data) - nodes.data))
+        moved = np.where(up, self.high.pull, self.low.pull) - nodes.pull
+        return data, np.asarray((moved * share) @ self.cols)
+
+    def steps(self, nodes: NodeSums, excess: HostArray) -> tuple[HostArray, HostArray] | None:
+        """How far u of every node moves to a corner, in [0, 1], and whether to the upper one, (m,) each; see above."""
         below, above = nodes.mass - self.low.mass, self.high.mass - nodes.mass
         span = np.minimum(below + above, self.size)
         below, above = (np.where(way <= AT_CORNER * span, 0.0, way) for way in (below, above))
@@ -188,10 +210,7 @@ class Balance:
             way = np.where(up, above, -below)
             s = np.divide(delta, way, out=np.where(delta == 0.0, 0.0, np.inf), where=way != 0.0)
             if np.all((s >= 0.0) & (s <= 1.0)):
-                share = self.weights * s
-                data = float(share @ (np.where(up, self.high.data, self.low.data) - nodes.data))
-                moved = np.where(up, self.high.pull, self.low.pull) - nodes.pull
-                return data, np.asarray((moved * share) @ self.cols)
+                return s, up
         return None
 
     def _change(self, room: HostArray, excess: HostArray) -> HostArray | None:

@@ -90,6 +90,9 @@ class Solution:
         How the integrals were smoothed at the end.
     floor : float
         Where |P| is below it, the gap is relative to it.
+    ended : Smoothing or None
+        Where the solver ended with another smoothing, or at a dual point that it knows: the smoothing whose slopes at z
+        are that point; None: ``smoothing``. It may hold a number for every pair and is not kept after a fit.
 
     Examples
     --------
@@ -112,6 +115,7 @@ class Solution:
     history: HostArray
     smoothing: Smoothing = field(default_factory=lambda: Smoothing(()))
     floor: float = 0.0
+    ended: Smoothing | None = None
 
     @property
     def converged(self) -> bool:

@@ -81,7 +81,9 @@ class Fold:
         """The fit with some choices of the recipe changed; a first one may start from the end of a fit that is near."""
         if self.memory.last is None:
             self.memory.last = near
-        return learn(replace(self.recipe, **changes), self.data, self.memory)
+        rank = None if self.recipe.rank == "auto" else self.recipe.rank  # the last fit grows it
+        chosen: dict[str, Any] = {"rank": rank, "certify": None} | changes
+        return learn(replace(self.recipe, **chosen), self.data, self.memory)
 
     def values(self, fit: Fit, theta: Any) -> HostArray:
         """h at the rows left out, (n_test, q)."""
