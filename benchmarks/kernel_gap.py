@@ -83,8 +83,8 @@ def report(n: int, points: Sequence[Point]) -> str:
         "",
         f'`InfiniteQuantileRegressor(gamma="median", features="nystroem", certify="kernel")`, n = {n}, d = {D}, '
         "m = 50, non-crossing; the data of `suite/problems.py`, standardised. `kernel_gap_` bounds how far the "
-        "objective is above the smallest one with the kernel itself, `dual_gap_` above the smallest one with these features. The "
-        "pass is what `certify` adds: seconds of the processor, with one thread, one fit each.",
+        "objective is above the smallest one with the kernel itself, `dual_gap_` above the smallest one with these "
+        "features. The pass is what `certify` adds: seconds of the processor, with one thread, one fit each.",
         "",
         f"The pass takes between {min(shares):.2f} and {max(shares):.2f} of the time of the fit.",
         "",

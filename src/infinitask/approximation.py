@@ -110,12 +110,13 @@ def kernel_gap(recipe: Recipe, data: Data, problem: Problem, solution: Solution)
 
 # -------------------------------------------------------------------------------------------------- dual points
 def _points(objective: Objective, constant: float | None, solution: Solution) -> list[DualRows]:
-    """Dual points where the solver ended."""
-    ended = solution.smoothing if solution.ended is None else solution.ended
-    around = [ended]
-    if ended.centre is not None:
-        around.append(Smoothing(tuple(AT_CENTRE * kappa for kappa in ended.kappa), ended.centre))
-    return [point for smoothing in around for point in dual_rows(objective, solution.z, smoothing, constant)]
+    """The best dual point that the solver saw and, where that was found around a centre, the centre."""
+    at = solution.dual_at
+    z, smoothing = (solution.z, solution.smoothing) if at is None else (at.z, at.smoothing)
+    around = [smoothing]
+    if smoothing.centre is not None:
+        around.append(Smoothing(tuple(AT_CENTRE * kappa for kappa in smoothing.kappa), smoothing.centre))
+    return [point for each in around for point in dual_rows(objective, z, each, constant)]
 
 
 def _gram(points: list[DualRows], traces: HostArray, ridges: tuple[float, float]) -> HostArray:

@@ -162,7 +162,7 @@ def _learnt(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Ge
         print(f"kernel gap {certified:.1e}", file=sys.stderr)
     field = units.field(problem.field(solution.z))
     # a smoothing around a centre holds a number for every pair: that is not kept
-    solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), ended=None)
+    solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), dual_at=None)
     solution = units.solution(solution, recipe.loss.degree or 0)
     shift = None
     if recipe.exact_fractions == "left-out":

@@ -180,8 +180,13 @@ def solve(
             max_iter=before.n_evaluations + max_iter,
             history=np.vstack([before.history, later]),
         )
-    ended = None if path.ended is None else basis.smoothing_back(path.ended)
-    return replace(solution, z=basis.back(solution.z), smoothing=basis.smoothing_back(path.smoothing), ended=ended)
+    at = solution.dual_at
+    return replace(
+        solution,
+        z=basis.back(solution.z),
+        smoothing=basis.smoothing_back(path.smoothing),
+        dual_at=None if at is None else Start(basis.back(at.z), basis.smoothing_back(at.smoothing)),
+    )
 
 
 def _suits_splitting(objective: Objective) -> bool:
@@ -219,8 +224,9 @@ def _by_splitting(objective: Objective, tol: float, max_iter: int, verbose: int)
     most = min(max_iter, MAX_SPLITTING_STEPS)
     state = splitting.solve(objective.alpha, tol=0.0, max_iter=most, seen=seen)
     sigma = float(state.sigma[0])
-    ended = Smoothing((1.0 / sigma,), (sigma * state.D[:, 0, :],))
-    solution = replace(ledger.solution(), smoothing=Smoothing((0.0,)), ended=ended)
+    solution = replace(ledger.solution(), smoothing=Smoothing((0.0,)))
+    at = Start(solution.z, Smoothing((1.0 / sigma,), (sigma * state.D[:, 0, :],)))
+    solution = replace(solution, dual_at=at)
     return solution, Start(solution.z, Smoothing((0.1 / sigma,)), ledger.certificate.floor)
 
 
@@ -232,8 +238,6 @@ class _Path:
         self.basis = basis
         self.z = z
         self.smoothing = smoothing
-        self.ended: Smoothing | None = None
-        """The smoothing of the last Newton stage."""
 
     @cached_property
     def evaluation(self) -> float:
@@ -316,7 +320,6 @@ class _Path:
             metric = self.basis.metric(self.z, smoothing)
             before = ledger.n_iter
             self.z, fine = newton_stage(ledger, system, self.z, smoothing, metric)
-            self.ended = smoothing
             if ledger.done:
                 return
             steps = ledger.n_iter - before

@@ -96,8 +96,8 @@ def by_walk(objective: Objective, ledger: Ledger) -> tuple[Solution, Start]:
     ledger.evaluate(z, smoothing, "walk")
     U = np.zeros((omega.size, theta.size))
     U[counted] = A / omega[counted][:, None]
-    ended = Smoothing(smoothing.kappa, (as_like(U, objective.rows),))
-    return replace(ledger.solution(), smoothing=smoothing, ended=ended), Start(z, smoothing, ledger.certificate.floor)
+    at = Start(z, Smoothing(smoothing.kappa, (as_like(U, objective.rows),)))
+    return replace(ledger.solution(), smoothing=smoothing, dual_at=at), Start(z, smoothing, ledger.certificate.floor)
 
 
 def _paths(K: HostArray, omega: HostArray, theta: HostArray) -> Iterator[Path | Knots]:
