@@ -49,7 +49,7 @@ def problem(seed: int) -> tuple[Any, dict[str, Any], Array, Array | None, Array 
         common["noncrossing"] = [0.0, 1.0, 0.1][kind]
         if kind == 2 and rng.random() < 0.5:
             common["noncrossing_inputs"] = rng.standard_normal((9, d))
-        return InfiniteQuantileRegressor, common, X, 100.0 * y + 7.0, weight  # in other units
+        return InfiniteQuantileRegressor, common, X, 3.0 * y + 1.0, weight  # in other units
     if kind == 3:
         return InfiniteCostSensitiveClassifier, common, X, (y > 0.2).astype(float), weight
     if kind == 4:
@@ -69,7 +69,7 @@ def distance(model: Any, best: float) -> float:
     """How far the objective is above the best one, relative to what gaps are relative to."""
     solution = model.solution_
     bound = solution.objective - solution.dual
-    scale = bound / solution.gap if solution.gap > 0.0 else abs(solution.objective)
+    scale = bound / solution.gap if solution.gap > ROUNDING else abs(solution.objective)
     return (model.objective_ - best) / scale
 
 
