@@ -241,3 +241,11 @@ class TestRankAuto:
             few, more = (quantiles(rank=rank, gamma=2.0, features=features).fit(X, y) for rank in (250, 500))
             some = {tuple(row) for row in more.field_.phi.landmarks}
             assert {tuple(row) for row in few.field_.phi.landmarks} <= some
+
+    def test_thresholds_are_those_of_the_last_rank(self) -> None:
+        X = sine(300)[0]
+        common: dict[str, Any] = {"features": "nystroem", "random_state": 0, "n_nodes": 10}
+        grown = InfiniteOneClassSVM(rank="auto", **common).fit(X)
+        given = InfiniteOneClassSVM(rank=grown.recipe_.rank, certify="kernel", **common).fit(X)
+        assert grown.kernel_gap_ == given.kernel_gap_
+        np.testing.assert_array_equal(grown.decision_function(X), given.decision_function(X))

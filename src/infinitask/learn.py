@@ -164,15 +164,22 @@ def _learnt(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Ge
     # a smoothing around a centre holds a number for every pair: that is not kept
     solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), dual_at=None)
     solution = units.solution(solution, recipe.loss.degree or 0)
-    shift = None
-    if recipe.exact_fractions == "left-out":
-        shift = Shift.left_out(problem, field, solution, recipe, rows.multiplicity)
-    elif recipe.exact_fractions:
-        shift = Shift.of(problem, field, recipe.measure)
-    elif recipe.calibrated:
-        shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity)
     slope = None if smallest_slope is None else units.spread * smallest_slope
-    return Fit(field, solution, recipe, problem, slope, shift, certified)
+    return _shifted(Fit(field, solution, recipe, problem, slope, kernel_gap=certified), data)
+
+
+def _shifted(fit: Fit, data: Data) -> Fit:
+    """The fit with thresholds set last, where its recipe asks for it."""
+    recipe = fit.recipe
+    if recipe.exact_fractions == "left-out":
+        shift = Shift.left_out(fit.problem, fit.field, fit.solution, recipe, data.multiplicity)
+    elif recipe.exact_fractions:
+        shift = Shift.of(fit.problem, fit.field, recipe.measure)
+    elif recipe.calibrated:
+        shift = Shift.of_classes(fit.problem, fit.field, fit.solution, recipe, data.multiplicity)
+    else:
+        return fit
+    return replace(fit, shift=shift)
 
 
 def _grown(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:
@@ -182,9 +189,11 @@ def _grown(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Gen
     rank before and more.
     """
     enough = max(GAPS_OF_RANK * recipe.tol, SMALL_KERNEL_GAP)
+    # thresholds are set once, when the rank is known
+    plain = replace(recipe, exact_fractions=False, calibrated=False)
     ranks, gaps = [FIRST_RANK], []
     while True:
-        fit = _learnt(_with_rank(recipe, ranks[-1]), data, memory, copy.deepcopy(rng))
+        fit = _learnt(_with_rank(plain, ranks[-1]), data, memory, copy.deepcopy(rng))
         assert fit.kernel_gap is not None
         gaps.append(fit.kernel_gap)
         moves = len(gaps) < 2 or gaps[-1] < STILL_MOVES * gaps[-2]
@@ -194,7 +203,8 @@ def _grown(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Gen
         ranks.append(min(2 * ranks[-1], largest))
     way = ", ".join(f"{gap:.1e} at {rank}" for rank, gap in zip(ranks, gaps, strict=True))
     phi = replace(fit.problem.phi, description=f"{fit.problem.phi.description}; kernel gap {way}")
-    return replace(fit, problem=replace(fit.problem, phi=phi))
+    final = replace(fit.recipe, exact_fractions=recipe.exact_fractions, calibrated=recipe.calibrated)
+    return _shifted(replace(fit, recipe=final, problem=replace(fit.problem, phi=phi)), data)
 
 
 def _with_rank(recipe: Recipe, rank: int) -> Recipe:
