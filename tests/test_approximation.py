@@ -20,6 +20,7 @@ from infinitask import (
 from infinitask.approximation import _quadratic
 from infinitask.features import Nystroem
 from infinitask.kernels import RBF
+from infinitask.tuning import InfiniteOneClassSVMCV, score_path
 
 Array = np.ndarray
 
@@ -249,3 +250,15 @@ class TestRankAuto:
         given = InfiniteOneClassSVM(rank=grown.recipe_.rank, certify="kernel", **common).fit(X)
         assert grown.kernel_gap_ == given.kernel_gap_
         np.testing.assert_array_equal(grown.decision_function(X), given.decision_function(X))
+
+    def test_fits_that_are_compared_do_not_grow_it(self) -> None:
+        X, y = sine(60)
+        asked = score_path(quantiles(rank="auto", features="auto"), X, y, alphas=[1e-2, 1e-3])
+        plain = score_path(quantiles(features="auto"), X, y, alphas=[1e-2, 1e-3])
+        np.testing.assert_array_equal(asked, plain)
+
+    @pytest.mark.slow
+    def test_self_tuned_level_sets(self) -> None:
+        X = sine(120)[0]
+        model = InfiniteOneClassSVMCV(rank="auto", random_state=0).fit(X)
+        assert model.kernel_gap_ <= 1e-2
