@@ -157,6 +157,7 @@ def or_auto(check: Constraint) -> Constraint:
 CONSTRAINTS: dict[str, Constraint] = {
     "alpha": or_auto(partial(number, low=0.0)),
     "alpha_bias": optional(partial(number, low=0.0, open_low=False)),
+    "certify": optional(partial(choice, options=("kernel",), also=", or None")),
     "calibrated": partial(flag_or_choice, options=("auto",)),
     "exact_fractions": partial(flag_or_choice, options=("auto", "left-out")),
     "gamma": partial(rule_or_positive, rules=("auto", "median", "scale")),
@@ -167,7 +168,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "noncrossing_inputs": lambda name, value: None if value is None else finite(name, np.asarray(value), 2),
     "noncrossing_loss": partial(choice, options=("hinge", "smoothed", "squared")),
     "random_state": seed,
-    "rank": optional(count),
+    "rank": optional(or_auto(count)),
     "rule": partial(choice, options=("one-se", "best")),
     "smoothing": partial(number, low=0.0, open_low=False),
     "solver": partial(choice, options=("auto", "lbfgs", "newton")),

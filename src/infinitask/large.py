@@ -46,7 +46,8 @@ from that of all rows."""
 
 def sample_size(recipe: Recipe) -> int:
     """Rows of the sample for a recipe."""
-    return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE * (recipe.rank or 0))
+    rank = recipe.rank if isinstance(recipe.rank, int) else 0
+    return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE * rank)
 
 
 def holds_all(survey: Survey) -> bool:
@@ -117,6 +118,12 @@ def check_parts(recipe: Recipe) -> None:
         raise ValueError(
             "noncrossing_inputs was given for rows that are visited in parts; order is asked for at these rows then. "
             "Use noncrossing_inputs=None."
+        )
+    if recipe.certify is not None or recipe.rank == "auto":
+        asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"
+        raise ValueError(
+            f"{asked} was given for rows that are visited in parts; the comparison with the kernel itself needs all "
+            "pairs of rows in memory. Give rank a number, or fit a sample of the rows to find one."
         )
     if isinstance(recipe.kernel, Precomputed) or (isinstance(recipe.kernel, str) and recipe.kernel == "precomputed"):
         raise ValueError(

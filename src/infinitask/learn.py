@@ -9,6 +9,7 @@ that is read after a fit is read from its :class:`Fit`.
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -16,11 +17,13 @@ from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray, one_blas_thread
+from infinitask.approximation import check_certifiable, kernel_gap
 from infinitask.feature_learning import with_learnt_kernels
-from infinitask.features import Features, NodeMap
+from infinitask.features import FeatureRecipe, Features, NodeMap
 from infinitask.field import Field
 from infinitask.measures import Quadrature
 from infinitask.objective import Smoothing
@@ -36,7 +39,7 @@ __all__ = ["Data", "Fit", "Memory", "Recipe", "alike", "generator", "in_units_of
 SMOOTH_BIAS_RIDGE, ROUGH_GAP, ROUGH_EVALUATIONS = 1e-6, 1e-2, 300
 """Ridge of the smooth bias with which a fit with a free one begins, its duality gap, and the most evaluations."""
 
-MAY_DIFFER = {"alpha", "alpha_bias", "tol", "solver", "max_iter", "verbose"}
+MAY_DIFFER = {"alpha", "alpha_bias", "tol", "solver", "max_iter", "verbose", "certify"}
 """Fields of a recipe that may differ between problems that share everything but the solution."""
 
 INPUT_FEATURES = {"kernel", "gamma", "features", "rank", "device", "random_state"}
@@ -45,6 +48,13 @@ INPUT_FEATURES = {"kernel", "gamma", "features", "rank", "device", "random_state
 FINER_THAN_NOW = 1e-3
 """Where no smallest λ is known, features are built for the present λ times this: they serve again where λ falls from
 fit to fit, and a few more of them cost little."""
+
+FIRST_RANK, LARGEST_RANK, STILL_MOVES = 250, 4_000, 0.98
+"""Ranks that "auto" begins with, doubles up to, and the part of the kernel gap before below which the next one must be
+for it to go on."""
+
+SMALL_KERNEL_GAP, GAPS_OF_RANK = 1e-2, 10.0
+"""A rank is enough where the kernel gap is at most the first, or the second times the tolerance."""
 
 FARTHEST_AHEAD = 1.5
 """The most steps of log λ by which a start is extrapolated along the last two solutions."""
@@ -69,6 +79,8 @@ class Fit:
         Where order is a constraint: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
     shift : Shift or None
         Where thresholds are set last: a correction of them.
+    kernel_gap : float or None
+        Where it was asked for: the gap to the model of the kernel itself, see :mod:`~infinitask.approximation`.
     """
 
     field: Field
@@ -77,6 +89,7 @@ class Fit:
     problem: Problem
     smallest_slope: float | None = None
     shift: Shift | None = None
+    kernel_gap: float | None = None
 
     @property
     def quadrature(self) -> Quadrature:
@@ -127,27 +140,84 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
     with one_blas_thread():
         recipe = with_learnt_kernels(recipe, data) if memory is None else memory.with_learnt_kernels(recipe, data)
         recipe = settled(recipe, data)
-        posed, rows, units = in_units(recipe), in_units_of(recipe, data), recipe.units or Units()
-        unit = float(posed.alpha) / float(recipe.alpha) if recipe.alpha else 1.0
-        problem = pose(posed, rows, rng) if memory is None else memory.pose(posed, rows, rng, unit)
-        if recipe.verbose:
-            r, s = problem.objective.shape
-            print(f"{problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
-        near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
-        solution, smallest_slope = _solved(posed, problem, memory, near)
+        if recipe.rank == "auto":
+            return _grown(recipe, data, memory, rng)
+        return _learnt(recipe, data, memory, rng)
+
+
+def _learnt(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:
+    """The fit of a recipe that is settled."""
+    posed, rows, units = in_units(recipe), in_units_of(recipe, data), recipe.units or Units()
+    unit = float(posed.alpha) / float(recipe.alpha) if recipe.alpha else 1.0
+    problem = pose(posed, rows, rng) if memory is None else memory.pose(posed, rows, rng, unit)
+    if recipe.verbose:
+        r, s = problem.objective.shape
+        print(f"{problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
+    if recipe.certify is not None:
+        check_certifiable(recipe, problem)
+    near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
+    solution, smallest_slope = _solved(posed, problem, memory, near)
+    certified = None if recipe.certify is None else kernel_gap(posed, rows, problem, solution)
+    if recipe.verbose and certified is not None:
+        print(f"kernel gap {certified:.1e}", file=sys.stderr)
     field = units.field(problem.field(solution.z))
     # a smoothing around a centre holds a number for every pair: that is not kept
-    solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa))
+    solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), dual_at=None)
     solution = units.solution(solution, recipe.loss.degree or 0)
-    shift = None
-    if recipe.exact_fractions == "left-out":
-        shift = Shift.left_out(problem, field, solution, recipe, rows.multiplicity)
-    elif recipe.exact_fractions:
-        shift = Shift.of(problem, field, recipe.measure)
-    elif recipe.calibrated:
-        shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity)
     slope = None if smallest_slope is None else units.spread * smallest_slope
-    return Fit(field, solution, recipe, problem, slope, shift)
+    return _shifted(Fit(field, solution, recipe, problem, slope, kernel_gap=certified), data)
+
+
+def _shifted(fit: Fit, data: Data) -> Fit:
+    """The fit with thresholds set last, where its recipe asks for it."""
+    recipe = fit.recipe
+    if recipe.exact_fractions == "left-out":
+        shift = Shift.left_out(fit.problem, fit.field, fit.solution, recipe, data.multiplicity)
+    elif recipe.exact_fractions:
+        shift = Shift.of(fit.problem, fit.field, recipe.measure)
+    elif recipe.calibrated:
+        shift = Shift.of_classes(fit.problem, fit.field, fit.solution, recipe, data.multiplicity)
+    else:
+        return fit
+    return replace(fit, shift=shift)
+
+
+def _grown(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:
+    """The fit with as many features as a small kernel gap takes.
+
+    The generator is the same for every rank, and so landmarks that are drawn at random, or are pivots, are those of the
+    rank before and more.
+    """
+    enough = max(GAPS_OF_RANK * recipe.tol, SMALL_KERNEL_GAP)
+    # thresholds are set once, when the rank is known
+    plain = replace(recipe, exact_fractions=False, calibrated=False)
+    ranks, gaps = [FIRST_RANK], []
+    while True:
+        fit = _learnt(_with_rank(plain, ranks[-1]), data, memory, copy.deepcopy(rng))
+        assert fit.kernel_gap is not None
+        gaps.append(fit.kernel_gap)
+        moves = len(gaps) < 2 or gaps[-1] < STILL_MOVES * gaps[-2]
+        largest = min(LARGEST_RANK, int(fit.problem.phi.values.shape[0]))
+        if gaps[-1] <= enough or fit.problem.phi.exact or ranks[-1] >= largest or not moves:
+            break
+        ranks.append(min(2 * ranks[-1], largest))
+    way = ", ".join(f"{gap:.1e} at {rank}" for rank, gap in zip(ranks, gaps, strict=True))
+    phi = replace(fit.problem.phi, description=f"{fit.problem.phi.description}; kernel gap {way}")
+    final = replace(fit.recipe, exact_fractions=recipe.exact_fractions, calibrated=recipe.calibrated)
+    return _shifted(replace(fit, recipe=final, problem=replace(fit.problem, phi=phi)), data)
+
+
+def _with_rank(recipe: Recipe, rank: int) -> Recipe:
+    """The recipe with a number of features, and a certificate."""
+    features = recipe.features
+    if isinstance(features, FeatureRecipe):
+        if features.rank is not None:
+            raise ValueError(
+                f"rank='auto' was given with features={features!r}, which have a rank of their own. Leave one of them "
+                "out."
+            )
+        features = clone(features).set_params(rank=rank)
+    return replace(recipe, features=features, rank=rank, certify="kernel")
 
 
 def in_units_of(recipe: Recipe, data: Data) -> Data:

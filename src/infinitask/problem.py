@@ -30,7 +30,7 @@ from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import Penalty, Ridge, noncrossing_penalty
 from infinitask.units import Units
 
-__all__ = ["Data", "Problem", "Recipe", "in_units", "pose", "tolerance"]
+__all__ = ["Data", "Problem", "Recipe", "in_units", "pose", "tolerance", "with_named"]
 
 DEVICE_ENTRIES = 16_000_000
 """Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the
@@ -171,7 +171,11 @@ class Recipe:
     quadrature: Any = "gauss-legendre"
     n_nodes: int = 50
     features: Any = "auto"
-    rank: int | None = None
+    rank: int | str | None = None
+    """The most features; "auto": grown until the kernel gap is small, see :mod:`~infinitask.learn`."""
+    certify: str | None = None
+    """"kernel": whether the distance from the model of the kernel itself is bounded, see
+    :mod:`~infinitask.approximation`."""
     solver: str = "auto"
     tol: float = 1e-4
     max_iter: int = 10_000
@@ -372,10 +376,16 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
         k_input = k_input.resolve(X)
     if recipe.named_inputs is not None:
         _check_named(recipe.named_inputs, int(X.shape[1]), k_input.precomputed)
-        X = xp.concat([X, as_like(recipe.named_inputs, X)], axis=0)
+    X = with_named(recipe, X)
     largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
     exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
     return feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
+
+
+def with_named(recipe: Recipe, X: Array) -> Array:
+    """The inputs, where they live, and below them those that were named: the inputs of all rows of a problem."""
+    named = recipe.named_inputs
+    return X if named is None else namespace(X).concat([X, as_like(named, X)], axis=0)
 
 
 def _check_named(named: HostArray, d: int, precomputed: bool) -> None:

@@ -208,3 +208,12 @@ def test_one_fit_and_refits_are_measured_side_by_side() -> None:
     assert found["ours"] > 0.0
     assert found["theirs"] > 0.0
     assert abs(found["away"] - found["peer"]) < 0.1
+
+
+# ----------------------------------------------------------------------------------------------------------- kernel gap
+def test_the_kernel_gap_is_drawn_beside_what_it_costs(tmp_path: Path) -> None:
+    benchmark = importlib.import_module("kernel_gap")
+    benchmark.main(["--quick", "--output", str(tmp_path / "gap.md")])
+    text = (tmp_path / "gap.md").read_text(encoding="utf-8")
+    assert text.count("\n| 0.001 |") == 2
+    assert (tmp_path / "gap.png").stat().st_size > 10_000

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from infinitask.solvers._bundle import SIZE, Bundle, _mixture
+from infinitask.solvers._bundle import SIZE, Bundle, mixture
 
 Floats = np.ndarray[Any, Any]
 
@@ -17,11 +17,11 @@ def value(lower: Floats, gram: Floats, weights: Floats) -> float:
     return float(lower @ weights - 0.5 * weights @ gram @ weights)
 
 
-def test_a_mixture_is_nearly_the_best_one() -> None:
+def test_amixture_is_nearly_the_best_one() -> None:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(5, 4, 7))
     gram, lower = points @ np.swapaxes(points, 1, 2), rng.normal(size=(5, 4))
-    found = _mixture(lower, gram)
+    found = mixture(lower, gram)
     assert np.all(found >= 0.0)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     for a, G, c in zip(lower, gram, found, strict=True):

@@ -62,7 +62,8 @@ def _features(recipe: Recipe) -> int:
     features = feature_recipe(recipe.features, recipe.rank)
     kernel = recipe.kernel
     precomputed = isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
-    if precomputed or recipe.hard or recipe.named_inputs is not None:
+    compared = recipe.certify is not None or recipe.rank == "auto"
+    if precomputed or compared or recipe.hard or recipe.named_inputs is not None:
         return 0
     if not isinstance(features, (Auto, Nystroem, RandomFourier)):
         return 0

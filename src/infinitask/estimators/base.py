@@ -65,7 +65,7 @@ __all__ = [
     "weights_of",
 ]
 
-SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank")
+SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank", "certify")
 """Parameters that a recipe takes over as they are, copied where they are objects."""
 
 SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
@@ -136,8 +136,12 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         m; None: 50.
     features : str or recipe, default="auto"
         φ: "exact" (pivoted Cholesky), "nystroem", "fourier", or "auto": exact where that is affordable.
-    rank : int or None, default=None
-        The most features of φ.
+    rank : int, "auto" or None, default=None
+        The most features of φ. "auto": 250, 500, … until ``kernel_gap_`` is at most 1e-2 or ten times ``tol``, or does
+        not fall any more, up to 4000; see ``features_``.
+    certify : "kernel" or None, default=None
+        "kernel": bound the distance from the model of the kernel itself, ``kernel_gap_``, where φ is an approximation.
+        That visits all pairs of rows once.
     solver : {"auto", "lbfgs", "newton"}, default="auto"
     tol : float, default=1e-4
         The duality gap asked for, relative to the objective.
@@ -165,6 +169,9 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         Certified: the objective is within ``dual_gap_``·|objective| of the smallest possible. Where a few absurd
         targets own the objective, the gap is relative to less: to the mean loss of a constant, in which no row counts
         more than twenty times the median row.
+    kernel_gap_ : float
+        Certified, with ``certify="kernel"`` or ``rank="auto"``: as ``dual_gap_``, but the smallest objective is that
+        of all functions of k_X, not of those that φ spans.
     alpha_, alpha_bias_ : float
         λ and λ_b in the units of y, as they were given or chosen; λ_b of a free bias is a tiny ridge around the median
         of y, or 0.
@@ -373,6 +380,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self.weights_ = fit.quadrature.weights
         self.objective_ = fit.solution.objective
         self.dual_gap_ = fit.solution.gap
+        if fit.kernel_gap is not None:
+            self.kernel_gap_ = fit.kernel_gap
         self.n_iter_ = fit.solution.n_iter
         self.solution_ = fit.solution
         self.features_ = fit.problem.phi.description

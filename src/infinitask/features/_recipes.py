@@ -250,8 +250,10 @@ _RECIPES: dict[str, type[Any]] = {
 }
 
 
-def feature_recipe(spec: str | FeatureRecipe, rank: int | None = None) -> FeatureRecipe:
+def feature_recipe(spec: str | FeatureRecipe, rank: int | str | None = None) -> FeatureRecipe:
     """The recipe that a name stands for, with ``rank`` features; a recipe object is returned as it is.
+
+    "auto" leaves the rank open: what grows it gives it a number.
 
     Examples
     --------
@@ -261,7 +263,7 @@ def feature_recipe(spec: str | FeatureRecipe, rank: int | None = None) -> Featur
     if isinstance(spec, FeatureRecipe):
         return spec
     if isinstance(spec, str) and spec in _RECIPES:
-        recipe: FeatureRecipe = _RECIPES[spec](rank=rank)
+        recipe: FeatureRecipe = _RECIPES[spec](rank=None if rank == "auto" else rank)
         return recipe
     names = ", ".join(repr(name) for name in _RECIPES)
     raise ValueError(f"features={spec!r} is given; expected one of {names}, or a recipe such as Nystroem(rank=500).")

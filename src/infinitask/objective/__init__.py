@@ -24,6 +24,7 @@ A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`B
 
 from ._balance import Balance
 from ._base import BaseObjective
+from ._dual_rows import DualRows, dual_rows, origin_rows
 from ._objective import Objective
 from ._parted import PartedObjective, Parts, Sums, Visit, added
 from ._terms import BLOCK_ENTRIES, Evaluation, Integral, Smoothing, product, staircase
@@ -32,6 +33,7 @@ __all__ = [
     "BLOCK_ENTRIES",
     "Balance",
     "BaseObjective",
+    "DualRows",
     "Evaluation",
     "Integral",
     "Objective",
@@ -41,6 +43,8 @@ __all__ = [
     "Sums",
     "Visit",
     "added",
+    "dual_rows",
+    "origin_rows",
     "product",
     "staircase",
 ]

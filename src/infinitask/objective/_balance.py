@@ -98,17 +98,27 @@ class Balance:
     size: HostArray
 
     @classmethod
-    def of(cls, objective: BaseObjective) -> Balance:
-        """The balance of an objective whose bias is free."""
+    def of(cls, objective: BaseObjective, bias_cols: HostArray | None = None, *, rows: bool = True) -> Balance:
+        """The balance of an objective.
+
+        Parameters
+        ----------
+        objective : BaseObjective
+        bias_cols : ndarray (m, s_b) or None
+            Ψ_b; None: that of the objective.
+        rows : bool
+            Whether sums with Φ are made, which :meth:`steps` does not need.
+        """
         first, *others = objective.integrals
-        rows = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
-        exact = len(rows) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows)
+        rows_of = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
+        exact = len(rows_of) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows_of)
         host = objective.host_integrals[0]
-        assert host.bias_cols is not None
-        corners = objective.corner_sums(1.0), objective.corner_sums(-1.0)
+        bias_cols = host.bias_cols if bias_cols is None else bias_cols
+        assert bias_cols is not None
+        corners = objective.corner_sums(1.0, rows=rows), objective.corner_sums(-1.0, rows=rows)
         ends = isinstance(first.loss, BoxLoss)
         size = np.full(host.weights.size, np.inf) if ends else objective.slopes_at_zero()
-        return cls(*corners, host.weights, host.cols, host.bias_cols, objective.alpha, exact, size)
+        return cls(*corners, host.weights, host.cols, bias_cols, objective.alpha, exact, size)
 
     def origin(self, data: float, objective: BaseObjective) -> tuple[float, HostArray]:
         """The dual point next to u = 0, whose data term is ``data``; see :meth:`dual`."""
@@ -152,6 +162,17 @@ class Balance:
         excess : ndarray (s_b,)
             The gradient in c.
         """
+        found = self.steps(nodes, excess)
+        if found is None:
+            return None
+        s, up = found
+        share = self.weights * s
+        data = float(share @ (np.where(up, self.high.data, self.low.data) - nodes.data))
+        moved = np.where(up, self.high.pull, self.low.pull) - nodes.pull
+        return data, np.asarray((moved * share) @ self.cols)
+
+    def steps(self, nodes: NodeSums, excess: HostArray) -> tuple[HostArray, HostArray] | None:
+        """How far u of every node moves to a corner, in [0, 1], and whether to the upper one, (m,) each; see above."""
         below, above = nodes.mass - self.low.mass, self.high.mass - nodes.mass
         span = np.minimum(below + above, self.size)
         below, above = (np.where(way <= AT_CORNER * span, 0.0, way) for way in (below, above))
@@ -166,10 +187,7 @@ class Balance:
             way = np.where(up, above, -below)
             s = np.divide(delta, way, out=np.where(delta == 0.0, 0.0, np.inf), where=way != 0.0)
             if np.all((s >= 0.0) & (s <= 1.0)):
-                share = self.weights * s
-                data = float(share @ (np.where(up, self.high.data, self.low.data) - nodes.data))
-                moved = np.where(up, self.high.pull, self.low.pull) - nodes.pull
-                return data, np.asarray((moved * share) @ self.cols)
+                return s, up
         return None
 
     def _change(self, room: HostArray, excess: HostArray) -> HostArray | None:

@@ -47,8 +47,11 @@ class BaseObjective(ABC):
         """Σ ω w (−ℓ*(0)) of all integrals: the smallest values of the losses."""
 
     @abstractmethod
-    def corner_sums(self, side: float) -> NodeSums:
-        """The sums, on the host, of the dual point of a field far above (1) or far below (−1) every target."""
+    def corner_sums(self, side: float, *, rows: bool = True) -> NodeSums:
+        """The sums, on the host, of the dual point of a field far above (1) or far below (−1) every target.
+
+        ``rows``: whether those with Φ are made as well.
+        """
 
     @abstractmethod
     def slopes_at_zero(self) -> HostArray:

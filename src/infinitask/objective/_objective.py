@@ -288,15 +288,22 @@ class Objective(BaseObjective):
                 data += float(omega @ term.loss.dual(term.theta, term.targets_of(block), zero) @ term.weights)
         return data
 
-    def corner_sums(self, side: float, reach: float | None = None) -> NodeSums:
-        """See :meth:`BaseObjective.corner_sums`; ``reach`` is how far, where the slopes have no end."""
-        first, total = self.integrals[0], None
+    def corner(self, block: slice, side: float, reach: float | None = None) -> tuple[Array, Array]:
+        """u and −ℓ*(−u) of a field far above (``side`` = 1) or far below (−1) the targets of a block, each (rows, m).
+
+        ``reach`` is how far, where the slopes have no end.
+        """
+        first = self.integrals[0]
+        zero = 0.0 * self.sample_weight[block][:, None] * first.weights
         reach = CORNER_DISTANCE * self.scale if reach is None else reach
+        return first.loss.corner(first.theta, first.targets_of(block), zero, side, reach)
+
+    def corner_sums(self, side: float, reach: float | None = None, *, rows: bool = True) -> NodeSums:
+        """See :meth:`BaseObjective.corner_sums` and :meth:`corner`."""
+        total = None
         for block in self.blocks():
-            omega = self.sample_weight[block]
-            zero = 0.0 * omega[:, None] * first.weights
-            u, data = first.loss.corner(first.theta, first.targets_of(block), zero, side, reach)
-            total = NodeSums.of(self.rows[block, :], omega, u, data).plus(total)
+            phi = self.rows[block, :] if rows else self.rows[block, :0]
+            total = NodeSums.of(phi, self.sample_weight[block], *self.corner(block, side, reach)).plus(total)
         assert total is not None
         return total.on_host()
 

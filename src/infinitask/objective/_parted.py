@@ -136,7 +136,7 @@ class PartedObjective(BaseObjective):
             return 0.0
         return float(self.parts.total(resting_loss_of)[0])
 
-    def corner_sums(self, side: float) -> NodeSums:
+    def corner_sums(self, side: float, *, rows: bool = True) -> NodeSums:
         """See :meth:`BaseObjective.corner_sums`."""
         found = self._nodes(self.parts.total(corner_of, side, CORNER_DISTANCE * self.scale))
         assert found is not None

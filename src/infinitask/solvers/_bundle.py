@@ -55,7 +55,7 @@ class Bundle:
         proves = np.isfinite(lower) & np.all(np.isfinite(pull), axis=(1, 3))
         lower, pull = np.where(proves, lower, NOTHING), np.where(proves[:, None, :, None], pull, 0.0)
         along = np.moveaxis(pull, 2, 0).reshape(self.ridge.size, len(pull), -1)
-        weights = _mixture(lower.T, along @ np.swapaxes(along, 1, 2) / self.ridge[:, None, None])
+        weights = mixture(lower.T, along @ np.swapaxes(along, 1, 2) / self.ridge[:, None, None])
         best, point = np.sum(weights * lower.T, axis=1), np.einsum("bi,ikbl->kbl", weights, pull)
         self._lowers = [best, *(each.copy() for each in lower[-(SIZE - 1) :])]
         self._pulls = [point, *(each.copy() for each in pull[-(SIZE - 1) :])]
@@ -63,7 +63,7 @@ class Bundle:
         return np.where(best > NOTHING, bound, -np.inf)
 
 
-def _mixture(lower: HostArray, gram: HostArray) -> HostArray:
+def mixture(lower: HostArray, gram: HostArray) -> HostArray:
     """c (B, K) that all but maximises l·c − ½ cᵀ G c, for l (B, K) and G (B, K, K)."""
     every = np.arange(len(lower))
     weights = np.zeros_like(lower)

@@ -90,6 +90,9 @@ class Solution:
         How the integrals were smoothed at the end.
     floor : float
         Where |P| is below it, the gap is relative to it.
+    dual_at : Start or None
+        Where the slopes were the best dual point, of all single ones, and how the losses were smoothed there; None: not
+        known. It may hold a number for every pair and is not kept after a fit.
 
     Examples
     --------
@@ -112,6 +115,7 @@ class Solution:
     history: HostArray
     smoothing: Smoothing = field(default_factory=lambda: Smoothing(()))
     floor: float = 0.0
+    dual_at: Start | None = None
 
     @property
     def converged(self) -> bool:
@@ -180,9 +184,10 @@ class Certificate:
         self._dual = self._origin
         self.dual = -np.inf if self._dual is None else self._dual.value(self.ridge)
         """The lower bound; −∞ while no feasible dual point is known."""
+        self._single = -np.inf
 
-    def update(self, z: HostArray, evaluation: Evaluation) -> None:
-        """Take in one evaluation."""
+    def update(self, z: HostArray, evaluation: Evaluation) -> bool:
+        """Take in one evaluation: whether no dual point before it was as good by itself."""
         if evaluation.primal < self.primal:
             self.primal = evaluation.primal
             self.z = z.copy()
@@ -191,6 +196,11 @@ class Certificate:
             fresh = fresh if self._origin is None else self._origin.mixed(fresh, self.ridge)
             self._dual = fresh if self._dual is None else self._dual.mixed(fresh, self.ridge)
             self.dual = max(self.dual, self._dual.value(self.ridge))
+            value = fresh.value(self.ridge)
+            if value > self._single:
+                self._single = value
+                return True
+        return False
 
     def take(self, z: HostArray, primal: float, dual: float) -> None:
         """Take in a point and bounds that were proved elsewhere."""
@@ -245,6 +255,7 @@ class Ledger:
         self.n_evaluations = 0
         self.n_iter = 0
         self.history: list[tuple[int, float, float]] = []
+        self.dual_at: Start | None = None
         self._started = time.perf_counter()
         self._shown = 0.0
         self._first: tuple[float, float] | None = None
@@ -260,7 +271,8 @@ class Ledger:
         self.n_evaluations += 1
         if not np.isfinite(evaluation.primal) or not np.all(np.isfinite(evaluation.gradient)):
             return evaluation
-        self.certificate.update(z, evaluation)
+        if self.certificate.update(z, evaluation):
+            self.dual_at = Start(z.copy(), smoothing)
         self.history.append((self.n_evaluations, evaluation.primal, self.certificate.dual))
         now = time.perf_counter()
         if self.verbose and (self.verbose > 1 or now - self._shown > 0.5 or self.n_evaluations == 1):
@@ -339,6 +351,7 @@ class Ledger:
             max_iter=self.max_iter,
             history=np.asarray(self.history, dtype=np.float64).reshape(-1, 3),
             floor=c.floor,
+            dual_at=self.dual_at,
         )
 
 

@@ -198,7 +198,13 @@ def _by_path(
             max_iter=before.n_evaluations + max_iter,
             history=np.vstack([before.history, later]),
         )
-    return replace(solution, z=basis.back(solution.z), smoothing=basis.smoothing_back(path.smoothing))
+    at = solution.dual_at
+    return replace(
+        solution,
+        z=basis.back(solution.z),
+        smoothing=basis.smoothing_back(path.smoothing),
+        dual_at=None if at is None else Start(basis.back(at.z), basis.smoothing_back(at.smoothing)),
+    )
 
 
 def _suits_splitting(objective: Objective) -> bool:
@@ -235,8 +241,11 @@ def _by_splitting(objective: Objective, tol: float, max_iter: int, verbose: int)
 
     most = min(max_iter, MAX_SPLITTING_STEPS)
     state = splitting.solve(objective.alpha, tol=0.0, max_iter=most, seen=seen)
+    sigma = float(state.sigma[0])
     solution = replace(ledger.solution(), smoothing=Smoothing((0.0,)))
-    return solution, Start(solution.z, Smoothing((0.1 / float(state.sigma[0]),)), ledger.certificate.floor)
+    at = Start(solution.z, Smoothing((1.0 / sigma,), (sigma * state.D[:, 0, :],)))
+    solution = replace(solution, dual_at=at)
+    return solution, Start(solution.z, Smoothing((0.1 / sigma,)), ledger.certificate.floor)
 
 
 class _Path:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from infinitask._array import HostArray, to_host
+from infinitask._array import HostArray, as_like, to_host
 from infinitask.losses import LevelSet
 from infinitask.objective import Objective, Smoothing
 from infinitask.solvers.base import Ledger, Solution, Start
@@ -94,7 +94,10 @@ def by_walk(objective: Objective, ledger: Ledger) -> tuple[Solution, Start]:
     smoothing = Smoothing((1e-3 * objective.scale,))
     ledger.certificate.take(z, np.inf, dual)
     ledger.evaluate(z, smoothing, "walk")
-    return replace(ledger.solution(), smoothing=smoothing), Start(z, smoothing, ledger.certificate.floor)
+    U = np.zeros((omega.size, theta.size))
+    U[counted] = A / omega[counted][:, None]
+    at = Start(z, Smoothing(smoothing.kappa, (as_like(U, objective.rows),)))
+    return replace(ledger.solution(), smoothing=smoothing, dual_at=at), Start(z, smoothing, ledger.certificate.floor)
 
 
 def _paths(K: HostArray, omega: HostArray, theta: HostArray) -> Iterator[Path | Knots]:

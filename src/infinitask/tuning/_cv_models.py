@@ -72,7 +72,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         then.
     smoothing, quantiles
         As there.
-    task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, solver, max_iter, device
+    task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, certify, solver, max_iter, device
         As there, for the last fit.
     tol : float or None
         The duality gap of the last fit; None: 1e-4, and 1e-3 with more than 5000 rows.
@@ -133,7 +133,8 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         quadrature: Any = "gauss-legendre",
         n_nodes: int | None = None,
         features: Any = "auto",
-        rank: int | None = None,
+        rank: int | str | None = None,
+        certify: str | None = None,
         solver: str = "auto",
         tol: float | None = None,
         max_iter: int = 10_000,
@@ -239,7 +240,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         Kernels that are compared side by side, in processes; the choice does not depend on it.
     theta
         As for :class:`~infinitask.InfiniteCostSensitiveClassifier`.
-    task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, solver, max_iter, device
+    task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, certify, solver, max_iter, device
         As there, for the last fit.
     tol : float or None
         The duality gap of the last fit; None: 1e-4, and 1e-3 with more than 5000 rows.
@@ -292,7 +293,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         quadrature: Any = "gauss-legendre",
         n_nodes: int | None = None,
         features: Any = "auto",
-        rank: int | None = None,
+        rank: int | str | None = None,
+        certify: str | None = None,
         solver: str = "auto",
         tol: float | None = None,
         max_iter: int = 10_000,

@@ -114,10 +114,15 @@ def shared_folds(
     extrapolates : bool
         See :class:`~infinitask.learn.Memory`.
     """
-    recipe = settled(recipe, data)
+    recipe = settled(_compared(recipe), data)
     rng = np.random.default_rng(0) if rng is None else rng
     whole = pose(in_units(recipe), in_units_of(recipe, data), rng, tol=exact)
     return [_shared_fold(recipe, data, whole, train, test, extrapolates) for train, test in splits]
+
+
+def _compared(recipe: Recipe) -> Recipe:
+    """The recipe of fits that are only compared: nothing is certified beyond the duality gap, and no rank grows."""
+    return replace(recipe, rank=None if recipe.rank == "auto" else recipe.rank, certify=None)
 
 
 def _shared_fold(
@@ -254,7 +259,7 @@ def _jobs(model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits) 
         if not shared:
             data = Data.canonical(rows.X, rows.y, rows.weight, gram=whole._is_precomputed())
             finest = None if isinstance(recipe.alpha, str) else recipe.alpha
-            folds.append(Fold(recipe, data, Memory(finest=finest)))
+            folds.append(Fold(_compared(recipe), data, Memory(finest=finest)))
         jobs.append((own, rows, folds[k], X_test, y_test))
     return jobs
 

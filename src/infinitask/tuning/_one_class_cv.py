@@ -39,8 +39,8 @@ class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
         Families of kernels that are compared side by side, in processes; the choice does not depend on it.
     nu, nested, exact_fractions
         As for :class:`~infinitask.InfiniteOneClassSVM`.
-    task_kernel, task_gamma, bias_kernel, alpha, measure, quadrature, n_nodes, features, rank, solver, tol, max_iter, \
-device
+    task_kernel, task_gamma, bias_kernel, alpha, measure, quadrature, n_nodes, features, rank, certify, \
+solver, tol, max_iter, device
         As there, for the last fit.
     random_state : None, int or numpy.random.RandomState
         For the folds and the points by which volumes are measured, and as there.
@@ -101,7 +101,8 @@ device
         quadrature: Any = "gauss-legendre",
         n_nodes: int | None = None,
         features: Any = "auto",
-        rank: int | None = None,
+        rank: int | str | None = None,
+        certify: str | None = None,
         solver: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 10_000,

@@ -209,7 +209,8 @@ def _quick(contest: Contest) -> Recipe:
         alpha_bias=LIGHT_BIAS,
         units=Units(),  # the targets of a contest have theirs
         features=Nystroem(contest.rank) if contest.landmarks and recipe.features == "auto" else recipe.features,
-        rank=contest.rank if recipe.rank is None else min(recipe.rank, contest.rank),
+        rank=contest.rank if recipe.rank in (None, "auto") else min(recipe.rank, contest.rank),
+        certify=None,
         tol=QUICK_GAP,
         verbose=0,
         device=contest.device,
