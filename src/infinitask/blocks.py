@@ -166,6 +166,18 @@ class Draw:
         order = np.argsort(keys, kind="stable")[:most]
         self.found[label] = keys[order], at[order], (X[order], None if y is None else y[order]), weight[order]
 
+    def join(self, other: Draw) -> None:
+        """Take over what another draw has found in the rows that follow."""
+        if -1 not in (self.inputs, other.inputs) and self.inputs != other.inputs:
+            raise ValueError(
+                f"A block with {other.inputs} inputs follows blocks with {self.inputs}; all need the same."
+            )
+        for label, (keys, at, (X, y), weight) in other.found.items():
+            self._merge(label, keys, self.seen + at, X, y, weight)
+            self.counts[label] += other.counts[label] - keys.size  # those that were not drawn
+        self.inputs = max(self.inputs, other.inputs)
+        self.n, self.mass, self.seen = self.n + other.n, self.mass + other.mass, self.seen + other.seen
+
     def survey(self) -> Survey:
         """What was seen, with the rows drawn in the order in which they came."""
         if self.n == 0:

@@ -122,7 +122,8 @@ def _parted(
     columns: Any = phi
     left = np.eye(r)
     if isinstance(phi, KernelMap):
-        columns, T = phi.columns_of, phi.transform
+        T = phi.transform
+        columns = phi.with_transform(np.empty((r, 0))).columns_of  # T need not travel with them
         left = np.asarray(T.matrix if isinstance(T, Inverse) else T, dtype=np.float64)
     if problem.constant is not None:
         left = block_diag(problem.constant, left)
@@ -138,6 +139,7 @@ def _parted(
         targets=targets,
         n=survey.n,
         mass=survey.mass,
+        inputs=survey.X.shape[1],
         width=left.shape[0],
         dtype=np.dtype(np.float32 if survey.X.dtype == np.float32 else np.float64),
         device=recipe.device,

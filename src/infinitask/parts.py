@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -108,6 +108,8 @@ class PartMaker:
         Rows of all blocks.
     mass : float
         The sum of the weights of all rows.
+    inputs : int
+        d.
     width : int
         p, with the column of ones.
     dtype : numpy dtype
@@ -128,6 +130,7 @@ class PartMaker:
     targets: Targets | None
     n: int
     mass: float
+    inputs: int
     width: int
     dtype: Any
     device: str | None
@@ -219,6 +222,16 @@ class LocalParts(Parts):
             return "features kept in single precision" if self.single else "features kept"
         return "features made again in every pass"
 
+    def filled(self) -> Self:
+        """These parts, with what is to be kept made at once instead of in the first pass."""
+        for _ in self._read():
+            pass
+        return self
+
+    def __sizeof__(self) -> int:
+        # Dask asks how large things are that it holds, and might move
+        return sum(_size(piece) for piece in self._kept or ())
+
     def total(self, visit: Visit, *arguments: Any) -> Sums:
         """See :meth:`Parts.total`."""
         while True:
@@ -270,6 +283,10 @@ class LocalParts(Parts):
             kept = None if kept is None or used > self._budget else kept + pieces
             yield pieces
         self._kept = kept
+
+
+def _size(piece: Piece) -> int:
+    return _bytes(piece if isinstance(piece, Block) else Block(piece.rows, piece.integrals[0].targets))
 
 
 def _bytes(block: Block) -> int:

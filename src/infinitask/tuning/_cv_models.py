@@ -212,7 +212,8 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         quantiles : float, array (q,) or None
             Levels in (0, 1); None: the constructor's ``quantiles``.
         """
-        return np.asarray(self._best().predict(X, quantiles))
+        found: HostArray = self._best().predict(X, quantiles)
+        return found
 
 
 class InfiniteCostSensitiveClassifierCV(SelfTuned):
@@ -347,7 +348,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         per_sample : bool, default=False
             Whether ``theta``, (n,), holds one trade-off for each row.
         """
-        return np.asarray(self._best().predict(X, theta, per_sample=per_sample))
+        found: HostArray = self._best().predict(X, theta, per_sample=per_sample)
+        return found
 
 
 def _best_constant(signs: HostArray, weight: HostArray, theta: HostArray) -> HostArray:

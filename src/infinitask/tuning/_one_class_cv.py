@@ -160,4 +160,5 @@ device
         nu : float, array (q,) or None
             Fractions left out; None: the constructor's ``nu``.
         """
-        return np.asarray(self._best().predict(X, nu))
+        found: HostArray = self._best().predict(X, nu)
+        return found
