@@ -144,17 +144,21 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the kernel and λ, and learn the quantile function.
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), :class:`~infinitask.blocks.Blocks`, or array or frame of Dask
+            Of blocks and of Dask, a sample of at least 20 000 rows chooses and calibrates; the model is fitted to all.
+            λ of the sample is divided by the root of the number of rows each of its rows stands for.
         y : array (n,)
+            None for blocks, which hold it.
         sample_weight : array (n,) or None
         """
         self._begin()
-        rows = self._estimator()._prepare(X, y, sample_weight)
+        given = self._compared(X, y, sample_weight)
+        rows = self._estimator()._prepare(*given[:3])
         # sorted answers need no penalty on the way
         changes = {"noncrossing": 0.0} if self.noncrossing == "rearrange" else {}
         levels, weight = comparison_levels(rows.recipe.measure), rows.weight
@@ -178,7 +182,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             keeps_best=self.on_interrupt == "best",
         )
         choice, runner = self._chosen_by(contest)
-        self._refit(choice, X, y, sample_weight, **changes)
+        self._refit(choice, given, **changes)
         if self.calibrated and not choice.ignores_inputs and rows.recipe.measure.atoms() is None:
             try:
                 self.best_estimator_.levels_ = self._levels(runner, replace(rows.recipe, **changes), choice, units)
@@ -304,18 +308,20 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     ) -> None:
         self._store(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the kernel and λ, and learn the decision function of every trade-off.
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), :class:`~infinitask.blocks.Blocks`, or array or frame of Dask
+            As for :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`.
         y : array (n,)
-            Any two labels.
+            Any two labels; None for blocks, which hold them.
         sample_weight : array (n,) or None
         """
         self._begin()
-        rows = self._estimator()._prepare(X, y, sample_weight)
+        given = self._compared(X, y, sample_weight)
+        rows = self._estimator()._prepare(*given[:3])
         levels, weight = comparison_levels(rows.recipe.measure), rows.weight
         repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
         folds = [fold for splits in repeats for fold in splits]
@@ -335,7 +341,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             keeps_best=self.on_interrupt == "best",
         )
         choice, _ = self._chosen_by(contest)
-        return self._refit(choice, X, y, sample_weight)
+        return self._refit(choice, given)
 
     def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
         """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
