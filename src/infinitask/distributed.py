@@ -29,7 +29,7 @@ import numpy as np
 from infinitask._array import HostArray, free_memory, one_blas_thread, to_host
 from infinitask.blocks import Block, Draw, RowSource, Survey, checked
 from infinitask.objective import Parts, Sums, Visit, added
-from infinitask.parts import KEPT_SHARE, SINGLE_TOLERANCE, LocalParts, PartMaker
+from infinitask.parts import KEPT_SHARE, LocalParts, PartMaker
 
 __all__ = ["DaskParts", "DaskRows", "is_dask", "lazily"]
 
@@ -42,7 +42,7 @@ Lazy: TypeAlias = Any
 
 def is_dask(X: Any) -> bool:
     """Whether X is an array, a frame or a series of Dask."""
-    return type(X).__module__.startswith("dask") and hasattr(X, "to_delayed") and hasattr(X, "ndim")
+    return type(X).__module__.startswith(("dask.array", "dask.dataframe", "dask_expr")) and hasattr(X, "to_delayed")
 
 
 def _is_frame(X: Any) -> bool:
@@ -96,11 +96,8 @@ class DaskRows(RowSource):
     def __init__(self, X: Any, y: Any = None, sample_weight: Any = None, *, memory: int | None = None) -> None:
         import dask
 
-        if X.ndim != 2:
-            raise ValueError(
-                f"X is a {type(X).__name__} of Dask with {X.ndim} dimension; it must have rows and inputs."
-            )
-        self.memory = memory
+        _check_matrix(X)
+        self.memory, self.inputs = memory, int(X.shape[1])
         self.names = tuple(map(str, X.columns)) if _is_frame(X) else None
         parts, sizes = _partitions(X)
         block = dask.delayed(_block, pure=False)
@@ -137,7 +134,8 @@ class DaskRows(RowSource):
         client = _client()
         if client is None:
             return LocalParts(self, make, self.memory)
-        return DaskParts(client, self.partitions, make, self.memory)
+        budget = KEPT_SHARE * _free(client, make.device) if self.memory is None else self.memory
+        return DaskParts(client, self.partitions, make, self.inputs, budget)
 
 
 def _partitions(X: Any) -> tuple[list[Lazy], tuple[int, ...] | None]:
@@ -211,27 +209,25 @@ class DaskParts(Parts):
     partitions : list of Delayed
         Each a :class:`~infinitask.blocks.Block`.
     make : PartMaker
-    memory : int or None
-        Bytes that may be kept on all workers together; None: a share of what is free.
+    inputs : int
+        d.
+    budget : float
+        Bytes that may be kept on all workers together.
     """
 
-    def __init__(self, client: Any, partitions: list[Lazy], make: PartMaker, memory: int | None = None) -> None:
+    def __init__(self, client: Any, partitions: list[Lazy], make: PartMaker, inputs: int, budget: float) -> None:
         import dask
 
         self.client, self._n = client, make.n
-        budget = KEPT_SHARE * _free(client, make.device) if memory is None else memory
-        item, entries = np.dtype(make.dtype).itemsize, make.n * make.width
-        if item * entries > budget and make.tol >= SINGLE_TOLERANCE:
-            item = min(item, 4)
+        item = np.dtype(make.dtype).itemsize
         (self._make,) = client.persist([_leaf("maker-of-parts", make)])
         self._parts = partitions
         self.description = f"{len(partitions)} partitions on {len(client.nthreads())} workers; "
-        inputs = make.n * (make.inputs + 2) * np.dtype(make.dtype).itemsize
-        if item * entries <= budget:
+        if item * make.n * make.width <= budget:
             kept = dask.delayed(_kept, pure=False)
             self._parts = client.persist([kept(part, self._make, item) for part in partitions])
-            self.description += "features kept" if item > 4 else "features kept in single precision"
-        elif inputs <= budget:
+            self.description += "features kept"
+        elif item * make.n * (inputs + 2) <= budget:
             self._parts = client.persist(partitions)
             self.description += "inputs kept, features made again in every pass"
         else:
@@ -298,7 +294,7 @@ def _joined(draws: list[Draw]) -> Draw:
 def _local(block: Block, make: PartMaker, item: int) -> LocalParts:
     """The part of a partition; ``item``: bytes of a number of its features if they are kept, else 0."""
     k = int(block.X.shape[0])
-    return LocalParts([block], replace(make, n=k), memory=item * k * make.width)
+    return LocalParts([block], replace(make, n=k), item * k * make.width)
 
 
 def _kept(block: Block, make: PartMaker, item: int) -> LocalParts | Block:
@@ -346,7 +342,7 @@ def lazily(model: Any, method: str, X: Any, *arguments: Any, **options: Any) -> 
             "X.map_blocks with a function of your own."
         )
     _check_matrix(X)
-    example = np.zeros((1, len(X.columns) if _is_frame(X) else X.shape[1]))
+    example = np.zeros((1, X.shape[1]))
     if _is_frame(X):
         import pandas as pd
 

@@ -139,7 +139,6 @@ def _parted(
         targets=targets,
         n=survey.n,
         mass=survey.mass,
-        inputs=survey.X.shape[1],
         width=left.shape[0],
         dtype=np.dtype(np.float32 if survey.X.dtype == np.float32 else np.float64),
         device=recipe.device,

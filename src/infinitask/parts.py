@@ -108,8 +108,6 @@ class PartMaker:
         Rows of all blocks.
     mass : float
         The sum of the weights of all rows.
-    inputs : int
-        d.
     width : int
         p, with the column of ones.
     dtype : numpy dtype
@@ -130,7 +128,6 @@ class PartMaker:
     targets: Targets | None
     n: int
     mass: float
-    inputs: int
     width: int
     dtype: Any
     device: str | None
