@@ -1,10 +1,11 @@
 """Rows on a Dask cluster: arrays and frames of Dask in, arrays of Dask out; the only module that imports dask.
 
->>> import numpy as np
+>>> import dask.array as da
 >>> from infinitask import InfiniteQuantileRegressor
->>> da = __import__("pytest").importorskip("dask.array")
->>> X = da.random.default_rng(0).uniform(-1.0, 1.0, size=(4_000, 1), chunks=(1_000, 1))
->>> model = InfiniteQuantileRegressor(n_nodes=10, tol=1e-3, random_state=0).fit(X, X[:, 0] ** 2)
+>>> rng = da.random.default_rng(0)
+>>> X = rng.uniform(-1.0, 1.0, size=(4_000, 1), chunks=(1_000, 1))
+>>> y = X[:, 0] + 0.1 * rng.normal(size=4_000, chunks=1_000)
+>>> model = InfiniteQuantileRegressor(n_nodes=10, tol=1e-3, random_state=0).fit(X, y)
 >>> model.predict(X, quantiles=[0.1, 0.9])  # nothing is computed yet
 dask.array<..., shape=(4000, 2), dtype=float64, chunksize=(1000, 2), chunktype=numpy.ndarray>
 

@@ -45,7 +45,7 @@ from infinitask.problem import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES, Data, Recipe
 from infinitask.relevance import relevance
 from infinitask.units import Units
 
-__all__ = ["leave_one_out", "left_out_error", "normal_scores", "settled", "some_features", "spreads"]
+__all__ = ["leave_one_out", "left_out_error", "normal_scores", "settled", "shrinkage", "some_features", "spreads"]
 
 MAX_ROWS, MAX_FEATURES = 1_000, 300
 """Rows and features of the regressions by which bandwidth and λ are chosen."""
