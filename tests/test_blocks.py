@@ -23,7 +23,6 @@ from infinitask.blocks import Blocks
 from infinitask.blocks import Draw as Drawn
 from infinitask.kernels import Precomputed
 from infinitask.parts import Block
-from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteOneClassSVMCV, InfiniteQuantileRegressorCV
 
 Floats = np.ndarray[Any, Any]
 N = 90
@@ -332,9 +331,6 @@ def test_who_needs_arrays_says_so(data: Any) -> None:
     X, y, _ = data
     blocks, fitted = cut(X, y), quick().fit(X, y)
     asks: list[Callable[[], Any]] = [
-        lambda: InfiniteQuantileRegressorCV().fit(blocks),
-        lambda: InfiniteCostSensitiveClassifierCV().fit(blocks),
-        lambda: InfiniteOneClassSVMCV().fit(blocks),
         lambda: CrossConformal(quick()).fit(blocks),
         lambda: fit_path(quick(), blocks, alphas=[1e-3]),
         lambda: score_path(quick(), blocks, y, alphas=[1e-3]),

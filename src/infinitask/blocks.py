@@ -208,6 +208,22 @@ class Draw:
         both = fresh if old is None else fresh.after(old)
         self.found[label] = both.only(np.argsort(both.keys, kind="stable")[:most])
 
+    def join(self, other: Draw) -> None:
+        """Take over what another draw has found in the rows that follow."""
+        if -1 not in (self.inputs, other.inputs) and self.inputs != other.inputs:
+            raise ValueError(
+                f"A block with {other.inputs} inputs follows blocks with {self.inputs}; all need the same."
+            )
+        if self.known and other.known and self.targets is not other.targets:
+            raise ValueError("Some blocks were given with y and some without; give all of them in the same way.")
+        for label, drawn in other.found.items():
+            every = np.arange(drawn.keys.size)
+            self._merge(label, drawn.X, drawn.y, every, drawn.keys, self.seen + drawn.positions, drawn.weight)
+            self.counts[label] += other.counts[label] - drawn.keys.size  # those that were not drawn
+        self.known, self.targets = self.known or other.known, self.targets or other.targets
+        self.inputs = max(self.inputs, other.inputs)
+        self.n, self.mass, self.seen = self.n + other.n, self.mass + other.mass, self.seen + other.seen
+
     def survey(self) -> Survey:
         """What was seen, with the rows drawn in the order in which they came."""
         if self.n == 0:

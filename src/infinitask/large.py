@@ -150,7 +150,8 @@ def _parted(
     columns: Any = phi
     left = np.eye(r)
     if isinstance(phi, KernelMap):
-        columns, T = phi.columns_of, phi.transform
+        T = phi.transform
+        columns = phi.with_transform(np.empty((r, 0))).columns_of  # T need not travel with them
         left = np.asarray(T.matrix if isinstance(T, Inverse) else T, dtype=np.float64)
     if problem.constant is not None:
         left = block_diag(problem.constant, left)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -253,6 +253,16 @@ class LocalParts(Parts):
             return "features kept in single precision" if self.make.single else "features kept"
         return "features made again in every pass"
 
+    def filled(self) -> Self:
+        """These parts, with what is to be kept made at once instead of in the first pass."""
+        for _ in self._read():
+            pass
+        return self
+
+    def __sizeof__(self) -> int:
+        # Dask asks how large things are that it holds, and might move
+        return sum(_size(piece) for piece in self._kept or ())
+
     def total(self, visit: Visit, *arguments: Any) -> Sums:
         """See :meth:`Parts.total`."""
         while True:
@@ -319,6 +329,10 @@ class LocalParts(Parts):
 def budget_of(device: str | None, memory: int | None = None) -> float:
     """Bytes that may be kept between passes: what was asked for, or a share of what is free."""
     return KEPT_SHARE * free_memory(device) if memory is None else float(memory)
+
+
+def _size(piece: Piece) -> int:
+    return _bytes(piece if isinstance(piece, Block) else Block(piece.rows, piece.integrals[0].targets))
 
 
 def _bytes(block: Block) -> int:

@@ -45,7 +45,7 @@ from infinitask.problem import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES, Data, Recipe
 from infinitask.relevance import relevance
 from infinitask.units import Units
 
-__all__ = ["leave_one_out", "left_out_error", "normal_scores", "settled", "some_features", "spreads"]
+__all__ = ["leave_one_out", "left_out_error", "normal_scores", "settled", "shrinkage", "some_features", "spreads"]
 
 MAX_ROWS, MAX_FEATURES = 1_000, 300
 """Rows and features of the regressions by which bandwidth and λ are chosen."""
@@ -238,7 +238,12 @@ def _regressed(
             errors = leave_one_out(some_features(own, X), t, weight, RIDGES, copies)
             kernel, ridge = own, float(RIDGES[_good(errors, weight, copies, tolerated)[-1]])
     n = n if rows is None else rows
-    return kernel, max(ridge * (t.size / n) ** RIDGE_RATE, SMALLEST_RIDGE / n)
+    return kernel, max(ridge * shrinkage(t.size, n), SMALLEST_RIDGE / n)
+
+
+def shrinkage(some: int, rows: int) -> float:
+    """By which λ of some rows becomes that of all."""
+    return float((some / rows) ** RIDGE_RATE)
 
 
 def left_out_error(kernel: InputKernel, data: Data) -> float:

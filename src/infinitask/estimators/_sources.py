@@ -1,4 +1,4 @@
-"""Rows that are not fitted in memory: what is one, and how an estimator is fitted to it."""
+"""Rows that are no NumPy arrays in memory: how an estimator is fitted to them, and answers in kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import array_api_compat as compat
 import numpy as np
@@ -14,8 +15,8 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
-from infinitask._array import to_host
-from infinitask.blocks import Blocks, RowSource
+from infinitask._array import HostArray, namespace, to_host
+from infinitask.blocks import Blocks, RowSource, Survey
 from infinitask.features import Auto, Nystroem, RandomFourier, feature_recipe
 from infinitask.features._recipes import AUTO_CAP
 from infinitask.kernels import Precomputed
@@ -33,8 +34,11 @@ ROWS_ON_DEVICE = 2**20
 """Rows of a block of a tensor."""
 
 
-def source_of(X: Any, y: Any, sample_weight: Any, recipe: Callable[[], Recipe]) -> RowSource | None:
-    """The rows as a source of blocks, or None where they are fitted in memory."""
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def far_rows(X: Any, y: Any, sample_weight: Any) -> RowSource | None:
+    """Rows that are not in this memory as a source of blocks; None for all others."""
     if isinstance(X, RowSource):
         if y is not None or sample_weight is not None:
             raise ValueError(
@@ -42,11 +46,18 @@ def source_of(X: Any, y: Any, sample_weight: Any, recipe: Callable[[], Recipe]) 
                 "blocks: (X, y, weight)."
             )
         return X
-    if "dask" in sys.modules:
-        from infinitask.distributed import DaskRows, is_dask
+    if _is_dask(X):
+        from infinitask.distributed import DaskRows
 
-        if is_dask(X):
-            return DaskRows.of(X, y, sample_weight)
+        return DaskRows(X, y, sample_weight)
+    return None
+
+
+def source_of(X: Any, y: Any, sample_weight: Any, recipe: Callable[[], Recipe]) -> RowSource | None:
+    """The rows as a source of blocks, or None where they are fitted in memory."""
+    far = far_rows(X, y, sample_weight)
+    if far is not None:
+        return far
     if sparse.issparse(X) or getattr(X, "ndim", 0) != 2 or hasattr(X, "iloc") or not hasattr(X, "dtype"):
         return None
     if int(X.shape[0]) < LARGE_ROWS or int(X.shape[0]) * _features(recipe()) < LARGE_ENTRIES:
@@ -55,6 +66,14 @@ def source_of(X: Any, y: Any, sample_weight: Any, recipe: Callable[[], Recipe]) 
     if isinstance(X, np.ndarray):
         return Blocks.of_arrays(X, targets, sample_weight)
     return Blocks.of_arrays(X, targets, sample_weight, rows=ROWS_ON_DEVICE)
+
+
+def _is_dask(X: Any) -> bool:
+    if "dask" not in sys.modules:
+        return False
+    from infinitask.distributed import is_dask
+
+    return is_dask(X)
 
 
 def _features(recipe: Recipe) -> int:
@@ -88,32 +107,86 @@ def in_memory(X: Any) -> None:
     """An error where rows that are read block by block were given to what needs them in memory."""
     if isinstance(X, RowSource):
         raise TypeError(
-            f"{type(X).__name__} were given; only `fit` of an estimator that does not tune itself reads rows block by "
-            "block. Give arrays: choose parameters with rows that fit into memory, and predict one block at a time."
+            f"{type(X).__name__} were given; only `fit` of an estimator reads rows block by block. Give arrays: "
+            "predict, or choose parameters, with rows that fit into memory."
         )
 
 
-def fit_to(model: BaseInfiniteTask, source: RowSource, device: str | None = None) -> Any:
-    """Fit an estimator to rows that are somewhere."""
-    name = type(model).__name__
+def in_kind(method: _Method) -> _Method:
+    """A method of an estimator and rows X whose answer is of the kind of X.
+
+    Rows of Dask: an array of Dask, computed when it is asked for. A tensor: one of the same library, on the same
+    device, numbers in its precision. Everything else: an array of NumPy, as the method returns it.
+    """
+
+    @wraps(method)
+    def answer(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        if type(X) is np.ndarray:
+            return method(self, X, *arguments, **options)
+        if _is_dask(X):
+            from infinitask.distributed import lazily
+
+            return lazily(self, method.__name__, X, *arguments, **options)
+        if isinstance(X, np.ndarray) or not compat.is_array_api_obj(X):
+            return method(self, X, *arguments, **options)
+        return _beside(method(self, to_host(X), *arguments, **options), X)
+
+    return cast(_Method, answer)
+
+
+def _beside(values: HostArray, X: Any) -> Any:
+    """An answer in the library and on the device of a tensor; labels that are no numbers stay as they are."""
+    if values.dtype.kind not in "fiub":
+        return values
+    xp = namespace(X)
+    real = values.dtype.kind == "f" and xp.isdtype(X.dtype, "real floating")
+    return xp.asarray(values, dtype=X.dtype if real else None, device=compat.device(X))
+
+
+def surveyed(model: BaseInfiniteTask, source: RowSource) -> Survey:
+    """What a first pass over the rows tells an estimator."""
     recipe = model.recipe()
     check_parts(recipe)
     seed = int(generator(recipe.random_state).integers(2**31))
     if recipe.verbose:
-        print(f"{name}: first pass over the rows", file=sys.stderr)
-    survey = source.survey(sample_size(recipe), seed, labels=is_classifier(model))
+        print(f"{type(model).__name__}: first pass over the rows", file=sys.stderr)
+    return source.survey(sample_size(recipe), seed, labels=is_classifier(model))
+
+
+def fit_to(
+    model: BaseInfiniteTask,
+    source: RowSource,
+    device: str | None = None,
+    survey: Survey | None = None,
+    **changes: Any,
+) -> Any:
+    """Fit an estimator to rows that are somewhere.
+
+    Parameters
+    ----------
+    model : estimator
+    source : RowSource
+    device : str or None
+    survey : Survey or None
+        What a first pass told, where there was one.
+    changes
+        Those of the recipe.
+    """
+    name = type(model).__name__
+    survey = surveyed(model, source) if survey is None else survey
     prepared = model._prepare(survey.X, survey.y, survey.weight)
     if source.names is not None:
         model.feature_names_in_ = np.array(source.names, dtype=object)
     if device is not None:
-        prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+        changes["device"] = device
+    prepared = prepared._replace(recipe=replace(prepared.recipe, **changes))
     if "n_samples_fit_" in prepared.learnt:
         prepared.learnt["n_samples_fit_"] = max(float(survey.n), survey.mass)
     # a row of a sample stands for many others, but is no copy of itself
     weight = prepared.weight if holds_all(survey) else prepared.weight / np.max(prepared.weight)
     sample = Data.canonical(prepared.X, prepared.y, weight)
     fit = learn_large(prepared.recipe, source, survey, sample, prepared.learnt.get("classes_"))
-    if recipe.verbose and isinstance(source, Blocks):
+    if prepared.recipe.verbose and isinstance(source, Blocks):
         print(f"{name}: the rows were read {source.passes} times", file=sys.stderr)
     if not fit.solution.converged:
         warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=4)

@@ -418,7 +418,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         if not self._is_plain(X):
             in_memory(X)
             with naming("X"):
-                X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+                X = validate_data(self, on_host(X), dtype=np.float64, accept_sparse="csr", reset=False)
             values = X.data if sparse.issparse(X) else X
             if values.size:
                 check_magnitude("X", values, smallest=0.0)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from infinitask._array import HostArray
 from infinitask._validation import flag, naming
-from infinitask.estimators._sources import in_memory
+from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Uniform
@@ -104,6 +104,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return automatic if isinstance(calibrated, str) else bool(calibrated)
 
     # --------------------------------------------------------------------------------------- decisions
+    @in_kind
     def decision_function(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
         """h(x)(θ), positive for the positive class: (n,) for one trade-off or one for each row, (n, q) for several.
 
@@ -128,6 +129,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         score = np.concatenate([flip_score(levels, h) for _, h in self._at_levels(self._inputs(X), levels)])
         return on_side(default + score, positive, centre=0.0)
 
+    @in_kind
     def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
         """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
 
@@ -155,6 +157,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         positive = self._values(X, theta, "theta", per_sample=flag("per_sample", per_sample)) > 0.0
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
+    @in_kind
     def predict_proba(self, X: Any) -> HostArray:
         """P(y = classes_[1] | x) = (1 − θ*(x))/2, in the second column of (n, 2); θ*(x): where the decision flips.
 

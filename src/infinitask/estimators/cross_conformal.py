@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from infinitask._array import HostArray
 from infinitask._validation import check_parameters, coverages, naming
 from infinitask.estimators._checks import targets_of
-from infinitask.estimators._sources import in_memory
+from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.metrics._scorers import _core, _levels, _takes
 from infinitask.predictive import ConformalCalibration, CrossCalibration, Rearrangement
 from infinitask.units import Units
@@ -108,6 +108,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         self.calibration_ = CrossCalibration(tuple(part for _, part in fitted))
         return self
 
+    @in_kind
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
         """The mean of the quantiles of all fits: (n,) for one level, (n, q) for several.
 
@@ -121,6 +122,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         asked = self.quantiles if quantiles is None else quantiles
         return np.asarray(np.mean([model.predict(X, quantiles=asked) for model in self.estimators_], axis=0))
 
+    @in_kind
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
         """Intervals that hold a new y with about the probability ``coverage``, surely with the proved one.
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask._validation import choice
+from infinitask.estimators._sources import in_kind
 from infinitask.estimators.base import (
     BaseInfiniteTask,
     Prepared,
@@ -133,6 +134,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         """
         return self._fit(X, y, sample_weight)
 
+    @in_kind
     def predict(self, X: Any, expectiles: Any = None) -> HostArray:
         """The conditional expectiles: (n,) for one level, (n, q) for several.
 

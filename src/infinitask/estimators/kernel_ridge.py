@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 
 from infinitask._array import HostArray
 from infinitask._validation import flag, number
+from infinitask.estimators._sources import in_kind
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.losses import Squared
 from infinitask.measures import Uniform, as_measure
@@ -160,6 +161,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         """
         return self._fit(X, y, sample_weight)
 
+    @in_kind
     def predict(self, X: Any, log_alpha: Any = None) -> HostArray:
         """The ridge regression: (n,) for one weight, (n, q) for several.
 

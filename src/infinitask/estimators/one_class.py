@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._array import HostArray, place, to_host
 from infinitask._validation import choice, naming, number
+from infinitask.estimators._sources import in_kind
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.kernels import input_kernel
 from infinitask.learn import Fit
@@ -98,6 +99,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         """The fraction that is used when none is asked for; None in the constructor: the smallest node."""
         return np.min(self.nodes_) if self.nu is None else self.nu
 
+    @in_kind
     def decision_function(self, X: Any, nu: Any = None) -> HostArray:
         """Nonnegative inside the level set, negative outside: (n,) for one fraction, (n, q) for several.
 
@@ -120,6 +122,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         values = np.concatenate([self._signed(curves, fractions) for curves in self._nested_curves(self._inputs(X))])
         return np.asarray(values[:, 0] if single else values)
 
+    @in_kind
     def predict(self, X: Any, nu: Any = None) -> HostArray:
         """+1 inside, −1 outside: (n,) for one fraction, (n, q) for several.
 
@@ -143,6 +146,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         t = self._shift(tasks[:, 0]) - self.field_.bias(tasks)
         return np.asarray(t[0] if single else t)
 
+    @in_kind
     def score_samples(self, X: Any) -> HostArray:
         """θ*(x): the fraction at which x leaves the set; small for outliers.
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask._validation import coverages, seed
+from infinitask.estimators._sources import in_kind
 from infinitask.estimators.base import (
     BaseInfiniteTask,
     Prepared,
@@ -54,6 +55,7 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         """
         return self._fit(X, y, sample_weight)
 
+    @in_kind
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
         """The conditional quantiles: (n,) for one level, (n, q) for several.
 
@@ -65,6 +67,7 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         """
         return self._values(X, self.quantiles if quantiles is None else quantiles, "quantiles", strict=True)
 
+    @in_kind
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
         """The central interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2), or (n, q, 2) for q coverages.
 

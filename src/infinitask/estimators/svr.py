@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask._validation import number, optional, parse_tasks
+from infinitask.estimators._sources import in_kind
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.losses import EpsilonInsensitive
 from infinitask.measures import Uniform
@@ -121,6 +122,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         """
         return self._fit(X, y, sample_weight)
 
+    @in_kind
     def predict(self, X: Any, epsilon: Any = None) -> HostArray:
         """The regression: (n,) for one half-width, (n, q) for several.
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from infinitask._array import HostArray
 from infinitask._validation import naming, number
+from infinitask.estimators._sources import in_kind
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, inputs_of, weights_of
 from infinitask.losses import (
     CostSensitiveHinge,
@@ -200,6 +201,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         """
         return self._fit(X, y, sample_weight)
 
+    @in_kind
     def decision_function(self, X: Any, theta: Any = None) -> HostArray:
         """h(x)(θ): (n,) for one task, (n, q) for several.
 
@@ -211,6 +213,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         """
         return self._values(X, self._default_theta() if theta is None else theta, "theta")
 
+    @in_kind
     def predict(self, X: Any, theta: Any = None) -> HostArray:
         """The same as :meth:`decision_function`."""
         return self.decision_function(X, theta)

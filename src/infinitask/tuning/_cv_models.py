@@ -150,12 +150,16 @@ class InfiniteQuantileRegressorCV(SelfTuned):
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), :class:`~infinitask.blocks.Blocks`, or array or frame of Dask
+            Of blocks and of Dask, a sample of at least 20 000 rows chooses and calibrates; the model is fitted to all.
+            λ of the sample is divided by the root of the number of rows each of its rows stands for.
         y : array (n,)
+            None for blocks, which hold it.
         sample_weight : array (n,) or None
         """
         self._begin()
-        rows = self._estimator()._prepare(X, y, sample_weight)
+        given = self._compared(X, y, sample_weight)
+        rows = self._estimator()._prepare(*given[:3])
         # sorted answers need no penalty on the way
         changes = {"noncrossing": 0.0} if self.noncrossing == "rearrange" else {}
         levels, weight = comparison_levels(rows.recipe.measure), rows.weight
@@ -179,7 +183,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             keeps_best=self.on_interrupt == "best",
         )
         choice, runner = self._chosen_by(contest)
-        self._refit(choice, X, y, sample_weight, **changes)
+        self._refit(choice, given, **changes)
         if self.calibrated and not choice.ignores_inputs and rows.recipe.measure.atoms() is None:
             try:
                 self.best_estimator_.levels_ = self._levels(runner, replace(rows.recipe, **changes), choice, units)
@@ -213,7 +217,8 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         quantiles : float, array (q,) or None
             Levels in (0, 1); None: the constructor's ``quantiles``.
         """
-        return np.asarray(self._best().predict(X, quantiles))
+        found: HostArray = self._best().predict(X, quantiles)
+        return found
 
 
 class InfiniteCostSensitiveClassifierCV(SelfTuned):
@@ -310,13 +315,15 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), :class:`~infinitask.blocks.Blocks`, or array or frame of Dask
+            As for :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`.
         y : array (n,)
-            Any two labels.
+            Any two labels; None for blocks, which hold them.
         sample_weight : array (n,) or None
         """
         self._begin()
-        rows = self._estimator()._prepare(X, y, sample_weight)
+        given = self._compared(X, y, sample_weight)
+        rows = self._estimator()._prepare(*given[:3])
         levels, weight = comparison_levels(rows.recipe.measure), rows.weight
         repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
         folds = [fold for splits in repeats for fold in splits]
@@ -336,7 +343,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             keeps_best=self.on_interrupt == "best",
         )
         choice, _ = self._chosen_by(contest)
-        return self._refit(choice, X, y, sample_weight)
+        return self._refit(choice, given)
 
     def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
         """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
@@ -349,7 +356,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         per_sample : bool, default=False
             Whether ``theta``, (n,), holds one trade-off for each row.
         """
-        return np.asarray(self._best().predict(X, theta, per_sample=per_sample))
+        found: HostArray = self._best().predict(X, theta, per_sample=per_sample)
+        return found
 
 
 def _best_constant(signs: HostArray, weight: HostArray, theta: HostArray) -> HostArray:

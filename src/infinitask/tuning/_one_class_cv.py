@@ -11,6 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import HostArray, one_blas_thread
 from infinitask.estimators import InfiniteOneClassSVM
+from infinitask.estimators._sources import fit_to
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import InputKernel
 from infinitask.problem import Data
@@ -117,12 +118,14 @@ solver, tol, max_iter, device
 
         Parameters
         ----------
-        X : array (n, d)
+        X : array (n, d), :class:`~infinitask.blocks.Blocks`, or array or frame of Dask
+            Of blocks and of Dask a sample of at least 20 000 rows chooses the kernel.
         y : ignored
         sample_weight : array (n,) or None
         """
         self._begin()
-        rows = self._estimator()._prepare(X, None, sample_weight)
+        given = self._compared(X, None, sample_weight)
+        rows = self._estimator()._prepare(given.X, None, given.weight)
         rng = check_random_state(self.random_state)
         race = Race.of(rows.recipe, rows.X, rows.weight, self.cv, rng, verbose=int(self.verbose))
         stationary = isinstance(feature_recipe(rows.recipe.features, rows.recipe.rank), RandomFourier)
@@ -134,8 +137,11 @@ solver, tol, max_iter, device
         areas = np.array([entrant.area for entrant in entrants])
         best = int(np.argmin(areas))
         chosen = self._estimator(kernel=entrants[best].kernel)
-        # no remark: this model chooses by itself what one would advise
-        chosen._learn(chosen._prepare(X, None, sample_weight), remark=False)
+        if given.source is not None:
+            fit_to(chosen, given.source, survey=given.survey)
+        else:
+            # no remark: this model chooses by itself what one would advise
+            chosen._learn(chosen._prepare(given.X, None, given.weight), remark=False)
         self.kernel_ = entrants[best].kernel
         self.cv_results_ = {
             "kernels": [entrant.name for entrant in entrants],
@@ -161,4 +167,5 @@ solver, tol, max_iter, device
         nu : float, array (q,) or None
             Fractions left out; None: the constructor's ``nu``.
         """
-        return np.asarray(self._best().predict(X, nu))
+        found: HostArray = self._best().predict(X, nu)
+        return found

@@ -6,21 +6,35 @@ import inspect
 from dataclasses import replace
 from functools import wraps
 from types import FunctionType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._validation import check_parameters
+from infinitask.blocks import RowSource, Survey
+from infinitask.estimators._sources import far_rows, fit_to, on_host, surveyed
 from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.features import Nystroem
+from infinitask.settle import shrinkage
 from infinitask.tuning._choice import Choice, Contest, chosen
 from infinitask.tuning._runner import Runner
 
 TOL, TOL_OF_MANY, MANY_ROWS = 1e-4, 1e-3, 5_000
 """The duality gap of the last fit, and with more rows than the third number. With 38 000 rows gaps of 1e-2 and 1e-3
 have the same loss on test rows to a thousandth, and 1e-4 takes up to ten times as long."""
+
+
+class Compared(NamedTuple):
+    """The rows by which models are compared, and where all rows are if these are only a sample."""
+
+    X: Any
+    y: Any
+    weight: Any
+    source: RowSource | None = None
+    survey: Survey | None = None
 
 
 class SelfTuned(BaseEstimator):
@@ -67,23 +81,37 @@ class SelfTuned(BaseEstimator):
         given["tol"] = TOL if given["tol"] is None else given["tol"]
         return self._model(**given, **chosen)
 
+    def _compared(self, X: Any, y: Any, sample_weight: Any) -> Compared:
+        """The rows as they were given; a sample where they are not in this memory."""
+        source = far_rows(X, y, sample_weight)
+        if source is None:
+            return Compared(*(on_host(values) for values in (X, y, sample_weight)))
+        survey = surveyed(self._estimator(), source)
+        return Compared(survey.X, survey.y, survey.weight / np.max(survey.weight), source, survey)
+
     def _chosen_by(self, contest: Contest) -> tuple[Choice, Runner]:
         """What a contest chooses."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         return chosen(contest, self.kernels, self.alphas, self.rule, self.n_jobs, seed, self.device)
 
-    def _refit(self, choice: Choice, X: Any, y: Any, sample_weight: Any, **changes: Any) -> Self:
+    def _refit(self, choice: Choice, given: Compared, **changes: Any) -> Self:
         """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
         # what ignores the inputs has nothing to calibrate: a free bias moves all the way by itself
         own = {} if choice.ignores_inputs else self._chosen
-        best = self._estimator(kernel=choice.kernel, alpha=choice.alpha, **own)
-        rows = best._prepare(X, y, sample_weight)
-        if self.tol is None and rows.weight.size > MANY_ROWS:
+        alpha, survey = choice.alpha, given.survey
+        if survey is not None and self.alphas is None and not choice.ignores_inputs:
+            alpha *= shrinkage(survey.weight.size, survey.n)
+        best = self._estimator(kernel=choice.kernel, alpha=alpha, **own)
+        rows = best._prepare(given.X, given.y, given.weight)
+        if self.tol is None and (rows.weight.size if survey is None else survey.n) > MANY_ROWS:
             changes["tol"] = TOL_OF_MANY
         if choice.landmarks is not None and self.features == "auto" and self.rank is None:
             changes["features"] = Nystroem(choice.landmarks)
-        # no remark: this model chooses by itself what one would advise
-        best._learn(rows._replace(recipe=replace(rows.recipe, **changes)), remark=False)
+        if given.source is not None:
+            fit_to(best, given.source, survey=survey, **changes)
+        else:
+            # no remark: this model chooses by itself what one would advise
+            best._learn(rows._replace(recipe=replace(rows.recipe, **changes)), remark=False)
         self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
         self.offset_ = best.recipe_.offset
         self.ignores_inputs_, self.cv_results_ = choice.ignores_inputs, choice.results
