@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -
 
 .DEFAULT_GOAL := help
 .PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
-	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets bench-compare bench-random
+	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets bench-large bench-compare bench-random
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,10 @@ bench-tuned: $(INSTALLED) ## what the self-tuned model costs as the rows grow
 
 bench-level-sets: $(INSTALLED) ## level sets by one fit beside a hundred refits of a one-class SVM
 	$(BIN)/python benchmarks/level_set_speed.py
+
+bench-large: $(INSTALLED) ## many rows: beside LightGBM, as rows grow, and from a file: make bench-large PART=growth
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[parquet]"
+	$(BIN)/python benchmarks/larger_than_memory.py $(PART)
 
 bench-profile: $(INSTALLED) ## where the time of a fit goes
 	$(BIN)/python benchmarks/profile_fit.py
