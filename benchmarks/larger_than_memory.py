@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from suite.machine import confine, environment
+from suite.machine import confine, description, environment, versions
 
 RESULTS = Path(__file__).parent / "results" / "larger_than_memory.md"
 
@@ -65,7 +66,7 @@ QUICK = Scale(
 )
 
 
-# ------------------------------------------------------------------------------------------------------ what is measured
+# ----------------------------------------------------------------------------------------------------- what is measured
 def law(n: int, seed: int) -> tuple[Any, Any]:
     """Inputs in single precision, as files hold them, and targets whose spread depends on an input."""
     import numpy as np
@@ -148,7 +149,7 @@ def from_file(scale: Scale, path: str) -> dict[str, Any]:
     before = peak()
     _, seconds = timed(lambda: model.fit(blocks))
     after = peak()
-    model.__dict__.pop("feature_names_in_", None)  # arrays without names are asked below
+    warnings.filterwarnings("ignore", "X does not have valid feature names")
     new, target = law(scale.new, 1)
     levels = levels_of(scale)
     loss = pinball(levels, target, model.predict(new.astype(np.float64), levels))
@@ -202,7 +203,7 @@ def measure(asked: str) -> None:
     print(json.dumps(MEASURES[request["name"]](scale, request["argument"])))
 
 
-# ------------------------------------------------------------------------------------------------------------- the parts
+# ------------------------------------------------------------------------------------------------------------ the parts
 def beside(scale: Scale) -> dict[str, Any]:
     """One fit beside a model for every level."""
     found = {"ours": measured("ours", scale, scale.rows)}
@@ -235,15 +236,11 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-# ------------------------------------------------------------------------------------------------------------ the report
+# ----------------------------------------------------------------------------------------------------------- the report
 def report(known: dict[str, Any]) -> str:
     """What was measured, in Markdown."""
-    lines = [
-        "# Many rows",
-        "",
-        "Made by `make bench-large`; every fit in a process of its own, with two threads on two cores.",
-    ]
-    lines += [f"{known['machine']}", ""]
+    how = "Made by `make bench-large`; every fit in a process of its own, with two threads on two cores."
+    lines = ["# Many rows", "", how, known["machine"], ""]
     for name, table in (("beside", _beside), ("growth", _growth), ("file", _file)):
         lines += [*table(known[name]), ""] if name in known else []
     return "\n".join(lines).rstrip() + "\n"
@@ -254,9 +251,10 @@ def _beside(found: dict[str, Any]) -> list[str]:
     lines = [
         f"## {s['rows']:,} rows beside gradient boosting",
         "",
-        f"`InfiniteQuantileRegressor` with {s['landmarks']} landmarks and {s['nodes']} nodes to a gap of {s['tol']:g}, by "
-        f"`fit(X, y)`; LightGBM: {s['levels']} models with its defaults, one for each level. {INPUTS} inputs; the pinball "
-        f"loss is the mean over {s['levels']} levels and {s['new']:,} new rows. Peak: of the process, data included.",
+        f"`InfiniteQuantileRegressor` with {s['landmarks']} landmarks and {s['nodes']} nodes to a gap of {s['tol']:g}, "
+        f"by `fit(X, y)`; LightGBM: {s['levels']} models with its defaults, one for each level. {INPUTS} inputs; the "
+        f"pinball loss is the mean over {s['levels']} levels and {s['new']:,} new rows. Peak: of the process, data "
+        "included.",
         "",
         "| | wall, s | processor, s | peak, GiB | before the fit, GiB | pinball loss | gap | evaluations |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
@@ -278,8 +276,8 @@ def _growth(found: dict[str, Any]) -> list[str]:
     lines = [
         "## Time as rows grow",
         "",
-        f"The same fit. The slope of the logarithm of seconds by that of rows is {_slope(fits, 'wall')} by the clock and "
-        f"{_slope(fits, 'cpu')} of the processor; a slope of 1 is time in proportion to rows.",
+        f"The same fit. The slope of the logarithm of seconds by that of rows is {_slope(fits, 'wall')} by the clock "
+        f"and {_slope(fits, 'cpu')} of the processor; a slope of 1 is time in proportion to rows.",
         "",
         "| rows | wall, s | processor, s | peak, GiB | before the fit, GiB | pinball loss | gap | evaluations |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|",
@@ -297,13 +295,20 @@ def _file(found: dict[str, Any]) -> list[str]:
         f"## {s['file_rows']:,} rows of a Parquet file",
         "",
         f"{found['bytes'] / GIB:.2f} GiB on disk; features in double precision would take "
-        f"{8 * s['file_rows'] * s['file_landmarks'] / GIB:.1f} GiB. {s['file_landmarks']} landmarks, {s['file_nodes']} nodes, "
-        f"a gap of {s['file_tol']:g}, `memory={s['file_memory']}`. Rows were read {fit['passes']} times.",
+        f"{8 * s['file_rows'] * s['file_landmarks'] / GIB:.1f} GiB. {s['file_landmarks']} landmarks, "
+        f"{s['file_nodes']} nodes, a gap of {s['file_tol']:g}, `memory={s['file_memory']}`. Rows were read "
+        f"{fit['passes']} times.",
         "",
         "| | wall, s | processor, s | peak, GiB | before the fit, GiB | pinball loss | gap | evaluations |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
         _row("infinitask", fit),
     ]
+
+
+def machine() -> str:
+    """Where the figures come from."""
+    where, packages = description(), ", ".join(f"{name} {number}" for name, number in versions().items())
+    return f"{where['system']} {where['machine']}, {where.get('processor', '')}, {where['cores']} cores; {packages}."
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -319,8 +324,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     unknown = [part for part in given.parts if part not in PARTS]
     if unknown:
         parser.error(f"{unknown[0]} is no part; the parts are {', '.join(PARTS)}")
-    from paper_kappa import machine
-
     scale = QUICK if given.quick else Scale()
     output = given.output or (None if given.quick else RESULTS)
     kept = None if output is None else output.with_suffix(".json")
