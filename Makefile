@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -
 
 .DEFAULT_GOAL := help
 .PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
-	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets bench-kernel-gap bench-compare bench-random
+	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets bench-large bench-kernel-gap bench-compare bench-random
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ bench-level-sets: $(INSTALLED) ## level sets by one fit beside a hundred refits 
 
 bench-kernel-gap: $(INSTALLED) ## how far Nyström models are from the kernel's own, by rank, and what knowing costs
 	$(BIN)/python benchmarks/kernel_gap.py
+
+bench-large: $(INSTALLED) ## many rows: beside LightGBM, as rows grow, and from a file: make bench-large PART=growth
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[parquet]"
+	$(BIN)/python benchmarks/larger_than_memory.py $(PART)
 
 bench-profile: $(INSTALLED) ## where the time of a fit goes
 	$(BIN)/python benchmarks/profile_fit.py

@@ -91,8 +91,10 @@ def card() -> Card:
 def rows(n: int, d: int, dtype: Any, where: str = "cuda", seed: int = 0) -> tuple[Any, Any]:
     """Inputs and targets with a nonlinear mean and a spread that varies."""
     draw = torch.Generator(device=where).manual_seed(seed)
-    X = torch.randn((n, d), generator=draw, device=where, dtype=dtype)
-    noise = torch.randn(n, generator=draw, device=where, dtype=dtype)
+    # the same rows in either precision, but for 10⁸ of them, which would take 7 GB more
+    drawn = torch.float64 if n < 10**8 else dtype
+    X = torch.randn((n, d), generator=draw, device=where, dtype=drawn).to(dtype)
+    noise = torch.randn(n, generator=draw, device=where, dtype=drawn).to(dtype)
     y = torch.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + (0.2 + 0.5 / (1 + torch.exp(-2 * X[:, 2]))) * noise
     return X, y
 
@@ -161,8 +163,10 @@ def large(n: int, p: int, m: int, dtype: Any, known: Card, profile: bool, *, tol
     )
     kind = "float64" if item == 8 else "float32"
     name = f"n = {n:.0e}, {p} landmarks, m = {m}, {kind}{', streamed from the host' if host else ''}"
-    # features are read twice (h, gradient), values at the nodes written and read four times
-    visited = n * float(item) * (2 * p + 8 * m)
+    # features are read twice (h, gradient), values at the nodes written and read four times; in double precision
+    # unless they do not fit
+    kept = 4 if 8.0 * n * p > 0.4 * torch.cuda.mem_get_info()[0] else 8
+    visited = n * float(kept) * (2 * p + 8 * m)
     return fitted(name, model, *given, visited, known, profile)
 
 

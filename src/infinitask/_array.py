@@ -19,6 +19,7 @@ import array_api_compat as compat
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 from threadpoolctl import ThreadpoolController
 
 Array: TypeAlias = Any
@@ -76,6 +77,21 @@ def double(values: Array) -> Array:
     return values if values.dtype == xp.float64 else xp.astype(values, xp.float64)
 
 
+def inverse_transposed(lower: HostArray, like: Array) -> Array:
+    """L⁻ᵀ of a lower triangular L (r, r), in the library, on the device and with the dtype of ``like``."""
+    if compat.is_torch_array(like) and like.device.type != "cpu":
+        import torch
+
+        L = torch.asarray(lower, device=like.device)
+        one = torch.eye(L.shape[0], dtype=L.dtype, device=L.device)
+        return torch.linalg.solve_triangular(L.T, one, upper=True).to(like.dtype)
+    # LAPACK's dtrtri is three times faster than a solve with the identity: 0.07 s instead of 0.2 s for 2000 rows
+    inverse, singular = lapack.dtrtri(lower, lower=1)
+    if singular:
+        raise ZeroDivisionError(f"pivot {singular} of a Cholesky factor is zero.")
+    return as_like(np.ascontiguousarray(np.tril(inverse).T), like)
+
+
 def free_memory(device: str | None) -> int:
     """Bytes that are free on a device; on the host, and where the device does not say, those of the machine."""
     if device is not None and device.startswith("cuda"):
@@ -123,6 +139,10 @@ def place(values: HostArray, device: str | None) -> Array:
 
 def moved(values: Array, device: str | None) -> Array:
     """``values`` of any library on the device of the data; None: NumPy, but tensors of another device stay there."""
+    if device is not None and compat.is_cupy_array(values):
+        import torch
+
+        values = torch.from_dlpack(values)  # the same memory
     if compat.is_torch_array(values) and (device is not None or values.device.type != "cpu"):
         return values if device is None else values.to(device)
     return place(to_host(values), device)

@@ -29,7 +29,7 @@ from infinitask._validation import check_magnitude, count, number
 from infinitask.objective import Parts
 from infinitask.parts import Block, LocalParts, PartMaker, budget_of
 
-__all__ = ["Block", "Blocks", "RowSource", "Survey"]
+__all__ = ["Block", "Blocks", "Draw", "RowSource", "Survey", "checked"]
 
 ROWS_OF_BLOCK = 65_536
 """Rows that are read at a time: 4 MiB of eight inputs."""

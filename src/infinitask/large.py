@@ -11,14 +11,13 @@ features on all the data. A few dozen passes over the rows suffice.
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from infinitask._array import HostArray, as_like, one_blas_thread
+from infinitask._array import HostArray, as_like, one_blas_thread, to_host
 from infinitask.blocks import RowSource, Survey
 from infinitask.feature_learning import with_learnt_kernels
 from infinitask.features import KernelMap
@@ -81,8 +80,7 @@ def learn_large(
     if holds_all(survey):
         return learn(recipe, sample)
     rng = generator(recipe.random_state)
-    # on a device the host only factorises, and its threads have nothing else to do
-    with one_blas_thread() if recipe.device is None else nullcontext():
+    with one_blas_thread():
         recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
         posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
         problem = pose(posed, rows, rng)
@@ -152,15 +150,16 @@ def _parted(
     if isinstance(phi, KernelMap):
         T = phi.transform
         columns = phi.with_transform(np.empty((r, 0))).columns_of  # T need not travel with them
-        left = np.asarray(T.matrix if isinstance(T, Inverse) else T, dtype=np.float64)
+        left = to_host(T.beside(objective.rows[:1, :]) if isinstance(T, Inverse) else T).astype(np.float64)
     if problem.constant is not None:
         left = block_diag(problem.constant, left)
     terms = tuple(replace(term, targets=None) for term in objective.host_integrals)
     pairs = survey.n * sum(int(term.theta.shape[0]) for term in terms)
     entries, budget = survey.n * left.shape[0], source.budget(recipe.device)
-    # on the host, multiplying all rows by M takes longer than products in single precision save
-    fits = recipe.device is not None and 4 * entries <= budget and recipe.tol >= SINGLE_TOLERANCE
-    single = single and fits and (survey.X.dtype == np.float32 or 8 * entries > budget)
+    # products of so few columns are no faster in single precision, on an H200 slower: it only saves memory. On the host
+    # multiplying all rows by M takes longer than making the columns again
+    single = single and recipe.device is not None and recipe.tol >= SINGLE_TOLERANCE
+    single = single and 4 * entries <= budget < 8 * entries
     make = PartMaker(
         columns=columns,
         constant=problem.constant is not None,
@@ -183,13 +182,14 @@ def _parted(
 
 def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective, rough: Solution | None = None) -> Solution:
     """From a rough solution, by default of the problem of the sample, to that of all rows."""
+    basis = Eigenbasis.of(problem.objective)
     rough = rough or solve(
         problem.objective,
+        basis=basis,
         solver=recipe.solver,
         tol=max(recipe.tol, ROUGH_GAP),
         max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS),
     )
-    basis = Eigenbasis.of(problem.objective).over(parted)
     start = Start(rough.z, Smoothing(rough.smoothing.kappa), rough.floor)
     return solve(
         parted,
@@ -198,5 +198,5 @@ def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective, rough: So
         max_iter=recipe.max_iter,
         verbose=recipe.verbose,
         start=start,
-        basis=basis,
+        basis=basis.over(parted),
     )

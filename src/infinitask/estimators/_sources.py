@@ -93,6 +93,8 @@ def device_of(X: Any, device: str | None) -> str | None:
     """The device on which rows are fitted: the one that was asked for, or that of a tensor."""
     if device is None and compat.is_torch_array(X) and X.device.type != "cpu":
         return str(X.device)
+    if device is None and compat.is_cupy_array(X):
+        return f"cuda:{X.device.id}"
     return device
 
 

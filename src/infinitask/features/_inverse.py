@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from infinitask._array import Array, HostArray, to_host
+from infinitask._array import Array, HostArray, as_like, inverse_transposed, to_host
 from infinitask.kernels import InputKernel
 
 SMALLEST_PIVOT = 1e-15
@@ -59,11 +59,11 @@ class Inverse:
     @cached_property
     def matrix(self) -> HostArray:
         """T, (r, r)."""
-        # LAPACK's dtrtri is three times faster than a solve with the identity: 0.07 s instead of 0.2 s for 2000 rows
-        inverse, singular = lapack.dtrtri(self.lower, lower=1)
-        if singular:
-            raise ZeroDivisionError(f"pivot {singular} of a Cholesky factor is zero.")
-        return np.ascontiguousarray(np.tril(inverse).T)
+        return np.asarray(inverse_transposed(self.lower, self.lower))
+
+    def beside(self, like: Array) -> Array:
+        """T in the library, on the device and with the dtype of ``like``."""
+        return as_like(self.matrix, like) if isinstance(like, np.ndarray) else inverse_transposed(self.lower, like)
 
     def times(self, R: HostArray) -> HostArray:
         """T R, without T."""

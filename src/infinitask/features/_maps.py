@@ -110,7 +110,9 @@ class _Spanned(FeatureMap):
 
     def __call__(self, X: Array) -> Array:
         columns, T = self.columns_of(X), self.transform
-        return columns @ _beside(T.matrix if isinstance(T, Inverse) else T, columns)
+        if isinstance(T, Inverse):
+            return columns @ (_beside(T.matrix, columns) if isinstance(columns, np.ndarray) else T.beside(columns))
+        return columns @ _beside(T, columns)
 
     @property
     def rank(self) -> int:

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._array import Array, HostArray, as_like, double, namespace, to_host
 from infinitask.objective import BaseObjective, Objective, PartedObjective, Smoothing, product, staircase
 
 __all__ = ["Eigenbasis", "Metric"]
@@ -219,7 +219,8 @@ def _of_rows(objective: Objective, near: HostArray | None = None) -> tuple[HostA
     for phi, omega in _parts(objective):
         width = phi.shape[1]
         first[:width, : min(width, count)] += to_host(phi.T @ (omega[:, None] * phi[:, :count]))
-    Q = np.linalg.qr(first)[0]
+    near_rows = as_like(first, double(objective.rows[:1, :]))
+    Q = to_host(namespace(near_rows).linalg.qr(near_rows)[0])
     e, W = np.linalg.eigh(_moments(objective, Q))
     e = np.maximum(e, 0.0)
     return Q @ W, e, max(_total(objective) - float(np.sum(e)), 0.0) / (r - count)
