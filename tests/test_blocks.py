@@ -99,7 +99,7 @@ def test_a_memory_map_is_read(data: Any, tmp_path: Path) -> None:
 def test_lists_and_sparse_blocks_and_columns_of_targets_are_read(data: Any) -> None:
     X, y, _ = data
     expected = quick().fit(X, y).objective_
-    for block in ((X.tolist(), y.tolist()), (sparse.csr_array(X), y), (X, y[:, None])):
+    for block in ((X.tolist(), y.tolist()), (sparse.csr_array(X), y), (X, y[:, None]), (X.astype(object), y)):
         assert quick().fit(Blocks([block])).objective_ == expected
 
 
@@ -254,6 +254,7 @@ X2, Y2 = np.zeros((2, 1)), np.array([0.0, 1.0])
 WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "generator": (lambda: (block for block in [(X2, Y2)]), TypeError, "can be read only once"),
     "number": (lambda: 3, TypeError, "given as a int; give an iterable"),
+    "nothing": (lambda: lambda: None, TypeError, "returned a NoneType; it must return an iterator"),
     "no tuple": (lambda: [X2], TypeError, r"block 0 is a ndarray; a block is a tuple \(X,\)"),
     "long tuple": (lambda: [(X2, Y2, Y2, Y2)], TypeError, "a block is a tuple"),
     "vector": (lambda: [(Y2, Y2)], ValueError, r"shape \(2,\); it must be a matrix"),
@@ -292,7 +293,7 @@ def test_wrong_blocks_are_told_in_a_sentence(name: str) -> None:
 LABELS = {
     "three": ([(X2, np.array([0, 1])), (X2, np.array([1, 2]))], r"more than two classes \(0, 1, 2, …\)"),
     "one": ([(X2, np.array([1, 1]))], "holds 1 class"),
-    "none": ([(X2,)], "needs targets"),
+    "none": ([(X2,)], "No y was given; this task needs targets"),
     "matrix": ([(X2, np.zeros((2, 2)))], "one label for each row"),
 }
 
@@ -353,6 +354,8 @@ def test_wrong_arrays_are_told() -> None:
         Blocks.of_arrays(X2, np.zeros(3))
     with pytest.raises(ValueError, match=r"X of type list was given"):
         Blocks.of_arrays([[0.0]], [0.0])
+    with pytest.raises(ValueError, match="3 names were given for 1 inputs"):
+        quick().fit(Blocks([(X2, Y2)], names=["a", "b", "c"]))
     with pytest.raises(ValueError, match="memory=-1 was given"):
         Blocks([(X2, Y2)], memory=-1)
 

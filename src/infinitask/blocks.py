@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -83,6 +84,9 @@ def checked(block: Any, names: str = "a block") -> Block:
     if sparse.issparse(X):
         X = X.toarray()
     X = X if hasattr(X, "ndim") and hasattr(X, "shape") and not hasattr(X, "iloc") else np.asarray(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+        with suppress(TypeError, ValueError):  # text is told later
+            X = X.astype(np.float64)
     if X.ndim != 2:
         raise ValueError(f"{names} has X of shape {tuple(X.shape)}; it must be a matrix (rows, inputs).")
     for name, values in (("y", y), ("weights", weight)):
@@ -178,7 +182,7 @@ class Draw:
         if y is not None and y.dtype.kind == "f":
             check_numbers("y", y[counted])
         if self.labels and y is None:
-            raise ValueError("Blocks without y were given; this task needs targets: give blocks (X, y).")
+            raise ValueError("No y was given; this task needs targets: fit(X, y), or blocks (X, y).")
         if self.labels and y is not None and y.ndim != 1:
             raise ValueError(f"Blocks with y of shape {y.shape} were given; give one label for each row.")
         if self.known and (y is None) is self.targets:
@@ -285,8 +289,17 @@ class Blocks(RowSource):
 
     def __iter__(self) -> Iterator[Block]:
         fresh = self._read() if callable(self._read) else self._read
+        if not isinstance(fresh, Iterable):
+            raise TypeError(
+                f"The function that was given to Blocks returned a {type(fresh).__name__}; it must return an iterator "
+                "of blocks."
+            )
         for position, block in enumerate(fresh):
             found = checked(block, f"block {position}")
+            if self.names is not None and len(self.names) != found.X.shape[1]:
+                raise ValueError(
+                    f"{len(self.names)} names were given for {found.X.shape[1]} inputs; give one for each."
+                )
             if found.X.shape[0]:
                 yield found
         self.passes += 1
