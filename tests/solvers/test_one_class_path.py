@@ -13,7 +13,7 @@ from infinitask import InfiniteOneClassSVM
 from infinitask.kernels import RBF
 from infinitask.solvers import level_sets, one_class_path
 from infinitask.solvers.one_class_knots import Knots
-from infinitask.solvers.one_class_path import Path, TooWideError
+from infinitask.solvers.one_class_path import Path
 
 Floats = np.ndarray[Any, Any]
 FRACTIONS = np.array([0.9, 0.5, 0.3, 0.1, 0.05])
@@ -77,8 +77,7 @@ def test_a_wide_margin_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> Non
     X = points(200)
     monkeypatch.setattr(one_class_path, "WORK", 0.0)
     monkeypatch.setattr(one_class_path, "WORK_PER_PAIR", 1.0)
-    with pytest.raises(TooWideError):
-        machines(RBF(0.5)(X, X))
+    assert Path(RBF(0.5)(X, X), np.full(200, 1.0 / 200), 0.05).too_wide
     for gamma in (0.5, 50.0):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of a kernel that is too narrow
@@ -101,6 +100,26 @@ def test_machines_one_by_one_are_those_of_the_walk(weighted: bool) -> None:
         best = path.machine(fraction)
         assert b @ K @ b == pytest.approx(best @ K @ best, rel=1e-4)
         assert knots.threshold(fraction) == pytest.approx(path.threshold(fraction), rel=1e-3)
+
+
+def test_machines_one_by_one_go_on_where_a_walk_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, omega = points(150), np.full(150, 1.0 / 150)
+    K = RBF(0.5)(X, X)
+    whole = Path(K, omega, 0.04)
+    monkeypatch.setattr(one_class_path, "WORK", 0.0)
+    monkeypatch.setattr(one_class_path, "WORK_PER_PAIR", 20.0)
+    part = Path(K, omega, 0.04)
+    end = float(part.fractions[0])
+    assert part.too_wide
+    assert 0.15 < end < 0.95
+    both = Knots(K, omega, np.linspace(0.05, end, 20, endpoint=False), part)
+    assert np.all(np.diff(both.fractions) >= 0.0)
+    assert np.all(np.diff(both.thresholds) >= 0.0)
+    for fraction in (0.07, 0.5 * end, 0.999 * end, end, 0.5 + 0.5 * end):
+        b, best = both.machine(fraction), whole.machine(fraction)
+        assert np.sum(b) == pytest.approx(fraction)
+        assert b @ K @ b == pytest.approx(best @ K @ best, rel=1e-3)
+        assert both.threshold(fraction) == pytest.approx(whole.threshold(fraction), rel=1e-2)
 
 
 # ----------------------------------------------------------------------------------------------------------- level sets

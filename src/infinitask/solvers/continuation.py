@@ -98,6 +98,7 @@ def solve(
     verbose: int = 0,
     start: Start | None = None,
     basis: Eigenbasis | None = None,
+    gram: HostArray | None = None,
 ) -> Solution:
     """Minimise P to a relative duality gap of ``tol``.
 
@@ -115,6 +116,8 @@ def solve(
         The end of the way of a problem that is close to this one; None: from 0.
     basis : Eigenbasis or None
         Of this objective; None: it is computed.
+    gram : ndarray (n, n) or None
+        Φ Φᵀ, if it is known; level sets need it.
 
     Returns
     -------
@@ -122,19 +125,20 @@ def solve(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
-    before = None
+    before, scale = None, objective.scale
     if solver == "auto" and start is None and basis is None and _suits_splitting(objective):
         before, start = _by_splitting(objective, tol, max_iter, verbose)
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations
     if solver == "auto" and max_iter > 1 and suits_walk(objective):  # no start is as good
-        before, start = by_walk(objective, _begun(objective, tol, max_iter, verbose))
+        ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
+        ledger.certificate.floor = PERFECT_FIT * scale  # the objective is 0 at the start, and as large as h elsewhere
+        before, start = by_walk(objective, ledger, gram)
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations
     basis = Eigenbasis.of(objective) if basis is None else basis
-    scale = objective.scale
     # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
     # risk: on the paper's largest problem with κ = 0 and λ = 1e-7 that takes 68 evaluations instead of 81. A risk that
     # is smooth by itself gains nothing: with κ = 10 and λ = 1e-3 it would be 33 instead of 23.
