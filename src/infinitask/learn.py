@@ -69,6 +69,8 @@ class Fit:
         Where order is a constraint: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
     shift : Shift or None
         Where thresholds are set last: a correction of them.
+    n_rows : float
+        How many rows of data there were, before equal ones were merged.
     """
 
     field: Field
@@ -77,6 +79,7 @@ class Fit:
     problem: Problem
     smallest_slope: float | None = None
     shift: Shift | None = None
+    n_rows: float = 0.0
 
     @property
     def quadrature(self) -> Quadrature:
@@ -147,7 +150,7 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
     elif recipe.calibrated:
         shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity)
     slope = None if smallest_slope is None else units.spread * smallest_slope
-    return Fit(field, solution, recipe, problem, slope, shift)
+    return Fit(field, solution, recipe, problem, slope, shift, float(np.sum(rows.multiplicity)))
 
 
 def in_units_of(recipe: Recipe, data: Data) -> Data:

@@ -11,7 +11,9 @@ from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
 from infinitask.kernels import RBF
-from infinitask.solvers import level_sets, one_class_path
+from infinitask.problem import Data, pose
+from infinitask.settle import settled
+from infinitask.solvers import level_sets, one_class_path, solve
 from infinitask.solvers.one_class_knots import Knots
 from infinitask.solvers.one_class_path import Path
 
@@ -160,6 +162,24 @@ def test_weights_and_rows_of_weight_zero() -> None:
     one = InfiniteOneClassSVM(alpha=1e-6, gamma=0.5).fit(X, sample_weight=weight)
     two = InfiniteOneClassSVM(alpha=1e-6, gamma=0.5).fit(np.repeat(X, weight.astype(int), axis=0))
     assert one.objective_ == pytest.approx(two.objective_, rel=2e-4)
+
+
+def test_the_gram_matrix_of_the_kernel_is_that_of_the_features() -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 3, 120).astype(float)
+    data = Data(points(120), None, weight / np.sum(weight))
+    recipe = InfiniteOneClassSVM(alpha=1e-4, gamma=0.5).recipe()
+    problem = pose(settled(recipe, data), data, rng)
+    assert problem.phi.gram is not None
+    known = solve(problem.objective, gram=problem.phi.gram)
+    built = solve(problem.objective)
+    assert known.n_evaluations == built.n_evaluations == 1
+    assert known.gap <= 1e-6
+    assert known.objective == pytest.approx(built.objective, rel=1e-6)
+    some = rng.permutation(120)[:70]
+    part = problem.only(some)
+    assert part.phi.gram is not None
+    np.testing.assert_allclose(part.phi.gram, part.phi.values @ part.phi.values.T, atol=1e-8)
 
 
 def test_many_rows_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:

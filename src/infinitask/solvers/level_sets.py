@@ -84,10 +84,9 @@ def by_walk(objective: Objective, ledger: Ledger, gram: HostArray | None = None)
     rows = np.asarray(objective.rows)[counted]
     assert term.bias_cols is not None
     linear = objective.linear[objective.size - objective.bias_size :]
-    if gram is None:
-        K = _gram(rows)
-    else:
-        K = gram if counted.size == omega.size else gram[np.ix_(counted, counted)]
+    K = _gram(rows) if gram is None else gram
+    if K.shape[0] != counted.size:
+        K = K[np.ix_(counted, counted)]
     smoothing = Smoothing((1e-3 * objective.scale,))
     for path in _paths(K, omega[counted], theta):
         threshold = _Threshold(path, theta, weights, term.bias_cols, linear, objective)
