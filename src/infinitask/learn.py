@@ -27,7 +27,7 @@ from infinitask.objective import Smoothing
 from infinitask.problem import Data, Problem, Recipe, in_units, pose, tolerance
 from infinitask.remarks import remarks_on
 from infinitask.settle import settled
-from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order
+from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order, suits_levels
 from infinitask.threshold import Shift
 from infinitask.units import Units
 
@@ -193,6 +193,8 @@ def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random
     """
     bias = problem.psi_bias
     if bias is None or not isinstance(bias.map, NodeMap) or recipe.bias_slope != 0.0 or recipe.solver == "newton":
+        return None
+    if recipe.solver == "auto" and suits_levels(problem.objective):  # which need no start
         return None
     smooth = pose(replace(recipe, alpha_bias=SMOOTH_BIAS_RIDGE), data, rng, phi=problem.phi)
     if not alike(smooth.quadrature.nodes, problem.quadrature.nodes):  # a rule that draws

@@ -25,6 +25,7 @@ from infinitask.losses import BoxLoss
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger, Reason, Solution, Start, cost_by_unknowns
 from infinitask.solvers.basis import Eigenbasis
+from infinitask.solvers.free_levels import by_levels, suits_levels
 from infinitask.solvers.lbfgs import lbfgs_stage
 from infinitask.solvers.level_sets import by_walk, suits_walk
 from infinitask.solvers.newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
@@ -128,6 +129,14 @@ def solve(
     before, scale = None, objective.scale
     if solver == "auto" and start is None and basis is None and _suits_splitting(objective):
         before, start = _by_splitting(objective, tol, max_iter, verbose)
+        if before.converged or before.n_evaluations >= max_iter:
+            return before
+        max_iter -= before.n_evaluations
+    if solver == "auto" and start is None and basis is None and suits_levels(objective):
+        ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
+        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, scale)
+        start = by_levels(objective, ledger)
+        before = replace(ledger.solution(), smoothing=Smoothing((0.0,)))
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations
