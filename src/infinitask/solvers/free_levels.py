@@ -266,10 +266,12 @@ class _Run:
         order = np.argsort(kinks, axis=0)
         # a level beyond a kink takes its slope from the upper to the lower end
         jumps = np.take_along_axis(self.omega[:, None] * (self.high - self.low), order, axis=0)
-        slope = np.cumsum(jumps, axis=0) - self.omega @ self.high
-        place = np.argmax(slope >= 0.0, axis=0)
-        column = np.arange(place.size)
-        return np.asarray(kinks[order[place, column], column])
+        most = self.omega @ self.high
+        slope, rounding = np.cumsum(jumps, axis=0) - most, 1e-12 * most
+        # where no slope is left between two kinks, the level is halfway, which rounding does not change
+        first, column = np.argmax(slope >= -rounding, axis=0), np.arange(most.size)
+        second = np.where(np.any(slope > rounding, axis=0), np.argmax(slope > rounding, axis=0), first)
+        return np.asarray(0.5 * (kinks[order[first, column], column] + kinks[order[second, column], column]))
 
     def adapt(self) -> None:
         """Change σ where one residual is much larger than the other."""
