@@ -11,7 +11,8 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -
 
 .DEFAULT_GOAL := help
 .PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
-	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets bench-large bench-kernel-gap bench-compare bench-random
+	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets \
+	bench-rare-classes bench-large bench-kernel-gap bench-compare bench-random
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +74,9 @@ bench-kernel-gap: $(INSTALLED) ## how far Nyström models are from the kernel's 
 bench-large: $(INSTALLED) ## many rows: beside LightGBM, as rows grow, and from a file: make bench-large PART=growth
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[parquet]"
 	$(BIN)/python benchmarks/larger_than_memory.py $(PART)
+
+bench-rare-classes: $(INSTALLED) ## decisions for all trade-offs by one fit beside twenty fits of SVC
+	$(BIN)/python benchmarks/rare_classes.py
 
 bench-profile: $(INSTALLED) ## where the time of a fit goes
 	$(BIN)/python benchmarks/profile_fit.py

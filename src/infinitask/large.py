@@ -102,7 +102,7 @@ def learn_large(
         shift = Shift.of(problem, field, recipe.measure)
     elif recipe.calibrated:
         shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity, left_out=False)
-    return Fit(field, solution, recipe, problem, None, shift)
+    return Fit(field, solution, recipe, problem, None, shift, n_rows=float(survey.n))
 
 
 def check_parts(recipe: Recipe) -> None:

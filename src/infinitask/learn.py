@@ -30,7 +30,7 @@ from infinitask.objective import Smoothing
 from infinitask.problem import Data, Problem, Recipe, in_units, pose, tolerance
 from infinitask.remarks import remarks_on
 from infinitask.settle import settled
-from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order
+from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order, suits_levels
 from infinitask.threshold import Shift
 from infinitask.units import Units
 
@@ -81,6 +81,8 @@ class Fit:
         Where thresholds are set last: a correction of them.
     kernel_gap : float or None
         Where it was asked for: the gap to the model of the kernel itself, see :mod:`~infinitask.approximation`.
+    n_rows : float
+        How many rows of data there were, before equal ones were merged.
     """
 
     field: Field
@@ -90,6 +92,7 @@ class Fit:
     smallest_slope: float | None = None
     shift: Shift | None = None
     kernel_gap: float | None = None
+    n_rows: float = 0.0
 
     @property
     def quadrature(self) -> Quadrature:
@@ -165,7 +168,8 @@ def _learnt(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Ge
     solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), dual_at=None)
     solution = units.solution(solution, recipe.loss.degree or 0)
     slope = None if smallest_slope is None else units.spread * smallest_slope
-    return _shifted(Fit(field, solution, recipe, problem, slope, kernel_gap=certified), data)
+    fit = Fit(field, solution, recipe, problem, slope, None, certified, float(np.sum(data.multiplicity)))
+    return _shifted(fit, data)
 
 
 def _shifted(fit: Fit, data: Data) -> Fit:
@@ -261,6 +265,8 @@ def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random
     bias = problem.psi_bias
     if bias is None or not isinstance(bias.map, NodeMap) or recipe.bias_slope != 0.0 or recipe.solver == "newton":
         return None
+    if recipe.solver == "auto" and suits_levels(problem.objective):  # which need no start
+        return None
     smooth = pose(replace(recipe, alpha_bias=SMOOTH_BIAS_RIDGE), data, rng, phi=problem.phi)
     if not alike(smooth.quadrature.nodes, problem.quadrature.nodes):  # a rule that draws
         return None
@@ -286,9 +292,9 @@ def _solved(
         bias_map = None if bias is None else bias.map
         return solve_in_order(objective, problem.psi.map, bias_map, problem.constant, recipe.measure.support, **how)
     if memory is None:
-        return solve(objective, start=near, **how), None
+        return solve(objective, start=near, gram=problem.phi.gram, **how), None
     basis = Eigenbasis.of(objective, memory.basis)
-    solution = solve(objective, start=memory.start(problem), basis=basis, **how)
+    solution = solve(objective, start=memory.start(problem), basis=basis, gram=problem.phi.gram, **how)
     memory.remember(problem, solution, basis)
     return solution, None
 

@@ -24,7 +24,7 @@ from infinitask.features import (
 )
 from infinitask.field import Field
 from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
-from infinitask.losses import Loss
+from infinitask.losses import LevelSet, Loss
 from infinitask.measures import Measure, Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import Penalty, Ridge, noncrossing_penalty
@@ -235,7 +235,8 @@ class Problem:
         """The same problem with some of its rows, and all inputs that were named; the feature maps stay the same."""
         n = int(self.objective.rows.shape[0])
         rows = np.concatenate([rows, np.arange(n - self.named, n)]) if self.named else rows
-        phi = replace(self.phi, values=self.phi.values[rows])
+        gram = None if self.phi.gram is None else self.phi.gram[np.ix_(rows, rows)]
+        phi = replace(self.phi, values=self.phi.values[rows], gram=gram)
         return replace(self, objective=self.objective.only(rows), phi=phi)
 
     def with_ridge(self, recipe: Recipe) -> Problem:
@@ -379,7 +380,9 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
     X = with_named(recipe, X)
     largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
     exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
-    return feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
+    phi = feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
+    # only level sets are solved with the Gram matrix itself
+    return phi if isinstance(recipe.loss, LevelSet) else replace(phi, gram=None)
 
 
 def with_named(recipe: Recipe, X: Array) -> Array:

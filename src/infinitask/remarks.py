@@ -35,6 +35,13 @@ ON_BOUNDARY = 1e-4
 FEWEST_ROWS_FOR_BOUNDARY = 100
 """With fewer rows, many of them on the boundary are no surprise."""
 
+WIDE_BOUNDARY, WIDE_TIE = 0.5, 0.25
+"""The share of rows on a boundary that is too much; the second where rows are equal to others, so that they fall to one
+side together: the fraction outside may be off by that share."""
+
+TIES = 2.0
+"""Rows are equal to others where this number of them, or more, are the same in the mean."""
+
 
 class _Fitted(Protocol):
     """What is looked at of a fit."""
@@ -53,6 +60,9 @@ class _Fitted(Protocol):
 
     @property
     def shift(self) -> Any: ...
+
+    @property
+    def n_rows(self) -> float: ...
 
 
 def remarks_on(fit: _Fitted) -> Iterator[str]:
@@ -117,14 +127,27 @@ def _one_decision_for_all(fit: _Fitted) -> Iterator[str]:
 
 
 def _rows_on_the_boundary(fit: _Fitted) -> Iterator[str]:
-    z = fit.solution.z
-    values = fit.problem.values(z, _some_rows(fit))
+    if fit.n_rows < FEWEST_ROWS_FOR_BOUNDARY:
+        return
+    z, rows = fit.solution.z, _some_rows(fit)
+    values, omega = fit.problem.values(z, rows), to_host(fit.problem.objective.sample_weight)[rows]
     mean_threshold = abs(float(fit.problem.objective.linear @ z))
-    share = np.mean(np.abs(values) <= ON_BOUNDARY * mean_threshold, axis=0)
-    if values.shape[0] >= FEWEST_ROWS_FOR_BOUNDARY and np.max(share) > 0.5:
+    near = np.abs(values) <= ON_BOUNDARY * mean_threshold
+    share = (omega @ near) / np.sum(omega)
+    worst = int(np.argmax(share))
+    told = (
+        f"at ν = {fit.quadrature.nodes[worst, 0]:.2g}, {share[worst]:.0%} of the training rows lie on the boundary of "
+        "the set itself, to the accuracy of the fit"
+    )
+    distinct = int(fit.problem.objective.rows.shape[0])
+    if fit.n_rows >= TIES * distinct and share[worst] > WIDE_TIE:
         yield (
-            f"at ν = {fit.quadrature.nodes[np.argmax(share), 0]:.2g}, {np.max(share):.0%} of the training rows "
-            "lie on the boundary of the set itself, to the accuracy of the fit; rounding decides their side, and so "
-            "the fraction outside, as in any one-class SVM whose kernel is too narrow for the data, or cannot "
-            "enclose them. Try a smaller gamma, or another kernel."
+            f"{told}: the {fit.n_rows:.0f} rows are only {distinct} different ones, and equal rows fall to one side "
+            "together, so that the fraction outside can be far from ν. Add inputs in which these rows differ, or "
+            "count how often each of them occurs instead."
+        )
+    elif share[worst] > WIDE_BOUNDARY:
+        yield (
+            f"{told}; rounding decides their side, and so the fraction outside, as in any one-class SVM whose kernel "
+            "is too narrow for the data, or cannot enclose them. Try a smaller gamma, or another kernel."
         )

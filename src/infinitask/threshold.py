@@ -96,12 +96,9 @@ class Shift:
         """
         levels = _levels(problem, field, measure)
         rows, omega = problem.objective.rows, to_host(problem.objective.sample_weight)
-        coef = field.coef @ field.psi(levels).T
+        h, psi = to_host(rows @ as_like(field.coef, rows)), field.psi(levels).T  # fewer functions than levels
         size = max(1, ENTRIES_AT_A_TIME // rows.shape[0])
-        t = [
-            halfway(to_host(rows @ as_like(coef[:, k : k + size], rows)), omega, levels[k : k + size])
-            for k in range(0, levels.size, size)
-        ]
+        t = [halfway(h @ psi[:, k : k + size], omega, levels[k : k + size]) for k in range(0, levels.size, size)]
         return cls(levels, np.concatenate(t) + field.bias(levels))
 
     @classmethod
@@ -301,6 +298,7 @@ def _fields_without(
             max_iter=recipe.max_iter,
             start=start,
             basis=Eigenbasis.of(part.objective, whole),
+            gram=part.phi.gram,
         )
         fields.append(part.field(found.z))
     return fields

@@ -57,6 +57,17 @@ def test_a_decision_that_never_changes_is_remarked() -> None:
     assert len(np.unique(free.predict(X, [-0.9, 0.9]))) == 2
 
 
+def test_equal_rows_that_fall_to_one_side_together_are_remarked() -> None:
+    X = np.random.default_rng(0).integers(0, 2, size=(200, 4)).astype(float)
+    with pytest.warns(UserWarning, match=r"the 200 rows are only 16 different ones, .*Add inputs"):
+        model = InfiniteOneClassSVM(alpha=1e-6).fit(X)
+    outside = np.mean(model.predict(X, nu=[0.05, 0.2]) < 0, axis=0)
+    assert np.max(np.abs(outside - [0.05, 0.2])) > 0.1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the same number of rows, without ties
+        InfiniteOneClassSVM(alpha=1e-6).fit(X + np.random.default_rng(1).normal(size=X.shape))
+
+
 def test_rows_on_the_boundary_are_remarked() -> None:
     X = np.random.default_rng(0).standard_normal((200, 1))
     with pytest.warns(UserWarning, match=r"at ν = .*% of the training rows lie on the boundary"):

@@ -11,9 +11,11 @@ from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
 from infinitask.kernels import RBF
-from infinitask.solvers import level_sets, one_class_path
+from infinitask.problem import Data, pose
+from infinitask.settle import settled
+from infinitask.solvers import level_sets, one_class_path, solve
 from infinitask.solvers.one_class_knots import Knots
-from infinitask.solvers.one_class_path import Path, TooWideError
+from infinitask.solvers.one_class_path import Path
 
 Floats = np.ndarray[Any, Any]
 FRACTIONS = np.array([0.9, 0.5, 0.3, 0.1, 0.05])
@@ -77,8 +79,7 @@ def test_a_wide_margin_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> Non
     X = points(200)
     monkeypatch.setattr(one_class_path, "WORK", 0.0)
     monkeypatch.setattr(one_class_path, "WORK_PER_PAIR", 1.0)
-    with pytest.raises(TooWideError):
-        machines(RBF(0.5)(X, X))
+    assert Path(RBF(0.5)(X, X), np.full(200, 1.0 / 200), 0.05).too_wide
     for gamma in (0.5, 50.0):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of a kernel that is too narrow
@@ -101,6 +102,26 @@ def test_machines_one_by_one_are_those_of_the_walk(weighted: bool) -> None:
         best = path.machine(fraction)
         assert b @ K @ b == pytest.approx(best @ K @ best, rel=1e-4)
         assert knots.threshold(fraction) == pytest.approx(path.threshold(fraction), rel=1e-3)
+
+
+def test_machines_one_by_one_go_on_where_a_walk_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, omega = points(150), np.full(150, 1.0 / 150)
+    K = RBF(0.5)(X, X)
+    whole = Path(K, omega, 0.04)
+    monkeypatch.setattr(one_class_path, "WORK", 0.0)
+    monkeypatch.setattr(one_class_path, "WORK_PER_PAIR", 20.0)
+    part = Path(K, omega, 0.04)
+    end = float(part.fractions[0])
+    assert part.too_wide
+    assert 0.15 < end < 0.95
+    both = Knots(K, omega, np.linspace(0.05, end, 20, endpoint=False), part)
+    assert np.all(np.diff(both.fractions) >= 0.0)
+    assert np.all(np.diff(both.thresholds) >= 0.0)
+    for fraction in (0.07, 0.5 * end, 0.999 * end, end, 0.5 + 0.5 * end):
+        b, best = both.machine(fraction), whole.machine(fraction)
+        assert np.sum(b) == pytest.approx(fraction)
+        assert b @ K @ b == pytest.approx(best @ K @ best, rel=1e-3)
+        assert both.threshold(fraction) == pytest.approx(whole.threshold(fraction), rel=1e-2)
 
 
 # ----------------------------------------------------------------------------------------------------------- level sets
@@ -141,6 +162,24 @@ def test_weights_and_rows_of_weight_zero() -> None:
     one = InfiniteOneClassSVM(alpha=1e-6, gamma=0.5).fit(X, sample_weight=weight)
     two = InfiniteOneClassSVM(alpha=1e-6, gamma=0.5).fit(np.repeat(X, weight.astype(int), axis=0))
     assert one.objective_ == pytest.approx(two.objective_, rel=2e-4)
+
+
+def test_the_gram_matrix_of_the_kernel_is_that_of_the_features() -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 3, 120).astype(float)
+    data = Data(points(120), None, weight / np.sum(weight))
+    recipe = InfiniteOneClassSVM(alpha=1e-4, gamma=0.5).recipe()
+    problem = pose(settled(recipe, data), data, rng)
+    assert problem.phi.gram is not None
+    known = solve(problem.objective, gram=problem.phi.gram)
+    built = solve(problem.objective)
+    assert known.n_evaluations == built.n_evaluations == 1
+    assert known.gap <= 1e-6
+    assert known.objective == pytest.approx(built.objective, rel=1e-6)
+    some = rng.permutation(120)[:70]
+    part = problem.only(some)
+    assert part.phi.gram is not None
+    np.testing.assert_allclose(part.phi.gram, part.phi.values @ part.phi.values.T, atol=1e-8)
 
 
 def test_many_rows_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:

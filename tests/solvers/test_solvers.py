@@ -19,6 +19,7 @@ from infinitask.penalties import IntegratedRidge, Ridge
 from infinitask.problem import Data, Recipe, pose
 from infinitask.solvers import SOLVERS, Solution, line_search, newton, solve
 from infinitask.solvers.base import Certificate, Ledger
+from infinitask.solvers.level_sets import suits_walk
 
 Floats = np.ndarray[Any, Any]
 
@@ -246,9 +247,10 @@ def test_no_more_evaluations_than_allowed(case: Case, solver: Any, monkeypatch: 
         visits.points.clear()
         found = solve(objective, solver=solver, tol=1e-14, max_iter=max_iter)
         assert found.n_evaluations <= max_iter
-        # the book is honest, and its first line is the look at zero
+        # the book is honest, and its first line is the look at zero, which a walk does not need
         assert found.n_evaluations == len(visits.points) == len(found.history)
-        np.testing.assert_array_equal(visits.points[0], 0.0)
+        if solver != "auto" or max_iter == 1 or not suits_walk(objective):
+            np.testing.assert_array_equal(visits.points[0], 0.0)
         if not found.converged:
             assert found.n_evaluations == max_iter or not found.message.startswith(f"The {max_iter} evaluations")
 

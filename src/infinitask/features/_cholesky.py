@@ -13,7 +13,7 @@ each found by the same LAPACK call on a few candidate rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -65,12 +65,15 @@ class Factor:
         L_P⁻ᵀ: K[:, P] times it gives L.
     residual : float
         The largest diagonal entry of K − L Lᵀ relative to the largest of K.
+    gram : ndarray (n, n) or None
+        K, where all of it was computed.
     """
 
     values: Array
     pivots: HostArray
     transform: Inverse
     residual: float
+    gram: HostArray | None = None
 
 
 @final
@@ -188,7 +191,8 @@ def _zero_factor(values: Array) -> Factor:
 def factorise(gram: Array, tolerance: float, rank: int | None = None, name: object = "given") -> Factor:
     """Pivoted Cholesky of a matrix (n, n) of any library, on the host and in double precision."""
     eps = float(namespace(gram).finfo(gram.dtype).eps)
-    gram = np.array(to_host(gram), dtype=float)  # a copy, which LAPACK overwrites
+    known = np.asarray(to_host(gram), dtype=float)
+    gram = known.copy()  # which LAPACK overwrites
     n = gram.shape[0]
     diagonal = np.diagonal(gram).copy()
     largest = float(np.max(diagonal, initial=0.0))
@@ -200,7 +204,7 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: obje
     r = lower.shape[1]
     values = np.zeros((n, max(r, 1)))
     values[order, :r] = lower
-    left = diagonal - np.sum(np.square(values), axis=1)
+    left = diagonal - np.einsum("ij,ij->i", values, values)
     require_semidefinite(left, largest, name, eps)
     residual = max(float(np.max(left, initial=0.0)), 0.0)
     # a positive semi-definite remainder R has |R v|_i ≤ √R_ii Σ_j √R_jj for signs v
@@ -214,7 +218,7 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: obje
     if not r:
         return _zero_factor(values)
     pivots = np.asarray(order[:r], dtype=int)
-    return Factor(values, pivots, Inverse(lower[:r].copy()), residual / largest)
+    return Factor(values, pivots, Inverse(lower[:r].copy()), residual / largest, known)
 
 
 def _low_rank(rows: Rows, tolerance: float) -> bool:
@@ -251,7 +255,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
         rng = np.random.default_rng(0)
     if n <= DIRECT_ROWS and (limit < n or not _low_rank(rows, tolerance)):
         found = factorise(rows.block(None, None), tolerance, limit, rows.kernel)
-        return Factor(as_like(found.values, rows.X), found.pivots, found.transform, found.residual)
+        return replace(found, values=as_like(found.values, rows.X))
     xp = namespace(rows.X)
     left = rows.diagonal().copy()
     largest = float(np.max(left, initial=0.0))

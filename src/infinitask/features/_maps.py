@@ -296,6 +296,8 @@ class Features:
         max_i (k − φφᵀ)(x_i, x_i) / max_i k(x_i, x_i); 0.0 where it is not known.
     exact : bool
         Whether φ reproduces the kernel on the training rows to the tolerance asked for.
+    gram : ndarray (n, n) or None
+        k(x_i, x_j), where all of it was computed and φ is exact.
 
     Examples
     --------
@@ -314,6 +316,7 @@ class Features:
     description: str
     residual: float
     exact: bool
+    gram: HostArray | None = None
 
     @property
     def rank(self) -> int:

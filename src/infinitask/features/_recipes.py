@@ -108,7 +108,8 @@ class PivotedCholesky(FeatureRecipe):
             else f"pivoted Cholesky stopped at rank {rank}: residual {factor.residual:.0e}, a Nyström approximation "
             "on greedy pivots"
         )
-        return Features(rows.map(factor.pivots, factor.transform), factor.values, described, factor.residual, exact)
+        phi = rows.map(factor.pivots, factor.transform)
+        return Features(phi, factor.values, described, factor.residual, exact, factor.gram if exact else None)
 
 
 @final

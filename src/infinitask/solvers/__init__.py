@@ -9,7 +9,19 @@ gradients and curvatures. What they share is in :mod:`~infinitask.solvers.base`:
 from .base import Reason, Solution, Start
 from .basis import Eigenbasis
 from .continuation import SOLVERS, solve
+from .free_levels import suits_levels
 from .order import solve_in_order
 from .splitting import Splitting, State
 
-__all__ = ["SOLVERS", "Eigenbasis", "Reason", "Solution", "Splitting", "Start", "State", "solve", "solve_in_order"]
+__all__ = [
+    "SOLVERS",
+    "Eigenbasis",
+    "Reason",
+    "Solution",
+    "Splitting",
+    "Start",
+    "State",
+    "solve",
+    "solve_in_order",
+    "suits_levels",
+]

@@ -25,6 +25,7 @@ from infinitask.losses import BoxLoss
 from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
 from infinitask.solvers.base import Ledger, Reason, Solution, Start, cost_by_unknowns
 from infinitask.solvers.basis import Eigenbasis
+from infinitask.solvers.free_levels import by_levels, suits_levels
 from infinitask.solvers.lbfgs import lbfgs_stage
 from infinitask.solvers.level_sets import by_walk, suits_walk
 from infinitask.solvers.newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
@@ -98,6 +99,7 @@ def solve(
     verbose: int = 0,
     start: Start | None = None,
     basis: Eigenbasis | None = None,
+    gram: HostArray | None = None,
 ) -> Solution:
     """Minimise P to a relative duality gap of ``tol``.
 
@@ -116,6 +118,8 @@ def solve(
         The end of the way of a problem that is close to this one; None: from 0.
     basis : Eigenbasis or None
         Of this objective; None: it is computed.
+    gram : ndarray (n, n) or None
+        Φ Φᵀ, if it is known; level sets need it.
 
     Returns
     -------
@@ -123,17 +127,27 @@ def solve(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
-    before = None
     if not isinstance(objective, Objective):
         assert basis is not None
         return _by_path(objective, "lbfgs", tol, max_iter, verbose, start, basis)
+    before, scale = None, objective.scale
     if solver == "auto" and start is None and basis is None and _suits_splitting(objective):
         before, start = _by_splitting(objective, tol, max_iter, verbose)
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations
+    if solver == "auto" and start is None and basis is None and suits_levels(objective):
+        ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
+        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, scale)
+        start = by_levels(objective, ledger)
+        before = replace(ledger.solution(), smoothing=Smoothing((0.0,)))
+        if before.converged or before.n_evaluations >= max_iter:
+            return before
+        max_iter -= before.n_evaluations
     if solver == "auto" and max_iter > 1 and suits_walk(objective):  # no start is as good
-        before, start = by_walk(objective, _begun(objective, tol, max_iter, verbose))
+        ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
+        ledger.certificate.floor = PERFECT_FIT * scale  # the objective is 0 at the start, and as large as h elsewhere
+        before, start = by_walk(objective, ledger, gram)
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations

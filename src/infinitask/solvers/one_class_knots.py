@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.svm import OneClassSVM
 
 from infinitask._array import HostArray
+from infinitask.solvers.one_class_path import Path
 
 __all__ = ["Knots"]
 
@@ -26,7 +27,7 @@ class Knots:
     """Machines of some fractions, and mixtures of neighbours between them.
 
     A mixture is a dual point of the fraction between its neighbours, and all but its machine. The attributes are those
-    of :class:`~infinitask.solvers.one_class_path.Path`.
+    of :class:`~infinitask.solvers.one_class_path.Path`, and a walk that ended early answers for the fractions it saw.
 
     Parameters
     ----------
@@ -34,7 +35,9 @@ class Knots:
     omega : ndarray (n,)
         Positive, summing to one.
     fractions : ndarray (k,)
-        Ascending, in (0, 1).
+        Ascending, in (0, 1), and below those of the walk.
+    walk : Path or None
+        The machines of larger fractions.
 
     Examples
     --------
@@ -47,8 +50,8 @@ class Knots:
     (True, True)
     """
 
-    def __init__(self, K: HostArray, omega: HostArray, fractions: HostArray) -> None:
-        n = omega.size
+    def __init__(self, K: HostArray, omega: HostArray, fractions: HostArray, walk: Path | None = None) -> None:
+        n, self._walk = omega.size, walk
         machines, thresholds = [], []
         for fraction in fractions:
             machine = OneClassSVM(kernel="precomputed", nu=float(fraction), tol=TOL, cache_size=CACHE)
@@ -58,10 +61,15 @@ class Knots:
             scale = float(fraction) / float(np.sum(b))
             machines.append(np.minimum(scale * b, omega))
             thresholds.append(scale * float(machine.offset_[0]))
-        # at θ = 1 all rows are outside
-        self._machines = np.array([*machines, omega])
-        self.fractions = np.array([*fractions, 1.0])
-        self.thresholds = np.maximum.accumulate([*thresholds, float(np.max(K @ omega))])
+        if walk is None:  # at θ = 1 all rows are outside
+            last, above = [1.0], [float(np.max(K @ omega))]
+            machines.append(omega)
+        else:
+            last, above = walk.fractions, walk.thresholds
+            machines.append(walk.machine(float(last[0])))
+        self._machines = np.array(machines)
+        self.fractions = np.array([*fractions, *last])
+        self.thresholds = np.maximum.accumulate([*thresholds, *above])
 
     def threshold(self, fraction: Any) -> HostArray:
         """ρ(θ)."""
@@ -69,7 +77,9 @@ class Knots:
 
     def machine(self, fraction: float) -> HostArray:
         """b(θ), (n,)."""
-        k = int(np.clip(np.searchsorted(self.fractions, fraction), 1, self.fractions.size - 1))
+        if self._walk is not None and fraction >= self._walk.fractions[0]:
+            return self._walk.machine(fraction)
+        k = int(np.clip(np.searchsorted(self.fractions, fraction), 1, len(self._machines) - 1))
         low, high = self.fractions[k - 1 : k + 1]
         share = (fraction - low) / (high - low)
         return np.asarray((1.0 - share) * self._machines[k - 1] + share * self._machines[k])

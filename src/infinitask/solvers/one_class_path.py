@@ -22,7 +22,7 @@ import numpy as np
 
 from infinitask._array import HostArray
 
-__all__ = ["Path", "TooWideError"]
+__all__ = ["Path"]
 
 JITTER = 1e-6
 """Added to the diagonal of K, in terms of its largest entry: nearly equal rows can be told apart, and fields of rows
@@ -55,10 +55,6 @@ OUTSIDE, INSIDE, MARGIN = 1, 0, 2
 """Where a row is: outside of the level set (b = ω), inside (b = 0), or on its boundary."""
 
 
-class TooWideError(Exception):
-    """The margin is too wide for a walk."""
-
-
 class Path:
     """The machines of all fractions from one down to a smallest one.
 
@@ -75,6 +71,8 @@ class Path:
     ----------
     fractions, thresholds : ndarray (k,)
         θ and ρ of the events; both ascend, and ρ is linear between.
+    too_wide : bool
+        Whether the walk ended early, because too many rows were on the margin: ``fractions`` begin where it ended.
 
     Examples
     --------
@@ -89,8 +87,9 @@ class Path:
 
     def __init__(self, K: HostArray, omega: HostArray, smallest: float) -> None:
         walk = _Walk(K, omega)
-        while walk.theta > smallest:
+        while walk.theta > smallest and not walk.too_wide:
             walk.event(smallest)
+        self.too_wide = walk.theta > smallest
         self._steps, self._kept = walk.steps, walk.kept
         self._begun = np.array([step.theta for step in walk.steps])  # θ where each step begins: they fall
         ends = [(step.theta, step.rho) for step in walk.steps] + [(walk.theta, walk.rho)]
@@ -227,13 +226,16 @@ class _Walk:
         self.found_at = -SHORT_LIFE
         self._search()
 
+    @property
+    def too_wide(self) -> bool:
+        """Whether so many rows are on the margin that others are faster."""
+        return self.work > WORK + WORK_PER_PAIR * self.b.size**2
+
     def event(self, fraction: float) -> None:
         """From one event to the next, or to a fraction."""
         margin, m = self.margin, len(self.margin.rows)
         self.events += 1
         self.work += 12.0 * m**2 + 2.0 * m * self.near.size
-        if self.work > WORK + WORK_PER_PAIR * self.b.size**2:
-            raise TooWideError
         if self.safe == np.inf and self.events > max(self.all_until, self.found_at + LONG_LIFE):
             self._update()
             self._search()

@@ -1,0 +1,148 @@
+"""Splitting with a free level at every node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from infinitask import InfiniteCostSensitiveClassifier
+from infinitask.kernels import RBF
+from infinitask.losses import CostSensitiveHinge, Expectile, Loss, Pinball
+from infinitask.objective import Integral, Objective
+from infinitask.solvers import free_levels, solve, suits_levels
+from infinitask.solvers.base import Ledger
+
+Floats = np.ndarray[Any, Any]
+
+
+def classes(n: int, d: int = 2, rare: int = 10) -> tuple[Floats, Floats]:
+    y = np.where(np.arange(n) % rare == 0, 1.0, -1.0)
+    X = np.random.default_rng(n + d).normal(size=(n, d))
+    X[y > 0.0] += 1.0
+    return X, y
+
+
+def posed(
+    n: int, theta: Floats, alpha: float, loss: Loss | None = None, *, gamma: float = 0.5, d: int = 2
+) -> Objective:
+    """Tasks that share a Gaussian kernel over θ, each with a level of its own."""
+    X, y = classes(n, d)
+    rows = np.linalg.cholesky(RBF(gamma)(X, X) + 1e-9 * np.eye(n))
+    cols = np.linalg.cholesky(np.exp(-((theta[:, None] - theta) ** 2)) + 1e-9 * np.eye(theta.size))
+    weights = np.full(theta.size, 1.0 / theta.size)
+    term = Integral(loss or CostSensitiveHinge(), theta, weights, cols, np.eye(theta.size), y[:, None])
+    return Objective(rows, np.full(n, 1.0 / n), (term,), alpha, 0.0)
+
+
+def by_levels(objective: Objective, tol: float = 1e-4) -> Ledger:
+    ledger = Ledger(objective, tol, 2_000)
+    free_levels.by_levels(objective, ledger)
+    return ledger
+
+
+@pytest.mark.parametrize("alpha", [1e-1, 1e-2])
+@pytest.mark.parametrize("theta", [-0.8, 0.0, 0.9])
+def test_one_task_is_a_support_vector_machine(theta: float, alpha: float) -> None:
+    n = 120
+    objective = posed(n, np.array([theta]), alpha)
+    X, y = classes(n)
+    costs = {1.0: 0.5 * (1.0 + theta), -1.0: 0.5 * (1.0 - theta)}
+    machine = SVC(gamma=0.5, C=1.0 / (n * alpha), class_weight=costs, tol=1e-8).fit(X, y)
+    cost = np.where(y > 0.0, costs[1.0], costs[-1.0])
+    a = machine.dual_coef_[0]
+    norm = float(a @ RBF(0.5)(machine.support_vectors_, machine.support_vectors_) @ a)
+    best = float(np.mean(cost * np.maximum(0.0, 1.0 - y * machine.decision_function(X)))) + 0.5 * alpha * norm
+    certificate = by_levels(objective).certificate
+    assert certificate.gap <= 1e-4
+    assert certificate.dual <= best * (1.0 + 1e-6)
+    assert best * (1.0 - 1e-6) <= certificate.primal <= best * (1.0 + 1.01e-4)
+
+
+@pytest.mark.parametrize("loss", [CostSensitiveHinge(), Pinball()], ids=["hinge", "pinball"])
+@pytest.mark.parametrize("alpha", [1e-1, 1e-4])
+def test_bounds_hold_for_another_solver(loss: Loss, alpha: float) -> None:
+    theta = np.linspace(0.1, 0.9, 5)
+    objective = posed(60, theta, alpha, loss)
+    slow = solve(objective, solver="newton", tol=1e-7)
+    found = by_levels(objective).certificate
+    assert slow.gap <= 1e-7
+    assert found.gap <= (1e-4 if alpha > 1e-2 else 0.1)  # a small ridge is left to others in the end
+    assert found.dual <= slow.objective + 1e-12
+    assert slow.dual <= found.primal + 1e-12
+    assert objective.evaluate(found.z, slow.smoothing).primal == pytest.approx(found.primal, rel=1e-10)
+
+
+def test_others_finish_what_it_leaves() -> None:
+    objective = posed(60, np.linspace(-0.8, 0.8, 5), 1e-6)
+    assert by_levels(objective).certificate.gap > 1e-4
+    found = solve(objective)
+    assert found.gap <= 1e-4
+    assert found.n_evaluations > free_levels.PATIENCE
+    assert len(found.history) > 2
+
+
+def test_directions_that_the_ridge_holds_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = posed(400, np.linspace(-0.9, 0.9, 6), 3e-3, d=8, gamma=0.1)
+    run = free_levels._Run(objective)
+    assert 10 < run.V.shape[1] < 200  # few of 400
+    part = by_levels(objective).certificate
+    monkeypatch.setattr(free_levels, "HELD", 0.0)
+    monkeypatch.setattr(free_levels, "FEW_FEATURES", 1_000)
+    assert free_levels._Run(objective).V.shape[1] == 400
+    whole = by_levels(objective).certificate
+    for one, other in ((part, whole), (whole, part)):
+        assert one.gap <= 1e-4
+        assert one.dual <= other.primal + 1e-12
+
+
+def test_levels_are_the_best_ones() -> None:
+    objective = posed(80, np.linspace(-0.8, 0.8, 4), 1e-2)
+    run, rng = free_levels._Run(objective), np.random.default_rng(0)
+    field = rng.normal(size=(80, 4))
+
+    def losses(level: Floats) -> Floats:
+        return np.asarray(run.omega @ run.term.loss.value(run.term.theta, run.targets, field + level))
+
+    best = run._best_level(field)
+    for step in (-1.0, -1e-3, 1e-3, 1.0):
+        assert np.all(losses(best) <= losses(best + step) + 1e-14)
+
+
+def test_every_dual_point_balances() -> None:
+    objective = posed(100, np.linspace(-0.9, 0.9, 5), 1e-2)
+    run = free_levels._Run(objective)
+    for _ in range(7):
+        run.step()
+        u = run._balanced()
+        np.testing.assert_allclose(run.omega @ u, 0.0, atol=1e-16)
+        assert np.all((run.low <= u) & (u <= run.high))
+        assert np.any(u != 0.0)
+
+
+def test_what_it_does_not_solve() -> None:
+    theta = np.array([0.2, 0.8])
+    objective = posed(30, theta, 1e-2)
+    assert suits_levels(objective)
+    assert not suits_levels(objective.with_ridge(1e-2, 1e-6))
+    assert not suits_levels(posed(30, theta, 1e-2, Expectile()))
+    assert not suits_levels(posed(30, theta, 1e-2, CostSensitiveHinge(0.1)))
+
+
+def test_rows_of_weight_two_are_two_rows() -> None:
+    X, y = classes(150)
+    weight = np.random.default_rng(0).integers(0, 3, 150)
+    one = InfiniteCostSensitiveClassifier(alpha=1e-3, gamma=0.5).fit(X, y, sample_weight=weight)
+    two = InfiniteCostSensitiveClassifier(alpha=1e-3, gamma=0.5).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert one.dual_gap_ <= 1e-4
+    assert one.objective_ == pytest.approx(two.objective_, rel=2e-4)
+
+
+def test_a_limit_of_iterations_is_kept() -> None:
+    X, y = classes(200)
+    with pytest.warns(UserWarning, match="evaluations"):
+        model = InfiniteCostSensitiveClassifier(alpha=1e-4, gamma=0.5, max_iter=15).fit(X, y)
+    assert model.solution_.n_evaluations == 15
+    assert 1e-4 < model.dual_gap_ < np.inf
