@@ -313,7 +313,7 @@ def test_verbose_writes_a_table_to_standard_error(solver: Any, capsys: pytest.Ca
     out, err = capsys.readouterr()
     assert out == ""
     header, *lines = err.splitlines()
-    assert header.split() == ["evaluations", "objective", "gap", "seconds", "step"]
+    assert header.split() == ["evaluations", "objective", "gap", "seconds", "left", "step"]
     assert len(lines) == found.n_evaluations + 1
     assert lines[-1].endswith("done")
     counts = [int(line.split()[0]) for line in lines]
