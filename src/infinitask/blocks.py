@@ -102,7 +102,7 @@ def checked(block: Any, names: str = "a block") -> Block:
     return Block(X, y, weight)
 
 
-def check_numbers(name: str, values: Any) -> None:
+def _check_numbers(name: str, values: Any) -> None:
     """An error where values are no numbers, not finite, or too large; where they live."""
     if isinstance(values, np.ndarray) and values.dtype.kind not in "fiub":
         raise ValueError(f"{name} holds values of type {values.dtype}; encode them as numbers first.")
@@ -115,7 +115,7 @@ def check_numbers(name: str, values: Any) -> None:
     check_magnitude(name, np.array(largest), smallest=0.0)
 
 
-def weights_on_host(block: Block) -> HostArray:
+def _weights_on_host(block: Block) -> HostArray:
     """The weights of a block, (k,); an error where one is negative or not finite."""
     if block.weight is None:
         return np.ones(int(block.X.shape[0]))
@@ -172,15 +172,15 @@ class Draw:
         if self.inputs not in (-1, inputs):
             raise ValueError(f"A block with {inputs} inputs follows blocks with {self.inputs}; all need the same.")
         self.inputs = inputs
-        weight = weights_on_host(block)
+        weight = _weights_on_host(block)
         keys, positions, counted = self.rng.random(n), self.seen + np.arange(n), weight > 0.0
         self.seen += n
         self.n += int(np.count_nonzero(counted))
         self.mass += float(np.sum(weight))
-        check_numbers("X", block.X if np.all(counted) else block.X[np.flatnonzero(counted)])
+        _check_numbers("X", block.X if np.all(counted) else block.X[np.flatnonzero(counted)])
         y = None if block.y is None else to_host(block.y)
         if y is not None and y.dtype.kind == "f":
-            check_numbers("y", y[counted])
+            _check_numbers("y", y[counted])
         if self.labels and y is None:
             raise ValueError("No y was given; this task needs targets: fit(X, y), or blocks (X, y).")
         if self.labels and y is not None and y.ndim != 1:
