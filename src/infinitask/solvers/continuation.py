@@ -34,7 +34,7 @@ __all__ = ["SOLVERS", "solve"]
 
 SOLVERS = ("auto", "lbfgs", "newton")
 
-SMALL_RIDGE, MAX_SPLITTING_STEPS = 1e-5, 5_000
+SMALL_RIDGE, MAX_SPLITTING_STEPS = 1e-5, 8_000
 """Up to this λ, in terms of the mean of k(x, x), "auto" may begin with splitting, for at most MAX_SPLITTING_STEPS."""
 
 IDLE_SPLITTING_STEPS, IDLE_SPLITTING_GAIN = 600, 0.9
@@ -44,10 +44,6 @@ LBFGS_EVALUATIONS, LBFGS_GROWTH, SET_UPS = 100.0, 0.6, 3.0
 """L-BFGS takes about the first number of evaluations at SMALL_RIDGE, and more as this power of 1/λ (3 000 rows: 100 at
 1e-5, 410 at 1e-6, more than 2 000 at 1e-7). Splitting must save the cost of its eigenvectors this many times: with
 3 000 features they cost 200 evaluations, and pay with λ = 1e-7 but not with 1e-6; with 1 000 they pay with 1e-6."""
-
-FEW_ROWS = 500
-"""Up to this number of rows Newton's steps are cheap, and splitting saves nothing: with 300 rows and λ = 1e-6 it takes
-0.42 s instead of 0.23, with 1e-7 1.35 s instead of 0.59."""
 
 LEFT_OUT = 0.2
 """Splitting leaves out directions with e f up to this part of the tolerance times λ. Then at most a part in 60 of the
@@ -140,8 +136,8 @@ def solve(
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     before = None
-    if solver == "auto" and start is None and basis is None and _suits_splitting(objective):
-        before, start = _by_splitting(objective, tol, max_iter, verbose)
+    if solver == "auto" and _suits_splitting(objective):
+        before, start = _by_splitting(objective, tol, max_iter, verbose, start)
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations
@@ -218,7 +214,7 @@ def _suits_splitting(objective: Objective) -> bool:
     # kinks are those of losses that grow as y does: λ times the size of y has no units
     small = objective.alpha * objective.scale / (SMALL_RIDGE * size)
     n, r = objective.rows.shape
-    if small > 1.0 or n <= FEW_ROWS:
+    if small > 1.0:
         return False
     # eigenvectors take more operations than a product, but these run five times as fast as those of an evaluation
     set_up = (2.1 * r**3 + 0.7 * n * r**2) / evaluation_cost(objective)
@@ -233,8 +229,10 @@ def _begun(objective: Objective, tol: float, max_iter: int, verbose: int) -> Led
     return ledger
 
 
-def _by_splitting(objective: Objective, tol: float, max_iter: int, verbose: int) -> tuple[Solution, Start]:
-    """The solution by splitting, and where to go on if it is not one."""
+def _by_splitting(
+    objective: Objective, tol: float, max_iter: int, verbose: int, start: Start | None
+) -> tuple[Solution, Start]:
+    """The solution by splitting from a start, and where to go on if it is not one."""
     ledger = _begun(objective, tol, max_iter, verbose)
     splitting = Splitting.of(objective).without(LEFT_OUT * tol * objective.scale * objective.alpha)
 
@@ -249,9 +247,16 @@ def _by_splitting(objective: Objective, tol: float, max_iter: int, verbose: int)
         return ledger.done or idle
 
     most = min(max_iter, MAX_SPLITTING_STEPS)
-    state = splitting.solve(objective.alpha, tol=0.0, max_iter=most, seen=seen, aim=ledger.aim)
+    first = None
+    if start is not None:
+        near = start.smoothing
+        # a way of L-BFGS and Newton's method ends with little smoothing: its 1/κ would be far too long a step
+        inverse, known = (0.0, objective.duals(start.z, near)) if near.centre is None else (near.kappa[0], near.centre)
+        duals = tuple(np.zeros((1, 1)) if part is None else part for part in known)
+        first = splitting.begun(start.z, inverse, duals)
+    state = splitting.solve(objective.alpha, start=first, tol=0.0, max_iter=most, seen=seen, aim=ledger.aim)
     kappa, centre = splitting.centre(state)
-    solution = replace(ledger.solution(), smoothing=Smoothing((0.0,) * len(kappa)))
+    solution = replace(ledger.solution(), smoothing=Smoothing(kappa, centre))
     near = Smoothing(tuple(LESS_SMOOTH * k for k in kappa), centre if objective.n_pairs <= MAX_CENTRE_PAIRS else None)
     return solution, Start(solution.z, near, ledger.certificate.floor)
 

@@ -276,6 +276,21 @@ class Splitting:
             parts = [xp.astype(part, self.exact.rows.dtype) for part in parts]
         return tuple(1.0 / step for step in sigma), tuple(parts)
 
+    def begun(self, z: HostArray, kappa: float, duals: tuple[Array, ...]) -> State:
+        """A start for one problem: C, the dual point u of each integral, (n, m) or (1, 1), and 1/σ."""
+        xp, state = namespace(self.rows), self.start(1)
+        sigma = 1.0 / kappa if kappa > 0.0 else float(state.sigma[0])
+        C = as_like(z.reshape(self.V.shape[0], -1), self.rows)
+        coef = (self.V.T @ C @ self.W)[:, None, :]
+        n = int(self.rows.shape[0])
+        parts = [
+            xp.broadcast_to(as_like(part, self.rows), (n, int(term.theta.shape[0])))
+            for part, term in zip(duals, self.terms, strict=True)
+        ]
+        u = xp.concat(parts, axis=1)
+        D = (u / self.balance / sigma)[:, None, :]
+        return state._replace(H=self.field(slice(None), coef), D=D, sigma=np.array([sigma]), coef=coef)
+
     def values(self, state: State) -> Array:
         """Φ C Ψᵀ at the rows and all nodes, (n, B, m)."""
         return self.field(slice(None), state.coef)
