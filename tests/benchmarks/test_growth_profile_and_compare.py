@@ -208,3 +208,14 @@ def test_one_fit_and_refits_are_measured_side_by_side() -> None:
     assert found["ours"] > 0.0
     assert found["theirs"] > 0.0
     assert abs(found["away"] - found["peer"]) < 0.1
+
+
+# -------------------------------------------------------------------------------------------------------------- small λ
+def test_fits_and_paths_of_a_small_ridge_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    small = importlib.import_module("small_ridge")
+    params = {"n_nodes": 5, "noncrossing": 0.0}
+    small.worker({"kind": "fit", "n": 40, "d": 2, "params": {**params, "alpha": 1e-6}})
+    small.worker({"kind": "path", "n": 40, "d": 1, "count": 2, "params": params})
+    fit, path = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert max(fit["gap"], path["gap"]) <= 1e-4
+    assert min(fit["seconds"], path["path"], path["alone"]) > 0.0

@@ -46,8 +46,8 @@ LBFGS_EVALUATIONS, LBFGS_GROWTH, SET_UPS = 100.0, 0.6, 3.0
 3 000 features they cost 200 evaluations, and pay with λ = 1e-7 but not with 1e-6; with 1 000 they pay with 1e-6."""
 
 LEFT_OUT = 0.2
-"""Splitting leaves out directions with e f up to this part of the tolerance times λ. Then at most a part in 60 of the
-gap is theirs where P is as large as a typical target."""
+"""Splitting leaves out directions with e f up to this part of the tolerance times λ. Where P is as large as a
+typical target and ‖u‖² = 1/6, as for quantiles, a part in 60 of the gap is theirs."""
 
 LESS_SMOOTH = 0.03
 """Newton's method goes on from splitting with this part of its 1/σ, around its dual point."""

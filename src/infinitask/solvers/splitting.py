@@ -33,8 +33,9 @@ __all__ = ["Splitting", "State"]
 CHECK_EVERY = 10
 """Iterations between two looks at the gap, each of which costs half an iteration."""
 
-MAX_PATIENCE = 5
-"""Looks in double precision are at most this many times as far apart."""
+MAX_PATIENCE, NEAR = 5, 3.0
+"""Looks in double precision are at most this many times as far apart, and twice where the gap is at most NEAR times the
+one asked for."""
 
 NEGLIGIBLE = 1e-13
 """Eigenvalues of rows and columns below this part of the largest are 0; what that may cost is taken off the dual."""
@@ -396,7 +397,7 @@ def _patience(looks: list[tuple[int, float]], aim: float) -> int:
         return 1
     fallen = np.log(was / gap) / (now - before) if 0.0 < gap < was else 0.0
     left = np.log(gap / aim) / fallen if fallen > 0.0 and aim > 0.0 else np.inf
-    return int(np.clip(0.5 * left / CHECK_EVERY, 1, MAX_PATIENCE))
+    return int(np.clip(0.5 * left / CHECK_EVERY, 1, MAX_PATIENCE if gap > NEAR * aim else 2))
 
 
 def _in_single(rows: HostArray, V: HostArray) -> HostArray:
