@@ -19,6 +19,12 @@ Floats = np.ndarray[Any, Any]
 WEIGHTS = pytest.mark.parametrize("weight", [0.0, 1.0], ids=["plain", "order"])
 
 
+@pytest.fixture(autouse=True)
+def small_problems_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Splitting is tried for the small problems of these tests as it is for large ones."""
+    monkeypatch.setattr(continuation, "FEW_UNKNOWNS", 0)
+
+
 def quantiles(weight: float, alpha: float, n: int = 80) -> Objective:
     """Quantiles of noisy rows by all features of a Gaussian kernel, a constant among them; the curves would cross."""
     rng = np.random.default_rng(2)
