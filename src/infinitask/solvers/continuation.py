@@ -41,9 +41,10 @@ IDLE_SPLITTING_STEPS, IDLE_SPLITTING_GAIN = 600, 0.9
 """Splitting ends where this number of steps left more than this part of the gap."""
 
 LBFGS_EVALUATIONS, LBFGS_GROWTH, SET_UPS = 100.0, 0.6, 3.0
-"""L-BFGS takes about the first number of evaluations at SMALL_RIDGE, and more as this power of 1/λ (3 000 rows: 100 at
-1e-5, 410 at 1e-6, more than 2 000 at 1e-7). Splitting must save the cost of its eigenvectors this many times: with
-3 000 features they take 6.3 s, some 200 evaluations, and pay with λ = 1e-7 but not with 1e-6; with 1 000 they pay with 1e-6."""
+"""L-BFGS takes about the first number of evaluations at SMALL_RIDGE, and more as this power of 1/λ (3 000 rows: 60 to
+100 at 1e-5, 277 to 413 at 1e-6, 1 340 at 1e-7). Splitting must save the cost of its eigenvectors this many times. With
+3 000 features they take 6.3 s, some 200 evaluations, and pay with λ = 1e-7 but not with 1e-6; with 1 000 they pay with
+1e-6."""
 
 FEW_UNKNOWNS = 1_000
 """Up to this number of unknowns Newton's steps are cheap, and splitting is not tried: 400 rows with one input
