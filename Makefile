@@ -12,7 +12,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -
 .DEFAULT_GOAL := help
 .PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
 	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets \
-	bench-rare-classes bench-large bench-kernel-gap bench-compare bench-random
+	bench-small-ridge bench-rare-classes bench-large bench-kernel-gap bench-compare bench-random
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ bench-large: $(INSTALLED) ## many rows: beside LightGBM, as rows grow, and from 
 
 bench-rare-classes: $(INSTALLED) ## decisions for all trade-offs by one fit beside twenty fits of SVC
 	$(BIN)/python benchmarks/rare_classes.py
+
+bench-small-ridge: $(INSTALLED) ## fits with a small λ beside the commit BASE, on a path, and with many rows
+	$(BIN)/python benchmarks/small_ridge.py $(or $(BASE),HEAD)
 
 bench-profile: $(INSTALLED) ## where the time of a fit goes
 	$(BIN)/python benchmarks/profile_fit.py

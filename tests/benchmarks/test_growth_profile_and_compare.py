@@ -217,3 +217,14 @@ def test_the_kernel_gap_is_drawn_beside_what_it_costs(tmp_path: Path) -> None:
     text = (tmp_path / "gap.md").read_text(encoding="utf-8")
     assert text.count("\n| 0.001 |") == 2
     assert (tmp_path / "gap.png").stat().st_size > 10_000
+
+
+# -------------------------------------------------------------------------------------------------------------- small λ
+def test_fits_and_paths_of_a_small_ridge_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    small = importlib.import_module("small_ridge")
+    params = {"n_nodes": 5, "noncrossing": 0.0}
+    small.worker({"kind": "fit", "n": 40, "d": 2, "params": {**params, "alpha": 1e-6}})
+    small.worker({"kind": "path", "n": 40, "d": 1, "count": 2, "params": params})
+    fit, path = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert max(fit["gap"], path["gap"]) <= 1e-4
+    assert min(fit["seconds"], path["path"], path["alone"]) > 0.0

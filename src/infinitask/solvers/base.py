@@ -26,7 +26,7 @@ import numpy as np
 from infinitask._array import HostArray
 from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
 
-__all__ = ["Certificate", "DualPoint", "Ledger", "Reason", "Solution", "Start", "cost_by_unknowns"]
+__all__ = ["Certificate", "DualPoint", "Ledger", "Reason", "Solution", "Start", "cost_by_unknowns", "evaluation_cost"]
 
 MAX_SOLVE_SIZE = 8_000
 """The most equations of one dense solve: 512 MB."""
@@ -360,3 +360,12 @@ def cost_by_unknowns(objective: Objective, n: int) -> float:
     (_, s), p = objective.shape, objective.size
     nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
     return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * nodes * s**2 if p <= MAX_SOLVE_SIZE else np.inf
+
+
+def evaluation_cost(objective: Objective) -> float:
+    """What an evaluation costs, in operations of a matrix product."""
+    n, (r, s) = objective.rows.shape[0], objective.shape
+    length = r if objective.reach is None else float(np.mean(objective.reach))
+    nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
+    # a loss costs about forty operations a pair, and the calls of an evaluation 5e5
+    return 5e5 + 4.0 * float(n) * (length * s + nodes * s + 10 * nodes)

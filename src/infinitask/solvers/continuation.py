@@ -23,7 +23,7 @@ import numpy as np
 from infinitask._array import HostArray, namespace, to_host
 from infinitask.losses import BoxLoss
 from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
-from infinitask.solvers.base import Ledger, Reason, Solution, Start, cost_by_unknowns
+from infinitask.solvers.base import Ledger, Reason, Solution, Start, cost_by_unknowns, evaluation_cost
 from infinitask.solvers.basis import Eigenbasis
 from infinitask.solvers.free_levels import by_levels, suits_levels
 from infinitask.solvers.lbfgs import lbfgs_stage
@@ -35,10 +35,28 @@ __all__ = ["SOLVERS", "solve"]
 
 SOLVERS = ("auto", "lbfgs", "newton")
 
-SMALL_RIDGE, MAX_SPLITTING_STEPS = 1e-5, 1_500
-"""Up to this λ, in terms of the mean of k(x, x), "auto" begins with splitting, for at most MAX_SPLITTING_STEPS. With
-λ = 1e-6 (n = 2 000, a rough kernel) it takes 160 and 380 for gaps of 1e-3 and 1e-4, L-BFGS 925 and more than 1 500;
-with λ = 1e-4 (n = 700) 210 and 380, L-BFGS with Newton 265 and 276."""
+SMALL_RIDGE, MAX_SPLITTING_STEPS = 1e-5, 8_000
+"""Up to this λ, in terms of the mean of k(x, x), "auto" may begin with splitting, for at most MAX_SPLITTING_STEPS."""
+
+IDLE_SPLITTING_STEPS, IDLE_SPLITTING_GAIN = 600, 0.9
+"""Splitting ends where this number of steps left more than this part of the gap."""
+
+LBFGS_EVALUATIONS, LBFGS_GROWTH, SET_UPS = 100.0, 0.6, 3.0
+"""L-BFGS takes about the first number of evaluations at SMALL_RIDGE, and more as this power of 1/λ (3 000 rows: 60 to
+100 at 1e-5, 277 to 413 at 1e-6, 1 340 at 1e-7). Splitting must save the cost of its eigenvectors this many times. With
+3 000 features they take 6.3 s, some 200 evaluations, and pay with λ = 1e-7 but not with 1e-6; with 1 000 they pay with
+1e-6."""
+
+FEW_UNKNOWNS = 1_000
+"""Up to this number of unknowns Newton's steps are cheap, and splitting is not tried: 400 rows with one input
+and λ = 1.4e-6 take 0.07 s, and 0.4 s by splitting."""
+
+LEFT_OUT = 0.2
+"""Splitting leaves out directions with e f up to this part of the tolerance times λ. Where P is as large as a
+typical target and ‖u‖² = 1/6, as for quantiles, a part in 60 of the gap is theirs."""
+
+LESS_SMOOTH = 0.03
+"""Newton's method goes on from splitting with this part of its 1/σ, around its dual point."""
 
 MAX_SIZED_ROWS = 1_000
 """At most about this many rows decide how large k(x, x) is."""
@@ -131,8 +149,8 @@ def solve(
         assert basis is not None
         return _by_path(objective, "lbfgs", tol, max_iter, verbose, start, basis)
     before, scale = None, objective.scale
-    if solver == "auto" and start is None and basis is None and _suits_splitting(objective):
-        before, start = _by_splitting(objective, tol, max_iter, verbose)
+    if solver == "auto" and _suits_splitting(objective):
+        before, start = _by_splitting(objective, tol, max_iter, verbose, start)
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations
@@ -193,8 +211,13 @@ def _by_path(
     elif solver == "newton":
         path.by_newton(MAX_FAILURES, MAX_SOLVE_COST)
     else:
+        if before is not None:
+            path.by_newton(MAX_FAILURES_FIRST, path.dense_limit)
+            here = ledger.evaluate(path.z, path.smoothing) if not ledger.done else here
         # each gets stuck where the other may not
         for gives_up, failures in ((path.dear, MAX_FAILURES_FIRST), (path.stuck, MAX_FAILURES)):
+            if ledger.done:
+                break
             path.by_lbfgs(here, gives_up)
             if ledger.done:
                 break
@@ -223,43 +246,63 @@ def _by_path(
 
 def _suits_splitting(objective: Objective) -> bool:
     """Whether the problem is of the kind, and λ so small, that splitting takes fewer evaluations."""
-    loss = objective.integrals[0].loss
+    losses = [term.loss for term in objective.integrals]
     # each step asks a loss of one's own for its slope by a search: L-BFGS asks less often
-    if len(objective.integrals) > 1 or not isinstance(loss, BoxLoss) or loss.smooth(1.0):
+    if not all(isinstance(loss, BoxLoss) and not loss.smooth(1.0) for loss in losses):
         return False
     if not Splitting.solves(objective):
         return False
     some = objective.rows[:: -(-int(objective.rows.shape[0]) // MAX_SIZED_ROWS), 1:]
     size = float(np.mean(to_host(namespace(some).sum(some**2, axis=1))))
     # kinks are those of losses that grow as y does: λ times the size of y has no units
-    return objective.alpha * objective.scale <= SMALL_RIDGE * size
+    small = objective.alpha * objective.scale / (SMALL_RIDGE * size)
+    n, r = objective.rows.shape
+    if small > 1.0 or objective.size <= FEW_UNKNOWNS:
+        return False
+    # eigenvectors take more operations than a product, but these run five times as fast as those of an evaluation
+    set_up = (2.1 * r**3 + 0.7 * n * r**2) / evaluation_cost(objective)
+    return bool(SET_UPS * set_up <= LBFGS_EVALUATIONS * small**-LBFGS_GROWTH)
 
 
 def _begun(objective: Objective, tol: float, max_iter: int, verbose: int) -> Ledger:
     """A ledger that has seen the start, and knows how large the objective is."""
     ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
-    here = ledger.evaluate(objective.start(), Smoothing((0.1 * objective.scale,)))
+    here = ledger.evaluate(objective.start(), Smoothing((0.1 * objective.scale,) * len(objective.integrals)))
     ledger.certificate.floor = PERFECT_FIT * (min(abs(here.primal), objective.typical_loss) or objective.scale)
     return ledger
 
 
-def _by_splitting(objective: Objective, tol: float, max_iter: int, verbose: int) -> tuple[Solution, Start]:
-    """The solution by splitting, and where to go on if it is not one."""
+def _by_splitting(
+    objective: Objective, tol: float, max_iter: int, verbose: int, start: Start | None
+) -> tuple[Solution, Start]:
+    """The solution by splitting from a start, and where to go on if it is not one."""
     ledger = _begun(objective, tol, max_iter, verbose)
-    splitting = Splitting.of(objective)
+    splitting = Splitting.of(objective).without(LEFT_OUT * tol * objective.scale * objective.alpha)
+
+    gaps: list[tuple[int, float]] = []
 
     def seen(state: State) -> bool:
         z = splitting.coefficients(state).ravel()
         ledger.take(z, float(state.primal[0]), float(state.dual[0]), state.n_iter, f"splitting, σ {state.sigma[0]:.1e}")
-        return ledger.done
+        gaps.append((state.n_iter, ledger.certificate.gap))
+        before = [gap for step, gap in gaps if step <= state.n_iter - IDLE_SPLITTING_STEPS]
+        idle = bool(before) and gaps[-1][1] > IDLE_SPLITTING_GAIN * before[-1]
+        return ledger.done or idle
 
     most = min(max_iter, MAX_SPLITTING_STEPS)
-    state = splitting.solve(objective.alpha, tol=0.0, max_iter=most, seen=seen)
-    sigma = float(state.sigma[0])
-    solution = replace(ledger.solution(), smoothing=Smoothing((0.0,)))
-    at = Start(solution.z, Smoothing((1.0 / sigma,), (sigma * state.D[:, 0, :],)))
-    solution = replace(solution, dual_at=at)
-    return solution, Start(solution.z, Smoothing((0.1 / sigma,)), ledger.certificate.floor)
+    first = None
+    if start is not None:
+        near = start.smoothing
+        # a way of L-BFGS and Newton's method ends with little smoothing: its 1/κ would be far too long a step
+        inverse, known = (0.0, objective.duals(start.z, near)) if near.centre is None else (near.kappa[0], near.centre)
+        duals = tuple(np.zeros((1, 1)) if part is None else part for part in known)
+        first = splitting.begun(start.z, inverse, duals)
+    state = splitting.solve(objective.alpha, start=first, tol=0.0, max_iter=most, seen=seen, aim=ledger.aim)
+    kappa, centre = splitting.centre(state)
+    solution = replace(ledger.solution(), smoothing=Smoothing(kappa, centre))
+    solution = replace(solution, dual_at=Start(solution.z, solution.smoothing))
+    near = Smoothing(tuple(LESS_SMOOTH * k for k in kappa), centre if objective.n_pairs <= MAX_CENTRE_PAIRS else None)
+    return solution, Start(solution.z, near, ledger.certificate.floor)
 
 
 class _Path:
@@ -281,12 +324,7 @@ class _Path:
     @cached_property
     def evaluation(self) -> float:
         """What an evaluation costs, in operations of a matrix product."""
-        objective = self.in_memory
-        n, (r, s) = objective.rows.shape[0], objective.shape
-        length = r if objective.reach is None else float(np.mean(objective.reach))
-        nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
-        # a loss costs about forty operations a pair, and the calls of an evaluation 5e5
-        return 5e5 + 4.0 * float(n) * (length * s + nodes * s + 10 * nodes)
+        return evaluation_cost(self.in_memory)
 
     def newton_step(self, z: HostArray, smoothing: Smoothing) -> float:
         """What a Newton step costs at a point, in evaluations."""

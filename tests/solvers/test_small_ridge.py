@@ -1,0 +1,151 @@
+"""Fits with little regularisation: what splitting leaves out is accounted for, and it ends where others do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from infinitask import InfiniteQuantileRegressor, fit_path
+from infinitask.losses import Pinball
+from infinitask.objective import Integral, Objective, Smoothing
+from infinitask.penalties import NonCrossing
+from infinitask.solvers import Splitting, State, continuation, solve
+from infinitask.solvers.base import Start
+
+Floats = np.ndarray[Any, Any]
+WEIGHTS = pytest.mark.parametrize("weight", [0.0, 1.0], ids=["plain", "order"])
+
+
+@pytest.fixture(autouse=True)
+def small_problems_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Splitting is tried for the small problems of these tests as it is for large ones."""
+    monkeypatch.setattr(continuation, "FEW_UNKNOWNS", 0)
+
+
+def quantiles(weight: float, alpha: float, n: int = 80) -> Objective:
+    """Quantiles of noisy rows by all features of a Gaussian kernel, a constant among them; the curves would cross."""
+    rng = np.random.default_rng(2)
+    x, theta = rng.uniform(-1.0, 1.0, size=(n, 1)), np.linspace(0.1, 0.9, 9)
+    y = np.sin(4.0 * x) + 0.4 * rng.normal(size=(n, 1))
+    e, V = np.linalg.eigh(np.exp(-8.0 * (x - x.T) ** 2))
+    f, W = np.linalg.eigh(np.exp(-4.0 * (theta[:, None] - theta) ** 2))
+    rows, cols = V * np.sqrt(np.maximum(e, 0.0)), W * np.sqrt(np.maximum(f, 0.0))
+    step = np.linalg.pinv(np.exp(-4.0 * (theta[:, None] - theta) ** 2), rcond=1e-8) @ cols
+    slope = (-8.0 * (theta[:, None] - theta) * np.exp(-4.0 * (theta[:, None] - theta) ** 2)) @ step
+    weights = np.full(9, 1.0 / 9.0)
+    terms = [Integral(Pinball(), theta, weights, cols, targets=y)]
+    if weight:
+        terms.append(Integral(NonCrossing(weight), theta, weights, slope))
+    return Objective(np.hstack([np.full((n, 1), 5.0), rows]), np.full(n, 1.0 / n), tuple(terms), alpha)
+
+
+@WEIGHTS
+@pytest.mark.parametrize("least", [1e-1, 1e-2, 1e-4], ids=str)
+def test_every_look_holds_the_optimum_between_its_bounds(weight: float, least: float) -> None:
+    objective = quantiles(weight, alpha=1e-5)
+    best = solve(objective, solver="newton", tol=1e-8)
+    assert best.converged
+    fewer = Splitting.of(objective).without(least * objective.alpha)
+    looks: list[State] = []
+
+    def seen(state: State) -> bool:
+        looks.append(state)
+        return False
+
+    fewer.solve(objective.alpha, tol=0.0, max_iter=400, seen=seen, aim=1e-4)
+    assert sum((fewer.e.size - first) * (part.stop - part.start) for first, part in fewer.stairs) < objective.size / 2
+    assert len(looks) > 5
+    for state in looks:
+        assert state.dual[0] <= best.objective * (1.0 + 1e-9)
+        assert state.primal[0] >= best.dual * (1.0 - 1e-9)
+    assert looks[-1].gap[0] < 0.1
+
+
+def test_what_was_left_out_is_bounded() -> None:
+    """‖Φᵀ u Ψ‖² over all directions is that of the kept ones and at most what `lost` says."""
+    objective = quantiles(0.0, alpha=1e-5)
+    whole = Splitting.of(objective)
+    fewer = whole.without(1e-2).exact
+    assert fewer is not None
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        u = rng.normal(size=(80, 9)) * rng.uniform(size=(1, 9))
+        pulls, inner = [], u @ (whole.weights[:, None] * fewer.cols)
+        for solver in (whole, fewer):
+            pulled = solver.rows.T @ (solver.omega[:, None] * (u @ (solver.weights[:, None] * solver.cols)))
+            pulls.append(pulled)
+        for first, part in fewer.stairs:
+            pulls[1][:first, part] = 0.0
+        energy, square = fewer.omega @ inner**2, np.array([float(fewer.omega @ u**2 @ whole.weights)])
+        lost = fewer.lost(energy[None, :], square, pulls[1][:, None, :])
+        missing = np.sum(pulls[0] ** 2) - np.sum(pulls[1] ** 2)
+        assert 0.0 < missing <= lost[0] * (1.0 + 1e-9)
+
+
+@WEIGHTS
+@pytest.mark.parametrize("alpha", [1e-5, 1e-7], ids=str)
+def test_all_ways_agree_within_their_gaps(weight: float, alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective, begun = quantiles(weight, alpha), []
+    by_splitting = continuation._by_splitting
+
+    def spied(*args: Any) -> Any:
+        begun.append(args)
+        return by_splitting(*args)
+
+    monkeypatch.setattr(continuation, "_by_splitting", spied)
+    one, other = solve(objective, tol=1e-4), solve(objective, solver="newton", tol=1e-6)
+    assert begun
+    assert one.converged
+    assert other.converged
+    assert other.dual * (1.0 - 1e-12) <= one.objective <= other.objective * (1.0 + 2e-4)
+    assert one.dual <= other.objective
+
+
+@WEIGHTS
+def test_where_splitting_stops_early_others_finish(weight: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = quantiles(weight, alpha=1e-6)
+    monkeypatch.setattr(continuation, "MAX_SPLITTING_STEPS", 40)
+    found = solve(objective, tol=1e-5)
+    assert found.converged
+    assert found.n_evaluations > 40
+    assert found.history[-1, 0] == found.n_evaluations
+
+
+def test_a_start_at_the_solution_is_recognised() -> None:
+    objective = quantiles(1.0, alpha=1e-5)
+    first = solve(objective, tol=1e-4)
+    assert first.smoothing.centre is not None
+    again = solve(objective, tol=1e-4, start=Start(first.z, first.smoothing, first.floor))
+    assert again.converged
+    assert again.n_evaluations < first.n_evaluations / 2
+    # without a centre, as after other solvers
+    near = solve(objective, tol=1e-4, start=Start(first.z, Smoothing((1e-3, 0.0)), first.floor))
+    assert near.converged
+
+
+@WEIGHTS
+def test_a_path_is_separate_fits_within_their_gaps(weight: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(60, 2))
+    y = np.sin(3.0 * X[:, 0]) + 0.3 * rng.normal(size=60)
+    model = InfiniteQuantileRegressor(noncrossing=weight, n_nodes=10, gamma=2.0, random_state=0)
+    alphas = np.geomspace(1e-3, 1e-7, 5)
+    for alpha, fit in zip(alphas, fit_path(model, X, y, alphas=alphas), strict=True):
+        alone = InfiniteQuantileRegressor(**{**model.get_params(), "alpha": float(alpha)}).fit(X, y)
+        assert fit.dual_gap_ <= 1e-4
+        assert alone.dual_gap_ <= 1e-4
+        assert fit.objective_ == pytest.approx(alone.objective_, rel=2.5e-4)
+
+
+def test_the_order_of_columns_and_rows_of_stairs() -> None:
+    solver = Splitting.of(quantiles(0.0, alpha=1e-5))
+    assert solver.stairs == [(0, slice(0, solver.f.size))]
+    fewer = replace(solver, least=1e-3)
+    covered = np.concatenate([np.arange(part.start, part.stop) for _, part in fewer.stairs[::-1]])
+    np.testing.assert_array_equal(covered, np.arange(solver.f.size))
+    for first, part in fewer.stairs:
+        kept = solver.e[:, None] * solver.f[part] > 1e-3
+        assert not np.any(kept[:first])
