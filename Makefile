@@ -11,7 +11,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -
 
 .DEFAULT_GOAL := help
 .PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
-	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets bench-compare bench-random
+	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets bench-dask bench-compare bench-random
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ bench-tuned: $(INSTALLED) ## what the self-tuned model costs as the rows grow
 
 bench-level-sets: $(INSTALLED) ## level sets by one fit beside a hundred refits of a one-class SVM
 	$(BIN)/python benchmarks/level_set_speed.py
+
+bench-dask: $(INSTALLED) ## two Dask workers beside one, traffic, and killed workers
+	$(BIN)/python benchmarks/dask_workers.py
 
 bench-profile: $(INSTALLED) ## where the time of a fit goes
 	$(BIN)/python benchmarks/profile_fit.py
