@@ -31,7 +31,7 @@ from paper_kappa import machine
 
 RESULTS = Path(__file__).parent / "results" / "dask_workers.md"
 
-ROWS, INPUTS, LANDMARKS, NODES, PARTITIONS = 200_000, 8, 300, 20, 8
+ROWS, INPUTS, LANDMARKS, NODES, PARTITIONS = 400_000, 8, 300, 20, 8
 MANY_THREADS = 64
 """Of a worker in this process, to see what a task costs by itself: an evaluation has one for each thread."""
 
@@ -164,7 +164,6 @@ def main(arguments: list[str] | None = None) -> None:
         many = Fitted(wide, 8 * MANY_THREADS, 10, MANY_THREADS)
         waiting = min(many.evaluate() for _ in range(rounds))
     single, double = np.min(times, axis=0)
-    load = os.getloadavg()[1]
     usual, struck, away = killed(n // 4, landmarks)
     cost, each = busy[0] / n, (waiting - latency) / (MANY_THREADS - 2)
     p, s = landmarks + 1, two.arguments[0].size // (landmarks + 1)
@@ -188,8 +187,7 @@ thread; the fastest of {rounds} evaluations, with one and two workers in turn. M
 {busy[0] / busy[1]:.2f} |
 | the fit, s | {one.seconds:.1f} | {two.seconds:.1f} | {one.seconds / two.seconds:.2f} |
 
-Other programs were running on the two cores (load {load:.1f}); the workers had what these left. Processor seconds \
-hardly depend on them.
+The client and the scheduler use the same two cores; processor seconds of the workers do not depend on that.
 
 An evaluation of {tiny.n} rows, which is all waiting for messages, takes {1e3 * latency:.0f} ms with these two \
 workers and {1e3 * waiting:.0f} ms with {MANY_THREADS} threads, each of which gets a task: {1e3 * each:.2f} ms for a \
