@@ -12,7 +12,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -
 .DEFAULT_GOAL := help
 .PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
 	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets \
-	bench-small-ridge bench-rare-classes bench-large bench-kernel-gap bench-compare bench-random
+	bench-small-ridge bench-rare-classes bench-large bench-dask bench-kernel-gap bench-compare bench-random
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench-rare-classes: $(INSTALLED) ## decisions for all trade-offs by one fit besi
 
 bench-small-ridge: $(INSTALLED) ## fits with a small λ beside the commit BASE, on a path, and with many rows
 	$(BIN)/python benchmarks/small_ridge.py $(or $(BASE),HEAD)
+
+bench-dask: $(INSTALLED) ## two Dask workers beside one, traffic, and killed workers
+	$(BIN)/python benchmarks/dask_workers.py
 
 bench-profile: $(INSTALLED) ## where the time of a fit goes
 	$(BIN)/python benchmarks/profile_fit.py

@@ -23,6 +23,7 @@ def programs(*path: str) -> list[str]:
 TEXT = (ROOT / "docs" / "add_a_task.md").read_text(encoding="utf-8")
 PROGRAMS = programs("docs", "add_a_task.md")
 GUIDE = programs("docs", "guide.md")
+CLUSTER = programs("docs", "cluster.md")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)
 
@@ -158,6 +159,12 @@ def test_what_the_page_on_the_paper_calls_exists() -> None:
     for quoted in re.findall(r"`([^`\n]+)`", READING):
         if "/" not in quoted:
             assert all(word in words for word in re.findall(r"[A-Za-z_]\w*", quoted)), quoted
+
+
+def test_the_program_of_a_cluster_runs() -> None:
+    pytest.importorskip("distributed")
+    (program,) = CLUSTER
+    exec(compile(program, "docs/cluster.md", "exec"), {"__name__": "cluster"})
 
 
 @pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])
