@@ -59,7 +59,7 @@ SPANS = {
     ),
     "L-BFGS": ("infinitask.solvers.continuation:_Path.by_lbfgs",),
     "Newton": ("infinitask.solvers.continuation:_Path.by_newton",),
-    REST: ("infinitask.objective._objective:Objective.evaluate",),
+    REST: ("infinitask.objective._base:BaseObjective.evaluate",),
 }
 """The functions of each part. Their time counts without that of the listed functions which they call."""
 

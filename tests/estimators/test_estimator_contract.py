@@ -310,7 +310,7 @@ def test_verbose_shows_the_gap_and_silence_is_silent(case: Case, capsys: pytest.
     assert lines[0] == []
     assert any("gap" in line for line in lines[1])
     assert any(case.cls.__name__ in line for line in lines[1])
-    assert len(lines[2]) > len(lines[1])
+    assert len(lines[2]) > len(lines[1]) or case.cls is InfiniteOneClassSVM  # a walk is one evaluation
 
 
 # -------------------------------------------------------------------------------------------------- randomness

@@ -68,8 +68,8 @@ def test_what_was_left_out_is_bounded() -> None:
     """‖Φᵀ u Ψ‖² over all directions is that of the kept ones and at most what `lost` says."""
     objective = quantiles(0.0, alpha=1e-5)
     whole = Splitting.of(objective)
-    fewer = whole.without(1e-2).exact
-    assert fewer is not None
+    fewer = whole.without(1e-2)
+    assert fewer.exact is None  # so few rows are in double precision as they are
     rng = np.random.default_rng(0)
     for _ in range(20):
         u = rng.normal(size=(80, 9)) * rng.uniform(size=(1, 9))

@@ -451,6 +451,22 @@ class Objective(BaseObjective):
         vars(other).update({name: value for name, value in vars(self).items() if name in known})
         return other
 
+    def on_host(self) -> Objective:
+        """The same objective with NumPy arrays of float64."""
+        if isinstance(self.rows, np.ndarray):
+            return self
+
+        def host(part: Array | None) -> HostArray | None:
+            return None if part is None else to_host(part).astype(np.float64)
+
+        terms = tuple(
+            Integral(
+                t.loss, *(host(part) for part in (t.theta, t.weights, t.cols, t.bias_cols, t.targets, t.row_weight))
+            )
+            for t in self.integrals
+        )
+        return replace(self, rows=host(self.rows), sample_weight=host(self.sample_weight), integrals=terms)
+
     def reordered(self, order: HostArray, reach: HostArray) -> Objective:
         """The same objective with its rows in another order, in which they have this reach."""
         terms, weight = tuple(t.picked(order) for t in self.integrals), self.sample_weight[order]

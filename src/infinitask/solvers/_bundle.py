@@ -21,9 +21,11 @@ SIZE = 6
 NOTHING = -1e300
 """In place of −∞: times a weight of 0 it is 0."""
 
-SWAPS, SMALL_GAIN = 12, 1e-12
-"""The most changes of a mixture, each of which moves weight from one point to another; the relative gain that ends
-them."""
+MAX_ROUNDS, SMALL_GAIN = 12, 1e-10
+"""The most changes of a mixture, and the relative gain that ends them."""
+
+EQUAL_POINTS = 1e-11
+"""The ridge, relative to the largest ‖p_i‖², with which mixtures are solved for."""
 
 
 class Bundle:
@@ -64,18 +66,49 @@ class Bundle:
 
 
 def mixture(lower: HostArray, gram: HostArray) -> HostArray:
-    """c (B, K) that all but maximises l·c − ½ cᵀ G c, for l (B, K) and G (B, K, K)."""
+    """c (B, K) that maximises l·c − ½ cᵀ G c, for l (B, K) and G (B, K, K).
+
+    Weight is moved to the point that gains most, then to the best mixture of all points that have weight.
+    """
     every = np.arange(len(lower))
     weights = np.zeros_like(lower)
     weights[every, np.argmax(lower - 0.5 * np.einsum("bii->bi", gram), axis=1)] = 1.0
-    for _ in range(SWAPS):
+    enough = SMALL_GAIN * np.max(np.abs(np.where(lower > NOTHING, lower, 0.0)), axis=1)
+    for _ in range(MAX_ROUNDS):
         slope = lower - np.einsum("bij,bj->bi", gram, weights)
         to, off = np.argmax(slope, axis=1), np.argmin(np.where(weights > 0.0, slope, np.inf), axis=1)
         gain = slope[every, to] - slope[every, off]
-        if np.all(gain <= SMALL_GAIN * np.max(np.abs(lower), axis=1)):
+        if np.all(gain <= enough):
             break
         bend = gram[every, to, to] + gram[every, off, off] - 2.0 * gram[every, to, off]
         moved = np.clip(gain / np.maximum(bend, 1e-300), 0.0, weights[every, off])
         weights[every, to] += moved
         weights[every, off] -= moved
+        weights = _within(lower, gram, weights)
     return weights
+
+
+def _within(lower: HostArray, gram: HostArray, weights: HostArray) -> HostArray:
+    """Towards the best mixture of the points that have weight, until one of them has none."""
+    inside = weights > 0.0
+    part = np.where(inside[:, :, None] & inside[:, None, :], gram, 0.0)
+    size = np.maximum(np.max(np.einsum("bii->bi", part), axis=1), 1e-300)
+    # equal points have equal rows: a trace of a ridge shares the weight between them
+    ridge = np.where(inside, (EQUAL_POINTS * size)[:, None], size[:, None])
+    solved = np.linalg.solve(
+        part + ridge[:, :, None] * np.eye(gram.shape[1]), np.stack([np.where(inside, lower, 0.0), 1.0 * inside], axis=2)
+    )
+    free, shift = solved[:, :, 0], solved[:, :, 1]
+    best = free - ((np.sum(free, axis=1) - 1.0) / np.sum(shift, axis=1))[:, None] * shift
+    step = np.where(inside, best - weights, 0.0)
+    falls = step < 0.0
+    far = np.min(np.divide(weights, -step, out=np.full_like(step, np.inf), where=falls), axis=1)
+    moved = np.maximum(weights + np.minimum(1.0, far)[:, None] * step, 0.0)
+    moved = np.where(falls & (far[:, None] <= 1.0) & (moved <= 1e-15), 0.0, moved)
+    moved /= np.sum(moved, axis=1, keepdims=True)
+
+    def value(c: HostArray) -> HostArray:
+        return np.asarray(np.sum(c * lower, axis=1) - 0.5 * np.einsum("bi,bij,bj->b", c, gram, c))
+
+    better = value(moved) >= value(weights)  # not so where rounding spoilt the solve
+    return np.where(better[:, None], moved, weights)

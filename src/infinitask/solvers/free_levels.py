@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from infinitask._array import HostArray, to_host
+from infinitask._array import HostArray, namespace, to_host
 from infinitask.losses import BoxLoss
 from infinitask.objective import Objective, Smoothing, product
 from infinitask.solvers.base import Ledger, Start
@@ -62,9 +62,10 @@ below WELL_HELD λ: with 0.2, 0.5 and 1 the iterations are the same in number (n
 STABLE = 0.5
 """σ stays below this part of λ/(e f) of the directions that are not split."""
 
-NEARLY, BALANCED, MAX_HALVINGS = 1e-2, 1e-7, 60
+NEARLY, BALANCED, MAX_HALVINGS = 1e-4, 1e-7, 60
 """Levels balance a node when the sum of its slopes is at most this part of what one side can pull: within an iteration
-(1e-3 takes as many iterations, 0.1 a few more), and for a bound; and the most steps towards such a level."""
+(with 1e-3 up to a quarter more iterations, with 1e-2 three times as many at λ = 1e-4), and for a bound; and the most
+steps towards such a level."""
 
 FARTHEST = 0.3
 """The largest step of Newton's method for a level, for targets of size one."""
@@ -81,14 +82,14 @@ def suits_levels(objective: Objective) -> bool:
     m, loss = int(term.theta.shape[0]), term.loss
     if term.bias_cols is None or term.bias_cols.shape != (m, m) or term.row_weight is not None:
         return False
-    if not isinstance(objective.rows, np.ndarray) or objective.rows.dtype != np.float64 or term.targets is None:
+    if objective.rows.dtype != namespace(objective.rows).float64 or term.targets is None:
         return False
     if not isinstance(loss, BoxLoss) or loss.smooth(1.0) or np.linalg.cond(to_host(term.bias_cols)) > 1e3:
         return False
     row = loss.row(term.theta, term.targets)
     if not row.soft_low is row.soft_high is row.dead_zone is None or row.low is None or row.high is None:
         return False
-    return bool(np.all(row.low <= 0.0) and np.all(row.high >= 0.0))
+    return bool(np.all(to_host(row.low) <= 0.0) and np.all(to_host(row.high) >= 0.0))
 
 
 def by_levels(objective: Objective, ledger: Ledger) -> Start:
@@ -100,7 +101,7 @@ def by_levels(objective: Objective, ledger: Ledger) -> Start:
     ledger : Ledger
         Of it; it takes in the bounds.
     """
-    run, look = _Run(objective), CHECK_EVERY
+    run, look = _Run(objective.on_host()), CHECK_EVERY  # so few pairs keep no device busy
     last = min(ledger.max_iter, MAX_STEPS)
     for step in range(1, last + 1):
         run.step()
@@ -220,7 +221,9 @@ class _Run:
         low, high = np.full(self.level.size, -np.inf), np.full(self.level.size, np.inf)
         for _ in range(MAX_HALVINGS):
             total = self.omega @ self.D
-            if np.all(np.abs(total) <= share * self.reach / self.sigma):
+            # a node that balances stays: halving would move it away, and rounding decide whether
+            off = np.abs(total) > share * self.reach / self.sigma
+            if not np.any(off):
                 break
             inside = (self.ends[0] < self.D) & (self.ends[1] > self.D)
             free = np.maximum(self.omega @ inside.astype(np.float64), LEAST_FREE)
@@ -228,7 +231,8 @@ class _Run:
             level = self.level + np.clip(total / free, -self.farthest, self.farthest)
             both = np.isfinite(low) & np.isfinite(high)
             halfway = 0.5 * (np.where(both, low, 0.0) + np.where(both, high, 0.0))
-            self.level = np.where(both & ((level <= low) | (level >= high)), halfway, level)
+            level = np.where(both & ((level <= low) | (level >= high)), halfway, level)
+            self.level = np.where(off, level, self.level)
             self._slopes()
 
     def bounds(self) -> tuple[HostArray, float, float]:

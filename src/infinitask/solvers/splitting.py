@@ -47,6 +47,10 @@ from there lead to a gap of 3e-3, and from the usual one to a gap above 1."""
 SAME_STAIR = 0.5
 """Columns are visited together as long as the shortest has this part of the rows' directions of the longest."""
 
+MIN_SINGLE_ENTRIES = 500_000
+"""Entries of ΦV from which iterations are in single precision. Below, an iteration is mostly the calls of NumPy, and in
+double precision y and y + 1000 have the same answers to many digits."""
+
 HELD = 0.02
 """Directions with e f below this part of λ are held by the ridge."""
 
@@ -199,7 +203,7 @@ class Splitting:
         return replace(self, terms=terms, **parts)
 
     def without(self, least: float) -> Splitting:
-        """Without directions with e f up to ``least``, iterations in single precision and bounds in double."""
+        """Without directions with e f up to ``least``; many rows in single precision, with bounds in double."""
         first = min(int(np.searchsorted(self.e * self.f[-1], least)), self.e.size - 1)
         last = min(int(np.searchsorted(self.f * self.e[-1], least)), self.f.size - 1)
         exact = replace(
@@ -214,7 +218,8 @@ class Splitting:
             lost_cols=float(self.f[last - 1]) if last else self.lost_cols,
             least=least,
         )
-        return replace(exact._single(), exact=exact)
+        few = int(np.prod(exact.rows.shape)) < MIN_SINGLE_ENTRIES
+        return exact if few else replace(exact._single(), exact=exact)
 
     @cached_property
     def stairs(self) -> list[tuple[int, slice]]:
@@ -377,7 +382,7 @@ class Splitting:
                 if np.all(gap <= tol) if seen is None else seen(state):
                     break
                 looks.append((it, float(np.max(gap))))
-                due = it + every * (1 if self.exact is None else _patience(looks, tol if aim is None else aim))
+                due = it + every * (1 if aim is None else _patience(looks, aim))
             if measured:
                 fresh = run.balanced(state, residuals)
                 if np.any(fresh.sigma != state.sigma):
