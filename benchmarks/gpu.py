@@ -138,9 +138,9 @@ def paper(known: Card, quick: bool, profile: bool) -> list[Line]:
                 tol=1e-4,
                 device="cuda",
             )
-            model.fit(X, y)
             name = f"study, n = {n}, m = {m}, λ = {alpha:g}, κ = {kappa:g}"
-            lines.append(fitted(name, model, X, y, 4.0 * 8 * n * m, known, profile and kappa == 0.1))
+            found = [fitted(name, model, X, y, 8.0 * 8 * n * m, known, profile and kappa == 0.1) for _ in range(5)]
+            lines.append(sorted(found, key=lambda line: line.seconds)[2])
     return lines
 
 
@@ -181,7 +181,8 @@ def page(known: Card, lines: list[Line]) -> str:
         "",
         "“Memory alone” is the time in which the card could move the bytes of the evaluations: the features twice, and "
         "eight arrays of rows × nodes. Times are whole fits, from the call of `fit` to the end, with landmarks, "
-        "factorisation and solver; arrays are on the card before, but for the study and the streamed rows.",
+        "factorisation and solver; arrays are on the card before, but for the study and the streamed rows. Of the "
+        "study the median of five fits, of a million rows and more the second fit.",
         "",
         "| fit | seconds | evaluations | gap | GiB | memory alone, s |",
         "|---|---|---|---|---|---|",

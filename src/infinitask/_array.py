@@ -7,7 +7,7 @@ of its arguments and calls only that. A GPU is then a device on which the arrays
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from importlib import import_module
@@ -67,6 +67,14 @@ def to_host(values: Array) -> HostArray:
     if compat.is_cupy_array(values):
         return np.asarray(values.get())
     return np.asarray(values)
+
+
+def floats(values: Sequence[Array | float]) -> list[float]:
+    """Numbers and arrays without axes as numbers; from a device in one transfer, since each waits for all its work."""
+    if all(isinstance(value, (float, np.floating)) for value in values):
+        return [float(value) for value in values]
+    first = next(value for value in values if not isinstance(value, float))
+    return [float(v) for v in to_host(namespace(first).stack([as_like(value, first) for value in values]))]
 
 
 def double(values: Array) -> Array:

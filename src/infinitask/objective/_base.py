@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, to_host
+from infinitask._array import Array, HostArray, floats, to_host
 from infinitask.objective._balance import Balance, NodeSums
 from infinitask.objective._terms import Evaluation, Integral, RowSums, Smoothing
 
@@ -128,7 +128,8 @@ class BaseObjective(ABC):
 
     def _evaluation(self, z: HostArray, sums: RowSums) -> Evaluation:
         """From sums over the data to the objective and its dual."""
-        values, lowers, squares = ([float(v) for v in sums.losses[k::3]] for k in range(3))
+        losses = floats(sums.losses)
+        values, lowers, squares = (losses[k::3] for k in range(3))
         data = to_host(sums.C).astype(np.float64, copy=False).ravel()
         if sums.c is not None:
             data = np.concatenate([data, to_host(sums.c).astype(np.float64)])

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, to_host
+from infinitask._array import Array, HostArray, as_like, floats, to_host
 from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
 from infinitask.objective._base import BaseObjective
 from infinitask.objective._objective import Objective
@@ -185,7 +185,7 @@ def _host(values: Any) -> HostArray:
 def sums_of(part: Objective, z: HostArray, kappa: tuple[float, ...]) -> Sums:
     """The losses of all integrals (3 k,), the gradient in C and c and, where a dual point must balance, its nodes."""
     sums = part.row_sums(z, Smoothing(kappa))
-    found = [np.array([float(value) for value in sums.losses]), _host(sums.C)]
+    found = [np.array(floats(sums.losses)), _host(sums.C)]
     found.append(np.zeros(0) if sums.c is None else _host(sums.c))
     if sums.nodes is not None:
         nodes = sums.nodes.on_host()
