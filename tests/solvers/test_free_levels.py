@@ -69,7 +69,7 @@ def test_bounds_hold_for_another_solver(loss: Loss, alpha: float) -> None:
     slow = solve(objective, solver="newton", tol=1e-7)
     found = by_levels(objective).certificate
     assert slow.gap <= 1e-7
-    assert found.gap <= (1e-4 if alpha > 1e-2 else 0.1)  # a small ridge is left to others in the end
+    assert found.gap <= (1e-3 if alpha > 1e-2 else 0.1)  # others finish where its steps become small
     assert found.dual <= slow.objective + 1e-12
     assert slow.dual <= found.primal + 1e-12
     assert objective.evaluate(found.z, slow.smoothing).primal == pytest.approx(found.primal, rel=1e-10)

@@ -62,10 +62,10 @@ below WELL_HELD λ: with 0.2, 0.5 and 1 the iterations are the same in number (n
 STABLE = 0.5
 """σ stays below this part of λ/(e f) of the directions that are not split."""
 
-NEARLY, BALANCED, MAX_HALVINGS = 1e-4, 1e-7, 60
+NEARLY, BALANCED, MAX_HALVINGS = 1e-6, 1e-7, 60
 """Levels balance a node when the sum of its slopes is at most this part of what one side can pull: within an iteration
-(with 1e-3 up to a quarter more iterations, with 1e-2 three times as many at λ = 1e-4), and for a bound; and the most
-steps towards such a level."""
+(with 1e-3 up to a half more iterations, with 1e-2 four times as many at λ = 1e-4; less costs nothing), and for a bound;
+and the most steps towards such a level."""
 
 FARTHEST = 0.3
 """The largest step of Newton's method for a level, for targets of size one."""
