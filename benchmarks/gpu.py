@@ -162,7 +162,7 @@ def large(n: int, p: int, m: int, dtype: Any, known: Card, profile: bool, *, tol
         random_state=0,
     )
     kind = "float64" if item == 8 else "float32"
-    name = f"n = {n:.0e}, {p} landmarks, m = {m}, {kind}{', streamed from the host' if host else ''}"
+    name = f"n = {n:.0e}, {p} landmarks, m = {m}, inputs in {kind}{', streamed from the host' if host else ''}"
     # features are read twice (h, gradient), values at the nodes written and read four times; in double precision
     # unless they do not fit
     kept = 4 if 8.0 * n * p > 0.4 * torch.cuda.mem_get_info()[0] else 8

@@ -6,10 +6,14 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from threading import current_thread
 from typing import TypeVar
 
 _Item = TypeVar("_Item")
 _Part = TypeVar("_Part")
+
+NAME = "infinitask"
+"""How the names of the threads begin."""
 
 MAX_THREADS = 4
 """More threads would wait for the interpreter; see :func:`shared_out`."""
@@ -21,7 +25,9 @@ def shared_out(visit: Callable[[_Item], _Part], items: Sequence[_Item]) -> list[
     Between two operations of NumPy a thread waits for the interpreter, and many threads hinder each other. Compiled
     passes do not wait.
     """
-    threads = _pool() if len(items) > 1 else None
+    # a thread of the pool that waited for the pool might wait for ever
+    outside = not current_thread().name.startswith(NAME)
+    threads = _pool() if len(items) > 1 and outside else None
     return [visit(item) for item in items] if threads is None else list(threads.map(visit, items))
 
 
@@ -35,7 +41,7 @@ def _pool() -> ThreadPoolExecutor | None:
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if asked.isdigit() and int(asked) > 0:
         cores = min(cores, int(asked))
-    return ThreadPoolExecutor(min(MAX_THREADS, cores)) if cores > 1 else None
+    return ThreadPoolExecutor(min(MAX_THREADS, cores), thread_name_prefix=NAME) if cores > 1 else None
 
 
 if hasattr(os, "register_at_fork"):

@@ -181,7 +181,7 @@ def _most_lost(problem: Problem, point: DualRows) -> float:
 
 
 def _quadratic(kernel: Any, X: Array, T: Array) -> HostArray:
-    """Tᵀ K T for T (n, q), up to an antisymmetric part; without a kernel X is K itself.
+    """Tᵀ K T for T (n, q); without a kernel X is K itself.
 
     Rows without a part are left out: where a hinge is at rest nothing is pulled.
     """
@@ -203,4 +203,5 @@ def _quadratic(kernel: Any, X: Array, T: Array) -> HostArray:
 
     each = range(len(blocks))
     parts = shared_out(visit, each) if on_host else [visit(i) for i in each]
-    return to_host(sum(parts[1:], parts[0])).astype(np.float64)
+    found = to_host(sum(parts[1:], parts[0])).astype(np.float64)
+    return np.asarray(0.5 * (found + found.T))

@@ -294,8 +294,18 @@ class Blocks(RowSource):
                 f"The function that was given to Blocks returned a {type(fresh).__name__}; it must return an iterator "
                 "of blocks."
             )
+        known: list[Any] | None = None
         for position, block in enumerate(fresh):
             found = checked(block, f"block {position}")
+            columns = getattr(block[0], "columns", None)
+            if columns is not None:
+                known = list(columns) if known is None else known
+                if list(columns) != known:
+                    raise ValueError(
+                        f"block {position} has the columns {list(columns)}, and the blocks before it {known}; give all "
+                        "blocks the same columns in the same order."
+                    )
+                self.names = tuple(map(str, known)) if self.names is None else self.names
             if self.names is not None and len(self.names) != found.X.shape[1]:
                 raise ValueError(
                     f"{len(self.names)} names were given for {found.X.shape[1]} inputs; give one for each."
@@ -328,8 +338,8 @@ class Blocks(RowSource):
         if len(getattr(X, "shape", ())) != 2:
             raise ValueError(f"X of type {type(X).__name__} was given; it must be an array (rows, inputs).")
         n = int(X.shape[0])
-        if isinstance(sample_weight, (int, float)):
-            number("sample_weight", sample_weight, low=0.0)
+        if sample_weight is not None and np.ndim(sample_weight) == 0:
+            number("sample_weight", float(sample_weight), low=0.0)
             sample_weight = None  # the same for all rows
         for name, values in (("y", y), ("sample_weight", sample_weight)):
             if values is not None and int(np.shape(values)[0]) != n:
@@ -380,6 +390,14 @@ class Blocks(RowSource):
             raise TypeError(f"inputs={inputs!r} was given; give a list of columns, such as inputs=[{inputs!r}].")
         table = dataset.dataset(path, format="parquet")
         known = list(table.schema.names)
+        for fragment in table.get_fragments():
+            odd = sorted(set(known).symmetric_difference(fragment.physical_schema.names))
+            if odd and inputs is None:
+                raise ValueError(
+                    f"The files of {path} have different columns: {fragment.path} differs in "
+                    f"{', '.join(map(repr, odd))}. "
+                    "Name columns that all of them have, inputs=[…], or mend the files."
+                )
         others = [name for name in known if name not in (target, weight)]
         chosen = others if inputs is None else [str(name) for name in inputs]
         missing = [name for name in (*chosen, target, weight) if name is not None and name not in known]
@@ -407,8 +425,11 @@ class Blocks(RowSource):
     def survey(self, size: int, seed: int, *, labels: bool) -> Survey:
         """See :meth:`RowSource.survey`."""
         draw = Draw(size, seed, labels=labels)
-        for block in self:
-            draw.take(block)
+        for position, block in enumerate(self):
+            try:
+                draw.take(block)
+            except ValueError as error:
+                raise ValueError(f"block {position}: {error}") from None
         return draw.survey()
 
     def parts(self, make: PartMaker) -> LocalParts:

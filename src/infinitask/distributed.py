@@ -35,6 +35,9 @@ from infinitask.parts import KEPT_SHARE, LocalParts, PartMaker, budget_of
 
 __all__ = ["DaskParts", "DaskRows", "is_dask", "lazily"]
 
+WAIT_FOR_WORKERS = 300
+"""Seconds that a fit waits for a first worker, or for another one when all are lost."""
+
 FAN_IN = 8
 """Results that one task adds up. With 1000 partitions the last one is the fourth in a row."""
 
@@ -245,8 +248,7 @@ class DaskParts(Parts):
         self._where: list[str] = []
         """The worker that each part was made for; empty where parts are not kept."""
         if self._item or 8 * make.n * (inputs + 2) <= budget:
-            client.wait_for_workers(1)
-            count = min(sum(client.nthreads().values()), len(partitions))
+            count = min(max(1, sum(client.nthreads().values())), len(partitions))
             ends = [k * len(partitions) // count for k in range(count + 1)]
             self._groups = [partitions[low:high] for low, high in pairwise(ends)]
             self._parts, self._where = [None] * count, [""] * count
@@ -262,7 +264,12 @@ class DaskParts(Parts):
         """
         from distributed import futures_of
 
-        self.client.wait_for_workers(1)
+        try:
+            self.client.wait_for_workers(1, timeout=WAIT_FOR_WORKERS)
+        except TimeoutError:
+            raise RuntimeError(
+                f"The Dask cluster had no worker for {WAIT_FOR_WORKERS} s; start workers, and fit again."
+            ) from None
         threads = self.client.nthreads()
         # without wishes, which would hold for all that rows are made of, and stay when a worker is lost
         rows = futures_of(self.client.persist([block for k in some for block in self._groups[k]]))

@@ -91,14 +91,26 @@ def learn_large(
             kept = getattr(parted.parts, "description", "")
             print(f"{survey.n} rows; {problem.phi.description}; {r} × {s} unknowns; {kept}", file=sys.stderr)
         solution = _solved(posed, problem, parted)
+        passes = parted.parts.passes
         if parted.M is None and solution.reason is Reason.LBFGS_STALLED:
             # what single precision cannot reach, double precision does, even if it takes more passes
-            parted = _parted(posed, problem, source, survey, targets, single=False)
-            solution = _solved(posed, problem, parted, solution)
+            parted, first = _parted(posed, problem, source, survey, targets, single=False), solution
+            solution = _solved(posed, problem, parted, first)
+            solution = replace(
+                solution,
+                n_iter=first.n_iter + solution.n_iter,
+                n_evaluations=first.n_evaluations + solution.n_evaluations,
+                history=np.vstack([first.history, solution.history + np.array([first.n_evaluations, 0.0, 0.0])]),
+            )
+            passes += parted.parts.passes
+        if recipe.verbose:
+            print(f"{passes} passes over the rows, after the first", file=sys.stderr)
     field = units.field(problem.field(solution.z))
     solution = units.solution(solution, recipe.loss.degree or 0)
     shift = None
     if recipe.exact_fractions:
+        # with so many rows those of the fit are as good as new ones
+        recipe = replace(recipe, exact_fractions=True)
         shift = Shift.of(problem, field, recipe.measure)
     elif recipe.calibrated:
         shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity, left_out=False)

@@ -12,7 +12,7 @@ from infinitask import InfiniteQuantileRegressor, fit_path
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Splitting, State, continuation, solve
+from infinitask.solvers import Splitting, State, continuation, solve, splitting
 from infinitask.solvers.base import Start
 
 Floats = np.ndarray[Any, Any]
@@ -149,3 +149,14 @@ def test_the_order_of_columns_and_rows_of_stairs() -> None:
     for first, part in fewer.stairs:
         kept = solver.e[:, None] * solver.f[part] > 1e-3
         assert not np.any(kept[:first])
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-9], ids=str)
+def test_the_objective_told_is_that_of_the_point_told(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
+    objective = quantiles(0.0, alpha=alpha)
+    solver = Splitting.of(objective).without(1e-12)
+    assert solver.exact is not None
+    state = solver.solve(alpha, tol=1e-3, max_iter=500)
+    z = solver.coefficients(state).ravel()
+    assert objective.evaluate(z, Smoothing((0.0,))).primal == pytest.approx(float(state.primal[0]), rel=1e-10)

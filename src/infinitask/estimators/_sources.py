@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -58,6 +59,11 @@ def source_of(X: Any, y: Any, sample_weight: Any, recipe: Callable[[], Recipe]) 
     far = far_rows(X, y, sample_weight)
     if far is not None:
         return far
+    if inspect.isfunction(X) or isinstance(X, Iterator):
+        raise TypeError(
+            f"X is a {type(X).__name__}; to read rows block by block, give infinitask.blocks.Blocks(function), of a "
+            "function that returns a fresh iterator of tuples (X, y)."
+        )
     if sparse.issparse(X) or getattr(X, "ndim", 0) != 2 or hasattr(X, "iloc") or not hasattr(X, "dtype"):
         return None
     if int(X.shape[0]) < LARGE_ROWS or int(X.shape[0]) * _features(recipe()) < LARGE_ENTRIES:
@@ -160,6 +166,7 @@ def fit_to(
     source: RowSource,
     device: str | None = None,
     survey: Survey | None = None,
+    remark: bool = True,
     **changes: Any,
 ) -> Any:
     """Fit an estimator to rows that are somewhere.
@@ -171,6 +178,8 @@ def fit_to(
     device : str or None
     survey : Survey or None
         What a first pass told, where there was one.
+    remark : bool
+        Whether to warn where a certified optimum is still a poor model.
     changes
         Those of the recipe.
     """
@@ -192,4 +201,7 @@ def fit_to(
         print(f"{name}: the rows were read {source.passes} times", file=sys.stderr)
     if not fit.solution.converged:
         warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=4)
+    elif remark:
+        for sentence in fit.remarks():
+            warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=4)
     return model._adopt(fit, prepared)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from infinitask._array import Array, HostArray, as_like, to_host
+from infinitask._array import Array, HostArray, as_like, double, to_host
 from infinitask.losses import BoxLoss
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class NodeSums:
     @classmethod
     def of(cls, phi: Array, omega: Array, u: Array, data: Array) -> NodeSums:
         """The sums over a block of rows φ (k, r) with weights ω, from u and −ℓ*(−u), each (k, m)."""
-        return cls(omega @ u, omega @ data, phi.T @ (omega[:, None] * u))
+        shares = double(omega)
+        return cls(shares @ double(u), shares @ double(data), double(phi.T @ (omega[:, None] * u)))
 
     def plus(self, other: NodeSums | None) -> NodeSums:
         """The sums over both sets of rows."""

@@ -219,7 +219,7 @@ class Objective(BaseObjective):
                 part = part if one_weight else omega[:, None] * part
                 pulled = part if pulled is None else pulled + part
                 if sums.c is not None and term.bias_cols is not None:
-                    sums.c = sums.c - term.bias_cols.T @ (term.weights * (omega @ point.dual))
+                    sums.c = sums.c - double(term.bias_cols.T) @ double(term.weights * (omega @ point.dual))
             sums.losses = [total + more for total, more in zip(sums.losses, losses, strict=True)]
             if pulled is None:
                 continue

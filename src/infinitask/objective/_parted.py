@@ -34,6 +34,9 @@ Visit: TypeAlias = Callable[..., Sums]
 class Parts(ABC):
     """Rows in parts. Their weights sum to one over all parts."""
 
+    passes: int = 0
+    """How often all rows were visited."""
+
     @property
     @abstractmethod
     def n(self) -> int:
@@ -163,17 +166,21 @@ class PartedObjective(BaseObjective):
     def rotated(self, U: HostArray | None, V: HostArray, V_b: HostArray | None) -> PartedObjective:
         """The same objective in the unknowns Uᵀ C V and V_bᵀ c, for orthogonal U, V, V_b; None is the identity."""
         terms = tuple(
-            replace(term, cols=term.cols @ V, bias_cols=None if term.bias_cols is None else term.bias_cols @ V_b)
+            replace(
+                term,
+                cols=term.cols @ V,
+                bias_cols=term.bias_cols if term.bias_cols is None or V_b is None else term.bias_cols @ V_b,
+            )
             for term in self.integrals
         )
         return replace(
             self,
             integrals=terms,
-            bias_linear=None if self.bias_linear is None or V_b is None else V_b.T @ self.bias_linear,
+            bias_linear=self.bias_linear if self.bias_linear is None or V_b is None else V_b.T @ self.bias_linear,
             U=self.U if U is None else U if self.U is None else self.U @ U,
             sample=self.sample.rotated(U, V, V_b),
             V=V if self.V is None else self.V @ V,
-            V_b=V_b if self.V_b is None or V_b is None else self.V_b @ V_b,
+            V_b=self.V_b if V_b is None else V_b if self.V_b is None else self.V_b @ V_b,
         )
 
 

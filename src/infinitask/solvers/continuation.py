@@ -157,8 +157,8 @@ def solve(
     if solver == "auto" and start is None and basis is None and suits_levels(objective):
         ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=_aim(objective, tol))
         ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, scale)
-        start = by_levels(objective, ledger)
-        before = replace(ledger.solution(), smoothing=Smoothing((0.0,)))
+        start, dual_at = by_levels(objective, ledger)
+        before = replace(ledger.solution(), smoothing=Smoothing((0.0,)), dual_at=dual_at)
         if before.converged or before.n_evaluations >= max_iter:
             return before
         max_iter -= before.n_evaluations

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from infinitask._array import HostArray, namespace, to_host
+from infinitask._array import HostArray, as_like, namespace, to_host
 from infinitask.losses import BoxLoss
 from infinitask.objective import Objective, Smoothing, product
 from infinitask.solvers.base import Ledger, Start
@@ -92,8 +92,8 @@ def suits_levels(objective: Objective) -> bool:
     return bool(np.all(to_host(row.low) <= 0.0) and np.all(to_host(row.high) >= 0.0))
 
 
-def by_levels(objective: Objective, ledger: Ledger) -> Start:
-    """Iterate until the ledger is done, or the iterations are used up; where to go on then.
+def by_levels(objective: Objective, ledger: Ledger) -> tuple[Start, Start]:
+    """Iterate until the ledger is done, or the iterations are used up; where to go on then, and the last dual point.
 
     Parameters
     ----------
@@ -113,7 +113,9 @@ def by_levels(objective: Objective, ledger: Ledger) -> Start:
             look = step + max(CHECK_EVERY, min(MAX_BETWEEN, step // CHECK_SHARE))
         if step % CHECK_EVERY == 0:
             run.adapt()
-    return Start(ledger.certificate.z, Smoothing((0.1 / run.sigma,)), ledger.certificate.floor)
+    z = ledger.certificate.z
+    around = Smoothing((1.0 / run.sigma,), (as_like(run.sigma * run.D, objective.rows),))
+    return Start(z, Smoothing((0.1 / run.sigma,)), ledger.certificate.floor), Start(z, around)
 
 
 class _Leading(NamedTuple):

@@ -112,9 +112,11 @@ def _paths(K: HostArray, omega: HostArray, theta: HostArray) -> Iterator[Path | 
     smallest = float(np.min(theta))
     for below in BELOW:
         path = Path(K, omega, below * smallest)
-        if path.too_wide:
+        if path.too_wide and path.fractions[0] > BELOW[0] * smallest:
             break
         yield path
+        if path.too_wide:  # it saw more than the first one, and no machine is needed
+            return
     else:
         return
     rest = np.sort(theta[theta < path.fractions[0]])

@@ -269,7 +269,8 @@ class Splitting:
 
     def coefficients(self, state: State, b: int = 0) -> HostArray:
         """C (r, s) of problem b."""
-        return np.asarray(to_host(self.V @ state.coef[:, b, :] @ self.W.T), dtype=np.float64)
+        basis = self if self.exact is None else self.exact  # the bounds are those of the exact basis
+        return np.asarray(to_host(basis.V @ as_like(state.coef[:, b, :], basis.V) @ basis.W.T), dtype=np.float64)
 
     def centre(self, state: State, b: int = 0) -> tuple[tuple[float, ...], tuple[Array, ...]]:
         """1/σρ of each integral, and the dual point u of problem b, (n, m) of each integral."""
@@ -371,7 +372,8 @@ class Splitting:
         state = self.start(len(mask)) if start is None else start
         # steps write in place: what a caller holds must not change
         state = state._replace(H=1.0 * state.H, D=state.D * (1.0 if counts is None else counts))
-        run = Run(self, alpha, mask @ to_host(self.omega).astype(np.float64), counts)
+        omega = to_host((self if self.exact is None else self.exact).omega).astype(np.float64)
+        run = Run(self, alpha, mask @ omega, counts)
         pulled, due, looks = run.pull(state), every, []
         for it in range(1, max_iter + 1):
             measured = it % every == 0 or it == max_iter

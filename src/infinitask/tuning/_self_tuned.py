@@ -108,7 +108,7 @@ class SelfTuned(BaseEstimator):
         if choice.landmarks is not None and self.features == "auto" and self.rank is None:
             changes["features"] = Nystroem(choice.landmarks)
         if given.source is not None:
-            fit_to(best, given.source, survey=survey, **changes)
+            fit_to(best, given.source, survey=survey, remark=False, **changes)
         else:
             # no remark: this model chooses by itself what one would advise
             best._learn(rows._replace(recipe=replace(rows.recipe, **changes)), remark=False)
