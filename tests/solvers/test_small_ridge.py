@@ -23,6 +23,7 @@ WEIGHTS = pytest.mark.parametrize("weight", [0.0, 1.0], ids=["plain", "order"])
 def small_problems_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splitting is tried for the small problems of these tests as it is for large ones."""
     monkeypatch.setattr(continuation, "FEW_UNKNOWNS", 0)
+    monkeypatch.setattr(continuation, "STEP_COST", 0.0)
 
 
 def quantiles(weight: float, alpha: float, n: int = 80) -> Objective:
