@@ -90,6 +90,7 @@ def test_never_below_the_true_distance(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*on the boundary of the set itself:UserWarning")
 @pytest.mark.parametrize("seed", range(15, 115))
 def test_never_below_the_true_distance_of_many(seed: int) -> None:
     check(seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -146,3 +147,11 @@ def test_a_limit_of_iterations_is_kept() -> None:
         model = InfiniteCostSensitiveClassifier(alpha=1e-4, gamma=0.5, max_iter=15).fit(X, y)
     assert model.solution_.n_evaluations == 15
     assert 1e-4 < model.dual_gap_ < np.inf
+
+
+def test_rows_that_are_all_alike() -> None:
+    objective = posed(30, np.linspace(-0.8, 0.8, 5), 0.1)
+    flat = replace(objective, rows=0.0 * objective.rows)
+    found, slow = by_levels(flat).certificate, solve(flat, solver="newton")
+    assert found.gap <= 1e-4
+    assert found.primal == pytest.approx(slow.objective, rel=1e-4)

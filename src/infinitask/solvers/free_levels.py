@@ -139,11 +139,12 @@ def _leading(rows: HostArray, omega: HostArray, ridge: float) -> _Leading:
         Z = scaled @ Q
         e, S = np.linalg.eigh(Z.T @ Z)
         if e[0] <= WELL_HELD * ridge:
-            kept = e > HELD * ridge
+            kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
             return _Leading(e[kept], Q @ S[:, kept], max(float(e[0]), HELD * ridge))
         count *= 2
     e, V = np.linalg.eigh(scaled.T @ scaled)
     kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
+    kept[-1] = True  # also where all rows are alike, and no direction has any size
     return _Leading(e[kept], np.ascontiguousarray(V[:, kept]), HELD * ridge)
 
 
@@ -178,7 +179,7 @@ class _Run:
         self.before = np.zeros((n, m))
         self.level = np.zeros(m)
         self.coef = np.zeros(self.products.shape)
-        mean = float(self.omega @ np.einsum("ij,ij->i", self.rows, self.rows))
+        mean = float(self.omega @ np.einsum("ij,ij->i", self.rows, self.rows)) or 1.0
         self.sigma = FIRST_STEP * min(1.0, float(np.sqrt(self.ridge / (SMALL_RIDGE * mean)))) / size
         self.largest = STABLE * self.ridge / (rest * float(f[-1])) if self.partial else np.inf
         self.farthest = FARTHEST * size
