@@ -26,12 +26,12 @@ def small_problems_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(continuation, "STEP_COST", 0.0)
 
 
-def quantiles(weight: float, alpha: float, n: int = 80) -> Objective:
+def quantiles(weight: float, alpha: float, n: int = 80, d: int = 1) -> Objective:
     """Quantiles of noisy rows by all features of a Gaussian kernel, a constant among them; the curves would cross."""
     rng = np.random.default_rng(2)
-    x, theta = rng.uniform(-1.0, 1.0, size=(n, 1)), np.linspace(0.1, 0.9, 9)
-    y = np.sin(4.0 * x) + 0.4 * rng.normal(size=(n, 1))
-    e, V = np.linalg.eigh(np.exp(-8.0 * (x - x.T) ** 2))
+    x, theta = rng.uniform(-1.0, 1.0, size=(n, d)), np.linspace(0.1, 0.9, 9)
+    y = np.sin(4.0 * x[:, :1]) + 0.4 * rng.normal(size=(n, 1))
+    e, V = np.linalg.eigh(np.exp(-8.0 / d * np.sum((x[:, None] - x) ** 2, axis=2)))
     f, W = np.linalg.eigh(np.exp(-4.0 * (theta[:, None] - theta) ** 2))
     rows, cols = V * np.sqrt(np.maximum(e, 0.0)), W * np.sqrt(np.maximum(f, 0.0))
     step = np.linalg.pinv(np.exp(-4.0 * (theta[:, None] - theta) ** 2), rcond=1e-8) @ cols
@@ -44,8 +44,14 @@ def quantiles(weight: float, alpha: float, n: int = 80) -> Objective:
 
 
 @WEIGHTS
+@pytest.mark.parametrize("by_node", [False, True], ids=["one-step", "by-node"])
+@pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
 @pytest.mark.parametrize("least", [1e-1, 1e-2, 1e-4], ids=str)
-def test_every_look_holds_the_optimum_between_its_bounds(weight: float, least: float) -> None:
+def test_every_look_holds_the_optimum_between_its_bounds(
+    weight: float, least: float, single: bool, by_node: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if single:
+        monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
     objective = quantiles(weight, alpha=1e-5)
     best = solve(objective, solver="newton", tol=1e-8)
     assert best.converged
@@ -56,9 +62,11 @@ def test_every_look_holds_the_optimum_between_its_bounds(weight: float, least: f
         looks.append(state)
         return False
 
-    fewer.solve(objective.alpha, tol=0.0, max_iter=400, seen=seen, aim=1e-4)
+    fewer.solve(objective.alpha, tol=0.0, max_iter=400, seen=seen, aim=1e-4, by_node=by_node)
+    assert (fewer.exact is not None) == single
     assert sum((fewer.e.size - first) * (part.stop - part.start) for first, part in fewer.stairs) < objective.size / 2
     assert len(looks) > 5
+    assert (looks[-1].nodes is not None) == by_node
     for state in looks:
         assert state.dual[0] <= best.objective * (1.0 + 1e-9)
         assert state.primal[0] >= best.dual * (1.0 - 1e-9)
@@ -74,13 +82,13 @@ def test_what_was_left_out_is_bounded() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         u = rng.normal(size=(80, 9)) * rng.uniform(size=(1, 9))
-        pulls, inner = [], u @ (whole.weights[:, None] * fewer.cols)
+        pulls, inner = [], u @ (whole.columns.weights[:, None] * fewer.columns.cols)
         for solver in (whole, fewer):
-            pulled = solver.rows.T @ (solver.omega[:, None] * (u @ (solver.weights[:, None] * solver.cols)))
-            pulls.append(pulled)
+            weighted = solver.columns.weights[:, None] * solver.columns.cols
+            pulls.append(solver.rows.T @ (solver.omega[:, None] * (u @ weighted)))
         for first, part in fewer.stairs:
             pulls[1][:first, part] = 0.0
-        energy, square = fewer.omega @ inner**2, np.array([float(fewer.omega @ u**2 @ whole.weights)])
+        energy, square = fewer.omega @ inner**2, np.array([float(fewer.omega @ u**2 @ whole.columns.weights)])
         lost = fewer.lost(energy[None, :], square, pulls[1][:, None, :])
         missing = np.sum(pulls[0] ** 2) - np.sum(pulls[1] ** 2)
         assert 0.0 < missing <= lost[0] * (1.0 + 1e-9)
@@ -143,21 +151,47 @@ def test_a_path_is_separate_fits_within_their_gaps(weight: float) -> None:
 
 def test_the_order_of_columns_and_rows_of_stairs() -> None:
     solver = Splitting.of(quantiles(0.0, alpha=1e-5))
-    assert solver.stairs == [(0, slice(0, solver.f.size))]
+    assert solver.stairs == [(0, slice(0, solver.columns.f.size))]
     fewer = replace(solver, least=1e-3)
     covered = np.concatenate([np.arange(part.start, part.stop) for _, part in fewer.stairs[::-1]])
-    np.testing.assert_array_equal(covered, np.arange(solver.f.size))
+    np.testing.assert_array_equal(covered, np.arange(solver.columns.f.size))
     for first, part in fewer.stairs:
-        kept = solver.e[:, None] * solver.f[part] > 1e-3
+        kept = solver.e[:, None] * solver.columns.f[part] > 1e-3
         assert not np.any(kept[:first])
 
 
+@WEIGHTS
+@pytest.mark.parametrize("by_node", [False, True], ids=["one-step", "by-node"])
 @pytest.mark.parametrize("alpha", [1e-6, 1e-9], ids=str)
-def test_the_objective_told_is_that_of_the_point_told(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_objective_told_is_that_of_the_point_told(
+    alpha: float, by_node: bool, weight: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
-    objective = quantiles(0.0, alpha=alpha)
+    objective = quantiles(weight, alpha=alpha)
     solver = Splitting.of(objective).without(1e-12)
     assert solver.exact is not None
-    state = solver.solve(alpha, tol=1e-3, max_iter=500)
+    state = solver.solve(alpha, tol=1e-3, max_iter=500, by_node=by_node)
     z = solver.coefficients(state).ravel()
-    assert objective.evaluate(z, Smoothing((0.0,))).primal == pytest.approx(float(state.primal[0]), rel=1e-10)
+    assert objective.evaluate(z, Smoothing((0.0,) * len(objective.integrals))).primal == pytest.approx(
+        float(state.primal[0]), rel=1e-10
+    )
+
+
+@WEIGHTS
+def test_steps_of_nodes_take_fewer_iterations_where_rows_are_all_but_interpolated(weight: float) -> None:
+    objective = quantiles(weight, alpha=1e-6, n=100, d=4)
+    one, other = (Splitting.of(objective).solve(1e-6, tol=1e-3, max_iter=10_000, by_node=by) for by in (False, True))
+    assert other.gap[0] <= 1e-3
+    assert other.n_iter < 0.5 * one.n_iter
+    assert other.nodes is not None
+    assert np.max(other.nodes) > 2.0 * np.min(other.nodes)
+
+
+def test_an_objective_far_below_a_typical_target_is_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Directions that are left out must not cost more than the gap asked for."""
+    objective = quantiles(0.0, alpha=1e-7, n=150, d=6)
+    found, _ = continuation._by_splitting(objective, 1e-4, 8_000, 0, None)
+    assert found.converged
+    assert found.objective < 1e-3 * objective.scale
+    monkeypatch.setattr(continuation, "SMALL_OBJECTIVE", 0.0)  # the limit stays where a large objective has it
+    assert not continuation._by_splitting(objective, 1e-4, 8_000, 0, None)[0].converged

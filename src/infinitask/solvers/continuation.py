@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -35,29 +36,31 @@ __all__ = ["SOLVERS", "solve"]
 
 SOLVERS = ("auto", "lbfgs", "newton")
 
-SMALL_RIDGE, MAX_SPLITTING_STEPS = 1e-5, 8_000
-"""Up to this λ, in terms of the mean of k(x, x), "auto" may begin with splitting, for at most MAX_SPLITTING_STEPS."""
+MAX_SPLITTING_STEPS = 8_000
+"""The most steps of splitting."""
 
 IDLE_SPLITTING_STEPS, IDLE_SPLITTING_GAIN = 600, 0.9
 """Splitting ends where this number of steps left more than this part of the gap."""
 
-LBFGS_EVALUATIONS, LBFGS_GROWTH, SET_UPS = 100.0, 0.6, 3.0
-"""L-BFGS takes about the first number of evaluations at SMALL_RIDGE, and more as this power of 1/λ (3 000 rows: 60 to
-100 at 1e-5, 277 to 413 at 1e-6, 1 340 at 1e-7). Splitting must save the cost of its eigenvectors this many times. With
-3 000 features they take 6.3 s, some 200 evaluations, and pay with λ = 1e-7 but not with 1e-6; with 1 000 they pay with
-1e-6."""
+LBFGS_EVALUATIONS, LBFGS_EVALUATIONS_IN_ORDER, LBFGS_GROWTH = 15.0, 30.0, 0.55
+"""L-BFGS takes about the first number of evaluations where nλ = 1, the second with a penalty on crossing, and more as
+this power of 1/nλ; λ in terms of the mean of k(x, x) and of the size of y. With 300, 1 000 and 3 000 rows and eight
+inputs: 74 to 126 for nλ = 0.03, 150 to 190 for 0.01, 230 to 380 for 0.003, 510 to 700 for 0.001; with the penalty
+160 to 270 for 0.01, 450 to 710 for 0.003, 1 400 to 1 530 for 0.001."""
 
 SPLITTING_STEPS, SPLITTING_STEPS_IN_ORDER, STEP_COST = 250.0, 500.0, 0.5
-"""Splitting takes about this many iterations for a gap of 1e-3 to 1e-4, the second with a penalty on crossing, each of
-this part of an evaluation. With 100 000 rows, 1 000 landmarks and half of SMALL_RIDGE it took 510, L-BFGS 55."""
+"""Splitting takes about this many iterations for a gap of 1e-4 (140 to 300; with a penalty on crossing 300 to 700),
+each of this part of an evaluation."""
 
 FEW_UNKNOWNS = 1_000
 """Up to this number of unknowns Newton's steps are cheap, and splitting is not tried: 400 rows with one input
 and λ = 1.4e-6 take 0.07 s, and 0.4 s by splitting."""
 
-LEFT_OUT = 0.2
-"""Splitting leaves out directions with e f up to this part of the tolerance times λ. Where P is as large as a
-typical target and ‖u‖² = 1/6, as for quantiles, a part in 60 of the gap is theirs."""
+LEFT_OUT, SMALL_OBJECTIVE = 0.2, 0.1
+"""Splitting leaves out directions with e f up to LEFT_OUT times the tolerance times λ. Where P is as large as a
+typical target and ‖u‖² = 1/6, as for quantiles, a part in 60 of the gap is theirs. Where P turns out to be less than
+SMALL_OBJECTIVE of it, the limit is that many times smaller: 300 rows with hardly any noise and λ = 1e-7 stayed at a
+gap of 3e-4."""
 
 LESS_SMOOTH = 0.03
 """Newton's method goes on from splitting with this part of its 1/σ, around its dual point."""
@@ -259,14 +262,16 @@ def _suits_splitting(objective: Objective) -> bool:
     some = objective.rows[:: -(-int(objective.rows.shape[0]) // MAX_SIZED_ROWS), 1:]
     size = float(np.mean(to_host(namespace(some).sum(some**2, axis=1))))
     # kinks are those of losses that grow as y does: λ times the size of y has no units
-    small = objective.alpha * objective.scale / (SMALL_RIDGE * size)
+    ridge = objective.alpha * objective.scale / size
     n, r = objective.rows.shape
-    if small > 1.0 or objective.size <= FEW_UNKNOWNS:
+    if objective.size <= FEW_UNKNOWNS:
         return False
     # eigenvectors take more operations than a product, but these run five times as fast as those of an evaluation
     set_up = (2.1 * r**3 + 0.7 * n * r**2) / evaluation_cost(objective)
-    steps = SPLITTING_STEPS if len(losses) == 1 else SPLITTING_STEPS_IN_ORDER
-    return bool(SET_UPS * set_up + STEP_COST * steps <= LBFGS_EVALUATIONS * small**-LBFGS_GROWTH)
+    one = len(losses) == 1
+    steps = set_up + STEP_COST * (SPLITTING_STEPS if one else SPLITTING_STEPS_IN_ORDER)
+    evaluations = LBFGS_EVALUATIONS if one else LBFGS_EVALUATIONS_IN_ORDER
+    return bool(steps * (n * ridge) ** LBFGS_GROWTH <= evaluations)
 
 
 def _begun(objective: Objective, tol: float, max_iter: int, verbose: int) -> Ledger:
@@ -282,19 +287,25 @@ def _by_splitting(
 ) -> tuple[Solution, Start]:
     """The solution by splitting from a start, and where to go on if it is not one."""
     ledger = _begun(objective, tol, max_iter, verbose)
-    splitting = Splitting.of(objective).without(LEFT_OUT * tol * objective.scale * objective.alpha)
-
+    whole, size = Splitting.of(objective), objective.scale
+    splitting = whole.without(LEFT_OUT * tol * size * objective.alpha)
+    most, done = min(max_iter, MAX_SPLITTING_STEPS), 0
     gaps: list[tuple[int, float]] = []
 
-    def seen(state: State) -> bool:
-        z = splitting.coefficients(state).ravel()
-        ledger.take(z, float(state.primal[0]), float(state.dual[0]), state.n_iter, f"splitting, σ {state.sigma[0]:.1e}")
-        gaps.append((state.n_iter, ledger.certificate.gap))
-        before = [gap for step, gap in gaps if step <= state.n_iter - IDLE_SPLITTING_STEPS]
-        idle = bool(before) and gaps[-1][1] > IDLE_SPLITTING_GAIN * before[-1]
-        return ledger.done or idle
+    def idle() -> bool:
+        steps, gap = gaps[-1]
+        before = [gap for step, gap in gaps if step <= steps - IDLE_SPLITTING_STEPS]
+        return bool(before) and gap > IDLE_SPLITTING_GAIN * before[-1]
 
-    most = min(max_iter, MAX_SPLITTING_STEPS)
+    def small() -> bool:
+        return ledger.certificate.scale < SMALL_OBJECTIVE * size
+
+    def seen(state: State) -> bool:
+        z, steps = splitting.coefficients(state).ravel(), done + state.n_iter
+        ledger.take(z, float(state.primal[0]), float(state.dual[0]), steps, f"splitting, σ {state.sigma[0]:.1e}")
+        gaps.append((steps, ledger.certificate.gap))
+        return ledger.done or idle() or small()
+
     first = None
     if start is not None:
         near = start.smoothing
@@ -302,7 +313,12 @@ def _by_splitting(
         inverse, known = (0.0, objective.duals(start.z, near)) if near.centre is None else (near.kappa[0], near.centre)
         duals = tuple(np.zeros((1, 1)) if part is None else part for part in known)
         first = splitting.begun(start.z, inverse, duals)
-    state = splitting.solve(objective.alpha, start=first, tol=0.0, max_iter=most, seen=seen, aim=ledger.aim)
+    how: dict[str, Any] = {"tol": 0.0, "seen": seen, "aim": ledger.aim, "by_node": True}
+    state = splitting.solve(objective.alpha, start=first, max_iter=most, **how)
+    while not (ledger.done or idle()) and small() and state.n_iter < most:
+        done, most, size = done + state.n_iter, most - state.n_iter, ledger.certificate.scale
+        splitting = whole.without(LEFT_OUT * tol * size * objective.alpha)
+        state = splitting.solve(objective.alpha, start=state, max_iter=most, **how)
     kappa, centre = splitting.centre(state)
     solution = replace(ledger.solution(), smoothing=Smoothing(kappa, centre))
     solution = replace(solution, dual_at=Start(solution.z, solution.smoothing))

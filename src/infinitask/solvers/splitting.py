@@ -26,7 +26,8 @@ import numpy as np
 
 from infinitask._array import Array, HostArray, as_like, namespace, to_host
 from infinitask.objective import Integral, Objective
-from infinitask.solvers._splitting_run import Run, row_blocks, weighted_gram
+from infinitask.solvers._columns import NEGLIGIBLE, Columns, stairs
+from infinitask.solvers._splitting_run import Run, field, row_blocks, weighted_gram
 
 __all__ = ["Splitting", "State"]
 
@@ -37,19 +38,17 @@ MAX_PATIENCE, NEAR = 5, 3.0
 """Looks in double precision are at most this many times as far apart, and twice where the gap is at most NEAR times the
 one asked for."""
 
-NEGLIGIBLE = 1e-13
-"""Eigenvalues of rows and columns below this part of the largest are 0; what that may cost is taken off the dual."""
-
 SHORT_START = 0.3
 """The first σ where a derivative is penalised, in terms of the usual one. With 1 000 rows and λ = 1e-6, 200 iterations
 from there lead to a gap of 3e-3, and from the usual one to a gap above 1."""
 
-SAME_STAIR = 0.5
-"""Columns are visited together as long as the shortest has this part of the rows' directions of the longest."""
-
 MIN_SINGLE_ENTRIES = 500_000
 """Entries of ΦV from which iterations are in single precision. Below, an iteration is mostly the calls of NumPy, and in
 double precision y and y + 1000 have the same answers to many digits."""
+
+CHANGE_LATER = 1.4
+"""Steps of nodes change at the first iteration measured after this multiple of the last change. Every ten iterations
+they change about as well, but each time the columns are diagonalised again."""
 
 HELD = 0.02
 """Directions with e f below this part of λ are held by the ridge."""
@@ -61,9 +60,9 @@ class State(NamedTuple):
     H: Array
     """(n, B, m): values at rows and nodes."""
     D: Array
-    """(n, B, m): the dual point u = −∂ℓ, divided by σ."""
+    """(n, B, m): the dual point u = −∂ℓ, divided by the step."""
     sigma: HostArray
-    """(B,): the step."""
+    """(B,): σ."""
     coef: Array
     """(k, B, l): C in the eigenbasis."""
     primal: HostArray
@@ -71,6 +70,8 @@ class State(NamedTuple):
     dual: HostArray
     """(B,): a lower bound of min P."""
     n_iter: int
+    nodes: HostArray | None = None
+    """(m,): the step of each node is σ ρ times this; None: times 1."""
 
     @property
     def gap(self) -> HostArray:
@@ -95,19 +96,12 @@ class Splitting:
     omega : array (n,)
         Weights of the rows, summing to one.
     terms : tuple of Integral
-    cols : array (m, l)
-        Ψ W, the nodes of all integrals below each other.
-    weights : array (m,)
-        w ρ.
-    balance : array (m,)
-        ρ, the step of each integral in terms of the first one's: a derivative is larger than what it belongs to.
-    W : array (s, l)
-        Eigenvectors of Ψᵀ w ρ Ψ.
-    f : ndarray (l,)
+    columns : Columns
+        Ψ in the eigenbasis of Ψᵀ w ρ Ψ. ρ is 1 for the first integral, less for a derivative, which is larger.
     free_level : bool
         Whether the first feature is a constant: a bias, which hardly any ridge may hold.
-    lost_rows, lost_cols : float
-        The largest eigenvalue of rows, and of columns, that was left out.
+    lost_rows : float
+        The largest eigenvalue of rows that was left out.
     least : float
         Directions with e f up to this are left out; what that may cost is taken off the dual.
     exact : Splitting or None
@@ -130,21 +124,16 @@ class Splitting:
     e: HostArray
     omega: Array
     terms: tuple[Integral, ...]
-    cols: Array
-    weights: Array
-    balance: Array
-    W: Array
-    f: HostArray
+    columns: Columns
     free_level: bool
     lost_rows: float = 0.0
-    lost_cols: float = 0.0
     least: float = 0.0
     exact: Splitting | None = None
 
     @property
     def complete(self) -> bool:
         """Whether no direction was left out."""
-        return self.least == self.lost_rows == self.lost_cols == 0.0
+        return self.least == self.lost_rows == self.columns.lost == 0.0
 
     def lost(self, energy: HostArray, square: HostArray, pull: HostArray) -> HostArray:
         """What ‖Φᵀ u Ψ‖² may have in the directions left out, (B,).
@@ -160,7 +149,8 @@ class Splitting:
         pull : ndarray (k, B, l)
             Φᵀ u Ψ in the directions kept.
         """
-        total = float(self.e[-1]) * self.lost_cols * np.maximum(square - np.sum(energy / self.f, axis=1), 0.0)
+        seen = np.sum(energy / self.columns.f, axis=1)
+        total = float(self.e[-1]) * self.columns.lost * np.maximum(square - seen, 0.0)
         for first, part in self.stairs:
             largest = float(self.e[first - 1]) if first else self.lost_rows
             known = np.sum(pull[first:, :, part] ** 2 / self.e[first:, None, None], axis=0)
@@ -197,25 +187,19 @@ class Splitting:
             replace(t, theta=cast(t.theta), weights=cast(t.weights), cols=cast(t.cols), targets=cast(t.targets))
             for t in self.terms
         )
-        parts: dict[str, Any] = {
-            name: cast(getattr(self, name)) for name in ("rows", "V", "omega", "cols", "weights", "balance", "W")
-        }
-        return replace(self, terms=terms, **parts)
+        parts: dict[str, Any] = {name: cast(getattr(self, name)) for name in ("rows", "V", "omega")}
+        return replace(self, terms=terms, columns=self.columns.single(), **parts)
 
     def without(self, least: float) -> Splitting:
         """Without directions with e f up to ``least``; many rows in single precision, with bounds in double."""
-        first = min(int(np.searchsorted(self.e * self.f[-1], least)), self.e.size - 1)
-        last = min(int(np.searchsorted(self.f * self.e[-1], least)), self.f.size - 1)
+        first = min(int(np.searchsorted(self.e * self.columns.f[-1], least)), self.e.size - 1)
         exact = replace(
             self,
             rows=self.rows[:, first:],
             V=self.V[:, first:],
             e=self.e[first:],
-            cols=self.cols[:, last:],
-            W=self.W[:, last:],
-            f=self.f[last:],
+            columns=self.columns.without(least / float(self.e[-1])),
             lost_rows=float(self.e[first - 1]) if first else self.lost_rows,
-            lost_cols=float(self.f[last - 1]) if last else self.lost_cols,
             least=least,
         )
         few = int(np.prod(exact.rows.shape)) < MIN_SINGLE_ENTRIES
@@ -223,25 +207,12 @@ class Splitting:
 
     @cached_property
     def stairs(self) -> list[tuple[int, slice]]:
-        """Runs of columns l, and for each the first k of the directions that are kept there.
-
-        f falls fast for a smooth task kernel: with 3 000 rows, 50 nodes and λ = 1e-6 about 11 000 of 48 000 directions
-        have e f > λ/10⁴.
-        """
-        first = [int(np.searchsorted(self.e, self.least / f)) if self.least > 0.0 else 0 for f in self.f]
-        runs: list[tuple[int, slice]] = []
-        end = self.f.size
-        while end > 0:
-            begin = end - 1
-            while begin > 0 and self.e.size - first[begin - 1] >= SAME_STAIR * (self.e.size - first[end - 1]):
-                begin -= 1
-            runs.append((first[end - 1], slice(begin, end)))
-            end = begin
-        return runs
+        """Runs of columns l, and for each the first k of the directions that are kept there."""
+        return stairs(self.e, self.columns.f, self.least)
 
     def leading(self, alpha: float) -> Splitting:
         """Without the directions of the rows that a ridge λ holds anyway."""
-        first = min(int(np.searchsorted(self.e * self.f[-1], HELD * alpha)), self.e.size - 1)
+        first = min(int(np.searchsorted(self.e * self.columns.f[-1], HELD * alpha)), self.e.size - 1)
         if first == 0:
             return self
         return replace(self, rows=1.0 * self.rows[:, first:], V=self.V[:, first:], e=self.e[first:])
@@ -249,7 +220,7 @@ class Splitting:
     def with_integrals(self, objective: Objective) -> Splitting:
         """The same rows with other integrals, in the same precision."""
         found = self._with(objective, self.rows, self.V, self.e, self.omega, self.free_level, self.lost_rows)
-        same = found.cols.dtype == self.cols.dtype
+        same = found.columns.cols.dtype == self.columns.cols.dtype
         return found if same else found._single()
 
     @classmethod
@@ -259,43 +230,38 @@ class Splitting:
         terms, xp = objective.integrals, namespace(rows)
         sizes = [float(size) for size in objective.relative_sizes]
         balance = xp.concat([xp.ones_like(t.weights) / size**2 for t, size in zip(terms, sizes, strict=True)])
-        weights = xp.concat([term.weights for term in terms]) * balance
-        cols = xp.concat([term.cols for term in terms], axis=0)
-        f, W = np.linalg.eigh(to_host(cols.T @ (weights[:, None] * cols)).astype(np.float64))
-        leading = f > NEGLIGIBLE * f[-1]
-        W = as_like(W[:, leading], cols)
-        lost_cols = max(0.0, float(np.max(f[~leading], initial=0.0)))
-        return cls(rows, V, e, omega, terms, cols @ W, weights, balance, W, f[leading], level, lost, lost_cols)
+        return cls(rows, V, e, omega, terms, Columns.of(terms, balance), level, lost)
 
     def coefficients(self, state: State, b: int = 0) -> HostArray:
         """C (r, s) of problem b."""
         basis = self if self.exact is None else self.exact  # the bounds are those of the exact basis
-        return np.asarray(to_host(basis.V @ as_like(state.coef[:, b, :], basis.V) @ basis.W.T), dtype=np.float64)
+        return np.asarray(
+            to_host(basis.V @ as_like(state.coef[:, b, :], basis.V) @ basis.columns.W.T), dtype=np.float64
+        )
 
     def centre(self, state: State, b: int = 0) -> tuple[tuple[float, ...], tuple[Array, ...]]:
-        """1/σρ of each integral, and the dual point u of problem b, (n, m) of each integral."""
+        """One over the typical step of each integral, and the dual point u of problem b, (n, m) of each integral."""
         ends = np.cumsum([0, *(int(term.theta.shape[0]) for term in self.terms)])
-        rho = to_host(self.balance).astype(np.float64)
-        sigma = [float(state.sigma[b] * rho[start]) for start in ends[:-1]]
-        parts = [state.D[:, b, slice(*ends[t : t + 2])] * step for t, step in enumerate(sigma)]
-        if self.exact is not None:
-            xp = namespace(self.rows)
-            parts = [xp.astype(part, self.exact.rows.dtype) for part in parts]
-        return tuple(1.0 / step for step in sigma), tuple(parts)
+        steps = state.sigma[b] * to_host(self.columns.balance).astype(np.float64)
+        steps = steps if state.nodes is None else steps * state.nodes
+        u = (state.D if self.exact is None else namespace(state.D).astype(state.D, self.exact.rows.dtype))[:, b, :]
+        u = u * as_like(steps, u)
+        parts = [slice(*ends[t : t + 2]) for t in range(len(self.terms))]
+        return tuple(float(1.0 / np.median(steps[part])) for part in parts), tuple(u[:, part] for part in parts)
 
     def begun(self, z: HostArray, kappa: float, duals: tuple[Array, ...]) -> State:
         """A start for one problem: C, the dual point u of each integral, (n, m) or (1, 1), and 1/σ."""
         xp, state = namespace(self.rows), self.start(1)
         sigma = 1.0 / kappa if kappa > 0.0 else float(state.sigma[0])
         C = as_like(z.reshape(self.V.shape[0], -1), self.rows)
-        coef = (self.V.T @ C @ self.W)[:, None, :]
+        coef = (self.V.T @ C @ self.columns.W)[:, None, :]
         n = int(self.rows.shape[0])
         parts = [
             xp.broadcast_to(as_like(part, self.rows), (n, int(term.theta.shape[0])))
             for part, term in zip(duals, self.terms, strict=True)
         ]
         u = xp.concat(parts, axis=1)
-        D = (u / self.balance / sigma)[:, None, :]
+        D = (u / self.columns.balance / sigma)[:, None, :]
         return state._replace(H=self.field(slice(None), coef), D=D, sigma=np.array([sigma]), coef=coef)
 
     def values(self, state: State) -> Array:
@@ -304,19 +270,13 @@ class Splitting:
 
     def field(self, block: slice, coef: Array) -> Array:
         """Φ C Ψᵀ of a block of rows."""
-        (k, count, s), xp, rows = coef.shape, namespace(coef), self.rows[block]
-        parts = [
-            xp.reshape(rows[:, first:] @ xp.reshape(coef[first:, :, part], (k - first, -1)), (rows.shape[0], count, -1))
-            for first, part in self.stairs[::-1]
-        ]
-        inner = parts[0] if len(parts) == 1 else xp.concat(parts, axis=2)
-        return xp.reshape(xp.reshape(inner, (rows.shape[0] * count, s)) @ self.cols.T, (rows.shape[0], count, -1))
+        return field(self.rows[block], coef, self.columns, self.stairs)
 
     def start(self, count: int) -> State:
         """A start for ``count`` problems: h = 0."""
-        xp, shape = namespace(self.rows), (int(self.rows.shape[0]), count, int(self.cols.shape[0]))
+        xp, shape = namespace(self.rows), (int(self.rows.shape[0]), count, int(self.columns.cols.shape[0]))
         H, unknown = as_like(np.zeros(shape), self.rows), np.full(count, np.inf)
-        nothing = as_like(np.zeros((self.e.size, count, self.f.size)), self.rows)
+        nothing = as_like(np.zeros((self.e.size, count, self.columns.f.size)), self.rows)
         sigma = (1.0 if len(self.terms) == 1 else SHORT_START) / self._spread
         return State(H, xp.zeros_like(H), np.full(count, sigma), nothing, unknown, -unknown, 0)
 
@@ -341,6 +301,7 @@ class Splitting:
         floor: float = 0.0,
         seen: Callable[[State], bool] | None = None,
         aim: float | None = None,
+        by_node: bool = False,
     ) -> State:
         """Iterate until all gaps are at most ``tol``.
 
@@ -363,6 +324,8 @@ class Splitting:
             Told of every such look; it returns whether that is enough.
         aim : float or None
             The gap that ``seen`` waits for: looks in double precision are dear, and rarer where it is far.
+        by_node : bool
+            Whether every node has a step of its own, as suits one problem with a small λ.
         """
         n = int(self.rows.shape[0])
         mask = np.ones((1, n), dtype=bool) if live is None else live
@@ -374,7 +337,8 @@ class Splitting:
         state = state._replace(H=1.0 * state.H, D=state.D * (1.0 if counts is None else counts))
         omega = to_host((self if self.exact is None else self.exact).omega).astype(np.float64)
         run = Run(self, alpha, mask @ omega, counts)
-        pulled, due, looks = run.pull(state), every, []
+        run.take_steps(state.nodes)
+        pulled, due, looks, change = run.pull(state), every, [], every
         for it in range(1, max_iter + 1):
             measured = it % every == 0 or it == max_iter
             state, pulled, residuals = run.step(state, pulled, measured=measured)
@@ -385,10 +349,11 @@ class Splitting:
                     break
                 looks.append((it, float(np.max(gap))))
                 due = it + every * (1 if aim is None else _patience(looks, aim))
-            if measured:
-                fresh = run.balanced(state, residuals)
-                if np.any(fresh.sigma != state.sigma):
+            if measured and it >= change:
+                fresh = run.balanced_by_node(state, residuals) if by_node else run.balanced(state, residuals)
+                if fresh is not state:
                     state, pulled = fresh, run.pull(fresh)
+                change = int(np.ceil(CHANGE_LATER * it)) if by_node else it + every
         return state
 
 

@@ -146,7 +146,7 @@ class Runner:
         found = [np.empty((test.size, levels.size)) for _, test in folds]
         for k, batch in enumerate(batches):
             splitting, states[k] = batch.solve(alpha, states[k], gap, max_iter, floor)
-            cols = to_host(batch.problem.psi.map(levels)) @ to_host(splitting.W)
+            cols = to_host(batch.problem.psi.map(levels)) @ to_host(splitting.columns.W)
             for b, (_, test) in enumerate(folds):
                 rows = self._place[test]
                 judged = batch.judges[rows]
