@@ -109,3 +109,49 @@ def test_one_wild_cell_does_not_hide_its_column() -> None:
     wild[3, 0] = 1e7
     clean, spoilt = (InfiniteQuantileRegressor().fit(Z[:300], y[:300]).score(X[300:], y[300:]) for Z in (X, wild))
     assert spoilt > clean - 0.05
+
+
+def noisy(n: int = 150, seed: int = 7) -> tuple[np.ndarray, np.ndarray]:
+    """Two inputs, and targets of which most is noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, np.sin(2.0 * X[:, 0]) + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("weight", [2.0, 10.0, 0.3], ids=str)
+def test_equal_weights_change_nothing(weight: float) -> None:
+    X, y = noisy()
+    plain = InfiniteQuantileRegressor(n_nodes=10).fit(X, y)
+    weighted = InfiniteQuantileRegressor(n_nodes=10).fit(X, y, sample_weight=np.full(len(y), weight))
+    assert weighted.alpha_ == plain.alpha_
+    np.testing.assert_allclose(weighted.predict(X, [0.1, 0.9]), plain.predict(X, [0.1, 0.9]), rtol=1e-6)
+
+
+def test_rows_written_twice_are_not_interpolated() -> None:
+    X, y = noisy()
+    plain = InfiniteQuantileRegressor(n_nodes=10).fit(X, y)
+    twice = InfiniteQuantileRegressor(n_nodes=10).fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
+    assert twice.alpha_ == plain.alpha_
+    some = np.random.default_rng(8).integers(1, 6, len(y)).astype(float)
+    weighted = InfiniteQuantileRegressor(n_nodes=10).fit(X, y, sample_weight=some)
+    assert weighted.alpha_ > 0.1 * plain.alpha_
+
+
+def test_copies_of_numbers_are_one_observation_and_cells_of_a_table_many() -> None:
+    X, y = noisy(40)
+    assert np.all(Data.canonical(np.repeat(X, 3, axis=0), np.repeat(y, 3)).multiplicity == 1.0)
+    assert np.all(Data.canonical(np.vstack([X, X[:9]])).multiplicity == 1.0)
+    rng = np.random.default_rng(9)
+    cells = rng.integers(0, 3, size=(200, 3)).astype(float)
+    assert np.sum(Data.canonical(cells).multiplicity) == 200.0
+    # an input with many values, observed more than once at each: rows differ in y alone
+    ages, sick = rng.integers(20, 80, size=(400, 1)).astype(float), rng.random(400) < 0.5
+    assert np.sum(Data.canonical(ages, sick.astype(float)).multiplicity) == 400.0
+
+
+def test_level_sets_of_rows_written_twice_leave_out_as_many() -> None:
+    rng = np.random.default_rng(10)
+    X, new = rng.normal(size=(150, 3)), rng.normal(size=(2000, 3))
+    once, twice = (InfiniteOneClassSVM(n_nodes=20).fit(np.repeat(X, k, axis=0)) for k in (1, 2))
+    outside = [np.mean(model.predict(new, nu=[0.1, 0.3]) == -1, axis=0) for model in (once, twice)]
+    np.testing.assert_allclose(outside[0], outside[1], atol=0.01)

@@ -39,6 +39,10 @@ cache."""
 MAX_COPIES = 1e6
 """Whole weights up to this stand for repeated rows."""
 
+FEWEST_ROWS_OF_COPIES, MANY_VALUES = 20, 0.5
+"""Equal rows are copies of one observation where there are at least this many different rows, and an input has this
+many values for each of them: such rows are not equal by chance."""
+
 WEIGHT_ROUNDING = 1e-6
 """Weights may miss a sum of one by this much."""
 
@@ -65,7 +69,7 @@ class Data:
     weight : ndarray (n,)
         Not negative, summing to one.
     copies : ndarray (n,) or None
-        How many equal rows each of them stands for; None: one. What leaves out a row leaves out one of these.
+        How many observations each of them stands for; None: one. What leaves out a row leaves out one of these.
     """
 
     X: HostArray
@@ -121,7 +125,24 @@ class Data:
             weight, copies = (np.bincount(place, weights=each[order]) for each in (weight, copies))
             X, y = X[first], (None if y is None else y[first])
         weight = weight / np.max(weight)  # so that the sum cannot overflow
-        return cls(X, y, weight / np.sum(weight), copies)
+        return cls(X, y, weight / np.sum(weight), copies if gram else _observations(X, y is not None, copies))
+
+
+def _observations(X: HostArray, targets: bool, copies: HostArray) -> HostArray:
+    """How many observations rows in order stand for that occur as often as ``copies`` says.
+
+    A cell of a table of categories holds many, and one that is left out leaves the others. Copies of one row of numbers
+    are one: if one were left out, the others would tell its target, and rows written twice would be interpolated. To
+    repeat all rows, or double all weights, changes nothing.
+    """
+    copies = copies / max(int(np.gcd.reduce(copies.astype(np.int64))), 1)
+    if np.all(copies == 1.0) or len(X) < FEWEST_ROWS_OF_COPIES or X.shape[1] == 0:
+        return copies
+    if max(np.unique(column).size for column in X.T) < MANY_VALUES * len(X):
+        return copies
+    if targets and np.any(np.all(X[1:] == X[:-1], axis=1)):  # rows that differ in y alone are observations
+        return copies
+    return np.ones_like(copies)
 
 
 @dataclass(frozen=True)
