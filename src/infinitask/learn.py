@@ -25,11 +25,12 @@ from infinitask.approximation import check_certifiable, kernel_gap
 from infinitask.feature_learning import with_learnt_kernels
 from infinitask.features import FeatureRecipe, Features, NodeMap
 from infinitask.field import Field
+from infinitask.losses import LevelSet
 from infinitask.measures import Quadrature
 from infinitask.objective import Smoothing
 from infinitask.problem import Data, Problem, Recipe, in_units, pose, tolerance
-from infinitask.remarks import remarks_on
-from infinitask.settle import settled
+from infinitask.remarks import remarks_on, rows_on_the_boundary
+from infinitask.settle import settled, with_width
 from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order, suits_levels
 from infinitask.threshold import Shift
 from infinitask.units import Units
@@ -58,6 +59,11 @@ SMALL_KERNEL_GAP, GAPS_OF_RANK = 1e-2, 10.0
 
 FARTHEST_AHEAD = 1.5
 """The most steps of log λ by which a start is extrapolated along the last two solutions."""
+
+MANY_ON_BOUNDARY, WIDENING, MAX_WIDENINGS, FEWEST_ROWS_TO_WIDEN = 0.3, 3.0, 4, 100
+"""Where more than this share of the rows lie on the boundary of a level set, γ is divided by the second number, at most
+this many times; with fewer rows than the last number many on a boundary are no surprise. With two inputs and more it
+hardly ever happens (500 normal rows: 0.16 with two inputs, 0.12 with three, 0.21 with eight)."""
 
 
 @final
@@ -142,9 +148,11 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
     rng = generator(recipe.random_state)
     with one_blas_thread():
         recipe = with_learnt_kernels(recipe, data) if memory is None else memory.with_learnt_kernels(recipe, data)
-        recipe = settled(recipe, data)
+        given, recipe = recipe, settled(recipe, data)
         if recipe.rank == "auto":
             return _grown(recipe, data, memory, rng)
+        if isinstance(recipe.loss, LevelSet) and given.gamma == "auto" and hasattr(recipe.kernel, "kernel"):
+            return _enclosed(recipe, data, memory, rng)
         return _learnt(recipe, data, memory, rng)
 
 
@@ -184,6 +192,22 @@ def _shifted(fit: Fit, data: Data) -> Fit:
     else:
         return fit
     return replace(fit, shift=shift)
+
+
+def _enclosed(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:
+    """The fit of level sets with a kernel so wide that no boundary holds many rows.
+
+    With one input a narrow kernel can be flat wherever there are rows, and rounding decides which of them are outside:
+    of 500 normal rows 97% were on a boundary, and the sets of 0.2 and 0.5 were no part of each other.
+    """
+    kernel = recipe.kernel
+    for _ in range(MAX_WIDENINGS + 1):
+        plain = replace(recipe, kernel=kernel, exact_fractions=False)
+        fit = _learnt(plain, data, memory, copy.deepcopy(rng))
+        if len(data.X) < FEWEST_ROWS_TO_WIDEN or np.max(rows_on_the_boundary(fit)) <= MANY_ON_BOUNDARY:
+            break
+        kernel = with_width(kernel, 1.0 / WIDENING)
+    return _shifted(replace(fit, recipe=replace(fit.recipe, exact_fractions=recipe.exact_fractions)), data)
 
 
 def _grown(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:

@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from infinitask._array import namespace, to_host
+from infinitask._array import HostArray, namespace, to_host
 from infinitask.losses import CostSensitiveHinge, LevelSet
 from infinitask.measures import Quadrature
 from infinitask.problem import Problem, Recipe
 from infinitask.solvers import Solution
 from infinitask.units import Units
 
-__all__ = ["remarks_on"]
+__all__ = ["remarks_on", "rows_on_the_boundary"]
 
 STANDARDISED = 5.0
 """Targets whose root mean square is at most this count as standardised."""
@@ -68,7 +68,7 @@ class _Fitted(Protocol):
 def remarks_on(fit: _Fitted) -> Iterator[str]:
     """Sentences for the cases in which a certified optimum is still a poor model, each with what to do."""
     if isinstance(fit.recipe.loss, LevelSet):
-        yield from _rows_on_the_boundary(fit)
+        yield from _wide_boundaries(fit)
     elif isinstance(fit.recipe.loss, CostSensitiveHinge):
         yield from _one_decision_for_all(fit)
     else:
@@ -126,14 +126,19 @@ def _one_decision_for_all(fit: _Fitted) -> Iterator[str]:
         )
 
 
-def _rows_on_the_boundary(fit: _Fitted) -> Iterator[str]:
-    if fit.n_rows < FEWEST_ROWS_FOR_BOUNDARY:
-        return
+def rows_on_the_boundary(fit: _Fitted) -> HostArray:
+    """The share of the training rows on the boundary of the set of each node, (m,)."""
     z, rows = fit.solution.z, _some_rows(fit)
     values, omega = fit.problem.values(z, rows), to_host(fit.problem.objective.sample_weight)[rows]
     mean_threshold = abs(float(fit.problem.objective.linear @ z))
     near = np.abs(values) <= ON_BOUNDARY * mean_threshold
-    share = (omega @ near) / np.sum(omega)
+    return np.asarray((omega @ near) / np.sum(omega))
+
+
+def _wide_boundaries(fit: _Fitted) -> Iterator[str]:
+    if fit.n_rows < FEWEST_ROWS_FOR_BOUNDARY:
+        return
+    share = rows_on_the_boundary(fit)
     worst = int(np.argmax(share))
     told = (
         f"at ν = {fit.quadrature.nodes[worst, 0]:.2g}, {share[worst]:.0%} of the training rows lie on the boundary of "

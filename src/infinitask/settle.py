@@ -45,7 +45,16 @@ from infinitask.problem import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES, Data, Recipe
 from infinitask.relevance import relevance
 from infinitask.units import Units
 
-__all__ = ["leave_one_out", "left_out_error", "normal_scores", "settled", "shrinkage", "some_features", "spreads"]
+__all__ = [
+    "leave_one_out",
+    "left_out_error",
+    "normal_scores",
+    "settled",
+    "shrinkage",
+    "some_features",
+    "spreads",
+    "with_width",
+]
 
 MAX_ROWS, MAX_FEATURES = 1_000, 300
 """Rows and features of the regressions by which bandwidth and λ are chosen."""
@@ -181,7 +190,7 @@ def _kernel(recipe: Recipe, X: HostArray) -> InputKernel:
         return input_kernel(recipe.kernel, "median").resolve(X)
     level_sets = isinstance(recipe.loss, LevelSet)
     kernel = Scaled(input_kernel(recipe.kernel), spreads(X, robust=level_sets)).resolve(X)
-    return _wider(kernel, NARROWER) if level_sets else kernel
+    return with_width(kernel, NARROWER) if level_sets else kernel
 
 
 def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
@@ -221,7 +230,7 @@ def _regressed(
         X = X[:, np.linspace(0, n - 1, t.size).astype(np.intp)]
     else:
         kernel = kernel.resolve(X)
-    kernels = [kernel if factor == 1.0 else _wider(kernel, factor) for factor in factors]
+    kernels = [kernel if factor == 1.0 else with_width(kernel, factor) for factor in factors]
     features = [some_features(k, X) for k in kernels]
     tried = [_ridges(float(weight @ np.sum(phi**2, axis=1))) for phi in features]
     found = [leave_one_out(phi, t, weight, ridges, copies) for phi, ridges in zip(features, tried, strict=True)]
@@ -323,7 +332,8 @@ def _ridges(size: float) -> HostArray:
     return np.logspace(low, high, 1 + 4 * int(np.ceil(high - low)))
 
 
-def _wider(kernel: InputKernel, factor: float) -> InputKernel:
+def with_width(kernel: InputKernel, factor: float) -> InputKernel:
+    """The kernel with γ times a factor."""
     around = isinstance(kernel, (Scaled, Metric))
     inner = kernel.kernel if around else kernel
     changed: InputKernel = clone(inner).set_params(gamma=factor * inner.gamma)

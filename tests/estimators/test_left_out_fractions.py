@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -156,3 +157,17 @@ def test_a_constant_input_and_one_that_is_mostly_constant(X: np.ndarray) -> None
 def test_kernels_that_have_their_own_units_are_left_alone(X: np.ndarray, kernel: Any) -> None:
     model = InfiniteOneClassSVM(kernel=kernel, n_nodes=5).fit(np.abs(X))
     assert not isinstance(model.recipe_.kernel, Scaled)
+
+
+def test_sets_of_one_input_are_parts_of_each_other() -> None:
+    """A kernel that is flat where the rows are would leave rounding to decide; a wider one is taken."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(20.0, 3.0, size=(300, 1)), rng.normal(20.0, 3.0, size=(5000, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no boundary holds most of the rows
+        model = InfiniteOneClassSVM(n_nodes=30).fit(X)
+    inside = model.predict(new, nu=[0.1, 0.2, 0.5, 0.8]) == 1
+    np.testing.assert_allclose(np.mean(~inside, axis=0), [0.1, 0.2, 0.5, 0.8], atol=0.08)
+    for wide, narrow in zip(inside.T[:-1], inside.T[1:], strict=True):
+        assert np.mean(narrow & ~wide) < 0.02
+    assert model.kernel_.kernel.gamma < 0.5 * InfiniteOneClassSVM(n_nodes=30).fit(X[:90]).kernel_.kernel.gamma
