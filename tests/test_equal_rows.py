@@ -155,3 +155,13 @@ def test_level_sets_of_rows_written_twice_leave_out_as_many() -> None:
     once, twice = (InfiniteOneClassSVM(n_nodes=20).fit(np.repeat(X, k, axis=0)) for k in (1, 2))
     outside = [np.mean(model.predict(new, nu=[0.1, 0.3]) == -1, axis=0) for model in (once, twice)]
     np.testing.assert_allclose(outside[0], outside[1], atol=0.01)
+
+
+def test_no_set_leaves_out_all_rows_of_a_flat_table() -> None:
+    """64 cells that are equally likely: fits differ more in their level than h does from cell to cell."""
+    rng = np.random.default_rng(0)
+    X, new = (rng.integers(0, 2, size=(n, 6)).astype(float) for n in (500, 2000))
+    with pytest.warns(UserWarning, match="only 64 different ones"):
+        model = InfiniteOneClassSVM(n_nodes=20).fit(X)
+    outside = np.mean(model.predict(new, nu=[0.05, 0.1, 0.2, 0.5, 0.8]) == -1, axis=0)
+    np.testing.assert_allclose(outside, [0.05, 0.1, 0.2, 0.5, 0.8], atol=0.15)

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -106,7 +107,9 @@ class Shift:
         """The shift after which a fraction θ of new rows is expected outside.
 
         The rows are split into folds, and h of each row is taken from a fit without its fold. The θ-quantile of these
-        values, as conformal prediction has it, is the threshold; it never falls with θ.
+        values, as conformal prediction has it, is the threshold; it never falls with θ. It is not above that which
+        leaves out a fraction θ of the rows themselves: they are inside more often than new ones are. Where equal rows
+        make h flat, fits differ more in their level than h does from row to row, and all rows were left out.
 
         Values of h, not of h − t: with a narrow kernel t is of the order of 1/n, and larger in a fit with fewer rows,
         while h at a new row is not. On a normal law in 8 dimensions (n = 300, θ = 0.05) quantiles of h − t leave out
@@ -133,7 +136,8 @@ class Shift:
             part = slice(start, start + size)
             values = without.level_with(field, problem.objective.rows, levels[part])
             t[part] = left_out_quantile(values, without.omega, levels[part], without.count)
-        return cls(levels, np.maximum.accumulate(t) + field.bias(levels))
+        own = cls.of(problem, field, recipe.measure)
+        return cls(levels, np.minimum(np.maximum.accumulate(t) + field.bias(levels), own(levels)))
 
     @classmethod
     def of_classes(
@@ -317,7 +321,9 @@ def _fields_without(
     whole = Eigenbasis.of(problem.objective)
     start = Start(solution.z, Smoothing(solution.smoothing.kappa))
     fields = []
-    for left_out in shares.T:
+    for k, left_out in enumerate(shares.T):
+        if recipe.verbose:
+            print(f"thresholds: fit without fold {k + 1} of {shares.shape[1]}", file=sys.stderr, flush=True)
         rest = weight * (1.0 - left_out)
         kept = np.flatnonzero(rest > 0.0)
         lighter = replace(problem.objective, sample_weight=as_like(rest, problem.objective.sample_weight))
