@@ -180,7 +180,7 @@ def test_wrong_columns_are_told_in_a_sentence(table: Any, parquet: Any, tmp_path
         Blocks.of_parquet(path, "target", inputs="length")
     with pytest.raises(ValueError, match="at least one input"):
         Blocks.of_parquet(path, "target", inputs=[])
-    with pytest.raises(ValueError, match=r"y was refused"):
+    with pytest.raises(ValueError, match=r"y were refused"):
         quick().fit(Blocks.of_parquet(path, "name", inputs=["length"]))
 
 
@@ -273,7 +273,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "huge": (lambda: [(X2 + 1e120, Y2)], ValueError, "magnitude"),
     "text": (lambda: [(np.array([["a"], ["b"]]), Y2)], ValueError, "encode them as numbers"),
     "text as target": (lambda: [(X2, np.array(["a", "b"]))], ValueError, "y was refused"),
-    "no targets": (lambda: [(X2,)], ValueError, "requires y"),
+    "no targets": (lambda: [(X2,)], ValueError, "needs targets"),
     "some targets": (lambda: [(X2, Y2), (X2,)], ValueError, "some without"),
     "no rows": (list, ValueError, "No rows of positive weight"),
     "weights of zero": (lambda: [(X2, Y2, 0.0 * Y2)], ValueError, "No rows of positive weight"),

@@ -63,7 +63,8 @@ def to_host(values: Array) -> HostArray:
     if isinstance(values, np.ndarray):
         return values
     if compat.is_torch_array(values):
-        return np.asarray(values.detach().cpu())
+        values = values.detach().cpu()
+        return np.asarray(values.float() if str(values.dtype) == "torch.bfloat16" else values)
     if compat.is_cupy_array(values):
         return np.asarray(values.get())
     return np.asarray(values)

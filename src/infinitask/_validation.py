@@ -198,7 +198,7 @@ def naming(name: str) -> Iterator[None]:
         if re.search(rf"(?<![A-Za-z]){name}(?![a-z])", str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} was refused. {error}") from error
+        raise kind(f"{name} {'were' if ' and ' in name else 'was'} refused. {error}") from error
 
 
 # ------------------------------------------------------------------------------------------- tasks and data

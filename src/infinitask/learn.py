@@ -164,6 +164,8 @@ def _learnt(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Ge
     if recipe.verbose:
         r, s = problem.objective.shape
         print(f"{problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
+        if units.spread != 1.0:
+            print(f"the objective below is that of y in units of its spread, {units.spread:.3g}", file=sys.stderr)
     if recipe.certify is not None:
         check_certifiable(recipe, problem)
     near = _near_free_bias(posed, rows, problem, rng) if memory is None else None

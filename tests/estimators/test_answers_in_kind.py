@@ -59,3 +59,10 @@ def test_labels_that_are_no_numbers_stay_as_they_are(xp: Any) -> None:
 def test_signatures_and_documentation_are_those_of_the_method() -> None:
     assert list(inspect.signature(InfiniteQuantileRegressor.predict).parameters) == ["self", "X", "quantiles"]
     assert "conditional quantiles" in (InfiniteQuantileRegressor.predict.__doc__ or "")
+
+
+def test_half_precision_of_torch_is_read() -> None:
+    torch = pytest.importorskip("torch", reason="no torch installed: pip install infinitask[torch]")
+    X, y = torch.linspace(-1.0, 1.0, 40)[:, None], torch.linspace(0.0, 1.0, 40)
+    model = InfiniteQuantileRegressor(n_nodes=5).fit(X.bfloat16(), y)
+    assert model.predict(X.bfloat16()).dtype == torch.bfloat16

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import array_api_compat as compat
@@ -15,6 +16,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import get_tags
 
 from infinitask._array import HostArray, namespace, to_host
 from infinitask.blocks import Blocks, RowSource, Survey
@@ -40,6 +42,13 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 def far_rows(X: Any, y: Any, sample_weight: Any) -> RowSource | None:
     """Rows that are not in this memory as a source of blocks; None for all others."""
+    if isinstance(X, (str, Path)):
+        raise TypeError(
+            f"X={str(X)!r} was given, a path; give infinitask.blocks.Blocks.of_parquet(path, target), which reads the "
+            "file block by block, or read it first."
+        )
+    if isinstance(y, str):
+        raise TypeError(f"y={y!r} was given, a name; give the column itself: y=table[{y!r}].")
     if isinstance(X, RowSource):
         if y is not None or sample_weight is not None:
             raise ValueError(
@@ -112,7 +121,17 @@ def on_host(values: Any) -> Any:
 
 
 def in_memory(X: Any) -> None:
-    """An error where rows that are read block by block were given to what needs them in memory."""
+    """An error where rows that are read block by block, or on a cluster, were given to what needs them in memory."""
+    if _is_dask(X):
+        raise TypeError(
+            f"{type(X).__module__}.{type(X).__name__} was given; `fit`, the self-tuned models and predictions take "
+            "collections of Dask. Give arrays here: X.compute()."
+        )
+    not_blocks(X)
+
+
+def not_blocks(X: Any) -> None:
+    """An error where rows that are read block by block were given."""
     if isinstance(X, RowSource):
         raise TypeError(
             f"{type(X).__name__} were given; only `fit` of an estimator reads rows block by block. Give arrays: "
@@ -185,6 +204,11 @@ def fit_to(
     """
     name = type(model).__name__
     survey = surveyed(model, source) if survey is None else survey
+    if survey.y is None and get_tags(model).target_tags.required:
+        raise ValueError(
+            f"{name} needs targets, and the rows have none. Give blocks (X, y), the column of a file by its name "
+            "(Blocks.of_parquet(path, target)), or y beside a collection of Dask."
+        )
     prepared = model._prepare(survey.X, survey.y, survey.weight)
     if source.names is not None:
         model.feature_names_in_ = np.array(source.names, dtype=object)

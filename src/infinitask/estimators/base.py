@@ -44,7 +44,7 @@ from infinitask.estimators._checks import (
     weights_of,
 )
 from infinitask.estimators._docs import completed
-from infinitask.estimators._sources import device_of, fit_to, in_memory, on_host, source_of
+from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
 from infinitask.gradients import Relevance, mean_square_slopes
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
 from infinitask.learn import Fit, Memory, learn
@@ -380,8 +380,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self.weights_ = fit.quadrature.weights
         self.objective_ = fit.solution.objective
         self.dual_gap_ = fit.solution.gap
-        if fit.kernel_gap is not None:
-            self.kernel_gap_ = fit.kernel_gap
+        self._kernel_gap = fit.kernel_gap
         self.n_iter_ = fit.solution.n_iter
         self.solution_ = fit.solution
         self.features_ = fit.problem.phi.description
@@ -395,6 +394,14 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         self._relevance: Relevance | None = None
         self.field_ = fit.field.compact()  # last: with it the estimator counts as fitted
         return self
+
+    @property
+    def kernel_gap_(self) -> float:
+        """The certified distance to the model of the kernel itself."""
+        check_is_fitted(self)
+        if self._kernel_gap is None:
+            raise AttributeError('kernel_gap_ was not computed; fit with certify="kernel" or rank="auto".')
+        return float(self._kernel_gap)
 
     @property
     def relevance_(self) -> Relevance:
@@ -416,7 +423,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """X, checked, where the data live; a sparse X stays sparse and on the host, see :meth:`_dense_blocks`."""
         check_is_fitted(self)
         if not self._is_plain(X):
-            in_memory(X)
+            not_blocks(X)
             with naming("X"):
                 X = validate_data(self, on_host(X), dtype=np.float64, accept_sparse="csr", reset=False)
             values = X.data if sparse.issparse(X) else X
