@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -179,15 +180,21 @@ class Certificate:
         self.typical = objective.typical_loss
         self.primal = np.inf
         self.z = np.zeros(objective.size)
-        origin = objective.origin()
-        self._origin = None if origin is None else DualPoint(*origin)
-        self._dual = self._origin
-        self.dual = -np.inf if self._dual is None else self._dual.value(self.ridge)
+        self.dual = -np.inf
         """The lower bound; −∞ while no feasible dual point is known."""
+        # computed with the first evaluation: a free bias makes it as dear as one, and other bounds do not need it
+        self._find_origin: Callable[[], tuple[float, HostArray] | None] | None = objective.origin
+        self._origin: DualPoint | None = None
+        self._dual: DualPoint | None = None
         self._single = -np.inf
 
     def update(self, z: HostArray, evaluation: Evaluation) -> bool:
         """Take in one evaluation: whether no dual point before it was as good by itself."""
+        if self._find_origin is not None:
+            origin, self._find_origin = self._find_origin(), None
+            self._origin = None if origin is None else DualPoint(*origin)
+            if self._origin is not None and self._origin.value(self.ridge) > self.dual:
+                self._dual, self.dual = self._origin, self._origin.value(self.ridge)
         if evaluation.primal < self.primal:
             self.primal = evaluation.primal
             self.z = z.copy()
