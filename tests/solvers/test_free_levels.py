@@ -13,7 +13,7 @@ from infinitask import InfiniteCostSensitiveClassifier
 from infinitask.kernels import RBF
 from infinitask.losses import CostSensitiveHinge, Expectile, Loss, Pinball
 from infinitask.objective import Integral, Objective
-from infinitask.solvers import free_levels, solve, suits_levels
+from infinitask.solvers import _leading, free_levels, solve, suits_levels
 from infinitask.solvers.base import Ledger
 
 Floats = np.ndarray[Any, Any]
@@ -90,8 +90,8 @@ def test_directions_that_the_ridge_holds_are_not_lost(monkeypatch: pytest.Monkey
     run = free_levels._Run(objective)
     assert 10 < run.V.shape[1] < 200  # few of 400
     part = by_levels(objective).certificate
-    monkeypatch.setattr(free_levels, "HELD", 0.0)
-    monkeypatch.setattr(free_levels, "FEW_FEATURES", 1_000)
+    monkeypatch.setattr(_leading, "HELD", 0.0)
+    monkeypatch.setattr(_leading, "FEW_FEATURES", 1_000)
     assert free_levels._Run(objective).V.shape[1] == 400
     whole = by_levels(objective).certificate
     for one, other in ((part, whole), (whole, part)):
@@ -107,7 +107,7 @@ def test_levels_are_the_best_ones() -> None:
     def losses(level: Floats) -> Floats:
         return np.asarray(run.omega @ run.term.loss.value(run.term.theta, run.targets, field + level))
 
-    best = run._best_level(field)
+    best = run._best_level(field.T)
     for step in (-1.0, -1e-3, 1e-3, 1.0):
         assert np.all(losses(best) <= losses(best + step) + 1e-14)
 
@@ -118,9 +118,35 @@ def test_every_dual_point_balances() -> None:
     for _ in range(7):
         run.step()
         u = run._balanced()
-        np.testing.assert_allclose(run.omega @ u, 0.0, atol=1e-16)
+        np.testing.assert_allclose(u @ run.omega, 0.0, atol=1e-16)
         assert np.all((run.low <= u) & (u <= run.high))
         assert np.any(u != 0.0)
+
+
+def test_bounds_hold_while_rows_are_left_out() -> None:
+    objective = posed(300, np.linspace(-0.9, 0.9, 6), 1e-3, d=8, gamma=0.1)
+    best = solve(objective, solver="newton", tol=1e-6)
+    run = free_levels._Run(objective)
+
+    def gap(steps: int) -> float:
+        for _ in range(steps):
+            run.step()
+        _, primal, dual = run.bounds()
+        np.testing.assert_allclose(run.u @ run.omega, 0.0, atol=1e-16)
+        assert np.all((run.low <= run.u) & (run.u <= run.high))
+        assert dual <= best.objective + 1e-12
+        assert best.dual <= primal + 1e-12
+        return (primal - dual) / primal
+
+    first = gap(60)
+    run.leave_out()
+    assert 0 < run.kept.size < 200
+    second = gap(60)
+    run.visit_all()
+    assert run.kept.size == 300
+    assert gap(60) < second < 0.5 * first
+    run.leave_out()
+    assert run.kept.size == 300  # for good
 
 
 def test_what_it_does_not_solve() -> None:
