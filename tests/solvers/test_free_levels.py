@@ -112,7 +112,10 @@ def test_levels_are_the_best_ones() -> None:
         assert np.all(losses(best) <= losses(best + step) + 1e-14)
 
 
-def test_every_dual_point_balances() -> None:
+@pytest.mark.parametrize("share", [free_levels.BALANCED, 0.2], ids=["as it is", "levels that hardly balance"])
+def test_every_dual_point_balances(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(free_levels, "BALANCED", share)
+    monkeypatch.setattr(free_levels, "NEARLY", max(share, free_levels.NEARLY))
     objective = posed(100, np.linspace(-0.9, 0.9, 5), 1e-2)
     run = free_levels._Run(objective)
     for _ in range(7):

@@ -13,6 +13,7 @@ from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import Splitting, State, continuation, solve, splitting
+from infinitask.solvers._splitting_run import Run
 from infinitask.solvers.base import Start
 
 Floats = np.ndarray[Any, Any]
@@ -195,3 +196,19 @@ def test_an_objective_far_below_a_typical_target_is_certified(monkeypatch: pytes
     assert found.objective < 1e-3 * objective.scale
     monkeypatch.setattr(continuation, "SMALL_OBJECTIVE", 0.0)  # the limit stays where a large objective has it
     assert not continuation._by_splitting(objective, 1e-4, 8_000, 0, None)[0].converged
+
+
+@WEIGHTS
+def test_dual_points_of_single_precision_are_brought_into_their_intervals(
+    weight: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
+    objective = quantiles(weight, alpha=1e-6)
+    solver = Splitting.of(objective).without(1e-12)
+    run = Run(solver, 1e-6, np.ones(1), None)
+    u = np.random.default_rng(0).normal(size=(80, 1, sum(term.theta.size for term in objective.integrals)))
+    found = run.judge._within(slice(None), 2.0 * u)[:, 0, :]
+    theta = objective.integrals[0].theta
+    np.testing.assert_array_equal(found[:, :9], np.clip(2.0 * u[:, 0, :9], theta - 1.0, theta))
+    if weight:
+        np.testing.assert_array_equal(found[:, 9:], np.clip(2.0 * u[:, 0, 9:], 0.0, weight))

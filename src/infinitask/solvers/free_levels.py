@@ -82,6 +82,9 @@ NEARLY, BALANCED, MAX_HALVINGS = 1e-6, 1e-7, 60
 (with 1e-3 up to a half more iterations, with 1e-2 four times as many at λ = 1e-4; less costs nothing), and for a bound;
 and the most steps towards such a level."""
 
+ROUNDING = 1e-13
+"""Residuals below this are rounding: with six different rows and a gap of 1e-6 to reach, σ grew to 6e15."""
+
 FARTHEST = 0.3
 """The largest step of Newton's method for a level, for targets of size one."""
 
@@ -108,7 +111,7 @@ def suits_levels(objective: Objective) -> bool:
 
 
 def by_levels(objective: Objective, ledger: Ledger) -> tuple[Start, Start]:
-    """Iterate until the ledger is done, or the iterations are used up; where to go on then, and the last dual point.
+    """Iterate until the ledger is done, or the iterations are used up; where to go on then, and the best dual point.
 
     Parameters
     ----------
@@ -118,7 +121,7 @@ def by_levels(objective: Objective, ledger: Ledger) -> tuple[Start, Start]:
     """
     run, look = _Run(objective.on_host()), FIRST_LOOK  # so few pairs keep no device busy
     seen: list[tuple[int, float]] = []  # iterations and gaps
-    last = min(ledger.max_iter, MAX_STEPS)
+    last, best, u, sigma = min(ledger.max_iter, MAX_STEPS), -np.inf, run.u, 1.0
     for step in range(1, last + 1):
         if step in ADAPT_AT:
             run.adapting_step()
@@ -126,6 +129,8 @@ def by_levels(objective: Objective, ledger: Ledger) -> tuple[Start, Start]:
             run.step()
         if step in (look, last):
             z, primal, dual = run.bounds()
+            if dual > best:
+                best, u, sigma = dual, run.u, float(np.median(run.sigma))
             ledger.take(z, primal, dual, step, f"splitting with levels, σ {np.median(run.sigma):.1e}")
             gap = ledger.certificate.gap
             if ledger.done or (step >= PATIENCE and gap > FAR_GAP * ledger.tol):
@@ -136,8 +141,7 @@ def by_levels(objective: Objective, ledger: Ledger) -> tuple[Start, Start]:
                 run.leave_out()
             seen.append((step, gap))
             look = _next_look(seen, ledger.aim)
-    z, sigma = ledger.certificate.z, float(np.median(run.sigma))
-    around = Smoothing((1.0 / sigma,), (as_like(run.u.T, objective.rows),))
+    z, around = ledger.certificate.z, Smoothing((1.0 / sigma,), (as_like(u.T, objective.rows),))
     return Start(z, Smoothing((0.1 / sigma,)), ledger.certificate.floor), Start(z, around)
 
 
@@ -356,7 +360,8 @@ class _Run:
         now, field = self.D - self.T, self.cols @ self.inner
         apart = norm(self.goal + now - field) / norm(self.y[:, self.kept] - self.goal + field)
         moved = norm(now - before) / norm(self.D)
-        ratio = apart / moved
+        # where both are rounding they say nothing, and σ would run away
+        ratio = np.where(np.maximum(apart, moved) > ROUNDING, apart / moved, 1.0)
         change = np.clip(np.sqrt(ratio), 1.0 / MAX_CHANGE, MAX_CHANGE)
         sigma = self.sigma * np.where(np.maximum(ratio, 1.0 / ratio) > UNBALANCED, change, 1.0)
         middle = float(np.median(sigma))
