@@ -17,7 +17,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from infinitask import InfiniteQuantileRegressor, _array
-from infinitask._array import as_like, free_memory, namespace, one_blas_thread, place, to_host
+from infinitask._array import as_like, free_memory, namespace, one_blas_thread, owned, place, to_host
 from infinitask.losses import Pinball
 
 VALUES = np.array([[1.0, -2.5], [1.0 / 3.0, 4.0]])
@@ -53,6 +53,16 @@ def test_to_host_and_back(xp: Any) -> None:
 def test_host_arrays_stay_themselves() -> None:
     assert to_host(VALUES) is VALUES
     assert place(VALUES, None) is VALUES
+
+
+def test_a_copy_stays_what_it_was(xp: Any) -> None:
+    given = xp.asarray(VALUES.copy())
+    copied = owned(given)
+    given[0, 0] = 7.0
+    assert namespace(copied) is xp
+    assert copied.dtype == given.dtype
+    np.testing.assert_array_equal(to_host(copied), VALUES)
+    np.testing.assert_array_equal(owned(VALUES.tolist()), VALUES)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])

@@ -19,6 +19,7 @@ from infinitask import (
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     fit_path,
+    large,
     score_path,
 )
 from infinitask.blocks import Blocks
@@ -110,6 +111,32 @@ def test_data_frames_are_read(data: Any) -> None:
     X, y, _ = data
     frame = pandas.DataFrame(X, columns=["a", "b"])
     assert quick().fit(Blocks([(frame, pandas.Series(y))])).objective_ == quick().fit(X, y).objective_
+
+
+@pytest.mark.parametrize("memory", [None, 8 * N * 6, 0], ids=["features kept", "inputs kept", "nothing kept"])
+@pytest.mark.parametrize("form", ["function", "iterable"])
+def test_a_reader_may_fill_the_same_arrays_again(
+    data: Any, monkeypatch: pytest.MonkeyPatch, form: str, memory: int | None
+) -> None:
+    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+
+    class Reader:
+        def __iter__(self) -> Iterator[Any]:
+            buffer = [np.empty_like(values[:30]) for values in data]
+            for start in range(0, N, 30):
+                for mine, values in zip(buffer, data, strict=True):
+                    mine[...] = values[start : start + 30]
+                yield tuple(buffer)
+
+    reader = Reader()
+    blocks = Blocks(reader if form == "iterable" else reader.__iter__, memory=memory)
+    for k, kept in enumerate(zip(*blocks, strict=True)):
+        np.testing.assert_array_equal(np.concatenate(kept), data[k])
+    before = blocks.passes
+    found, expected = quick(rank=30).fit(blocks), quick(rank=30).fit(cut(*data, rows=30, memory=memory))
+    assert (blocks.passes - before == 2) is (memory != 0)  # what is kept is read once after the survey
+    assert found.objective_ == expected.objective_
+    np.testing.assert_array_equal(found.field_.coef, expected.field_.coef)
 
 
 def test_targets_of_any_type_of_numbers_are_read(data: Any) -> None:

@@ -77,6 +77,13 @@ def to_host(values: Array) -> HostArray:
     return np.asarray(values)
 
 
+def owned(values: Array) -> Array:
+    """A copy of ``values`` where they live; lists and columns of pandas become NumPy arrays."""
+    if compat.is_torch_array(values):
+        return values.detach().clone()
+    return namespace(values).asarray(values, copy=True)
+
+
 def floats(values: Sequence[Array | float]) -> list[float]:
     """Numbers and arrays without axes as numbers; from a device in one transfer, since each waits for all its work."""
     if all(isinstance(value, (float, np.floating)) for value in values):

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from scipy import sparse
 
-from infinitask._array import HostArray, namespace, take, to_host
+from infinitask._array import HostArray, namespace, owned, take, to_host
 from infinitask._validation import LARGEST, count, number
 from infinitask.objective import Parts
 from infinitask.parts import Block, LocalParts, PartMaker, budget_of
@@ -377,7 +377,8 @@ class Blocks(RowSource):
     blocks : iterable of tuples, or callable
         Tuples (X,), (X, y) or (X, y, weight) of arrays: a list, any object that can be iterated more than once, or a
         function without arguments that returns a fresh iterator. X (k, d) may be an array, a tensor, sparse, or a data
-        frame; y and weight have an entry for each of its k rows. Either all blocks have weights or none has.
+        frame; y and weight have an entry for each of its k rows. Either all blocks have weights or none has. A
+        function may fill the same arrays again for every block: what it gives is copied.
     names : sequence of str or None
         Names of the inputs; None: those of data frames.
     memory : int or None
@@ -439,6 +440,8 @@ class Blocks(RowSource):
                 "that returns one."
             )
         self._read = blocks
+        # parts of a fit may keep what they get, and a reader may write into it again; a list stays what it is
+        self._copies = not isinstance(blocks, (list, tuple))
         self._called = UNNAMED
         self.names = None if names is None else tuple(map(str, names))
         self.memory = None if memory is None else int(number("memory", memory, low=0.0, open_low=False))
@@ -473,7 +476,7 @@ class Blocks(RowSource):
                     f"{len(self.names)} names were given for {found.X.shape[1]} inputs; give one for each."
                 )
             if found.X.shape[0]:
-                yield position, found
+                yield position, Block(*(None if v is None else owned(v) for v in found)) if self._copies else found
         self.passes += 1
 
     @classmethod
@@ -491,6 +494,7 @@ class Blocks(RowSource):
         Parameters
         ----------
         X : array (n, d)
+            Not copied: it must stay as it is until the fit ends.
         y, sample_weight : array (n,) or None
         rows : int
             Rows of a block.
@@ -513,7 +517,9 @@ class Blocks(RowSource):
                 part = slice(start, min(start + rows, n))
                 yield Block(*(None if v is None else v[part] for v in (X, y, sample_weight)))
 
-        return cls(read, memory=memory)
+        found = cls(read, memory=memory)
+        found._copies = False  # of arrays that nobody writes to
+        return found
 
     @classmethod
     def of_parquet(
@@ -598,6 +604,7 @@ class Blocks(RowSource):
                 yield Block(X, *(None if name is None else values[name] for name in (target, weight)))
 
         found = cls(read, names=chosen, memory=memory)
+        found._copies = False  # every block is read into memory of its own
         found._called = Names(None, f"The column {target!r}", f"The column {weight!r}")
         return found
 
