@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import array_api_compat.numpy
@@ -14,8 +16,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from infinitask import InfiniteQuantileRegressor
-from infinitask._array import as_like, namespace, one_blas_thread, place, to_host
+from infinitask import InfiniteQuantileRegressor, _array
+from infinitask._array import as_like, free_memory, namespace, one_blas_thread, owned, place, to_host
 from infinitask.losses import Pinball
 
 VALUES = np.array([[1.0, -2.5], [1.0 / 3.0, 4.0]])
@@ -51,6 +53,16 @@ def test_to_host_and_back(xp: Any) -> None:
 def test_host_arrays_stay_themselves() -> None:
     assert to_host(VALUES) is VALUES
     assert place(VALUES, None) is VALUES
+
+
+def test_a_copy_stays_what_it_was(xp: Any) -> None:
+    given = xp.asarray(VALUES.copy())
+    copied = owned(given)
+    given[0, 0] = 7.0
+    assert namespace(copied) is xp
+    assert copied.dtype == given.dtype
+    np.testing.assert_array_equal(to_host(copied), VALUES)
+    np.testing.assert_array_equal(owned(VALUES.tolist()), VALUES)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
@@ -120,6 +132,72 @@ def test_a_missing_torch_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"torch is not installed.*pip install infinitask\[torch\]"):
         place(VALUES, "cpu")
+
+
+# ------------------------------------------------------------------------------------------------- free memory
+MIB = 2**20
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes the files of a system: a machine with 2 MiB free, of which 1 MiB holds files, and no other bounds."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(_array, "SYSTEM", tmp_path)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY,) * 2)
+
+    def write(path: str, text: Any) -> None:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(str(text))
+
+    write("proc/meminfo", "MemTotal: 8192 kB\nMemFree: 1024 kB\nMemAvailable: 2048 kB\nHugePages_Total: 0\n")
+    return write
+
+
+def test_memory_of_cached_files_is_free(system: Any) -> None:
+    assert free_memory(None) == 2 * MIB
+
+
+def test_a_group_leaves_its_limit_less_what_cannot_be_given_back(system: Any) -> None:
+    system("proc/self/cgroup", "0::/job/step\n")
+    system("sys/fs/cgroup/job/step/memory.max", "max\n")
+    system("sys/fs/cgroup/job/step/memory.current", 0)
+    assert free_memory(None) == 2 * MIB
+    system("sys/fs/cgroup/job/memory.max", MIB)  # that of the group above
+    system("sys/fs/cgroup/job/memory.current", MIB // 2)
+    assert free_memory(None) == MIB // 2
+    system("sys/fs/cgroup/job/memory.stat", f"anon 7\ninactive_file {MIB // 4}\n")
+    assert free_memory(None) == 3 * MIB // 4
+    system("sys/fs/cgroup/job/step/memory.max", 100)
+    assert free_memory(None) == 100
+
+
+def test_a_group_of_the_first_version_leaves_its_limit(system: Any) -> None:
+    system("proc/self/cgroup", "5:cpu:/\n4:memory:/known/only/outside\n0::/\n")
+    system("sys/fs/cgroup/memory/memory.limit_in_bytes", MIB)
+    system("sys/fs/cgroup/memory/memory.usage_in_bytes", MIB // 2)
+    system("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 24\n")
+    assert free_memory(None) == MIB // 2 + 24
+    system("sys/fs/cgroup/memory/memory.usage_in_bytes", 2 * MIB)
+    assert free_memory(None) == 0
+
+
+def test_an_address_space_leaves_what_is_not_used(system: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    system("proc/self/statm", "3 2 1 0 0 0 0\n")
+    page = resource.getpagesize()
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (10 * page, resource.RLIM_INFINITY))
+    assert free_memory(None) == 7 * page
+
+
+@pytest.mark.skipif(not hasattr(os, "sysconf"), reason="this system does not count pages")
+def test_pages_are_counted_where_there_is_no_such_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_array, "SYSTEM", tmp_path)
+    monkeypatch.setattr(os, "sysconf_names", {"SC_AVPHYS_PAGES": 0, "SC_PAGE_SIZE": 1})
+    monkeypatch.setattr(os, "sysconf", {"SC_AVPHYS_PAGES": 5, "SC_PAGE_SIZE": 10}.__getitem__)
+    assert free_memory(None) == 50
+    monkeypatch.setattr(os, "sysconf_names", {})
+    assert free_memory(None) == _array.UNKNOWN_FREE_MEMORY
 
 
 # ------------------------------------------------------------------------------------------------ the threads

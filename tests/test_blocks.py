@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from infinitask import (
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     fit_path,
+    large,
     score_path,
 )
 from infinitask.blocks import Blocks
@@ -110,6 +113,40 @@ def test_data_frames_are_read(data: Any) -> None:
     assert quick().fit(Blocks([(frame, pandas.Series(y))])).objective_ == quick().fit(X, y).objective_
 
 
+@pytest.mark.parametrize("memory", [None, 8 * N * 6, 0], ids=["features kept", "inputs kept", "nothing kept"])
+@pytest.mark.parametrize("form", ["function", "iterable"])
+def test_a_reader_may_fill_the_same_arrays_again(
+    data: Any, monkeypatch: pytest.MonkeyPatch, form: str, memory: int | None
+) -> None:
+    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+
+    class Reader:
+        def __iter__(self) -> Iterator[Any]:
+            buffer = [np.empty_like(values[:30]) for values in data]
+            for start in range(0, N, 30):
+                for mine, values in zip(buffer, data, strict=True):
+                    mine[...] = values[start : start + 30]
+                yield tuple(buffer)
+
+    reader = Reader()
+    blocks = Blocks(reader if form == "iterable" else reader.__iter__, memory=memory)
+    for k, kept in enumerate(zip(*blocks, strict=True)):
+        np.testing.assert_array_equal(np.concatenate(kept), data[k])
+    before = blocks.passes
+    found, expected = quick(rank=30).fit(blocks), quick(rank=30).fit(cut(*data, rows=30, memory=memory))
+    assert (blocks.passes - before == 2) is (memory != 0)  # what is kept is read once after the survey
+    assert found.objective_ == expected.objective_
+    np.testing.assert_array_equal(found.field_.coef, expected.field_.coef)
+
+
+def test_targets_of_any_type_of_numbers_are_read(data: Any) -> None:
+    X, y, _ = data
+    y = np.round(y, 2)
+    expected = quick().fit(X, y).objective_
+    for given in (y.astype(object), np.array([Decimal(str(v)) for v in y]), y.astype(np.longdouble), list(y)):
+        assert quick().fit(Blocks([(X[:40], given[:40]), (X[40:], given[40:])])).objective_ == expected
+
+
 # ---------------------------------------------------------------------------------------------------------- Parquet
 @pytest.fixture
 def parquet() -> Any:
@@ -180,16 +217,55 @@ def test_wrong_columns_are_told_in_a_sentence(table: Any, parquet: Any, tmp_path
         Blocks.of_parquet(path, "target", inputs="length")
     with pytest.raises(ValueError, match="at least one input"):
         Blocks.of_parquet(path, "target", inputs=[])
-    with pytest.raises(ValueError, match=r"y were refused"):
+    with pytest.raises(ValueError, match=r"The column 'name' holds 'a', which is not a real number"):
         quick().fit(Blocks.of_parquet(path, "name", inputs=["length"]))
+    with pytest.raises(ValueError, match=r"The column 'name' holds 'a', which is not a real number; weights are"):
+        quick().fit(Blocks.of_parquet(path, "target", inputs=["length"], weight="name"))
 
 
-def test_a_missing_value_in_a_file_is_told(parquet: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"inputs": ["length", "target"]}, "target='target' is named in inputs too; leave it out there"),
+        ({"inputs": ["weight"], "weight": "weight"}, "weight='weight' is named in inputs too; leave it out there"),
+        ({"inputs": ["length", "width", "length"]}, "inputs names the column 'length' more than once"),
+        ({"weight": "target"}, "target='target' and weight='target' are the same column"),
+    ],
+    ids=["target in inputs", "weight in inputs", "input twice", "target as weight"],
+)
+def test_a_column_has_one_use(table: Any, parquet: Any, tmp_path: Path, options: Any, sentence: str) -> None:
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match=sentence):
+        Blocks.of_parquet(tmp_path / "rows.parquet", "target", **options)
+
+
+def test_a_folder_without_files_is_told(parquet: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no columns; give a Parquet file"):
+        Blocks.of_parquet(tmp_path, "target")
+
+
+def test_a_missing_value_in_a_file_is_told_with_its_column_and_block(parquet: Any, tmp_path: Path) -> None:
     import pyarrow
 
-    parquet.write_table(pyarrow.table({"x": [1.0, None], "y": [0.0, 1.0]}), tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match="X contains NaN"):
-        quick().fit(Blocks.of_parquet(tmp_path / "rows.parquet", "y"))
+    path, zeros = tmp_path / "rows.parquet", [0.0, 1.0, 0.0, 1.0]
+    columns = {
+        "number": [0.0, 1.0, 2.0, None],
+        "whole": [0, 1, 2, None],
+        "flag": [True, False, True, None],
+        "money": [Decimal("1.5"), Decimal("2.5"), Decimal("0.5"), None],
+        "text": ["a", "b", "a", None],
+    }
+    parquet.write_table(pyarrow.table({"zeros": zeros, **columns}), path)
+    lacks = "(contains NaN or infinity|has missing values); impute or drop such rows"
+    for name in ("number", "whole", "flag"):
+        with pytest.raises(ValueError, match=f"Block 1: The column '{name}' {lacks}"):
+            quick().fit(Blocks.of_parquet(path, "zeros", inputs=[name], rows=2))
+    for name in ("number", "whole", "flag", "money"):
+        with pytest.raises(ValueError, match=f"Block 1: The column '{name}' {lacks}"):
+            quick().fit(Blocks.of_parquet(path, name, inputs=["zeros"], rows=2))
+    for name in ("number", "flag", "text"):
+        with pytest.raises(ValueError, match=f"Block [01]: The column '{name}' {lacks}"):
+            InfiniteCostSensitiveClassifier().fit(Blocks.of_parquet(path, name, inputs=["zeros"], rows=4))
 
 
 # ---------------------------------------------------------------------------------------------------------- the draw
@@ -233,6 +309,31 @@ def test_every_row_has_the_same_chance(data: Any) -> None:
     assert np.max(np.abs(hits - rounds * share)) <= 5.0 * spread
 
 
+def test_rows_of_weight_zero_may_hold_anything(data: Any) -> None:
+    X, y, weight = data
+    given = np.where(weight == 0.0, "unknown", y.astype(object))
+    for one, other in zip(drawn((X, given, weight), (45,)), drawn((X, y, weight), (45,)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_task_without_targets_does_not_look_at_them(data: Any) -> None:
+    X, y, _ = data
+    blocks = cut(X, np.where(y > 0.0, "up", None))
+    survey = blocks.survey(30, 0, labels=False, targets=False)
+    assert survey.y is None
+    np.testing.assert_array_equal(survey.X, cut(X).survey(30, 0, labels=False).X)
+
+
+def test_weights_of_a_sample_that_overflow_are_told(data: Any) -> None:
+    X, y, _ = data
+    first = np.all(drawn((X, y), (), size=1).X == X, axis=1)
+    weight = np.where(first, 1e307, 1.0)
+    assert np.isfinite(weight.sum())
+    assert np.isfinite(drawn((X, y, weight), (), size=N).weight.sum())
+    with pytest.raises(ValueError, match="add up to more than the largest number"):
+        drawn((X, y, weight), (), size=1)  # the heavy row stands for all
+
+
 def test_a_small_sample_holds_all_rows(data: Any) -> None:
     found = drawn(data[:2], (45,), size=N)
     np.testing.assert_array_equal(found.X, data[0])
@@ -253,12 +354,12 @@ def test_rare_labels_are_drawn_more_often_with_less_weight_each(data: Any) -> No
 X2, Y2 = np.zeros((2, 1)), np.array([0.0, 1.0])
 WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "generator": (lambda: (block for block in [(X2, Y2)]), TypeError, "can be read only once"),
-    "number": (lambda: 3, TypeError, "given as a int; give an iterable"),
+    "number": (lambda: 3, TypeError, "given as an int; give an iterable"),
     "nothing": (lambda: lambda: None, TypeError, "returned a NoneType; it must return an iterator"),
-    "no tuple": (lambda: [X2], TypeError, r"block 0 is a ndarray; a block is a tuple \(X,\)"),
+    "no tuple": (lambda: [X2], TypeError, r"Block 0 is an ndarray; a block is a tuple \(X,\)"),
     "long tuple": (lambda: [(X2, Y2, Y2, Y2)], TypeError, "a block is a tuple"),
     "vector": (lambda: [(Y2, Y2)], ValueError, r"shape \(2,\); it must be a matrix"),
-    "unequal": (lambda: [(X2, Y2), (X2, Y2[:1])], ValueError, r"block 1 has 2 rows of X and y of shape \(1,\)"),
+    "unequal": (lambda: [(X2, Y2), (X2, Y2[:1])], ValueError, r"^Block 1 has 2 rows of X and y of shape \(1,\)"),
     "weights": (lambda: [(X2, Y2, Y2[:1])], ValueError, "2 rows of X and weights"),
     "matrix of weights": (lambda: [(X2, Y2, X2)], ValueError, "one number for each row"),
     "negative weight": (lambda: [(X2, Y2, Y2 - 1.0)], ValueError, "negative or not finite"),
@@ -268,11 +369,30 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "A block with 3 inputs follows blocks with 1",
     ),
-    "nan": (lambda: [(X2, Y2), (X2 * np.nan, Y2)], ValueError, "X contains NaN"),
+    "nan": (lambda: [(X2, Y2), (X2 * np.nan, Y2)], ValueError, "^Block 1: Column 0 of X contains NaN"),
+    "nan after an empty block": (lambda: [(X2[:0], Y2[:0]), (X2, Y2 * np.nan)], ValueError, "^Block 1: y contains NaN"),
+    "nan in one column": (
+        lambda: [(np.array([[0.0, 1.0], [1.0, np.nan]]), Y2)],
+        ValueError,
+        "^Block 0: Column 1 of X contains NaN",
+    ),
+    "none as input": (lambda: [(np.array([["a"], [None]]), Y2)], ValueError, "Column 0 of X has missing values"),
+    "none as target": (lambda: [(X2, Y2), (X2, np.array([0.5, None]))], ValueError, "^Block 1: y has missing values"),
+    "nan among objects": (lambda: [(X2, np.array([0.5, np.nan], dtype=object))], ValueError, "y has missing values"),
+    "times": (
+        lambda: [(X2, np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[us]"))],
+        ValueError,
+        "y holds 2020-01-01T00:00:00.000000, which is not a real number; a target is a number. Choose a unit",
+    ),
+    "times as objects": (lambda: [(X2, np.array([datetime(2020, 1, 1)] * 2))], ValueError, "Choose a unit"),
+    "complex": (lambda: [(X2, Y2 * 1j)], ValueError, "not a real number; encode targets"),
+    "text as weight": (lambda: [(X2, Y2, np.array(["1", "1"]))], ValueError, "holds '1', which is not a real number"),
+    "some weights": (lambda: [(X2, Y2, Y2), (X2, Y2)], ValueError, "^Block 1: Some blocks were given with weights"),
+    "huge weights": (lambda: [(X2, Y2, Y2 + 1e308)] * 2, ValueError, "add up to more than the largest number"),
     "infinity": (lambda: [(X2, np.array([0.0, np.inf]))], ValueError, "y contains NaN or infinity"),
     "huge": (lambda: [(X2 + 1e120, Y2)], ValueError, "magnitude"),
     "text": (lambda: [(np.array([["a"], ["b"]]), Y2)], ValueError, "encode them as numbers"),
-    "text as target": (lambda: [(X2, np.array(["a", "b"]))], ValueError, "y was refused"),
+    "text as target": (lambda: [(X2, np.array(["a", "b"]))], ValueError, "y holds 'a', which is not a real number"),
     "no targets": (lambda: [(X2,)], ValueError, "needs targets"),
     "some targets": (lambda: [(X2, Y2), (X2,)], ValueError, "some without"),
     "no rows": (list, ValueError, "No rows of positive weight"),
@@ -295,6 +415,8 @@ LABELS = {
     "one": ([(X2, np.array([1, 1]))], "holds 1 class"),
     "none": ([(X2,)], "No y was given; this task needs targets"),
     "matrix": ([(X2, np.zeros((2, 2)))], "one label for each row"),
+    "missing": ([(X2, np.array(["a", "b"])), (X2, np.array(["a", None]))], "^Block 1: y has missing values; impute"),
+    "mixed": ([(X2, np.array(["a", 1], dtype=object))], r"labels of different types \(int, str\)"),
 }
 
 

@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import sys
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from infinitask import (
     InfiniteExpectileRegressor,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
+    distributed,
     large,
 )
 from infinitask.blocks import Blocks
@@ -185,6 +187,25 @@ def test_the_sample_comes_from_all_partitions(cluster: Any, labels: bool) -> Non
     assert not np.array_equal(survey.X, rows.survey(size, 4, labels=labels).X)
 
 
+def test_a_sample_without_a_client_holds_few_partitions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws: list[weakref.ref[Any]] = []
+    alive: list[int] = []
+
+    def watched(*arguments: Any) -> Any:
+        alive.append(sum(draw() is not None for draw in draws))
+        found = drawn(*arguments)
+        draws.append(weakref.ref(found))
+        return found
+
+    drawn = distributed._drawn
+    monkeypatch.setattr(distributed, "_drawn", watched)
+    X, y, _ = data()
+    with dask.config.set(scheduler="synchronous"):
+        DaskRows(da.from_array(X, chunks=(50, 2)), y).survey(100, 0, labels=False)
+    assert len(alive) == 12
+    assert max(alive) <= 2
+
+
 # ----------------------------------------------------------------------------------------------------------- errors
 def test_what_does_not_fit_together_is_refused_with_a_sentence(client: Any) -> None:
     X, y, _ = data()
@@ -196,14 +217,24 @@ def test_what_does_not_fit_together_is_refused_with_a_sentence(client: Any) -> N
         model.fit(rows, y[:-1])
     with pytest.raises(ValueError, match="X has 4 partitions and y 3, and the numbers of their rows are not known"):
         model.fit(whole[["a", "b"]], frame(3).y)
-    with pytest.raises(ValueError, match=r"partition \d has \d+ rows of X and y of shape \(150,\)"):
+    with pytest.raises(ValueError, match=r"Partition \d has \d+ rows of X and y of shape \(150,\)"):
         model.fit(whole.repartition(divisions=[0, 100, 300, 450, 599])[["a", "b"]], whole.y)
     with pytest.raises(ValueError, match=r"X is a Dask array with 1 dimension\(s\)"):
         model.fit(da.from_array(y, chunks=100), y)
     with pytest.raises(ValueError, match="No rows of positive weight"):
         model.fit(rows, y, np.zeros(N))
-    with pytest.raises(ValueError, match="Input X contains NaN"):
+    with pytest.raises(ValueError, match=r"Partition \d: Column \d of X contains NaN"):
         model.fit(da.where(rows > 0.9, np.nan, rows), y)
+    with pytest.raises(ValueError, match=r"Partition \d: The column 'b' contains NaN"):
+        model.fit(whole[["a", "b"]].assign(b=whole.b.where(whole.b < 0.9)), whole.y)
+    with pytest.raises(ValueError, match="Partition 2: y has missing values"):
+        model.fit(rows, np.where(np.arange(N) == 500, None, y.astype(object)))
+    with pytest.raises(ValueError, match="Partition 2: y has missing values"):
+        InfiniteCostSensitiveClassifier(**PROBLEM).fit(rows, np.where(np.arange(N) == 500, None, "a"))
+    with pytest.raises(ValueError, match=r"Partition \d: sample_weight holds '1', which is not a real number"):
+        model.fit(rows, y, np.full(N, "1"))
+    with pytest.raises(ValueError, match="The weights of all rows add up to more than the largest number"):
+        model.fit(rows, y, np.full(N, 5e305))  # no partition alone does
     with pytest.raises(ValueError, match="more than two classes"):
         InfiniteCostSensitiveClassifier(**PROBLEM).fit(rows, np.arange(N) % 3)
     with pytest.raises(ValueError, match="noncrossing='hard'"):

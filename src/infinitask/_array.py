@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -28,6 +29,12 @@ Array: TypeAlias = Any
 HostArray: TypeAlias = NDArray[Any]
 """A NumPy array."""
 
+
+SYSTEM = Path("/")
+"""Where the files are in which Linux says what is free."""
+
+UNKNOWN_FREE_MEMORY = 2**32
+"""Bytes that are taken to be free where the system does not say."""
 
 _NUMPY: Any = compat.array_namespace(np.empty(0))
 
@@ -70,6 +77,13 @@ def to_host(values: Array) -> HostArray:
     return np.asarray(values)
 
 
+def owned(values: Array) -> Array:
+    """A copy of ``values`` where they live; lists and columns of pandas become NumPy arrays."""
+    if compat.is_torch_array(values):
+        return values.detach().clone()
+    return namespace(values).asarray(values, copy=True)
+
+
 def floats(values: Sequence[Array | float]) -> list[float]:
     """Numbers and arrays without axes as numbers; from a device in one transfer, since each waits for all its work."""
     if all(isinstance(value, (float, np.floating)) for value in values):
@@ -102,14 +116,79 @@ def inverse_transposed(lower: HostArray, like: Array) -> Array:
 
 
 def free_memory(device: str | None) -> int:
-    """Bytes that are free on a device; on the host, and where the device does not say, those of the machine."""
+    """Bytes that are free on a device; on the host, and where the device does not say, those of this process.
+
+    Of the machine, of the control groups of this process and of its address space the one that leaves least decides.
+    Memory of caches that the system gives back when it is asked for counts as free: after a large file was read, nearly
+    all memory is such.
+    """
     if device is not None and device.startswith("cuda"):
         import torch
 
         return int(torch.cuda.mem_get_info(device)[0])
+    root = SYSTEM
+    return max(0, min([_free_on_machine(root), *_left_by_groups(root), *_left_by_address_space(root)]))
+
+
+def _free_on_machine(root: Path) -> int:
+    """Bytes that programs can still get, what caches of files would give back among them."""
+    available = _counted(root / "proc/meminfo").get("MemAvailable:")
+    if available is not None:
+        return 1024 * available
     if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 2**32
+    return UNKNOWN_FREE_MEMORY
+
+
+def _left_by_groups(root: Path) -> Iterator[int]:
+    """Bytes that the control groups of this process leave to it: those of a container or a job.
+
+    A group is bound by the limits of all groups above it. Inside of a container the path of a group may be one that
+    only the machine outside knows; the top of what is mounted is the container's own then.
+    """
+    mount = root / "sys/fs/cgroup"
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            top, limit, usage, cache = mount, "memory.max", "memory.current", "inactive_file"
+        elif "memory" in controllers.split(","):
+            top, limit, usage = mount / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            cache = "total_inactive_file"
+        else:
+            continue
+        group = top / path.strip("/")
+        for place in (group, *group.parents):
+            most, used = _text(place / limit).strip(), _text(place / usage).strip()
+            if most.isdigit() and used.isdigit():  # no limit reads "max"
+                yield int(most) - int(used) + _counted(place / "memory.stat").get(cache, 0)
+            if place == top:
+                break
+
+
+def _left_by_address_space(root: Path) -> Iterator[int]:
+    """Bytes of addresses that this process may still ask for, as `ulimit -v` bounds them."""
+    if find_spec("resource") is None:
+        return
+    import resource
+
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most != resource.RLIM_INFINITY:
+        pages = _text(root / "proc/self/statm").split()
+        yield most - (int(pages[0]) * resource.getpagesize() if pages else 0)
+
+
+def _text(path: Path) -> str:
+    """What a file of the system says; nothing where there is no such file."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _counted(path: Path) -> dict[str, int]:
+    """The lines "name number ..." of a file of the system."""
+    words = (line.split() for line in _text(path).splitlines())
+    return {name: int(value) for name, value, *_ in (w for w in words if len(w) > 1) if value.isdigit()}
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -20,20 +20,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from datetime import date, timedelta
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy import sparse
 
-from infinitask._array import HostArray, namespace, take, to_host
-from infinitask._validation import check_magnitude, count, number
+from infinitask._array import HostArray, namespace, owned, take, to_host
+from infinitask._validation import LARGEST, count, number
 from infinitask.objective import Parts
 from infinitask.parts import Block, LocalParts, PartMaker, budget_of
 
-__all__ = ["Block", "Blocks", "Draw", "RowSource", "Survey", "checked"]
+__all__ = ["Block", "Blocks", "Draw", "Names", "RowSource", "Survey", "checked"]
 
 ROWS_OF_BLOCK = 65_536
 """Rows that are read at a time: 4 MiB of eight inputs."""
+
+TIMES = (np.datetime64, np.timedelta64, date, timedelta)
+TIMES_HINT = "a target is a number. Choose a unit, such as (y - y.min()) / np.timedelta64(1, 'D') for days."
+
+NOT_FINITE = "contains NaN or infinity; impute or drop such rows before they are read."
+MISSING = "has missing values; impute or drop such rows before they are read."
 
 
 class Survey(NamedTuple):
@@ -46,7 +53,7 @@ class Survey(NamedTuple):
     X: HostArray
     """Inputs of a sample, (k, d)."""
     y: HostArray | None
-    """Its targets, as they were given."""
+    """Its targets: labels as they were given, all others as numbers."""
     weight: HostArray
     """(k,): how much weight of all rows each of them stands for."""
 
@@ -58,10 +65,11 @@ class RowSource(ABC):
     """Names of the inputs, where they are known."""
 
     @abstractmethod
-    def survey(self, size: int, seed: int, *, labels: bool) -> Survey:
+    def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
         """Count and check the rows, and draw about ``size`` of them.
 
         ``labels``: the targets are classes, of which rare ones are drawn more often, with less weight each.
+        ``targets``: whether the task has any; else y may hold anything, and the survey has none.
         """
 
     @abstractmethod
@@ -74,12 +82,24 @@ class RowSource(ABC):
 
 
 # ------------------------------------------------------------------------------------------------------- one block
-def checked(block: Any, names: str = "a block") -> Block:
-    """A block as arrays, or an error that says what is wrong with it."""
+class Names(NamedTuple):
+    """What errors call the columns of a block."""
+
+    inputs: tuple[str, ...] | None = None
+    y: str = "y"
+    weight: str = "sample_weight"
+
+
+UNNAMED = Names()
+
+
+def checked(block: Any, place: str = "A block") -> Block:
+    """A block as arrays, or an error that says what is wrong with it.
+
+    ``place``: what errors call it; they begin with it.
+    """
     if not isinstance(block, tuple) or not 1 <= len(block) <= 3:
-        raise TypeError(
-            f"{names} is a {type(block).__name__}; a block is a tuple (X,), (X, y) or (X, y, weight) of arrays."
-        )
+        raise TypeError(f"{place} is {_kind(block)}; a block is a tuple (X,), (X, y) or (X, y, weight) of arrays.")
     X, y, weight = (*block, None, None)[:3]
     if sparse.issparse(X):
         X = X.toarray()
@@ -88,41 +108,140 @@ def checked(block: Any, names: str = "a block") -> Block:
         with suppress(TypeError, ValueError):  # text is told later
             X = X.astype(np.float64)
     if X.ndim != 2:
-        raise ValueError(f"{names} has X of shape {tuple(X.shape)}; it must be a matrix (rows, inputs).")
+        raise ValueError(f"{place} has X of shape {tuple(X.shape)}; it must be a matrix (rows, inputs).")
     for name, values in (("y", y), ("weights", weight)):
         if values is not None and tuple(np.shape(values))[:1] != (X.shape[0],):
             raise ValueError(
-                f"{names} has {X.shape[0]} rows of X and {name} of shape {tuple(np.shape(values))}; give one for each "
+                f"{place} has {X.shape[0]} rows of X and {name} of shape {tuple(np.shape(values))}; give one for each "
                 "row."
             )
     if y is not None and len(np.shape(y)) == 2 and np.shape(y)[1] == 1:
         y = to_host(y)[:, 0]
     if weight is not None and len(np.shape(weight)) != 1:
-        raise ValueError(f"{names} has weights of shape {tuple(np.shape(weight))}; give one number for each row.")
+        raise ValueError(f"{place} has weights of shape {tuple(np.shape(weight))}; give one number for each row.")
     return Block(X, y, weight)
 
 
-def _check_numbers(name: str, values: Any) -> None:
-    """An error where values are no numbers, not finite, or too large; where they live."""
-    if isinstance(values, np.ndarray) and values.dtype.kind not in "fiub":
-        raise ValueError(f"{name} holds values of type {values.dtype}; encode them as numbers first.")
+def _kind(value: Any) -> str:
+    """What a value is: "an int", "a list"."""
+    name = type(value).__name__
+    return f"{'an' if name.lower().startswith(('a', 'e', 'i', 'o', 'u', 'nd')) else 'a'} {name}"
+
+
+def _missing(values: HostArray) -> bool:
+    """Whether one of some values is missing: None, NaN, or what pandas writes for them."""
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "fMm" and bool(np.any(values != values))
+    return any(v is None or type(v).__name__ == "NAType" or bool(np.any(v != v)) for v in values.flat)
+
+
+def _shown(value: Any) -> str:
+    """A value as Python writes it, not NumPy."""
+    if isinstance(value, TIMES):
+        return str(value)
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _is_real(value: Any, text: bool) -> bool:
+    """Whether a value is a real number; ``text``: or the text of one."""
+    if isinstance(value, (*TIMES, complex)) or (isinstance(value, (str, bytes)) and not text):
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _floats(name: str, values: HostArray, hint: str, *, text: bool) -> HostArray:
+    """Values in double precision; an error where one is no number, which ends with the hint."""
+    if values.dtype.kind not in "fiub":
+        if _missing(values):
+            raise ValueError(f"{name} {MISSING}")
+        odd = next((value for value in values.flat if not _is_real(value, text)), None)
+        if odd is not None:
+            hint = TIMES_HINT if isinstance(odd, TIMES) else hint
+            raise ValueError(f"{name} holds {_shown(odd)}, which is not a real number; {hint}")
+    return values.astype(np.float64, copy=False)
+
+
+def _fault(values: Any) -> str:
+    """What is wrong with values that should be finite numbers, as the end of a sentence; empty if nothing is."""
     if 0 in values.shape:
-        return
+        return ""
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "fiub":
+        example = _shown(values.flat[0])
+        return MISSING if _missing(values) else f"holds values such as {example}; encode them as numbers first."
     xp = namespace(values)
     largest = max(abs(float(xp.max(values))), abs(float(xp.min(values))))
     if not np.isfinite(largest):
-        raise ValueError(f"Input {name} contains NaN or infinity; impute or drop such rows before they are read.")
-    check_magnitude(name, np.array(largest), smallest=0.0)
+        return NOT_FINITE
+    if largest > LARGEST:
+        return (
+            f"holds values of magnitude {largest:.1e}; beyond {LARGEST:.0e} sums of squares leave the range of "
+            "floating point. Rescale them, for instance with StandardScaler."
+        )
+    return ""
 
 
-def _weights_on_host(block: Block) -> HostArray:
-    """The weights of a block, (k,); an error where one is negative or not finite."""
+def _check_inputs(X: Any, names: tuple[str, ...] | None) -> None:
+    """An error that names the column where inputs are no numbers, not finite, or too large."""
+    if not _fault(X):  # one look at all of them, where they live
+        return
+    for column in range(int(X.shape[1])):
+        fault = _fault(X[:, column])
+        if fault:
+            known = f"Column {column} of X" if names is None else f"The column {names[column]!r}"
+            raise ValueError(f"{known} {fault}")
+
+
+def _targets(y: HostArray, counted: HostArray, name: str) -> HostArray:
+    """Targets in double precision; an error where one that counts is no number, not finite, or too large."""
+    found = _floats(name, y[counted], "encode targets as numbers, or use a classifier for labels.", text=True)
+    fault = _fault(found)
+    if fault:
+        raise ValueError(f"{name} {fault}")
+    if np.all(counted):
+        return found
+    whole = np.full(y.shape, np.nan)  # rows of weight 0 may hold anything
+    whole[counted] = found
+    return whole
+
+
+def _labels(y: HostArray, counted: HostArray, name: str) -> HostArray:
+    """The different labels of rows that count; an error where one is missing, or they cannot be compared."""
+    if y.ndim != 1:
+        raise ValueError(f"{name} of shape {y.shape} was given; give one label for each row.")
+    labels = y[counted]
+    fault = _fault(labels) if labels.dtype.kind == "f" else MISSING if _missing(labels) else ""
+    if fault:
+        raise ValueError(f"{name} {fault}")
+    try:
+        return np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(
+            f"{name} holds labels of different types ({', '.join(kinds)}), which cannot be put in order; give all of "
+            "them the same type."
+        ) from None
+
+
+def _weights(block: Block, name: str) -> HostArray:
+    """The weights of a block, (k,); an error where one is no number, negative or not finite."""
     if block.weight is None:
         return np.ones(int(block.X.shape[0]))
-    weight = to_host(block.weight).astype(np.float64)
+    weight = _floats(name, to_host(block.weight), "weights are numbers of at least 0.", text=False)
     if not np.all(np.isfinite(weight)) or np.any(weight < 0.0):
-        raise ValueError("sample_weight holds numbers that are negative or not finite; weights are at least 0.")
+        raise ValueError(f"{name} holds numbers that are negative or not finite; weights are at least 0.")
     return weight
+
+
+def _check_mass(mass: float) -> None:
+    if not np.isfinite(mass):
+        raise ValueError(
+            "The weights of all rows add up to more than the largest number (1.8e308); divide all of them by the same "
+            "number."
+        )
 
 
 class _Drawn(NamedTuple):
@@ -155,42 +274,53 @@ class Draw:
         The most rows that are kept; for labels this many in all, shared between them.
     seed : int
     labels : bool
+    targets : bool
+        Whether targets are looked at; else they may be anything.
     """
 
-    def __init__(self, size: int, seed: Any, *, labels: bool) -> None:
-        self.size, self.labels = size, labels
+    def __init__(self, size: int, seed: Any, *, labels: bool, targets: bool = True) -> None:
+        self.size, self.labels, self.targets = size, labels, targets
         self.rng = np.random.default_rng(seed)
         self.n, self.mass, self.inputs = 0, 0.0, -1
-        self.known = self.targets = False
+        self.given: tuple[bool, bool] | None = None
         self.found: dict[Any, _Drawn] = {}
         self.counts: dict[Any, int] = {}
         self.seen = 0
 
-    def take(self, block: Block) -> None:
+    def take(self, block: Block, names: Names = UNNAMED) -> None:
         """Look at some rows; of those on a device only the ones that are drawn are moved."""
         n, inputs = (int(size) for size in block.X.shape)
-        if self.inputs not in (-1, inputs):
-            raise ValueError(f"A block with {inputs} inputs follows blocks with {self.inputs}; all need the same.")
-        self.inputs = inputs
-        weight = _weights_on_host(block)
+        y = None if block.y is None or not self.targets else to_host(block.y)
+        self._check_alike(inputs, (y is not None, block.weight is not None))
+        if self.labels and y is None:
+            raise ValueError("No y was given; this task needs targets: fit(X, y), or blocks (X, y).")
+        weight = _weights(block, names.weight)
         keys, positions, counted = self.rng.random(n), self.seen + np.arange(n), weight > 0.0
         self.seen += n
         self.n += int(np.count_nonzero(counted))
-        self.mass += float(np.sum(weight))
-        _check_numbers("X", block.X if np.all(counted) else block.X[np.flatnonzero(counted)])
-        y = None if block.y is None else to_host(block.y)
-        if y is not None and y.dtype.kind == "f":
-            _check_numbers("y", y[counted])
-        if self.labels and y is None:
-            raise ValueError("No y was given; this task needs targets: fit(X, y), or blocks (X, y).")
-        if self.labels and y is not None and y.ndim != 1:
-            raise ValueError(f"Blocks with y of shape {y.shape} were given; give one label for each row.")
-        if self.known and (y is None) is self.targets:
-            raise ValueError("Some blocks were given with y and some without; give all of them in the same way.")
-        self.known, self.targets = True, y is not None
-        for label in np.unique(y[counted]) if self.labels and y is not None else [None]:
+        with np.errstate(over="ignore"):
+            self.mass += float(np.sum(weight))
+        _check_mass(self.mass)
+        _check_inputs(block.X if np.all(counted) else block.X[np.flatnonzero(counted)], names.inputs)
+        labels: Iterable[Any] = [None]
+        if y is not None and self.labels:
+            labels = _labels(y, counted, names.y)
+        elif y is not None:
+            y = _targets(y, counted, names.y)
+        for label in labels:
             rows = np.flatnonzero(counted if label is None else counted & (y == label))
             self._merge(label, block.X, y, rows, keys, positions, weight)
+
+    def _check_alike(self, inputs: int, given: tuple[bool, bool]) -> None:
+        """An error where a block differs from those before it, in its inputs or in having targets and weights."""
+        if self.inputs not in (-1, inputs):
+            raise ValueError(f"A block with {inputs} inputs follows blocks with {self.inputs}; all need the same.")
+        for what, before, now in zip(("y", "weights"), self.given or given, given, strict=True):
+            if before is not now:
+                raise ValueError(
+                    f"Some blocks were given with {what} and some without; give all of them in the same way."
+                )
+        self.inputs, self.given = inputs, given
 
     def _merge(
         self, label: Any, X: Any, y: Any, rows: HostArray, keys: HostArray, positions: HostArray, weight: HostArray
@@ -214,27 +344,24 @@ class Draw:
 
     def join(self, other: Draw) -> None:
         """Take over what another draw has found in the rows that follow."""
-        if -1 not in (self.inputs, other.inputs) and self.inputs != other.inputs:
-            raise ValueError(
-                f"A block with {other.inputs} inputs follows blocks with {self.inputs}; all need the same."
-            )
-        if self.known and other.known and self.targets is not other.targets:
-            raise ValueError("Some blocks were given with y and some without; give all of them in the same way.")
+        if other.given is not None:
+            self._check_alike(other.inputs, other.given)
         for label, drawn in other.found.items():
             every = np.arange(drawn.keys.size)
             self._merge(label, drawn.X, drawn.y, every, drawn.keys, self.seen + drawn.positions, drawn.weight)
             self.counts[label] += other.counts[label] - drawn.keys.size  # those that were not drawn
-        self.known, self.targets = self.known or other.known, self.targets or other.targets
-        self.inputs = max(self.inputs, other.inputs)
         self.n, self.mass, self.seen = self.n + other.n, self.mass + other.mass, self.seen + other.seen
+        _check_mass(self.mass)
 
     def survey(self) -> Survey:
         """What was seen, with the rows drawn in the order in which they came."""
         if self.n == 0:
             raise ValueError("No rows of positive weight were given; a fit needs at least one.")
-        drawn = [
-            part._replace(weight=part.weight * (self.counts[k] / part.keys.size)) for k, part in self.found.items()
-        ]
+        with np.errstate(over="ignore"):
+            drawn = [
+                part._replace(weight=part.weight * (self.counts[k] / part.keys.size)) for k, part in self.found.items()
+            ]
+            _check_mass(float(sum(np.sum(part.weight) for part in drawn)))
         whole = drawn[0] if len(drawn) == 1 else drawn[1].after(drawn[0])
         whole = whole.only(np.argsort(whole.positions, kind="stable"))
         return Survey(self.n, self.mass, whole.X, whole.y, whole.weight)
@@ -243,25 +370,56 @@ class Draw:
 # -------------------------------------------------------------------------------------------------------- all blocks
 @final
 class Blocks(RowSource):
-    """Rows of data in blocks that can be read again and again.
+    """Rows of data in blocks that can be read again and again, for ``fit`` in place of X, y and weights.
 
     Parameters
     ----------
     blocks : iterable of tuples, or callable
         Tuples (X,), (X, y) or (X, y, weight) of arrays: a list, any object that can be iterated more than once, or a
-        function without arguments that returns a fresh iterator.
+        function without arguments that returns a fresh iterator. X (k, d) may be an array, a tensor, sparse, or a data
+        frame; y and weight have an entry for each of its k rows. Either all blocks have weights or none has. A
+        function may fill the same arrays again for every block: what it gives is copied.
     names : sequence of str or None
-        Names of the inputs.
+        Names of the inputs; None: those of data frames.
     memory : int or None
         Bytes that features of the rows may take between passes; None: two fifths of what is free. Rows whose features
         do not fit are read, and their features computed, again in every pass.
 
     Examples
     --------
+    A list of tuples:
+
     >>> import numpy as np
-    >>> rows = Blocks(lambda: ((np.full((2, 1), k), np.zeros(2)) for k in range(3)))
-    >>> [int(block.X[0, 0]) for block in rows], rows.passes
-    ([0, 1, 2], 1)
+    >>> X, y = np.arange(6.0).reshape(6, 1), np.zeros(6)
+    >>> rows = Blocks([(X[:4], y[:4]), (X[4:], y[4:])], names=["length"])
+    >>> [block.X.shape for block in rows], rows.passes
+    ([(4, 1), (2, 1)], 1)
+
+    A function that is called for every pass, and reads or makes the blocks:
+
+    >>> def read():
+    ...     for k in range(3):
+    ...         yield np.full((2, 1), k), np.zeros(2)
+    >>> [int(block.X[0, 0]) for block in Blocks(read)]
+    [0, 1, 2]
+
+    Arrays or a memory map, cut into blocks:
+
+    >>> [block.X.shape for block in Blocks.of_arrays(X, y, rows=5)]
+    [(5, 1), (1, 1)]
+
+    A Parquet file, of which some columns are inputs:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import pyarrow.parquet
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "houses.parquet"
+    ...     table = pyarrow.table({"id": range(6), "length": X[:, 0], "price": y})
+    ...     pyarrow.parquet.write_table(table, path)
+    ...     rows = Blocks.of_parquet(path, "price", inputs=["length"])
+    ...     [block.X.shape for block in rows], rows.names
+    ([(6, 1)], ('length',))
     """
 
     def __init__(
@@ -273,36 +431,43 @@ class Blocks(RowSource):
     ) -> None:
         if isinstance(blocks, Iterator):
             raise TypeError(
-                f"Blocks were given as a {type(blocks).__name__}, which can be read only once; give a list, or a "
+                f"Blocks were given as {_kind(blocks)}, which can be read only once; give a list, or a "
                 "function that returns a fresh iterator, such as Blocks(lambda: read_my_blocks())."
             )
         if not callable(blocks) and not isinstance(blocks, Iterable):
             raise TypeError(
-                f"Blocks were given as a {type(blocks).__name__}; give an iterable of tuples (X, y), or a function "
+                f"Blocks were given as {_kind(blocks)}; give an iterable of tuples (X, y), or a function "
                 "that returns one."
             )
         self._read = blocks
+        # parts of a fit may keep what they get, and a reader may write into it again; a list stays what it is
+        self._copies = not isinstance(blocks, (list, tuple))
+        self._called = UNNAMED
         self.names = None if names is None else tuple(map(str, names))
         self.memory = None if memory is None else int(number("memory", memory, low=0.0, open_low=False))
         self.passes = 0
         """How often the rows were read to their end."""
 
     def __iter__(self) -> Iterator[Block]:
+        for _, block in self._numbered():
+            yield block
+
+    def _numbered(self) -> Iterator[tuple[int, Block]]:
+        """Blocks that have rows, each with its position among all blocks."""
         fresh = self._read() if callable(self._read) else self._read
         if not isinstance(fresh, Iterable):
             raise TypeError(
-                f"The function that was given to Blocks returned a {type(fresh).__name__}; it must return an iterator "
-                "of blocks."
+                f"The function that was given to Blocks returned {_kind(fresh)}; it must return an iterator of blocks."
             )
         known: list[Any] | None = None
         for position, block in enumerate(fresh):
-            found = checked(block, f"block {position}")
+            found = checked(block, f"Block {position}")
             columns = getattr(block[0], "columns", None)
             if columns is not None:
                 known = list(columns) if known is None else known
                 if list(columns) != known:
                     raise ValueError(
-                        f"block {position} has the columns {list(columns)}, and the blocks before it {known}; give all "
+                        f"Block {position} has the columns {list(columns)}, and the blocks before it {known}; give all "
                         "blocks the same columns in the same order."
                     )
                 self.names = tuple(map(str, known)) if self.names is None else self.names
@@ -311,7 +476,7 @@ class Blocks(RowSource):
                     f"{len(self.names)} names were given for {found.X.shape[1]} inputs; give one for each."
                 )
             if found.X.shape[0]:
-                yield found
+                yield position, Block(*(None if v is None else owned(v) for v in found)) if self._copies else found
         self.passes += 1
 
     @classmethod
@@ -329,17 +494,19 @@ class Blocks(RowSource):
         Parameters
         ----------
         X : array (n, d)
+            Not copied: it must stay as it is until the fit ends.
         y, sample_weight : array (n,) or None
         rows : int
             Rows of a block.
         memory : int or None
+            As for :class:`Blocks`.
         """
         rows = count("rows", rows)
         if len(getattr(X, "shape", ())) != 2:
             raise ValueError(f"X of type {type(X).__name__} was given; it must be an array (rows, inputs).")
         n = int(X.shape[0])
         if sample_weight is not None and np.ndim(sample_weight) == 0:
-            number("sample_weight", float(sample_weight), low=0.0)
+            number("sample_weight", sample_weight.item() if hasattr(sample_weight, "item") else sample_weight, low=0.0)
             sample_weight = None  # the same for all rows
         for name, values in (("y", y), ("sample_weight", sample_weight)):
             if values is not None and int(np.shape(values)[0]) != n:
@@ -348,9 +515,11 @@ class Blocks(RowSource):
         def read() -> Iterator[Block]:
             for start in range(0, n, rows):
                 part = slice(start, min(start + rows, n))
-                yield Block(X[part], *(None if v is None else v[part] for v in (y, sample_weight)))
+                yield Block(*(None if v is None else v[part] for v in (X, y, sample_weight)))
 
-        return cls(read, memory=memory)
+        found = cls(read, memory=memory)
+        found._copies = False  # of arrays that nobody writes to
+        return found
 
     @classmethod
     def of_parquet(
@@ -377,8 +546,10 @@ class Blocks(RowSource):
         rows : int
             Rows of a block.
         memory : int or None
+            As for :class:`Blocks`.
         """
         try:
+            import pyarrow
             from pyarrow import dataset
         except ImportError as error:
             raise ImportError(
@@ -390,6 +561,10 @@ class Blocks(RowSource):
             raise TypeError(f"inputs={inputs!r} was given; give a list of columns, such as inputs=[{inputs!r}].")
         table = dataset.dataset(path, format="parquet")
         known = list(table.schema.names)
+        if not known:
+            raise ValueError(
+                f"{path} holds no columns; give a Parquet file, a list of them, or a folder that has some."
+            )
         for fragment in table.get_fragments():
             odd = sorted(set(known).symmetric_difference(fragment.physical_schema.names))
             if odd and inputs is None:
@@ -405,12 +580,20 @@ class Blocks(RowSource):
             raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(map(repr, known))}.")
         if not chosen:
             raise ValueError(f"{path} has no columns but the target and the weight; a fit needs at least one input.")
+        columns = [*chosen, *(name for name in (target, weight) if name is not None)]
+        _check_once(columns, chosen, target, weight)
+        twice = next((name for name in columns if known.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{path} has several columns {twice!r}; give them different names in the file.")
 
         def read() -> Iterator[Block]:
-            columns = [*chosen, *(name for name in (target, weight) if name is not None)]
             # a few blocks ahead of the one in use: more would only take memory
             for batch in table.to_batches(columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1):
-                values = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in columns}
+                held = {name: batch.column(name) for name in columns}
+                for name in chosen:  # True, False and null become 1, 0 and NaN, as null among numbers does
+                    if held[name].null_count and held[name].type in (pyarrow.bool_(), pyarrow.null()):
+                        held[name] = held[name].cast(pyarrow.uint8())
+                values = {name: column.to_numpy(zero_copy_only=False) for name, column in held.items()}
                 bad = next((name for name in chosen if values[name].dtype.kind not in "fiub"), None)
                 if bad is not None:
                     raise ValueError(
@@ -420,16 +603,19 @@ class Blocks(RowSource):
                 X = np.column_stack([values[name] for name in chosen])
                 yield Block(X, *(None if name is None else values[name] for name in (target, weight)))
 
-        return cls(read, names=chosen, memory=memory)
+        found = cls(read, names=chosen, memory=memory)
+        found._copies = False  # every block is read into memory of its own
+        found._called = Names(None, f"The column {target!r}", f"The column {weight!r}")
+        return found
 
-    def survey(self, size: int, seed: int, *, labels: bool) -> Survey:
+    def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
         """See :meth:`RowSource.survey`."""
-        draw = Draw(size, seed, labels=labels)
-        for position, block in enumerate(self):
+        draw = Draw(size, seed, labels=labels, targets=targets)
+        for position, block in self._numbered():
             try:
-                draw.take(block)
+                draw.take(block, self._called._replace(inputs=self.names))
             except ValueError as error:
-                raise ValueError(f"block {position}: {error}") from None
+                raise ValueError(f"Block {position}: {error}") from None
         return draw.survey()
 
     def parts(self, make: PartMaker) -> LocalParts:
@@ -439,3 +625,16 @@ class Blocks(RowSource):
     def budget(self, device: str | None) -> float:
         """See :meth:`RowSource.budget`."""
         return budget_of(device, self.memory)
+
+
+def _check_once(columns: list[str], inputs: list[str], target: str | None, weight: str | None) -> None:
+    """An error where a column of a file has two uses."""
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is None:
+        return
+    if inputs.count(twice) > 1:
+        raise ValueError(f"inputs names the column {twice!r} more than once; name every input once.")
+    if target == weight:
+        raise ValueError(f"target={target!r} and weight={weight!r} are the same column; give weights of their own.")
+    use = "target" if twice == target else "weight"
+    raise ValueError(f"{use}={twice!r} is named in inputs too; leave it out there.")

@@ -20,7 +20,7 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, final
@@ -29,7 +29,7 @@ from uuid import uuid4
 import numpy as np
 
 from infinitask._array import HostArray, free_memory, one_blas_thread, to_host
-from infinitask.blocks import Block, Draw, RowSource, Survey, checked
+from infinitask.blocks import Block, Draw, Names, RowSource, Survey, checked
 from infinitask.objective import Parts, Sums, Visit, added
 from infinitask.parts import KEPT_SHARE, LocalParts, PartMaker, budget_of
 
@@ -124,17 +124,18 @@ class DaskRows(RowSource):
             if block.X.shape[0]:
                 yield block
 
-    def survey(self, size: int, seed: int, *, labels: bool) -> Survey:
+    def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
         """See :meth:`RowSource.survey`; every partition draws by itself, with a seed of its own."""
         import dask
 
         client = _client()
         draw = dask.delayed(_drawn, pure=False)
-        draws = [draw(block, size, (seed, k), labels) for k, block in enumerate(self.partitions)]
+        kind = labels, targets
+        draws = [draw(block, k, size, seed, kind, self.names) for k, block in enumerate(self.partitions)]
         if client is not None:
             found: Draw = client.compute(_tree(_joined, draws)).result()
         else:
-            found = _joined([dask.compute(one)[0] for one in draws])
+            found = _joined(dask.compute(one)[0] for one in draws)  # two of them are held at a time
         return found.survey()
 
     def parts(self, make: PartMaker) -> Parts:
@@ -338,25 +339,35 @@ def _block(number: int, X: Any, y: Any, weight: Any) -> Block:
     """A partition as arrays; rows of weight 0 are left out."""
     X, y, weight = (v.to_numpy() if hasattr(v, "iloc") else v for v in (X, y, weight))
     y, weight = (v[:, 0] if v is not None and np.ndim(v) == 2 and v.shape[1] == 1 else v for v in (y, weight))
-    block = checked((X, y, weight), f"partition {number}")
+    block = checked((X, y, weight), f"Partition {number}")
     counted = None if weight is None else to_host(weight) != 0.0  # a NaN is looked at later
     if counted is None or np.all(counted):
         return block
     return Block(*(None if v is None else v[counted] for v in block))
 
 
-def _drawn(block: Block, size: int, seed: tuple[int, int], labels: bool) -> Draw:
-    draw = Draw(size, seed, labels=labels)
+def _drawn(
+    block: Block, number: int, size: int, seed: int, kind: tuple[bool, bool], names: tuple[str, ...] | None
+) -> Draw:
+    """The draw of a partition, with a seed of its own; ``kind``: whether y are labels, and whether it counts."""
+    labels, targets = kind
+    draw = Draw(size, (seed, number), labels=labels, targets=targets)
     if block.X.shape[0]:
-        draw.take(block)
+        try:
+            draw.take(block, Names(names))
+        except ValueError as error:
+            raise ValueError(f"Partition {number}: {error}") from None
     return draw
 
 
-def _joined(draws: list[Draw]) -> Draw:
-    first, *others = draws
-    found = copy.deepcopy(first)  # results of tasks are not written to
-    for other in others:
-        found.join(other)
+def _joined(draws: Iterable[Draw]) -> Draw:
+    """All draws as one, each taken in when it comes."""
+    found: Draw | None = None
+    for draw in draws:
+        if found is None:  # results of tasks are not written to
+            found = Draw(draw.size, 0, labels=draw.labels, targets=draw.targets)
+        found.join(draw)
+    assert found is not None  # a collection has a partition
     return found
 
 
