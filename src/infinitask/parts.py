@@ -99,7 +99,7 @@ class Targets:
             known = (values == self.classes[0]) | (values == self.classes[1])
             if not np.all(known):
                 raise ValueError(
-                    f"y holds {values[~known][0]!r}, which is none of the classes {self.classes.tolist()}."
+                    f"y holds {values[~known].tolist()[0]!r}, which is none of the classes {self.classes.tolist()}."
                 )
             return np.where(values == self.classes[1], 1.0, -1.0)[:, None]
         values = self.units.inside(values.astype(np.float64))

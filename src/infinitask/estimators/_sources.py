@@ -177,7 +177,9 @@ def surveyed(model: BaseInfiniteTask, source: RowSource) -> Survey:
     seed = int(generator(recipe.random_state).integers(2**31))
     if recipe.verbose:
         print(f"{type(model).__name__}: first pass over the rows", file=sys.stderr)
-    return source.survey(sample_size(recipe), seed, labels=is_classifier(model))
+    return source.survey(
+        sample_size(recipe), seed, labels=is_classifier(model), targets=get_tags(model).target_tags.required
+    )
 
 
 def fit_to(
