@@ -88,8 +88,8 @@ def learn_large(
         parted = _parted(posed, problem, source, survey, targets)
         if recipe.verbose:
             r, s = parted.shape
-            kept = getattr(parted.parts, "description", "")
-            print(f"{survey.n} rows; {problem.phi.description}; {r} × {s} unknowns; {kept}", file=sys.stderr)
+            shown = problem.phi.description, f"{r} × {s} unknowns", parted.parts.description
+            print("; ".join((f"{survey.n} rows", *shown)), file=sys.stderr)
         solution = _solved(posed, problem, parted)
         passes = parted.parts.passes
         if parted.M is None and solution.reason is Reason.LBFGS_STALLED:
