@@ -89,6 +89,8 @@ class Fit:
         Where it was asked for: the gap to the model of the kernel itself, see :mod:`~infinitask.approximation`.
     n_rows : float
         How many rows of data there were, before equal ones were merged.
+    n_sampled : float or None
+        Where the problem is that of a sample: its rows, before equal ones were merged; None: it is that of all rows.
     """
 
     field: Field
@@ -99,6 +101,7 @@ class Fit:
     shift: Shift | None = None
     kernel_gap: float | None = None
     n_rows: float = 0.0
+    n_sampled: float | None = None
 
     @property
     def quadrature(self) -> Quadrature:
