@@ -16,9 +16,10 @@ from infinitask import (
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     InfiniteSVR,
+    learn,
 )
 from infinitask.approximation import _quadratic
-from infinitask.features import Nystroem
+from infinitask.features import FeatureRecipe, Nystroem, RandomFourier
 from infinitask.kernels import RBF
 from infinitask.tuning import InfiniteOneClassSVMCV, score_path
 
@@ -204,12 +205,29 @@ def test_the_quadratic_form() -> None:
         np.testing.assert_allclose(0.5 * (found + found.T), T.T @ K @ T, rtol=1e-10, atol=1e-9)
 
 
+class OfTheirOwn(FeatureRecipe):
+    """Features that are no functions of the kernel, and do not say so."""
+
+    def _build(self, kernel: Any, X: Any, tolerance: float, rng: Any) -> Any:
+        return RandomFourier(6).build(kernel, X, tolerance, rng)
+
+
+def test_nothing_is_fitted_before_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = sine(60)
+    monkeypatch.setattr(learn, "settled", lambda *_: pytest.fail("something was chosen"))
+    with pytest.raises(ValueError, match="rank='auto' was given with features='fourier'"):
+        quantiles(features="fourier", rank="auto").fit(X, y)
+
+
 def test_refused_with_a_sentence() -> None:
     X, y = sine(60)
-    with pytest.raises(ValueError, match="features of the kind FourierMap"):
-        quantiles(features="fourier", certify="kernel").fit(X, y)
-    with pytest.raises(ValueError, match="noncrossing='hard'; the bound is for penalties"):
-        quantiles(noncrossing="hard", certify="kernel").fit(X, y)
+    for asked, options in (("certify='kernel'", {"certify": "kernel"}), ("rank='auto'", {"rank": "auto"})):
+        with pytest.raises(ValueError, match=f"^{asked} was given with features='fourier'; their functions"):
+            quantiles(features="fourier", **options).fit(X, y)
+        with pytest.raises(ValueError, match=f"^{asked} was given with noncrossing='hard'; the bound is for penalties"):
+            quantiles(noncrossing="hard", **options).fit(X, y)
+        with pytest.raises(ValueError, match=r"by certify or by rank='auto', with features of the kind FourierMap"):
+            quantiles(features=OfTheirOwn(), **options).fit(X, y)
     with pytest.raises(ValueError, match="certify='Kernel' was given; it must be one of 'kernel', or None"):
         quantiles(certify="Kernel").fit(X, y)
     with pytest.raises(ValueError, match=r"rank='many' was given; .* or 'auto'"):

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray, one_blas_thread
-from infinitask.approximation import check_certifiable, kernel_gap
+from infinitask.approximation import check_certifiable, check_map, kernel_gap
 from infinitask.feature_learning import with_learnt_kernels
 from infinitask.features import FeatureRecipe, Features, NodeMap
 from infinitask.field import Field
@@ -148,6 +148,7 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
         raise TypeError(
             f"{type(recipe).__name__} was given; learn takes a Recipe. Of an estimator, pass estimator.recipe()."
         )
+    check_certifiable(recipe)
     rng = generator(recipe.random_state)
     with one_blas_thread():
         recipe = with_learnt_kernels(recipe, data) if memory is None else memory.with_learnt_kernels(recipe, data)
@@ -170,7 +171,7 @@ def _learnt(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Ge
         if units.spread != 1.0:
             print(f"the objective below is that of y in units of its spread, {units.spread:.3g}", file=sys.stderr)
     if recipe.certify is not None:
-        check_certifiable(recipe, problem)
+        check_map(problem.phi.map)
     near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
     solution, smallest_slope = _solved(posed, problem, memory, near)
     certified = None if recipe.certify is None else kernel_gap(posed, rows, problem, solution)
