@@ -76,8 +76,8 @@ def check_map(phi: FeatureMap) -> None:
     """
     if not isinstance(phi, (KernelMap, PrecomputedMap)):
         raise ValueError(
-            "a comparison with the kernel itself was asked for, by certify or by rank='auto', with features of the kind "
-            f"{type(phi).__name__}{NOT_OF_THE_KERNEL}"
+            "A comparison with the kernel itself was asked for, by certify or by rank='auto', with features of the "
+            f"kind {type(phi).__name__}{NOT_OF_THE_KERNEL}"
         )
 
 

@@ -155,7 +155,9 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
         given, recipe = recipe, settled(recipe, data)
         if recipe.rank == "auto":
             return _grown(recipe, data, memory, rng)
-        if isinstance(recipe.loss, LevelSet) and given.gamma == "auto" and hasattr(recipe.kernel, "kernel"):
+        # a kernel that is given as an object has its width already
+        open_width = isinstance(given.kernel, str) and given.gamma == "auto" and hasattr(recipe.kernel, "kernel")
+        if isinstance(recipe.loss, LevelSet) and open_width:
             return _enclosed(recipe, data, memory, rng)
         return _learnt(recipe, data, memory, rng)
 
