@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,12 @@ from infinitask import (
     InfiniteSVR,
     learn,
 )
-from infinitask.approximation import _quadratic
-from infinitask.features import FeatureRecipe, Nystroem, RandomFourier
+from infinitask.approximation import _quadratic, kernel_gap
+from infinitask.features import FeatureRecipe, Nystroem, PivotedCholesky, RandomFourier
 from infinitask.kernels import RBF
+from infinitask.problem import Data, in_units, pose
+from infinitask.settle import settled
+from infinitask.solvers import solve
 from infinitask.tuning import InfiniteOneClassSVMCV, score_path
 
 Array = np.ndarray
@@ -187,6 +191,29 @@ def test_the_same_in_other_units(units: float) -> None:
     assert quantiles(alpha="auto", rank=15, certify="kernel").fit(X, units * y).kernel_gap_ == pytest.approx(
         gap, rel=1e-3
     )
+
+
+@pytest.mark.parametrize("name", ["quantiles", "level sets"])
+def test_exact_features_count_what_they_leave_out(name: str) -> None:
+    """The bound without a visit to K is no better than that of K itself, and features alone would prove too much."""
+    X, y = sine(120)
+    estimator: Any = quantiles(features="exact")
+    if name == "level sets":
+        estimator, y = InfiniteOneClassSVM(alpha=0.01, gamma=0.3, n_nodes=8, features="exact"), None
+    data = Data.canonical(X, y)
+    recipe = settled(estimator.recipe(), data)
+    posed, rows = in_units(recipe), learn.in_units_of(recipe, data)
+    rng = np.random.default_rng(0)
+    rough = pose(posed, rows, rng, phi=PivotedCholesky().build(RBF(gamma=0.3), rows.X, 1e-3, rng))
+    assert rough.phi.exact
+    assert 1e-5 < rough.phi.residual <= 2e-3
+    solution = solve(rough.objective, solver="auto", tol=1e-6, max_iter=5_000)
+    visited, blind = (
+        replace(rough, phi=replace(rough.phi, **changes)) for changes in ({"exact": False}, {"residual": 0.0})
+    )
+    bound, true, unproved = (kernel_gap(posed, rows, problem, solution) for problem in (rough, visited, blind))
+    assert unproved < 0.9 * true
+    assert true <= bound
 
 
 def test_on_tensors() -> None:

@@ -430,8 +430,9 @@ def test_the_number_of_rows_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> N
     X = sampled(2_000)
     model = InfiniteCostSensitiveClassifier(n_nodes=6, tol=0.1, alpha=1e-2, gamma=0.5, **RANKED)
     assert model.fit(Blocks.of_arrays(X, X[:, 0] > 0.0)).n_samples_fit_ == 2_000
-    weight = np.full(2_000, 3.0)
-    assert model.fit(Blocks.of_arrays(X, X[:, 0] > 0.0, weight)).n_samples_fit_ == 6_000
+    for weight, expected in ((3.0, 6_000), (0.01, 2_000)):
+        blocks = Blocks.of_arrays(X, X[:, 0] > 0.0, np.full(2_000, weight))
+        assert model.fit(blocks).n_samples_fit_ == expected
 
 
 def test_the_mean_that_is_taken_off_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
