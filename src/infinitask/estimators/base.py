@@ -48,9 +48,10 @@ from infinitask.estimators._docs import completed
 from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
 from infinitask.gradients import Relevance, mean_square_slopes
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
-from infinitask.learn import Fit, Memory, learn
+from infinitask.learn import Fit, learn
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Quadrature, as_measure
+from infinitask.memory import Memory
 from infinitask.penalties import Penalty, Ridge
 from infinitask.predictive import Rearrangement
 from infinitask.problem import Data, Recipe
