@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,14 @@ from infinitask import (
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     InfiniteSVR,
+    learn,
 )
-from infinitask.approximation import _quadratic
-from infinitask.features import Nystroem
+from infinitask.approximation import _quadratic, kernel_gap
+from infinitask.features import FeatureRecipe, Nystroem, PivotedCholesky, RandomFourier
 from infinitask.kernels import RBF
+from infinitask.problem import Data, in_units, pose
+from infinitask.settle import settled
+from infinitask.solvers import solve
 from infinitask.tuning import InfiniteOneClassSVMCV, score_path
 
 Array = np.ndarray
@@ -188,6 +193,29 @@ def test_the_same_in_other_units(units: float) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["quantiles", "level sets"])
+def test_exact_features_count_what_they_leave_out(name: str) -> None:
+    """The bound without a visit to K is no better than that of K itself, and features alone would prove too much."""
+    X, y = sine(120)
+    estimator: Any = quantiles(features="exact")
+    if name == "level sets":
+        estimator, y = InfiniteOneClassSVM(alpha=0.01, gamma=0.3, n_nodes=8, features="exact"), None
+    data = Data.canonical(X, y)
+    recipe = settled(estimator.recipe(), data)
+    posed, rows = in_units(recipe), learn.in_units_of(recipe, data)
+    rng = np.random.default_rng(0)
+    rough = pose(posed, rows, rng, phi=PivotedCholesky().build(RBF(gamma=0.3), rows.X, 1e-3, rng))
+    assert rough.phi.exact
+    assert 1e-5 < rough.phi.residual <= 2e-3
+    solution = solve(rough.objective, solver="auto", tol=1e-6, max_iter=5_000)
+    visited, blind = (
+        replace(rough, phi=replace(rough.phi, **changes)) for changes in ({"exact": False}, {"residual": 0.0})
+    )
+    bound, true, unproved = (kernel_gap(posed, rows, problem, solution) for problem in (rough, visited, blind))
+    assert unproved < 0.9 * true
+    assert true <= bound
+
+
 def test_on_tensors() -> None:
     pytest.importorskip("torch")
     X, y = sine(120)
@@ -204,12 +232,29 @@ def test_the_quadratic_form() -> None:
         np.testing.assert_allclose(0.5 * (found + found.T), T.T @ K @ T, rtol=1e-10, atol=1e-9)
 
 
+class OfTheirOwn(FeatureRecipe):
+    """Features that are no functions of the kernel, and do not say so."""
+
+    def _build(self, kernel: Any, X: Any, tolerance: float, rng: Any) -> Any:
+        return RandomFourier(6).build(kernel, X, tolerance, rng)
+
+
+def test_nothing_is_fitted_before_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = sine(60)
+    monkeypatch.setattr(learn, "settled", lambda *_: pytest.fail("something was chosen"))
+    with pytest.raises(ValueError, match="rank='auto' was given with features='fourier'"):
+        quantiles(features="fourier", rank="auto").fit(X, y)
+
+
 def test_refused_with_a_sentence() -> None:
     X, y = sine(60)
-    with pytest.raises(ValueError, match="features of the kind FourierMap"):
-        quantiles(features="fourier", certify="kernel").fit(X, y)
-    with pytest.raises(ValueError, match="noncrossing='hard'; the bound is for penalties"):
-        quantiles(noncrossing="hard", certify="kernel").fit(X, y)
+    for asked, options in (("certify='kernel'", {"certify": "kernel"}), ("rank='auto'", {"rank": "auto"})):
+        with pytest.raises(ValueError, match=f"^{asked} was given with features='fourier'; their functions"):
+            quantiles(features="fourier", **options).fit(X, y)
+        with pytest.raises(ValueError, match=f"^{asked} was given with noncrossing='hard'; the bound is for penalties"):
+            quantiles(noncrossing="hard", **options).fit(X, y)
+        with pytest.raises(ValueError, match=r"by certify or by rank='auto', with features of the kind FourierMap"):
+            quantiles(features=OfTheirOwn(), **options).fit(X, y)
     with pytest.raises(ValueError, match="certify='Kernel' was given; it must be one of 'kernel', or None"):
         quantiles(certify="Kernel").fit(X, y)
     with pytest.raises(ValueError, match=r"rank='many' was given; .* or 'auto'"):

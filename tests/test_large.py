@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,12 @@ from infinitask import (
 )
 from infinitask.blocks import Blocks
 from infinitask.estimators import _sources
+from infinitask.features import Nystroem, PivotedCholesky
 from infinitask.losses import ConvexLoss
 from infinitask.measures import Discrete, Uniform
+from infinitask.parts import LocalParts, PartMaker
+from infinitask.settle import shrinkage
+from infinitask.solvers import Reason
 
 Floats = np.ndarray[Any, Any]
 N, TOL = 240, 1e-3
@@ -194,7 +199,7 @@ def test_memory_changes_the_passes_and_not_the_answer(data: Any) -> None:
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_single_precision_agrees(data: Any, kind: str) -> None:
+def test_inputs_in_single_precision_agree(data: Any, kind: str) -> None:
     X, y, _ = data
     if kind == "torch":
         torch = pytest.importorskip("torch", reason="pip install infinitask[torch]")
@@ -206,6 +211,20 @@ def test_single_precision_agrees(data: Any, kind: str) -> None:
     first, other = fixed(**options).fit(cut(X, y)), fixed(**options).fit(half)
     assert other.dual_gap_ <= TOL
     assert other.objective_ == pytest.approx(first.objective_, rel=1e-3)
+
+
+@pytest.fixture
+def seen_parts(monkeypatch: pytest.MonkeyPatch) -> list[LocalParts]:
+    """The parts of all fits in parts, in their order."""
+    found: list[LocalParts] = []
+    parts = Blocks.parts
+
+    def watched(self: Blocks, make: PartMaker) -> LocalParts:
+        found.append(parts(self, make))
+        return found[-1]
+
+    monkeypatch.setattr(Blocks, "parts", watched)
+    return found
 
 
 # --------------------------------------------------------------------------------------------------- more than a sample
@@ -220,8 +239,7 @@ def rows_in_blocks(n: int, size: int, inputs: int = 3) -> Any:
 
 
 def test_the_certificate_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "SAMPLE_ROWS", 300)
-    monkeypatch.setattr(large, "SAMPLE_ROWS_PER_FEATURE", 1)
+    few_sampled(monkeypatch, 300)
     read = rows_in_blocks(3_000, 700)
     model = fixed(features="nystroem", rank=60, random_state=0).fit(Blocks(read))
     X, y = (np.concatenate(parts) for parts in zip(*read(), strict=True))
@@ -231,23 +249,100 @@ def test_the_certificate_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) ->
     h = model.field_(X, u[:, None])
     loss = np.mean(np.maximum(u * (y[:, None] - h), (u - 1.0) * (y[:, None] - h)), axis=0) @ w
     slope = np.mean(np.maximum(-model.field_(X, u[:, None], order=1), 0.0), axis=0) @ w
-    value = loss + model.noncrossing * slope + 0.5 * model.alpha_ * model.field_.norm**2
-    assert model.objective_ == pytest.approx(value, rel=1e-3)
+    ridges = 0.5 * model.alpha_ * model.field_.norm**2 + 0.5 * model.alpha_bias_ * np.sum(model.field_.bias_coef**2)
+    value = loss + model.noncrossing * slope + ridges
+    assert model.objective_ == pytest.approx(value, rel=1e-10)
     # the sample alone would not do
     some = fixed(features="nystroem", rank=60, random_state=0).fit(X[:300], y[:300])
     assert abs(some.objective_ - model.objective_) > 10.0 * TOL * model.objective_
 
 
-def test_single_precision_serves_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "SAMPLE_ROWS", 1_000)
+def few_sampled(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Let samples have this many rows."""
+    monkeypatch.setattr(large, "SAMPLE_ROWS", rows)
     monkeypatch.setattr(large, "SAMPLE_ROWS_PER_FEATURE", 1)
-    read = rows_in_blocks(20_000, 6_000)
-    options = {"features": "nystroem", "rank": 40, "random_state": 0}
-    one = Blocks([(X.astype(np.float32), y) for X, y in read()])
-    first, other = fixed(**options).fit(Blocks(read)), fixed(**options).fit(one)
+
+
+RANKED = {"features": "nystroem", "rank": 40, "random_state": 0}
+
+
+def test_features_kept_in_single_precision_serve_many_rows(
+    monkeypatch: pytest.MonkeyPatch, seen_parts: list[LocalParts]
+) -> None:
+    pytest.importorskip("torch", reason="pip install infinitask[torch]")
+    few_sampled(monkeypatch, 1_000)
+    n = 20_000
+    read, entries = rows_in_blocks(n, 6_000), n * (RANKED["rank"] + 1)
+    one = Blocks(read, memory=5 * entries)
+    first, other = fixed(**RANKED).fit(Blocks(read)), fixed(device="cpu", **RANKED).fit(one)
+    double, single = seen_parts
+    assert not double.make.single
+    assert single.make.single
+    assert single.keeps_features
+    assert {str(piece.rows.dtype) for piece in single._kept or ()} == {"torch.float32"}
     assert one.passes == 2  # no second start in double precision
     assert other.dual_gap_ <= TOL
     assert other.objective_ == pytest.approx(first.objective_, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("memory", "tol", "device", "single"),
+    [
+        (5, TOL, "cpu", True),
+        (8, TOL, "cpu", False),
+        (3, TOL, "cpu", False),
+        (5, 5e-6, "cpu", False),
+        (5, TOL, None, False),
+    ],
+    ids=["as asked", "room for double", "no room", "a small gap", "the host"],
+)
+def test_single_precision_is_taken_only_where_it_saves_memory(
+    data: Any,
+    memory: int,
+    tol: float,
+    device: str | None,
+    single: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    seen_parts: list[LocalParts],
+) -> None:
+    pytest.importorskip("torch", reason="pip install infinitask[torch]")
+    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    X, y, _ = data
+    fixed(tol=tol, device=device, **RANKED).fit(cut(X, y, memory=memory * N * 41))
+    assert seen_parts[0].make.single is single
+
+
+def test_what_single_precision_cannot_reach_double_precision_does(
+    data: Any, monkeypatch: pytest.MonkeyPatch, seen_parts: list[LocalParts]
+) -> None:
+    pytest.importorskip("torch", reason="pip install infinitask[torch]")
+    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    found: list[Any] = []
+    solved = large._solved
+
+    def stalling(recipe: Any, problem: Any, parted: Any, rough: Any = None) -> Any:
+        """As if a solver that was asked for a rough answer had stalled there."""
+        asked = replace(recipe, tol=0.3) if parted.M is None else recipe
+        solution = solved(asked, problem, parted, rough)
+        if parted.M is None:
+            solution = replace(solution, reason=Reason.LBFGS_STALLED)
+        found.append(solution)
+        return solution
+
+    monkeypatch.setattr(large, "_solved", stalling)
+    X, y, _ = data
+    memory = fixed(**RANKED).fit(X, y)
+    model = fixed(device="cpu", **RANKED).fit(cut(X, y, memory=5 * N * 41))
+    assert [parts.make.single for parts in seen_parts] == [True, False]
+    first, then = found
+    assert first.gap > TOL >= model.dual_gap_
+    assert model.objective_ == pytest.approx(memory.objective_, rel=2 * TOL)
+    solution = model.solution_
+    assert solution.n_evaluations == first.n_evaluations + then.n_evaluations
+    assert solution.n_iter == first.n_iter + then.n_iter
+    assert len(solution.history) == len(first.history) + len(then.history)
+    assert np.all(np.diff(solution.history[:, 0]) >= 0)
+    assert sum(parts.passes for parts in seen_parts) >= solution.n_evaluations
 
 
 def peak(memory: int | None, n: int, size: int) -> int:
@@ -262,8 +357,7 @@ def peak(memory: int | None, n: int, size: int) -> int:
 
 
 def test_a_fit_without_memory_holds_a_few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "SAMPLE_ROWS", 500)
-    monkeypatch.setattr(large, "SAMPLE_ROWS_PER_FEATURE", 1)
+    few_sampled(monkeypatch, 500)
     n, size, columns = 30_000, 500, 61
     all_features, block = 8 * n * columns, 8 * size * columns
     assert peak(None, n, size) > all_features
@@ -290,6 +384,121 @@ def test_arrays_with_many_features_are_fitted_in_parts(data: Any, monkeypatch: p
     assert len(seen) == 6
     fixed(rank=39).fit(X, y)
     assert len(seen) == 6
+
+
+# ----------------------------------------------------------------------------------------------- what a sample decides
+def sampled(n: int = 4_000, inputs: int = 2) -> Floats:
+    return np.random.default_rng(0).normal(size=(n, inputs))
+
+
+def test_the_ridge_follows_the_number_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """alpha="auto" for a sample is λ of its rows; there are more, and λ falls with their number."""
+    few_sampled(monkeypatch, 400)
+    rows: list[Any] = []
+    settle = large.settled
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        found = settle(*arguments, **options)
+        rows.append((found.alpha, settle(*arguments).alpha))
+        return found
+
+    monkeypatch.setattr(large, "settled", watched)
+    model = fixed(alpha="auto", gamma="auto", **RANKED).fit(Blocks(rows_in_blocks(4_000, 1_000)))
+    ((ours, of_the_sample),) = rows
+    assert model.alpha_ == ours
+    assert ours == pytest.approx(of_the_sample * shrinkage(400, 4_000), rel=1e-6)
+
+
+def test_the_fractions_of_level_sets_are_set_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_sampled(monkeypatch, 1_000)
+    X, nu = sampled(), np.array([0.1, 0.3, 0.6])
+    for fractions in (True, "left-out"):
+        model = InfiniteOneClassSVM(alpha=0.1, n_nodes=8, tol=1e-2, exact_fractions=fractions, **RANKED)
+        model.fit(Blocks.of_arrays(X))
+        assert hasattr(model, "shift_")
+        assert model.recipe_.exact_fractions is True
+        outside = np.mean(model.predict(X, nu) < 0, axis=0)
+        assert np.max(np.abs(outside - nu)) < 0.05  # three standard errors of a thousand rows
+        plain = InfiniteOneClassSVM(alpha=0.1, n_nodes=8, tol=1e-2, exact_fractions=False, **RANKED)
+        moved = np.mean(plain.fit(Blocks.of_arrays(X)).predict(X, nu) < 0, axis=0)
+        assert np.max(np.abs(moved - nu)) > 0.05  # without it they are others
+        assert not hasattr(plain, "shift_")
+
+
+def test_the_number_of_rows_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_sampled(monkeypatch, 400)
+    X = sampled(2_000)
+    model = InfiniteCostSensitiveClassifier(n_nodes=6, tol=0.1, alpha=1e-2, gamma=0.5, **RANKED)
+    assert model.fit(Blocks.of_arrays(X, X[:, 0] > 0.0)).n_samples_fit_ == 2_000
+    for weight, expected in ((3.0, 6_000), (0.01, 2_000)):
+        blocks = Blocks.of_arrays(X, X[:, 0] > 0.0, np.full(2_000, weight))
+        assert model.fit(blocks).n_samples_fit_ == expected
+
+
+def test_the_mean_that_is_taken_off_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_sampled(monkeypatch, 200)
+    X, rng = sampled(3_000), np.random.default_rng(1)
+    y, weight = np.exp(2.0 * rng.normal(size=3_000)) + X[:, 0], rng.uniform(0.5, 2.0, size=3_000)
+    model = InfiniteKernelRidge(n_nodes=8, tol=TOL, gamma=0.3, **RANKED)
+    for memory in (None, 0):
+        model.fit(Blocks.of_arrays(X, y, weight, rows=700, memory=memory))
+        assert model.recipe_.units.centre == pytest.approx(np.average(y, weights=weight), rel=1e-12)
+        far = np.full((1, 2), 1e3)  # where the kernel is 0 the mean is left
+        assert model.predict(far) == pytest.approx(np.average(y, weights=weight), rel=1e-12)
+    plain = model.set_params(centred=False).fit(Blocks.of_arrays(X, y, weight, rows=700))
+    assert plain.predict(far) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_sample_is_not_told_to_be_equal_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_sampled(monkeypatch, 300)
+    common = {"alpha": 1e-3, "n_nodes": 6, "exact_fractions": False, "tol": 1e-3, "random_state": 0}
+    with pytest.warns(UserWarning, match=r"lie on the boundary of the set itself.*; rounding decides"):
+        InfiniteOneClassSVM(gamma=10.0, **common).fit(Blocks.of_arrays(sampled(3_000, 1)))
+    equal = np.random.default_rng(0).integers(0, 2, size=(3_000, 4)).astype(float)
+    with pytest.warns(UserWarning, match=r"the 300 rows of the sample are only 16 different ones"):
+        InfiniteOneClassSVM(**common | {"alpha": 1e-6}).fit(Blocks.of_arrays(equal))
+
+
+@pytest.mark.parametrize("features", ["exact", PivotedCholesky(20)])
+def test_exact_features_of_a_sample_are_refused(features: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sampled(1_000)
+    blocks = Blocks.of_arrays(X, X[:, 0])
+    assert "exact" in fixed(features="exact", gamma=0.05, tol=0.1).fit(blocks).features_  # the sample is all rows
+    few_sampled(monkeypatch, 300)
+    with pytest.raises(ValueError, match=r"^features=.* visited in parts; landmarks come from a sample"):
+        fixed(features=features).fit(blocks)
+
+
+def test_landmarks_say_where_they_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sampled(1_000)
+    blocks = Blocks.of_arrays(X, X[:, 0])
+    assert "sample" not in fixed(rank=20, tol=0.1).fit(blocks).features_
+    few_sampled(monkeypatch, 300)
+    for features in ("auto", "nystroem"):
+        told = fixed(features=features, rank=20, tol=0.1).fit(blocks).features_
+        assert told.endswith("; landmarks from a sample of 300 of 1000 rows")
+    assert "landmarks" not in fixed(features="fourier", rank=20, tol=0.1).fit(blocks).features_
+
+
+def test_newton_is_refused_where_it_would_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sampled(1_000)
+    blocks = Blocks.of_arrays(X, X[:, 0])
+    quick = {"gamma": 0.05, "tol": 0.1}
+    fixed(solver="newton", rank=20, **quick).fit(blocks)  # the sample is all rows
+    few_sampled(monkeypatch, 300)
+    with pytest.raises(ValueError, match=r"^solver='newton' was given for rows that are visited in parts"):
+        fixed(solver="newton").fit(blocks)
+    monkeypatch.setattr(_sources, "LARGE_ROWS", 1)
+    monkeypatch.setattr(_sources, "LARGE_ENTRIES", 1)
+    for in_memory in ({"solver": "newton"}, {"features": "exact"}):
+        assert "sample" not in fixed(rank=20, **in_memory, **quick).fit(X, X[:, 0]).features_
+
+
+def test_the_sample_grows_with_the_rank_wherever_it_is_given() -> None:
+    sizes = [large.sample_size(fixed(**given).recipe()) for given in ({"rank": 5_000}, {"features": Nystroem(5_000)})]
+    assert sizes == [40_000, 40_000]
+    assert large.sample_size(fixed(rank=40).recipe()) == large.SAMPLE_ROWS
+    assert large.sample_size(fixed(features=Nystroem()).recipe()) == large.SAMPLE_ROWS
 
 
 # ------------------------------------------------------------------------------------------------------------ odd ends

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask import InfiniteQuantileRegressor, _threads, large
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, _threads, large
 from infinitask import parts as rooms
 from infinitask.blocks import Blocks
 from infinitask.objective import Objective, Smoothing
@@ -32,9 +32,8 @@ def data() -> tuple[Floats, Floats, Floats]:
     return X, np.sin(X[:, 0]) + 0.3 * rng.normal(size=N), rng.uniform(0.5, 2.0, size=N)
 
 
-@pytest.fixture
-def made(data: Any, monkeypatch: pytest.MonkeyPatch) -> PartMaker:
-    """The maker of parts of a fit."""
+def makers(model: Any, data: Any, monkeypatch: pytest.MonkeyPatch) -> list[PartMaker]:
+    """The makers of parts of a fit in parts."""
     found: list[PartMaker] = []
     parts = Blocks.parts
 
@@ -45,9 +44,15 @@ def made(data: Any, monkeypatch: pytest.MonkeyPatch) -> PartMaker:
     monkeypatch.setattr(large, "holds_all", lambda survey: False)
     with monkeypatch.context() as patch:
         patch.setattr(Blocks, "parts", watched)
-        model = InfiniteQuantileRegressor(n_nodes=6, features="nystroem", rank=RANK, tol=1e-2, alpha=1e-3, gamma=0.5)
         model.fit(Blocks([data]))
-    return found[0]
+    return found
+
+
+@pytest.fixture
+def made(data: Any, monkeypatch: pytest.MonkeyPatch) -> PartMaker:
+    """The maker of parts of a fit."""
+    model = InfiniteQuantileRegressor(n_nodes=6, features="nystroem", rank=RANK, tol=1e-2, alpha=1e-3, gamma=0.5)
+    return makers(model, data, monkeypatch)[0]
 
 
 def cut(data: Any, rows: int = 300) -> list[Block]:
@@ -215,3 +220,57 @@ def test_numbers_are_measured_in_their_units() -> None:
     targets = Targets(units=Units(centre=5.0, spread=2.0))
     np.testing.assert_array_equal(targets(np.array([5, 9])), [[0.0], [2.0]])
     np.testing.assert_array_equal(targets(np.array([[5.0, 9.0]])), [[0.0, 2.0]])
+
+
+# -------------------------------------------------------------------------------------------------- bytes that are kept
+def held(thing: Any, seen: set[int]) -> int:
+    """Bytes of all arrays that are reached from an object, each counted once."""
+    if id(thing) in seen:
+        return 0
+    seen.add(id(thing))
+    if isinstance(thing, np.ndarray):
+        return held(thing.base, seen) if isinstance(thing.base, np.ndarray) else thing.nbytes
+    if isinstance(thing, dict):
+        return sum(held(value, seen) for value in thing.values())
+    if isinstance(thing, (list, tuple)):
+        return sum(held(value, seen) for value in thing)
+    return held(vars(thing), seen) if type(thing).__module__.startswith("infinitask") else 0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", ["classes", "quantiles"])
+def test_what_is_kept_takes_the_memory_that_was_given(
+    data: Any, name: str, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the size of rows × nodes, and no second copy of the features, stays after a pass."""
+    X, y, weight = data
+    nodes, common = 50, {"features": "nystroem", "rank": RANK, "tol": 1e-2, "alpha": 1e-3, "gamma": 0.5}
+    if name == "classes":
+        model: Any = InfiniteCostSensitiveClassifier(n_nodes=nodes, calibrated=False, **common)
+        y = np.where(y > 0.0, 1, 0)
+    else:
+        model = InfiniteQuantileRegressor(n_nodes=nodes, **common)
+    (make,) = makers(model, (X, y, weight), monkeypatch)
+    make = replace(make, compiled=compiled)
+    parts = LocalParts(cut((X, y, weight), 500), make, FEATURES)
+    first = make.integrals[0]
+    size = make.width * first.cols.shape[1] + (0 if first.bias_cols is None else first.bias_cols.shape[1])
+    parts.total(sums_of, np.zeros(size), (0.1,) * len(make.integrals))
+    assert parts.keeps_features
+    assert parts._kept is not None
+    bytes_held = held(parts._kept, set())
+    beside = 4 * 8 * N  # targets, weights, and for compiled loops targets and kinds
+    of_nodes = 8 * nodes * nodes * 4  # features of the tasks, not of the rows
+    assert FEATURES <= bytes_held <= FEATURES + beside + of_nodes * len(parts._kept) < 1.7 * FEATURES
+    assert abs(parts.__sizeof__() - bytes_held) <= of_nodes * len(parts._kept)
+
+
+def test_the_description_says_what_is_kept(data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    single = replace(made, single=True)
+    assert LocalParts(cut(data), made, FEATURES).description == "features kept"
+    assert LocalParts(cut(data), single, FEATURES).description == "features kept in single precision"
+    assert LocalParts(cut(data), made, 0).description == "features made again in every pass"
+    monkeypatch.setattr(PartMaker, "__call__", running_out(400))
+    parts = LocalParts(cut(data, N), made, FEATURES)
+    summed(parts, made)
+    assert parts.description == "features made again in every pass"

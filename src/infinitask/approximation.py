@@ -27,41 +27,57 @@ import numpy as np
 
 from infinitask._array import Array, HostArray, namespace, place, take, to_host
 from infinitask._threads import shared_out
-from infinitask.features import KernelMap, PrecomputedMap
+from infinitask.features import FeatureMap, KernelMap, PrecomputedMap, RandomFourier, feature_recipe
 from infinitask.objective import DualRows, Objective, Smoothing, dual_rows, origin_rows, product
 from infinitask.problem import Data, Problem, Recipe, with_named
 from infinitask.solvers import Solution
 from infinitask.solvers._bundle import mixture
 
-__all__ = ["check_certifiable", "kernel_gap"]
+__all__ = ["check_certifiable", "check_map", "kernel_gap"]
 
 BLOCK_ROWS, DEVICE_BLOCK_ROWS = 640, 8_192
 """Rows and columns of a block of K: 3 MiB on the host, 512 MiB on a device. Measured on one core with n = 20 000,
 d = 8 and s = 16: the pass takes 0.69 s, with 512 rows 0.75 s and with 768 0.68 s."""
 
+NOT_OF_THE_KERNEL = (
+    "; their functions are not those of the kernel, and have no norm there. Use features='auto', 'exact' or 'nystroem'."
+)
+
 AT_CENTRE = 1e9
 """Times this κ the smoothed losses have the slopes of their centre."""
 
 
-def check_certifiable(recipe: Recipe, problem: Problem) -> None:
-    """An error where a model cannot be compared with that of the kernel itself.
+def check_certifiable(recipe: Recipe) -> None:
+    """An error where a model is to be compared with that of the kernel itself, and cannot be.
 
     Parameters
     ----------
     recipe : Recipe
-    problem : Problem
-        The problem that it posed.
+        As it was given, before "auto" became a rank.
     """
+    if recipe.certify is None and recipe.rank != "auto":
+        return
     asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"
     if recipe.hard:
         raise ValueError(
             f"{asked} was given with noncrossing='hard'; the bound is for penalties, not for constraints. Use a "
             "weight, or noncrossing='rearrange'."
         )
-    if not isinstance(problem.phi.map, (KernelMap, PrecomputedMap)):
+    if isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier):
+        raise ValueError(f"{asked} was given with features={recipe.features!r}{NOT_OF_THE_KERNEL}")
+
+
+def check_map(phi: FeatureMap) -> None:
+    """An error where the features that a recipe of one's own has built are not those of the kernel.
+
+    Parameters
+    ----------
+    phi : FeatureMap
+    """
+    if not isinstance(phi, (KernelMap, PrecomputedMap)):
         raise ValueError(
-            f"{asked} was given with features of the kind {type(problem.phi.map).__name__}; their functions are not "
-            "those of the kernel, and have no norm there. Use features='auto', 'exact' or 'nystroem'."
+            "A comparison with the kernel itself was asked for, by certify or by rank='auto', with features of the "
+            f"kind {type(phi).__name__}{NOT_OF_THE_KERNEL}"
         )
 
 

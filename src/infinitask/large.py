@@ -17,23 +17,34 @@ from typing import Any
 import numpy as np
 from scipy.linalg import block_diag
 
-from infinitask._array import HostArray, as_like, one_blas_thread, to_host
+from infinitask._array import Array, HostArray, as_like, one_blas_thread, to_host
 from infinitask.blocks import RowSource, Survey
 from infinitask.feature_learning import with_learnt_kernels
-from infinitask.features import KernelMap
+from infinitask.features import KernelMap, PivotedCholesky, feature_recipe
 from infinitask.features._inverse import Inverse
 from infinitask.kernels import Precomputed
 from infinitask.learn import Fit, generator, in_units_of, learn
-from infinitask.objective import PartedObjective, Smoothing
+from infinitask.losses import Squared
+from infinitask.objective import Integral, Objective, PartedObjective, Smoothing, Sums
 from infinitask.objective._terms import compiles
 from infinitask.parts import SINGLE_TOLERANCE, PartMaker, Targets
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
 from infinitask.settle import settled
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
+from infinitask.solvers.continuation import joined
 from infinitask.threshold import Shift
 from infinitask.units import Units
 
-__all__ = ["SAMPLE_ROWS", "check_parts", "holds_all", "learn_large", "sample_size"]
+__all__ = [
+    "SAMPLE_ROWS",
+    "check_parts",
+    "holds_all",
+    "learn_large",
+    "mean_target",
+    "needs_all_rows",
+    "sample_size",
+    "target_of",
+]
 
 SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE = 20_000, 8
 """Rows of the sample: this many, or this many for each feature where that is more."""
@@ -45,8 +56,8 @@ from that of all rows."""
 
 def sample_size(recipe: Recipe) -> int:
     """Rows of the sample for a recipe."""
-    rank = recipe.rank if isinstance(recipe.rank, int) else 0
-    return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE * rank)
+    rank = feature_recipe(recipe.features, recipe.rank).rank
+    return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE * int(rank or 0))
 
 
 def holds_all(survey: Survey) -> bool:
@@ -76,32 +87,27 @@ def learn_large(
     Fit
         Its ``problem`` is that of the sample. Where the sample is all rows it is :func:`~infinitask.learn.learn`'s.
     """
-    check_parts(recipe)
-    if holds_all(survey):
+    sampled = not holds_all(survey)
+    check_parts(recipe, sampled=sampled)
+    if not sampled:
         return learn(recipe, sample)
     rng = generator(recipe.random_state)
     with one_blas_thread():
         recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
         posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
-        problem = pose(posed, rows, rng)
+        problem = _described(pose(posed, rows, rng), survey)
         targets = None if sample.y is None else Targets(classes, Units() if recipe.loss.degree is None else units)
         parted = _parted(posed, problem, source, survey, targets)
         if recipe.verbose:
             r, s = parted.shape
-            kept = getattr(parted.parts, "description", "")
-            print(f"{survey.n} rows; {problem.phi.description}; {r} × {s} unknowns; {kept}", file=sys.stderr)
+            shown = problem.phi.description, f"{r} × {s} unknowns", parted.parts.description
+            print("; ".join((f"{survey.n} rows", *shown)), file=sys.stderr)
         solution = _solved(posed, problem, parted)
         passes = parted.parts.passes
         if parted.M is None and solution.reason is Reason.LBFGS_STALLED:
             # what single precision cannot reach, double precision does, even if it takes more passes
             parted, first = _parted(posed, problem, source, survey, targets, single=False), solution
-            solution = _solved(posed, problem, parted, first)
-            solution = replace(
-                solution,
-                n_iter=first.n_iter + solution.n_iter,
-                n_evaluations=first.n_evaluations + solution.n_evaluations,
-                history=np.vstack([first.history, solution.history + np.array([first.n_evaluations, 0.0, 0.0])]),
-            )
+            solution = joined(first, _solved(posed, problem, parted, first))
             passes += parted.parts.passes
         if recipe.verbose:
             print(f"{passes} passes over the rows, after the first", file=sys.stderr)
@@ -114,32 +120,116 @@ def learn_large(
         shift = Shift.of(problem, field, recipe.measure)
     elif recipe.calibrated:
         shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity, left_out=False)
-    return Fit(field, solution, recipe, problem, None, shift, n_rows=float(survey.n))
+    looked_at = float(np.sum(sample.multiplicity))
+    return Fit(field, solution, recipe, problem, None, shift, n_rows=float(survey.n), n_sampled=looked_at)
 
 
-def check_parts(recipe: Recipe) -> None:
-    """Refuse what needs all rows at once."""
+def check_parts(recipe: Recipe, *, sampled: bool = True) -> None:
+    """An error where a recipe needs all rows at once, see :func:`needs_all_rows`.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    sampled : bool
+    """
+    reason = needs_all_rows(recipe, sampled=sampled)
+    if reason is not None:
+        raise ValueError(reason)
+
+
+def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
+    """The sentence that says why rows cannot be visited in parts; None where they can.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    sampled : bool
+        Whether there are more rows than those of the sample; False: they are all in memory, or this is not known yet.
+    """
     if recipe.hard:
-        raise ValueError(
+        return (
             "noncrossing='hard' was given for rows that are visited in parts; the proof of order needs all of them in "
             "memory. Use a weight such as noncrossing=1.0, or 'rearrange'."
         )
     if recipe.named_inputs is not None:
-        raise ValueError(
+        return (
             "noncrossing_inputs was given for rows that are visited in parts; order is asked for at these rows then. "
             "Use noncrossing_inputs=None."
         )
     if recipe.certify is not None or recipe.rank == "auto":
         asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"
-        raise ValueError(
+        return (
             f"{asked} was given for rows that are visited in parts; the comparison with the kernel itself needs all "
             "pairs of rows in memory. Give rank a number, or fit a sample of the rows to find one."
         )
     if isinstance(recipe.kernel, Precomputed) or (isinstance(recipe.kernel, str) and recipe.kernel == "precomputed"):
-        raise ValueError(
+        return (
             "kernel='precomputed' was given for rows that are visited in parts; use a kernel that is a function of "
             "inputs."
         )
+    if sampled and isinstance(feature_recipe(recipe.features, recipe.rank), PivotedCholesky):
+        return (
+            f"features={recipe.features!r} was given for rows that are visited in parts; landmarks come from a sample "
+            "of them, and features of a sample are not exact for the others. Use features='auto' or 'nystroem', or "
+            "give arrays that fit into memory."
+        )
+    if sampled and recipe.solver == "newton":
+        return (
+            "solver='newton' was given for rows that are visited in parts; its steps need all rows in memory. Use "
+            "solver='auto' or 'lbfgs', or give arrays that fit into memory."
+        )
+    return None
+
+
+def mean_target(source: RowSource, survey: Survey, units: Units, device: str | None = None) -> float:
+    """The weighted mean of the targets of all rows, from one pass over them.
+
+    Parameters
+    ----------
+    source : RowSource
+        With one target for each row.
+    survey : Survey
+    units : Units
+        In which the targets are added up.
+    device : str or None
+    """
+    one = np.ones((1, 1))
+    make = PartMaker(
+        columns=_no_columns,
+        constant=True,
+        integrals=(Integral(Squared(), one[0], one[0], one),),
+        alpha=1.0,
+        alpha_bias=1.0,
+        bias_linear=None,
+        targets=Targets(None, units),
+        n=survey.n,
+        mass=survey.mass,
+        left=one,
+        single=False,
+        device=device,
+        compiled=False,
+    )
+    return units.centre + units.spread * float(source.parts(make).total(target_of)[0])
+
+
+def _no_columns(X: Array) -> Array:
+    return X[:, :0]
+
+
+def target_of(part: Objective) -> Sums:
+    """The share of a part in the mean of the targets."""
+    targets = part.integrals[0].targets
+    assert targets is not None
+    return [np.asarray(to_host(part.sample_weight @ targets[:, 0]), dtype=np.float64)]
+
+
+def _described(problem: Problem, survey: Survey) -> Problem:
+    """The problem of a sample with features that say where their landmarks come from."""
+    k, phi = int(survey.X.shape[0]), problem.phi
+    if k == survey.n or not isinstance(phi.map, KernelMap):
+        return problem
+    described = f"{phi.description}; landmarks from a sample of {k} of {survey.n} rows"
+    return replace(problem, phi=replace(phi, description=described))
 
 
 def _parted(

@@ -27,6 +27,7 @@ from infinitask._array import (
     is_out_of_memory,
     moved,
     namespace,
+    place,
     take,
     to_host,
 )
@@ -54,6 +55,8 @@ MIN_PIECE_ROWS = 256
 
 GROUPS = 16
 """Groups of pieces that threads share out; fixed, so that sums do not depend on the number of threads."""
+
+MADE_AGAIN = "features made again in every pass"
 
 HOST_ENTRIES, DEVICE_ENTRIES = 65_536, 16_000_000
 """Rows × nodes of what is visited at once in a piece."""
@@ -180,7 +183,7 @@ class PartMaker:
         xp = namespace(columns)
         rows = xp.concat([xp.ones_like(columns[:, :1]), columns], axis=1) if self.constant else columns
         if self.single:
-            rows = xp.astype(rows @ self._left_beside(rows), xp.float32)
+            rows = xp.astype(rows @ self._left_there, xp.float32)
         terms = tuple(
             replace(
                 term,
@@ -201,15 +204,13 @@ class PartMaker:
             entries,
             compiled=self.compiled,
             threads=False,
+            keeps_copies=False,
         )
 
-    def _left_beside(self, rows: Array) -> Array:
-        """M where the rows are."""
-        kept: Array | None = vars(self).get("_left")
-        if kept is None:
-            kept = as_like(self.left, rows)
-            object.__setattr__(self, "_left", kept)
-        return kept
+    @cached_property
+    def _left_there(self) -> Array:
+        """M where the rows are: moved once, not for every part."""
+        return place(self.left, self.device)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}  # M where it is needed is made again there
@@ -239,19 +240,14 @@ class LocalParts(Parts):
         self.rows = max(MIN_PIECE_ROWS, most // make.width)
         self._budget = budget
         self._kept: list[Piece] | None = None
+        kept = "features kept in single precision" if make.single else "features kept"
+        self.description = kept if self.keeps_features else MADE_AGAIN
         self.passes = 0
 
     @property
     def n(self) -> int:
         """The number of rows."""
         return self.make.n
-
-    @cached_property
-    def description(self) -> str:
-        """What is kept between passes."""
-        if self.keeps_features:
-            return "features kept in single precision" if self.make.single else "features kept"
-        return "features made again in every pass"
 
     def filled(self) -> Self:
         """These parts, with what is to be kept made at once instead of in the first pass."""
@@ -274,6 +270,7 @@ class LocalParts(Parts):
                 # smaller pieces, and fewer things kept
                 self.rows, self._kept, self.keeps_features = self.rows // 2, None, False
                 self._budget /= 4
+                self.description = MADE_AGAIN
                 continue
             self.passes += 1
             return found
@@ -332,7 +329,10 @@ def budget_of(device: str | None, memory: int | None = None) -> float:
 
 
 def _size(piece: Piece) -> int:
-    return _bytes(piece if isinstance(piece, Block) else Block(piece.rows, piece.integrals[0].targets))
+    if isinstance(piece, Block):
+        return _bytes(piece)
+    tables = sum(table.nbytes for table in piece.tables if table is not None)
+    return tables + _bytes(Block(piece.rows, piece.integrals[0].targets, piece.sample_weight))
 
 
 def _bytes(block: Block) -> int:

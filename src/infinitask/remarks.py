@@ -64,6 +64,9 @@ class _Fitted(Protocol):
     @property
     def n_rows(self) -> float: ...
 
+    @property
+    def n_sampled(self) -> float | None: ...
+
 
 def remarks_on(fit: _Fitted) -> Iterator[str]:
     """Sentences for the cases in which a certified optimum is still a poor model, each with what to do."""
@@ -145,11 +148,14 @@ def _wide_boundaries(fit: _Fitted) -> Iterator[str]:
         "the set itself, to the accuracy of the fit"
     )
     distinct = int(fit.problem.objective.rows.shape[0])
-    if fit.n_rows >= TIES * distinct and share[worst] > WIDE_TIE:
+    # the rows of a sample are compared with each other: equal ones were merged among them, not among all rows
+    posed = fit.n_rows if fit.n_sampled is None else fit.n_sampled
+    if posed >= TIES * distinct and share[worst] > WIDE_TIE:
+        rows = f"the {posed:.0f} rows" + ("" if fit.n_sampled is None else " of the sample")
         yield (
-            f"{told}: the {fit.n_rows:.0f} rows are only {distinct} different ones, and equal rows fall to one side "
-            "together, so that the fraction outside can be far from ν. Add inputs in which these rows differ, or "
-            "count how often each of them occurs instead."
+            f"{told}: {rows} are only {distinct} different ones, and equal rows fall to one side together, so that the "
+            "fraction outside can be far from ν. Add inputs in which these rows differ, or count how often each of "
+            "them occurs instead."
         )
     elif share[worst] > WIDE_BOUNDARY:
         yield (

@@ -22,8 +22,7 @@ from infinitask._array import HostArray, namespace, to_host
 from infinitask.blocks import Blocks, RowSource, Survey
 from infinitask.features import Auto, Nystroem, RandomFourier, feature_recipe
 from infinitask.features._recipes import AUTO_CAP
-from infinitask.kernels import Precomputed
-from infinitask.large import check_parts, holds_all, learn_large, sample_size
+from infinitask.large import check_parts, holds_all, learn_large, needs_all_rows, sample_size
 from infinitask.learn import generator
 from infinitask.problem import Data, Recipe
 
@@ -94,12 +93,7 @@ def _is_dask(X: Any) -> bool:
 def _features(recipe: Recipe) -> int:
     """About how many features many rows will have; 0 where the fit needs all rows at once."""
     features = feature_recipe(recipe.features, recipe.rank)
-    kernel = recipe.kernel
-    precomputed = isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
-    compared = recipe.certify is not None or recipe.rank == "auto"
-    if precomputed or compared or recipe.hard or recipe.named_inputs is not None:
-        return 0
-    if not isinstance(features, (Auto, Nystroem, RandomFourier)):
+    if needs_all_rows(recipe) is not None or not isinstance(features, (Auto, Nystroem, RandomFourier)):
         return 0
     return int(features.rank or AUTO_CAP)
 
@@ -173,13 +167,14 @@ def _beside(values: HostArray, X: Any) -> Any:
 def surveyed(model: BaseInfiniteTask, source: RowSource) -> Survey:
     """What a first pass over the rows tells an estimator."""
     recipe = model.recipe()
-    check_parts(recipe)
+    check_parts(recipe, sampled=False)
     seed = int(generator(recipe.random_state).integers(2**31))
     if recipe.verbose:
         print(f"{type(model).__name__}: first pass over the rows", file=sys.stderr)
-    return source.survey(
-        sample_size(recipe), seed, labels=is_classifier(model), targets=get_tags(model).target_tags.required
-    )
+    needed = get_tags(model).target_tags.required
+    survey = source.survey(sample_size(recipe), seed, labels=is_classifier(model), targets=needed)
+    check_parts(recipe, sampled=not holds_all(survey))
+    return survey
 
 
 def fit_to(
@@ -217,6 +212,8 @@ def fit_to(
     if device is not None:
         changes["device"] = device
     prepared = prepared._replace(recipe=replace(prepared.recipe, **changes))
+    if not holds_all(survey):
+        prepared = model._prepared_for_all(prepared, source, survey)
     if "n_samples_fit_" in prepared.learnt:
         prepared.learnt["n_samples_fit_"] = max(float(survey.n), survey.mass)
     # a row of a sample stands for many others, but is no copy of itself

@@ -33,6 +33,7 @@ from infinitask._validation import (
     number,
     parse_tasks,
 )
+from infinitask.blocks import RowSource, Survey
 from infinitask.estimators._checks import (
     check_domain,
     check_inside,
@@ -47,9 +48,10 @@ from infinitask.estimators._docs import completed
 from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
 from infinitask.gradients import Relevance, mean_square_slopes
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
-from infinitask.learn import Fit, Memory, learn
+from infinitask.learn import Fit, learn
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Quadrature, as_measure
+from infinitask.memory import Memory
 from infinitask.penalties import Penalty, Ridge
 from infinitask.predictive import Rearrangement
 from infinitask.problem import Data, Recipe
@@ -143,6 +145,7 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         "kernel": bound the distance from the model of the kernel itself, ``kernel_gap_``, where φ is an approximation.
         That visits all pairs of rows once.
     solver : {"auto", "lbfgs", "newton"}, default="auto"
+        Rows that are visited in parts take "auto" or "lbfgs", which are the same there.
     tol : float, default=1e-4
         The duality gap asked for, relative to the objective.
     max_iter : int, default=10000
@@ -155,7 +158,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         1 shows evaluations, objective and gap while they change, 2 every evaluation.
     warm_start : bool, default=False
         True: a second ``fit`` starts from the first one's solution, and keeps its features if inputs and kernel are the
-        same. Worth it where little changes, such as ``alpha``. The answer is as exact either way.
+        same. Worth it where little changes, such as ``alpha``. The answer is as exact either way. Rows that are visited
+        in parts (blocks, collections of Dask, very many rows) start from their sample instead, in every fit.
 
     Attributes
     ----------
@@ -238,6 +242,10 @@ class BaseInfiniteTask(BaseEstimator, ABC):
     @abstractmethod
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """Check parameters and data; the fit before this one is forgotten."""
+
+    def _prepared_for_all(self, prepared: Prepared, source: RowSource, survey: Survey) -> Prepared:
+        """What was prepared from a sample, with what only all rows can tell."""
+        return prepared
 
     def _check_parameters(self) -> None:
         given = self.get_params(deep=False)

@@ -283,7 +283,7 @@ class QOneClassSVM(LevelSetEstimator):
     exact_fractions : "left-out", True or False, default=False
         How the thresholds are set last. False: they are the solution of the problem. True: at quantiles of h over the
         rows of the fit. "left-out": over rows that further fits leave out, so that a fraction ν_j of new rows is
-        expected outside. See :class:`~infinitask.InfiniteOneClassSVM`.
+        expected outside; True where rows are visited in parts. See :class:`~infinitask.InfiniteOneClassSVM`.
     gamma : "auto", float, "median" or "scale", default="auto"
         Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
         range), and γ is five times that of "median".

@@ -12,8 +12,10 @@ from sklearn.base import RegressorMixin
 
 from infinitask._array import HostArray
 from infinitask._validation import flag, number
+from infinitask.blocks import RowSource, Survey
 from infinitask.estimators._sources import in_kind
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
+from infinitask.large import mean_target
 from infinitask.losses import Squared
 from infinitask.measures import Uniform, as_measure
 from infinitask.penalties import IntegratedRidge
@@ -148,6 +150,14 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         # exact sums: they do not depend on the order of the rows, nor on how repeats are written
         mean = units.centre + units.spread * (math.fsum(weight * units.inside(y)) / math.fsum(weight))
         return prepared._replace(recipe=replace(prepared.recipe, units=replace(units, centre=mean)))
+
+    def _prepared_for_all(self, prepared: Prepared, source: RowSource, survey: Survey) -> Prepared:
+        """The mean that is taken off is that of all rows, whatever the sample."""
+        recipe = prepared.recipe
+        if not self.centred or recipe.units is None:
+            return prepared
+        mean = mean_target(source, survey, recipe.units, recipe.device)
+        return prepared._replace(recipe=replace(recipe, units=replace(recipe.units, centre=mean)))
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the path.

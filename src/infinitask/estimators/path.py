@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from infinitask._validation import positive_numbers
 from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.learn import Memory
+from infinitask.memory import Memory
 
 __all__ = ["check_has_path", "fit_path"]
 

@@ -71,6 +71,9 @@ class Objective(BaseObjective):
         Whether compiled loops are used where they exist; None: :func:`compiles` decides.
     threads : bool
         Whether threads share out the blocks; False where this is one of several parts that are visited side by side.
+    keeps_copies : bool
+        Whether small copies that save time stay between evaluations; False where many such objectives are kept at once,
+        and memory is counted.
     """
 
     rows: Array
@@ -83,6 +86,7 @@ class Objective(BaseObjective):
     reach: HostArray | None = None
     compiled: bool | None = None
     threads: bool = True
+    keeps_copies: bool = True
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
@@ -138,7 +142,7 @@ class Objective(BaseObjective):
     def _weighted_rows(self) -> HostArray | None:
         """diag(ω) Φ, where that is small enough to be kept."""
         small = isinstance(self.rows, np.ndarray) and self.rows.size <= MAX_WEIGHTED_ENTRIES
-        return self.rows * self.sample_weight[:, None] if small else None
+        return self.rows * self.sample_weight[:, None] if small and self.keeps_copies else None
 
     def weight_of(self, term: Integral) -> Array:
         """ω of an integral, (n,)."""
@@ -253,7 +257,7 @@ class Objective(BaseObjective):
     @cached_property
     def _known_rows(self) -> dict[tuple[int, int], Row]:
         """The rows of the table for each integral and the start of each block, if they are small enough to keep."""
-        if self.n_pairs > MAX_KNOWN_PAIRS:
+        if not self.keeps_copies or self.n_pairs > MAX_KNOWN_PAIRS:
             return {}
         terms = [(t, term, term.loss) for t, term in enumerate(self.integrals)]
         return {

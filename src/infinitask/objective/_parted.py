@@ -37,6 +37,9 @@ class Parts(ABC):
     passes: int = 0
     """How often all rows were visited."""
 
+    description: str = ""
+    """What is kept between passes, in words."""
+
     @property
     @abstractmethod
     def n(self) -> int:

@@ -95,6 +95,11 @@ class Table:
         return cls(functions, targets, np.asarray(kind, np.int64), lines, term.weights, width)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of what it holds for every sample."""
+        return int(self.targets.nbytes + self.kind.nbytes)
+
+    @property
     def loaded(self) -> bool:
         """Whether the compiled functions have been used in this process."""
         return bool(self.functions.visit.signatures)

@@ -32,7 +32,7 @@ from infinitask.solvers.level_sets import by_walk, suits_walk
 from infinitask.solvers.newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
 from infinitask.solvers.splitting import Splitting, State
 
-__all__ = ["SOLVERS", "solve"]
+__all__ = ["SOLVERS", "joined", "solve"]
 
 SOLVERS = ("auto", "lbfgs", "newton")
 
@@ -234,20 +234,24 @@ def _by_path(
             here = ledger.evaluate(path.z, path.smoothing)
     solution = ledger.solution(Reason.LBFGS_STALLED if solver == "lbfgs" else Reason.NEWTON_STALLED)
     if before is not None:
-        later = solution.history + np.array([before.n_evaluations, 0.0, 0.0])
-        solution = replace(
-            solution,
-            n_iter=before.n_iter + solution.n_iter,
-            n_evaluations=before.n_evaluations + solution.n_evaluations,
-            max_iter=before.n_evaluations + max_iter,
-            history=np.vstack([before.history, later]),
-        )
+        solution = joined(before, solution)
     at = solution.dual_at
     return replace(
         solution,
         z=basis.back(solution.z),
         smoothing=basis.smoothing_back(path.smoothing),
         dual_at=None if at is None else Start(basis.back(at.z), basis.smoothing_back(at.smoothing)),
+    )
+
+
+def joined(first: Solution, then: Solution) -> Solution:
+    """The solution of a run that went on where the first one stopped, with the evaluations of both."""
+    return replace(
+        then,
+        n_iter=first.n_iter + then.n_iter,
+        n_evaluations=first.n_evaluations + then.n_evaluations,
+        max_iter=first.n_evaluations + then.max_iter,
+        history=np.vstack([first.history, then.history + np.array([first.n_evaluations, 0.0, 0.0])]),
     )
 
 

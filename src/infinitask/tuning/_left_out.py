@@ -30,7 +30,8 @@ from infinitask._validation import naming
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.features import Nystroem, feature_recipe
 from infinitask.kernels import input_kernel, takes_gamma
-from infinitask.learn import Fit, Memory, alike, generator, in_units_of, learn
+from infinitask.learn import Fit, generator, in_units_of, learn
+from infinitask.memory import Memory, alike
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
 from infinitask.settle import settled
 from infinitask.solvers import Start
@@ -112,7 +113,7 @@ def shared_folds(
     rng : numpy.random.Generator or None
         For quadrature rules and features that draw; None: of seed 0.
     extrapolates : bool
-        See :class:`~infinitask.learn.Memory`.
+        See :class:`~infinitask.memory.Memory`.
     """
     recipe = settled(_compared(recipe), data)
     rng = np.random.default_rng(0) if rng is None else rng

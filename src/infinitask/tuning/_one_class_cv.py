@@ -11,7 +11,6 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import HostArray, one_blas_thread
 from infinitask.estimators import InfiniteOneClassSVM
-from infinitask.estimators._sources import fit_to
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import InputKernel
 from infinitask.problem import Data
@@ -137,11 +136,7 @@ solver, tol, max_iter, device
         areas = np.array([entrant.area for entrant in entrants])
         best = int(np.argmin(areas))
         chosen = self._estimator(kernel=entrants[best].kernel)
-        if given.source is not None:
-            fit_to(chosen, given.source, survey=given.survey)
-        else:
-            # no remark: this model chooses by itself what one would advise
-            chosen._learn(chosen._prepare(given.X, None, given.weight), remark=False)
+        self._fitted(chosen, given, chosen._prepare(given.X, None, given.weight))
         self.kernel_ = entrants[best].kernel
         self.cv_results_ = {
             "kernels": [entrant.name for entrant in entrants],

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._validation import check_parameters
 from infinitask.blocks import RowSource, Survey
-from infinitask.estimators._sources import far_rows, fit_to, on_host, surveyed
-from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.estimators._sources import far_rows, fit_to, on_host, source_of, surveyed
+from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.features import Nystroem
 from infinitask.settle import shrinkage
 from infinitask.tuning._choice import Choice, Contest, chosen
@@ -107,16 +107,23 @@ class SelfTuned(BaseEstimator):
             changes["tol"] = TOL_OF_MANY
         if choice.landmarks is not None and self.features == "auto" and self.rank is None:
             changes["features"] = Nystroem(choice.landmarks)
-        if given.source is not None:
-            fit_to(best, given.source, survey=survey, remark=False, **changes)
-        else:
-            # no remark: this model chooses by itself what one would advise
-            best._learn(rows._replace(recipe=replace(rows.recipe, **changes)), remark=False)
+        self._fitted(best, given, rows._replace(recipe=replace(rows.recipe, **changes)), **changes)
         self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
         self.offset_ = best.recipe_.offset
         self.ignores_inputs_, self.cv_results_ = choice.ignores_inputs, choice.results
         self.best_estimator_ = best
         return self
+
+    def _fitted(self, best: Any, given: Compared, rows: Prepared, **changes: Any) -> None:
+        """Fit a model to all rows, in parts where the plain estimator would; ``rows`` are its own, with ``changes``.
+
+        No remark: this model chooses by itself what one would advise.
+        """
+        source = given.source or source_of(given.X, given.y, given.weight, lambda: rows.recipe)
+        if source is not None:
+            fit_to(best, source, survey=given.survey, remark=False, **changes)
+        else:
+            best._learn(rows, remark=False)
 
     def _best(self) -> Any:
         """The model inside, with the default task as it is now."""
