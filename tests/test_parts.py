@@ -51,7 +51,8 @@ def makers(model: Any, data: Any, monkeypatch: pytest.MonkeyPatch) -> list[PartM
 @pytest.fixture
 def made(data: Any, monkeypatch: pytest.MonkeyPatch) -> PartMaker:
     """The maker of parts of a fit."""
-    model = InfiniteQuantileRegressor(n_nodes=6, features="nystroem", rank=RANK, tol=1e-2, alpha=1e-3, gamma=0.5)
+    how: dict[str, Any] = {"n_nodes": 6, "tol": 1e-2, "alpha": 1e-3, "gamma": 0.5, "random_state": 0}
+    model = InfiniteQuantileRegressor(features="nystroem", rank=RANK, **how)
     return makers(model, data, monkeypatch)[0]
 
 
@@ -244,7 +245,10 @@ def test_what_is_kept_takes_the_memory_that_was_given(
 ) -> None:
     """Nothing of the size of rows × nodes, and no second copy of the features, stays after a pass."""
     X, y, weight = data
-    nodes, common = 50, {"features": "nystroem", "rank": RANK, "tol": 1e-2, "alpha": 1e-3, "gamma": 0.5}
+    nodes, common = (
+        50,
+        {"features": "nystroem", "rank": RANK, "tol": 1e-2, "alpha": 1e-3, "gamma": 0.5, "random_state": 0},
+    )
     if name == "classes":
         model: Any = InfiniteCostSensitiveClassifier(n_nodes=nodes, calibrated=False, **common)
         y = np.where(y > 0.0, 1, 0)

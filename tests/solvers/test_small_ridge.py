@@ -12,7 +12,7 @@ from infinitask import InfiniteQuantileRegressor, fit_path
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Splitting, State, continuation, solve, splitting
+from infinitask.solvers import Splitting, State, continuation, small_ridge, solve, splitting
 from infinitask.solvers._splitting_run import Run
 from infinitask.solvers.base import Start
 
@@ -23,8 +23,8 @@ WEIGHTS = pytest.mark.parametrize("weight", [0.0, 1.0], ids=["plain", "order"])
 @pytest.fixture(autouse=True)
 def small_problems_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splitting is tried for the small problems of these tests as it is for large ones."""
-    monkeypatch.setattr(continuation, "FEW_UNKNOWNS", 0)
-    monkeypatch.setattr(continuation, "STEP_COST", 0.0)
+    monkeypatch.setattr(small_ridge, "FEW_UNKNOWNS", 0)
+    monkeypatch.setattr(small_ridge, "STEP_COST", 0.0)
 
 
 def quantiles(weight: float, alpha: float, n: int = 80, d: int = 1) -> Objective:
@@ -99,13 +99,13 @@ def test_what_was_left_out_is_bounded() -> None:
 @pytest.mark.parametrize("alpha", [1e-5, 1e-7], ids=str)
 def test_all_ways_agree_within_their_gaps(weight: float, alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
     objective, begun = quantiles(weight, alpha), []
-    by_splitting = continuation._by_splitting
+    by_splitting = small_ridge.by_splitting
 
     def spied(*args: Any) -> Any:
         begun.append(args)
         return by_splitting(*args)
 
-    monkeypatch.setattr(continuation, "_by_splitting", spied)
+    monkeypatch.setattr(continuation, "by_splitting", spied)
     one, other = solve(objective, tol=1e-4), solve(objective, solver="newton", tol=1e-6)
     assert begun
     assert one.converged
@@ -117,7 +117,7 @@ def test_all_ways_agree_within_their_gaps(weight: float, alpha: float, monkeypat
 @WEIGHTS
 def test_where_splitting_stops_early_others_finish(weight: float, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = quantiles(weight, alpha=1e-6)
-    monkeypatch.setattr(continuation, "MAX_SPLITTING_STEPS", 40)
+    monkeypatch.setattr(small_ridge, "MAX_SPLITTING_STEPS", 40)
     found = solve(objective, tol=1e-5)
     assert found.converged
     assert found.n_evaluations > 40
@@ -191,11 +191,11 @@ def test_steps_of_nodes_take_fewer_iterations_where_rows_are_all_but_interpolate
 def test_an_objective_far_below_a_typical_target_is_certified(monkeypatch: pytest.MonkeyPatch) -> None:
     """Directions that are left out must not cost more than the gap asked for."""
     objective = quantiles(0.0, alpha=1e-7, n=150, d=6)
-    found, _ = continuation._by_splitting(objective, 1e-4, 8_000, 0, None)
+    found, _ = small_ridge.by_splitting(objective, 1e-4, 8_000, 0, None)
     assert found.converged
     assert found.objective < 1e-3 * objective.scale
-    monkeypatch.setattr(continuation, "SMALL_OBJECTIVE", 0.0)  # the limit stays where a large objective has it
-    assert not continuation._by_splitting(objective, 1e-4, 8_000, 0, None)[0].converged
+    monkeypatch.setattr(small_ridge, "SMALL_OBJECTIVE", 0.0)  # the limit stays where a large objective has it
+    assert not small_ridge.by_splitting(objective, 1e-4, 8_000, 0, None)[0].converged
 
 
 @WEIGHTS

@@ -29,8 +29,8 @@ from infinitask.features import TaskMap
 from infinitask.kernels import TaskKernel
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers.base import Reason, Solution
-from infinitask.solvers.continuation import PERFECT_FIT, solve
+from infinitask.solvers.base import PERFECT_FIT, Reason, Solution
+from infinitask.solvers.continuation import solve
 
 __all__ = ["Order", "solve_in_order"]
 
