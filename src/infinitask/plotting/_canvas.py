@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from infinitask.plotting._look import Look, look_of
 
 SIZE = (6.8, 4.4)
 """Width and height of a figure in inches."""
+
+LETTERS = 7.5
+"""Letters of a title to an inch of the figure."""
 
 Painting = tuple[Any, Look]
 """Axes (or several), and the look of what is drawn there."""
@@ -49,18 +54,18 @@ class Display:
         equal : bool
             Whether a unit is as long on both axes.
         """
-        plt = pyplot()
-        from matplotlib import rc_context
-
         if ax is not None:
+            rc_context = _matplotlib("matplotlib").rc_context
             several = np.ravel(np.asarray(ax, dtype=object))
             look = _look_on(several[0]) if look is None else look_of(look)
             with rc_context(look.colour_settings()):
                 yield ax, look
             self.ax_, self.figure_ = ax, several[0].figure
             return
+        plt = _matplotlib("matplotlib.pyplot")
         look = Look.of_settings() if look is None else look_of(look)
-        with rc_context(look.settings()):
+        title = "\n".join(textwrap.wrap(title, int(LETTERS * size[0])))
+        with plt.rc_context(look.settings()):
             layout = "compressed" if equal else "constrained"
             figure, axes = plt.subplots(1, columns, figsize=size, layout=layout)
             try:
@@ -78,16 +83,15 @@ class Display:
         self.ax_, self.figure_ = axes, figure
 
 
-def pyplot() -> Any:
-    """matplotlib's pyplot, or an error that names the extra."""
+def _matplotlib(module: str) -> Any:
+    """A module of matplotlib, or an error that names the extra."""
     try:
-        import matplotlib.pyplot as plt
+        return import_module(module)
     except ImportError as error:
         raise ImportError(
             "Plots are drawn with matplotlib, which is not installed; install it with the extra: "
             'pip install "infinitask[plot]".'
         ) from error
-    return plt
 
 
 def _look_on(ax: Any) -> Look:

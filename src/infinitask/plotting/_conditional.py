@@ -154,7 +154,10 @@ class ConditionalQuantileDisplay(Display):
         if given and given != (2 if kind == "both" else 1):
             raise ValueError(f"kind={kind!r} was given with {given} axes; both curves need two, one of them needs one.")
         columns, size = (2, (9.6, 4.2)) if kind == "both" else (1, (6.8, 4.4))
-        with self._canvas(ax, look, "The law of y at chosen inputs", size=size, columns=columns) as (axes, look_):
+        with self._canvas(ax, look, f"The law of {self.y_name} at chosen inputs", size=size, columns=columns) as (
+            axes,
+            look_,
+        ):
             each = list(np.ravel(np.asarray(axes, dtype=object)))
             styles = look_.series(len(self.names))
             if kind in ("both", "quantiles"):

@@ -141,39 +141,58 @@ class ContestDisplay(Display):
         losses, places = table[order, column[order]], np.arange(order.size)
         errors = None if self.errors is None else self.errors[order, column[order]]
         if errors is not None:
-            axes.hlines(places, losses - errors, losses + errors, color=look.muted, linewidth=1.2, label="± one error")
+            axes.hlines(
+                places, losses - errors, losses + errors, color=look.muted, linewidth=1.2, label="one standard error"
+            )
         axes.plot(losses, places, "o", color=look.main, markersize=6, linestyle="none", label="best of a kernel")
         row = int(np.flatnonzero(order == self.best[0])[0])
-        ring = {"markerfacecolor": "none", "markeredgecolor": look.ink, "markeredgewidth": 1.8, "markersize": 11}
-        axes.plot(table[self.best], row, "o", linestyle="none", label="chosen", **ring)
+        axes.plot(table[self.best], row, **_ring(look))
         self._line_of_ignoring(axes.axvline, look)
         axes.set_yticks(places, [_short(self.names[int(k)]) for k in order])
+        lost = len(self.names) - self.order.size
+        if lost:
+            axes.plot([], [], linestyle="none", label=f"{lost} more lost\nan earlier heat")
         axes.set(xlabel=self.measure, ylim=(-0.7, order.size - 0.3))
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def _path(self, axes: Any, look: Look, order: HostArray) -> None:
         assert self.alphas is not None
-        for k, style in zip(order[::-1], look.series(order.size)[::-1], strict=True):
-            chosen = int(k) == self.best[0]
-            shown = np.where(np.isfinite(self.losses[k]), self.losses[k], np.nan)
-            lines = {"linewidth": 2.4 if chosen else 1.3, "alpha": 1.0 if chosen else 0.8, "zorder": 3 if chosen else 2}
-            axes.plot(self.alphas, shown, marker=".", **lines, **style, label=_short(self.names[int(k)]))
-        ring = {"markerfacecolor": "none", "markeredgecolor": look.ink, "markeredgewidth": 1.8, "markersize": 11}
-        axes.plot(
-            self.alphas[self.best[1]], self.losses[self.best], "o", linestyle="none", label="chosen", **ring, zorder=4
-        )
-        self._line_of_ignoring(axes.axhline, look)
+        table = np.where(np.isfinite(self.losses), self.losses, np.nan)
+        for k, style in zip(order, look.series(order.size), strict=True):
+            name = _short(self.names[int(k)])
+            if int(k) == self.best[0]:
+                main = {"color": look.main, "linewidth": 2.6, "zorder": 3}
+                axes.plot(self.alphas, table[k], marker="o", markersize=4, label=name, **main)
+            else:
+                axes.plot(self.alphas, table[k], marker=".", linewidth=1.2, alpha=0.8, label=name, **style)
+        axes.plot(self.alphas[self.best[1]], table[self.best], zorder=4, **_ring(look))
+        low, high = np.nanmin(table[order]), np.nanmax(table[order])
+        margin = 0.08 * (high - low) if high > low else 0.05 * abs(high)
+        self._line_of_ignoring(axes.axhline, look, farthest=high + 10.0 * margin)
         axes.set(xscale="log", xlabel="weight of the ridge (alpha)", ylabel=self.measure)
+        if self.ignoring is None or self.ignoring > high + 10.0 * margin:
+            axes.set_ylim(low - margin, high + margin)
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
-    def _line_of_ignoring(self, draw: Any, look: Look) -> None:
-        if self.ignoring is not None:
-            draw(self.ignoring, linestyle="--", color=look.muted, linewidth=1.2, label="inputs ignored")
+    def _line_of_ignoring(self, draw: Any, look: Look, farthest: float = np.inf) -> None:
+        """The loss without inputs; where that is so far off that all else would look alike, in words alone."""
+        if self.ignoring is None:
+            return
+        line = {"linestyle": "--", "color": look.muted, "linewidth": 1.2}
+        if self.ignoring <= farthest:
+            draw(self.ignoring, **line, label="inputs ignored")
+        else:
+            draw(np.nan, **(line | {"linestyle": "none"}), label=f"inputs ignored: {self.ignoring:.3g}")
+
+
+def _ring(look: Look) -> dict[str, Any]:
+    ring = {"markerfacecolor": "none", "markeredgecolor": look.ink, "markeredgewidth": 1.8, "markersize": 11}
+    return {"marker": "o", "linestyle": "none", "label": "chosen", **ring}
 
 
 def _short(name: str) -> str:
     """A name in at most two lines."""
-    lines = textwrap.wrap(name, WIDTH)
+    lines = textwrap.wrap(name.strip("'"), WIDTH) or [name]
     return "\n".join(
         [lines[0], lines[1] if len(lines) == 2 else f"{lines[1][: WIDTH - 1]}…"] if len(lines) > 1 else lines
     )

@@ -76,7 +76,7 @@ class ExpectedCostDisplay(Display):
                 curve.best_constant,
                 where=curve.cost <= curve.best_constant,
                 color=look_.main,
-                alpha=0.15,
+                alpha=look_.veil,
                 linewidth=0,
                 label="saved by the model",
             )

@@ -11,7 +11,7 @@ import numpy as np
 from infinitask._array import HostArray
 from infinitask._validation import levels_within, predictions
 from infinitask.plotting._asked import QUANTILES, asked, sliced
-from infinitask.plotting._canvas import Display, colour_bar, percent
+from infinitask.plotting._canvas import Display, colour_bar
 
 LEVELS = np.round(np.linspace(0.01, 0.99, 99), 2)
 """Levels whose curves are compared where none are given."""
@@ -132,7 +132,9 @@ class CrossingDisplay(Display):
         from numpy.ma import masked_less_equal
 
         none = (
-            "No quantile curves cross" if self.share == 0.0 else f"Curves cross at {percent(self.share)} of the places"
+            "No quantile curves cross"
+            if self.share == 0.0
+            else f"Curves cross at {100.0 * self.share:.2g}% of the places"
         )
         with self._canvas(ax, look, none) as (axes, look_):
             middle = 0.5 * (self.quantiles[1:] + self.quantiles[:-1])
@@ -151,5 +153,5 @@ class CrossingDisplay(Display):
                 shading="nearest",
                 rasterized=True,
             )
-            colour_bar(axes, mesh, f"how far the upper curve lies below ({self.y_name})", None, look_)
+            colour_bar(axes, mesh, f"how far the higher level lies below, in units of {self.y_name}", None, look_)
         return self

@@ -10,11 +10,15 @@ import numpy as np
 
 from infinitask._array import HostArray
 from infinitask._validation import choice, levels_within, predictions
+from infinitask.plotting._along import in_order, is_time, numbers_of, short_dates
 from infinitask.plotting._asked import QUANTILES, asked, name_of, position, sliced
-from infinitask.plotting._canvas import Display, colour_bar, few, percent
+from infinitask.plotting._canvas import Display, colour_bar, percent
 
 BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 """Levels of a fan where none are given: intervals of 50, 80 and 90%, and the median."""
+
+TICKS = (0.25, 0.5, 0.75)
+"""Levels that a colour bar names besides its ends."""
 
 MANY_LEVELS = 12
 """From this many levels on, a fan is drawn as lines with a colour bar."""
@@ -37,6 +41,8 @@ class QuantileFanDisplay(Display):
         Places and values of observations.
     x_name, y_name : str
         Labels of the axes.
+    held : bool
+        Whether there are other inputs, which are held: the points have other values of them.
 
     Attributes
     ----------
@@ -61,6 +67,7 @@ class QuantileFanDisplay(Display):
     points: tuple[Any, Any] | None = None
     x_name: str = "x"
     y_name: str = "y"
+    held: bool = False
 
     @classmethod
     def from_estimator(
@@ -110,15 +117,14 @@ class QuantileFanDisplay(Display):
                 j = position(feature, names, "feature")
                 points = (np.asarray(X[X.columns[j]]) if hasattr(X, "columns") else np.asarray(X)[:, j], np.asarray(y))
         else:
-            x, order, name = _in_order(along)
+            x, order, name = in_order(along, "along")
+            if x.size != np.shape(X)[0]:
+                raise ValueError(f"along holds {x.size} entries for {np.shape(X)[0]} rows of X; give one for each row.")
             rows = X.iloc[order] if hasattr(X, "iloc") else np.asarray(X)[order]
-            if x.shape[0] != np.shape(X)[0]:
-                raise ValueError(
-                    f"along holds {x.shape[0]} entries for {np.shape(X)[0]} rows of X; give one for each row."
-                )
             points = None if y is None else (x, np.asarray(y)[order])
         curves = given.model.predict(given.inputs(rows), levels)
-        return cls(x, curves, levels, points, name, name_of(y)).plot(ax, kind=kind, look=look)
+        held = along is None and len(names) > 1
+        return cls(x, curves, levels, points, name, name_of(y), held).plot(ax, kind=kind, look=look)
 
     @classmethod
     def from_predictions(
@@ -150,12 +156,12 @@ class QuantileFanDisplay(Display):
         levels = levels_within("quantiles", quantiles, 0.0, 1.0)
         n = np.shape(curves)[0] if np.ndim(curves) else 0
         curves = predictions(curves, n, levels.size, "levels")
-        place, order, name = _in_order(np.arange(n) if x is None else x)
+        place, order, name = in_order(np.arange(n) if x is None else x, "x")
         if len(place) != n:
             raise ValueError(f"x holds {len(place)} entries for {n} rows of curves; give one for each row.")
         by_level = np.argsort(levels)
         points = None if y is None else (place, np.asarray(y)[order])
-        name = "row" if x is None else name
+        name = name_of(x, "row" if x is None else name)
         return cls(place, curves[order][:, by_level], levels[by_level], points, name, name_of(y)).plot(
             ax, kind=kind, look=look
         )
@@ -183,23 +189,16 @@ class QuantileFanDisplay(Display):
                 f"kind='bands' was given for the levels {self.quantiles.tolist()}; a band needs two that belong "
                 "together, such as 0.1 and 0.9."
             )
-        title = f"Quantiles of {self.y_name} along {self.x_name}"
+        title = f"Quantiles of {self.y_name} along {self.x_name}" + self.held * ", other inputs held"
         with self._canvas(ax, look, title) as (axes, look_):
             if self.points is not None:
-                axes.plot(
-                    *self.points,
-                    "o",
-                    color=look_.ink,
-                    markersize=2.6,
-                    markeredgewidth=0,
-                    alpha=0.45,
-                    label="data",
-                    zorder=3,
-                )
+                words, alpha = ("data, all inputs\nas they are", 0.25) if self.held else ("data", 0.45)
+                marks = {"markersize": 2.6, "markeredgewidth": 0, "alpha": alpha, "zorder": 3}
+                axes.plot(*self.points, "o", color=look_.ink, label=words, **marks)
             (self._bands if kind == "bands" else self._lines)(axes, look_)
             axes.set(xlabel=self.x_name, ylabel=self.y_name, xlim=(self.x[0], self.x[-1]))
-            if np.issubdtype(np.asarray(self.x).dtype, np.datetime64):
-                axes.xaxis.set_major_formatter(_short_dates(axes))
+            if is_time(self.x):
+                axes.xaxis.set_major_formatter(short_dates(axes))
             if axes.get_legend_handles_labels()[0]:
                 axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0)) if kind == "bands" else axes.legend(loc="best")
         return self
@@ -215,12 +214,11 @@ class QuantileFanDisplay(Display):
         return found
 
     def _bands(self, axes: Any, look: Any) -> None:
-        shades = look.colours(pale=0.35)
-        for k, (low, high) in enumerate(pairs := self.pairs):
+        shades, pairs = look.colours(pale=0.35), self.pairs
+        outer, inner = (0.08, 0.5) if look.is_dark else (0.8, 0.25)  # the middle has the stronger colour
+        for k, (low, high) in enumerate(pairs):
             share = self.quantiles[high] - self.quantiles[low]
-            place = (
-                0.25 + 0.65 * (1.0 - (k + 1) / len(pairs)) if not look.is_dark else 0.15 + 0.65 * (k + 1) / len(pairs)
-            )
+            place = inner if len(pairs) == 1 else outer + (inner - outer) * k / (len(pairs) - 1)
             axes.fill_between(
                 self.x,
                 self.curves[:, low],
@@ -235,13 +233,11 @@ class QuantileFanDisplay(Display):
             axes.plot(self.x, self.curves[:, middle[0]], color=look.ink, linewidth=1.6, label="median", zorder=2.5)
 
     def _lines(self, axes: Any, look: Any) -> None:
-        from matplotlib import dates
         from matplotlib.collections import LineCollection
 
-        x = np.asarray(self.x)
-        x = dates.date2num(x) if np.issubdtype(x.dtype, np.datetime64) else x
-        if np.issubdtype(np.asarray(self.x).dtype, np.datetime64):
+        if is_time(self.x):
             axes.xaxis_date()
+        x = numbers_of(self.x)
         lines = LineCollection(
             [np.column_stack([x, curve]) for curve in self.curves.T],
             array=self.quantiles,
@@ -251,23 +247,8 @@ class QuantileFanDisplay(Display):
         axes.add_collection(lines)
         axes.autoscale_view()
         if self.quantiles.size > 1:
-            some = self.quantiles if self.quantiles.size < 8 else few(self.quantiles, 5)
-            colour_bar(axes, lines, "quantile level", some, look)
-
-
-def _in_order(along: Any) -> tuple[Any, HostArray, str]:
-    """An index or times in ascending order, that order, and their name."""
-    name = name_of(along, "index")
-    values = np.asarray(along)
-    if values.ndim != 1 or values.size < 2:
-        raise ValueError(f"An index of shape {values.shape} was given; it must be (n,) with two entries at least.")
-    if name == "index" and np.issubdtype(values.dtype, np.datetime64):
-        name = "time"
-    order = np.argsort(values, kind="stable")
-    return values[order], order, name
-
-
-def _short_dates(axes: Any) -> Any:
-    from matplotlib.dates import ConciseDateFormatter
-
-    return ConciseDateFormatter(axes.xaxis.get_major_locator())
+            first, last = self.quantiles[[0, -1]]
+            ticks = (
+                self.quantiles if self.quantiles.size < 8 else [first, *(t for t in TICKS if first < t < last), last]
+            )
+            colour_bar(axes, lines, "quantile level", ticks, look)

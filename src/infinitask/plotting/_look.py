@@ -64,6 +64,8 @@ class Look:
             "axes.spines.top": False,
             "axes.spines.right": False,
             "legend.fontsize": 9,
+            "figure.constrained_layout.h_pad": 0.08,
+            "figure.constrained_layout.w_pad": 0.08,
         }
 
     def colour_settings(self) -> dict[str, Any]:
@@ -91,7 +93,7 @@ class Look:
         from matplotlib import colormaps
         from matplotlib.colors import ListedColormap, to_rgba
 
-        ends = (0.28, 1.0) if self.is_dark else (0.0, 0.92)
+        ends, pale = ((0.28, 1.0), 0.5 * pale) if self.is_dark else ((0.0, 0.92), pale)  # black dims more than white
         return ListedColormap(
             pale * np.array(to_rgba(self.paper)) + (1.0 - pale) * colormaps["plasma"](_between(*ends))
         )
@@ -121,9 +123,14 @@ class Look:
         return self.colours()(self._main)
 
     @property
-    def mark(self) -> Any:
-        """The colour of what is marked on that curve."""
-        return self.colours()(0.72 if not self.is_dark else 0.35)
+    def veil(self) -> float:
+        """How opaque a band of the main colour is, through which lines are seen."""
+        return 0.38 if self.is_dark else 0.2
+
+    def curve(self, k: int) -> dict[str, Any]:
+        """The colour and style of the k-th of a few curves that are drawn one after the other, the main one first."""
+        places = (self._main, 0.2, 1.0, 0.4) if self.is_dark else (self._main, 0.75, 0.5, 0.95)
+        return {"color": self.colours()(places[k % 4]), "linestyle": LINE_STYLES[k % 4]}
 
     @property
     def _main(self) -> float:

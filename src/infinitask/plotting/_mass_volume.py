@@ -112,8 +112,7 @@ class MassVolumeDisplay(Display):
             None: what suits the axes, or the settings of matplotlib.
         """
         with self._canvas(ax, look, "How small are the sets?") as (axes, look_):
-            others = len(axes.lines)
-            style = {"color": look_.main, "linestyle": "-"} if others == 0 else look_.series(6)[others % 4 + 2]
+            style = look_.curve(len(axes.lines))
             mass, volume = np.append(0.0, self.curve.mass), np.append(0.0, self.curve.volume)
             axes.step(mass, volume, where="pre", linewidth=1.8, label=self.name, **style)
             axes.set(xlabel="share of the data in the set", ylabel="volume of the set")

@@ -23,11 +23,11 @@ def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, con
     fine = np.linspace(0.0, 1.0, 201)
     low, high = binomial_band(fine, n, confidence)
     words = f"where {percent(confidence)} fall by chance"
-    axes.fill_between(fine, low, high, color=look.main, alpha=0.2, linewidth=0, step="mid", label=words)
+    axes.fill_between(fine, low, high, color=look.main, alpha=look.veil, linewidth=0, step="mid", label=words)
     axes.plot([0.0, 1.0], [0.0, 1.0], "--", color=look.muted, linewidth=1.0, label="as promised")
     axes.plot(nominal, observed, "-o", color=look.main, markersize=4.0, linewidth=1.4, label=f"seen on {n} rows")
     axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
-    axes.legend(loc="upper left")
+    axes.legend(loc="best")
 
 
 @final
@@ -59,8 +59,8 @@ class ReliabilityDisplay(Display):
     >>> from infinitask.datasets import make_sine
     >>> from infinitask.plotting import ReliabilityDisplay
     >>> X, y = make_sine(300, random_state=0)
-    >>> model = InfiniteQuantileRegressor(n_nodes=12).fit(X[:150], y[:150])
-    >>> display = ReliabilityDisplay.from_estimator(model, X[150:], y[150:], quantiles=[0.25, 0.5, 0.75])
+    >>> model = InfiniteQuantileRegressor(n_nodes=12).fit(X[::2], y[::2])
+    >>> display = ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2], quantiles=[0.25, 0.5, 0.75])
     >>> bool((abs(display.observed - display.nominal) < 0.1).all())
     True
     """
