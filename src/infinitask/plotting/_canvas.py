@@ -35,6 +35,12 @@ class Display:
 
     ax_: Any
     figure_: Any
+    _own = True
+
+    def _legend(self, axes: Any, **place: Any) -> None:
+        """A legend beside the axes, or at a given place; within axes that someone else made, where it hides least."""
+        place = place or {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        axes.legend(**(place if self._own else {"loc": "best"}))
 
     @contextmanager
     def _canvas(
@@ -54,6 +60,7 @@ class Display:
         equal : bool
             Whether a unit is as long on both axes.
         """
+        self._own = ax is None
         if ax is not None:
             rc_context = _matplotlib("matplotlib").rc_context
             several = np.ravel(np.asarray(ax, dtype=object))

@@ -153,7 +153,7 @@ class ContestDisplay(Display):
         if lost:
             axes.plot([], [], linestyle="none", label=f"{lost} more lost\nan earlier heat")
         axes.set(xlabel=self.measure, ylim=(-0.7, order.size - 0.3))
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        self._legend(axes)
 
     def _path(self, axes: Any, look: Look, order: HostArray) -> None:
         assert self.alphas is not None
@@ -172,7 +172,7 @@ class ContestDisplay(Display):
         axes.set(xscale="log", xlabel="weight of the ridge (alpha)", ylabel=self.measure)
         if self.ignoring is None or self.ignoring > high + 10.0 * margin:
             axes.set_ylim(low - margin, high + margin)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        self._legend(axes)
 
     def _line_of_ignoring(self, draw: Any, look: Look, farthest: float = np.inf) -> None:
         """The loss without inputs; where that is so far off that all else would look alike, in words alone."""

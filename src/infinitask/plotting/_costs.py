@@ -86,7 +86,7 @@ class ExpectedCostDisplay(Display):
             top = 1.25 * max(float(curve.best_constant.max()), float(curve.cost.max()))
             axes.set(xlim=(curve.theta[0], curve.theta[-1]), ylim=(0.0, top), ylabel="expected cost of a decision")
             axes.set_xlabel("trade-off (above 0 a missed positive costs more)")
-            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            self._legend(axes)
         return self
 
 

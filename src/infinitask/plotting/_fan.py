@@ -21,7 +21,7 @@ TICKS = (0.25, 0.5, 0.75)
 """Levels that a colour bar names besides its ends."""
 
 MANY_LEVELS = 12
-"""From this many levels on, a fan is drawn as lines with a colour bar."""
+"""From so many levels on, lines."""
 
 
 @final
@@ -161,7 +161,7 @@ class QuantileFanDisplay(Display):
             raise ValueError(f"x holds {len(place)} entries for {n} rows of curves; give one for each row.")
         by_level = np.argsort(levels)
         points = None if y is None else (place, np.asarray(y)[order])
-        name = name_of(x, "row" if x is None else name)
+        name = "row" if x is None else name
         return cls(place, curves[order][:, by_level], levels[by_level], points, name, name_of(y)).plot(
             ax, kind=kind, look=look
         )
@@ -199,8 +199,10 @@ class QuantileFanDisplay(Display):
             axes.set(xlabel=self.x_name, ylabel=self.y_name, xlim=(self.x[0], self.x[-1]))
             if is_time(self.x):
                 axes.xaxis.set_major_formatter(short_dates(axes))
-            if axes.get_legend_handles_labels()[0]:
-                axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0)) if kind == "bands" else axes.legend(loc="best")
+            if kind == "bands":
+                self._legend(axes)
+            elif self.points is not None:
+                axes.legend(loc="best")
         return self
 
     @property
@@ -219,15 +221,13 @@ class QuantileFanDisplay(Display):
         for k, (low, high) in enumerate(pairs):
             share = self.quantiles[high] - self.quantiles[low]
             place = inner if len(pairs) == 1 else outer + (inner - outer) * k / (len(pairs) - 1)
-            axes.fill_between(
-                self.x,
-                self.curves[:, low],
-                self.curves[:, high],
-                color=shades(place),
-                linewidth=0,
-                label=f"middle {percent(share)}",
-                zorder=1.0 + 0.1 * k,
-            )
+            shape = {
+                "color": shades(place),
+                "linewidth": 0,
+                "zorder": 1.0 + 0.1 * k,
+                "label": f"middle {percent(share)}",
+            }
+            axes.fill_between(self.x, self.curves[:, low], self.curves[:, high], **shape)
         middle = np.flatnonzero(np.abs(self.quantiles - 0.5) < 1e-9)
         if middle.size:
             axes.plot(self.x, self.curves[:, middle[0]], color=look.ink, linewidth=1.6, label="median", zorder=2.5)

@@ -133,5 +133,5 @@ class PITDisplay(Display):
             top = max(float(self.share.max()), self.high)
             axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.35 * top), ylabel="share of rows")
             axes.set_xlabel("predicted probability of a value at or below the observed one")
-            axes.legend(loc="upper center", ncols=3, columnspacing=1.2)
+            self._legend(axes, loc="upper center", ncols=3, columnspacing=1.2)
         return self

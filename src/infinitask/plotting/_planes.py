@@ -133,9 +133,8 @@ class DecisionBoundaryDisplay(Display):
                     self.labels, (~self.positive, self.positive), (look_.paper, look_.ink), strict=True
                 ):
                     axes.plot(*self.X[rows].T, marker="o", **marks, color=colour, alpha=0.8, label=name, zorder=1)
-                axes.legend(
-                    loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2
-                )  # boundaries go anywhere
+                # boundaries go anywhere: beside the label of the axis nothing is hidden
+                self._legend(axes, loc="upper right", bbox_to_anchor=(1.0, -0.07), ncols=2, borderaxespad=0.0)
             axes.set(xlabel=self.names[0], ylabel=self.names[1])
             axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))
             _equal_where_alike(axes, self.a, self.b)
