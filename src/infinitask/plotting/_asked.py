@@ -142,7 +142,12 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
     j = position(feature, names, "feature")
     if not np.issubdtype(columns[j].dtype, np.number):
         raise ValueError(f"feature={feature!r} was given, a column of words; a slice goes along a column of numbers.")
-    x = np.linspace(float(np.min(columns[j])), float(np.max(columns[j])), count("grid", grid, least=2))
+    low, high = float(np.min(columns[j])), float(np.max(columns[j]))
+    if not low < high:
+        raise ValueError(
+            f"feature={feature!r} was given, which is {low:g} in all rows of X; there is nothing to go along."
+        )
+    x = np.linspace(low, high, count("grid", grid, least=2))
     held = {position(name, names, "at"): value for name, value in (at or {}).items()}
     rows = [np.full(x.size, held.get(k, _typical(column))) for k, column in enumerate(columns)]
     rows[j] = x

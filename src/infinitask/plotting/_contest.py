@@ -109,6 +109,18 @@ class ContestDisplay(Display):
         order = np.argsort(smallest, kind="stable")
         return np.asarray(order[np.isfinite(smallest[order])])
 
+    @property
+    def chosen_loss(self) -> float:
+        """The loss of the choice.
+
+        A λ that all but ignores the inputs need not have been fitted: its loss is that of ignoring them. One that was
+        refined with more rows is drawn at the best of its kernel.
+        """
+        k, i = self.best
+        if np.isfinite(self.losses[k, i]):
+            return float(self.losses[k, i])
+        return float(self.losses[k].min()) if i > 0 or self.ignoring is None else self.ignoring
+
     def plot(self, ax: Any = None, *, kind: str = "kernels", max_kernels: int = 12, look: Any = None) -> Self:
         """Draw the comparison.
 
@@ -146,7 +158,7 @@ class ContestDisplay(Display):
             )
         axes.plot(losses, places, "o", color=look.main, markersize=6, linestyle="none", label="best of a kernel")
         row = int(np.flatnonzero(order == self.best[0])[0])
-        axes.plot(table[self.best], row, **_ring(look))
+        axes.plot(self.chosen_loss, row, **_ring(look))
         self._line_of_ignoring(axes.axvline, look)
         axes.set_yticks(places, [_short(self.names[int(k)]) for k in order])
         lost = len(self.names) - self.order.size
@@ -165,8 +177,8 @@ class ContestDisplay(Display):
                 axes.plot(self.alphas, table[k], marker="o", markersize=4, label=name, **main)
             else:
                 axes.plot(self.alphas, table[k], marker=".", linewidth=1.2, alpha=0.8, label=name, **style)
-        axes.plot(self.alphas[self.best[1]], table[self.best], zorder=4, **_ring(look))
-        low, high = np.nanmin(table[order]), np.nanmax(table[order])
+        axes.plot(self.alphas[self.best[1]], self.chosen_loss, zorder=4, **_ring(look))
+        low, high = np.nanmin(table[order]), max(np.nanmax(table[order]), self.chosen_loss)
         margin = 0.08 * (high - low) if high > low else 0.05 * abs(high)
         self._line_of_ignoring(axes.axhline, look, farthest=high + 10.0 * margin)
         axes.set(xscale="log", xlabel="weight of the ridge (alpha)", ylabel=self.measure)

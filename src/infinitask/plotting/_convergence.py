@@ -109,5 +109,5 @@ class ConvergenceDisplay(Display):
             )
             axes.axhline(self.tol, linestyle="--", color=look_.ink, linewidth=1.2, label="asked for")
             axes.set(yscale="log", xlabel="evaluations of the objective", ylabel="duality gap, relative")
-            axes.legend(loc="upper right")
+            axes.legend(loc="best")
         return self

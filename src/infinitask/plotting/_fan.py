@@ -17,11 +17,8 @@ from infinitask.plotting._canvas import Display, colour_bar, percent
 BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 """Levels of a fan where none are given: intervals of 50, 80 and 90%, and the median."""
 
-TICKS = (0.25, 0.5, 0.75)
-"""Levels that a colour bar names besides its ends."""
-
-MANY_LEVELS = 12
-"""From so many levels on, lines."""
+MANY_LEVELS, TICKS = 12, (0.25, 0.5, 0.75)
+"""From so many levels on, lines; and the levels that their colour bar names besides its ends."""
 
 
 @final
@@ -174,8 +171,7 @@ class QuantileFanDisplay(Display):
         ax : matplotlib axes or None
             None: a figure of its own.
         kind : {"auto", "bands", "lines"}
-            Bands between levels that belong together, or a line for each level with a colour bar. "auto": lines from
-            twelve levels on, or where levels do not come in pairs.
+            Bands between levels that belong together, or lines. "auto": lines from twelve levels on, or without pairs.
         look : {"light", "dark"}, Look or None
             None: what suits the axes, or the settings of matplotlib.
         """
@@ -185,10 +181,8 @@ class QuantileFanDisplay(Display):
             left = self.quantiles.size - 2 * len(pairs)
             kind = "bands" if pairs and left <= 1 and self.quantiles.size < MANY_LEVELS else "lines"
         if kind == "bands" and not pairs:
-            raise ValueError(
-                f"kind='bands' was given for the levels {self.quantiles.tolist()}; a band needs two that belong "
-                "together, such as 0.1 and 0.9."
-            )
+            given = self.quantiles.tolist()
+            raise ValueError(f"kind='bands' was given for the levels {given}; a band needs two, such as 0.1 and 0.9.")
         title = f"Quantiles of {self.y_name} along {self.x_name}" + self.held * ", other inputs held"
         with self._canvas(ax, look, title) as (axes, look_):
             if self.points is not None:
