@@ -71,7 +71,7 @@ def test_it_makes_a_figure_of_its_own_and_shows_nothing(draw: Draw, monkeypatch:
     before = dict(matplotlib.rcParams)
     display = draw()
     assert len(plt.get_fignums()) == 1
-    display.figure_.canvas.draw()
+    display.figure_.draw_without_rendering()
     assert dict(matplotlib.rcParams) == before
     again = display.plot()
     assert again is display
@@ -85,7 +85,7 @@ def test_text_can_be_read_on_its_paper(draw: Draw, look: Any) -> None:
             display = draw()
     else:
         display = draw(look=look)
-    display.figure_.canvas.draw()
+    display.figure_.draw_without_rendering()
     for axes in display.figure_.axes:
         paper = display.figure_.get_facecolor()
         assert (luminance(paper) < 0.3) == (look != "light")
@@ -98,7 +98,7 @@ def test_text_can_be_read_on_its_paper(draw: Draw, look: Any) -> None:
 
 def test_labels_are_words_and_nothing_is_cut_off(draw: Draw) -> None:
     figure = draw().figure_
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     width, height = figure.canvas.get_width_height()
     box = figure.get_tightbbox()
     assert box.x0 * figure.dpi >= -1.0

@@ -73,7 +73,7 @@ def test_a_choice_that_ignores_the_inputs_is_marked_at_their_line() -> None:
         contest.plot(kind=kind)
         (ring,) = (line for line in contest.ax_.lines if line.get_label() == "chosen")
         assert 1.0 in (ring.get_xdata()[0], ring.get_ydata()[0])
-        contest.figure_.canvas.draw()
+        contest.figure_.draw_without_rendering()
 
 
 def test_level_sets_are_compared_by_their_areas(tuned_sets: Any) -> None:

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from infinitask import IndependentQuantileRegressor, InfiniteQuantileRegressor
+from infinitask import CrossConformal, IndependentQuantileRegressor, InfiniteQuantileRegressor
 from infinitask.metrics import crossing_loss
 from infinitask.plotting import (
     ConditionalQuantileDisplay,
@@ -19,6 +22,7 @@ from infinitask.plotting import (
     QuantileFanDisplay,
     ReliabilityDisplay,
 )
+from infinitask.plotting._reliability import LEVELS
 
 
 # ------------------------------------------------------------------------------------------------------- the fan
@@ -88,6 +92,35 @@ def test_a_pipeline_is_drawn_in_its_own_units(houses: Any) -> None:
     rows = houses.X.iloc[:10].assign(area=houses.X["area"].median(), age=display.x)
     np.testing.assert_allclose(display.curves, model.predict(rows, quantiles=[0.1, 0.9]))
     assert display.x_name == "age"
+
+
+def test_words_are_held_at_the_most_frequent_and_holes_are_left_to_the_pipeline() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame({"size": rng.uniform(1.0, 9.0, 60), "kind": ["a", "b", "b"] * 20})
+    X.loc[3, "size"] = np.nan
+    y = rng.normal(size=60)
+    prepare = make_column_transformer((OneHotEncoder(), ["kind"]), remainder=SimpleImputer())
+    model = make_pipeline(prepare, InfiniteQuantileRegressor(n_nodes=6)).fit(X, y)
+    display = QuantileFanDisplay.from_estimator(model, X, feature="size", grid=10)
+    rows = pandas.DataFrame({"size": display.x, "kind": "b"})
+    np.testing.assert_allclose(display.curves, model.predict(rows, quantiles=display.quantiles))
+
+
+def test_a_search_is_drawn_as_what_it_found(houses: Any) -> None:
+    search = GridSearchCV(InfiniteQuantileRegressor(n_nodes=6), {"alpha": [1e-3, 1e-1]}, cv=2).fit(houses.X, houses.y)
+    display = QuantileFanDisplay.from_estimator(search, houses.X, feature="age", grid=10)
+    assert display.x_name == "age"
+    rows = houses.X.iloc[:10].assign(area=houses.X["area"].median(), age=display.x)
+    np.testing.assert_allclose(display.curves, search.best_estimator_.predict(rows, display.quantiles))
+
+
+def test_any_model_that_predicts_quantiles_can_be_drawn(sine: Any) -> None:
+    model = CrossConformal(InfiniteQuantileRegressor(n_nodes=6, alpha=1e-2), cv=2).fit(sine.X, sine.y)
+    display = QuantileFanDisplay.from_estimator(model, sine.X, sine.y, grid=10)
+    np.testing.assert_array_equal(display.curves, model.predict(display.x[:, None], display.quantiles))
+    shares = ReliabilityDisplay.from_estimator(model, sine.X, sine.y).observed
+    np.testing.assert_array_equal(shares, np.mean(sine.y[:, None] <= model.predict(sine.X, LEVELS), axis=0))
 
 
 # ------------------------------------------------------------------------------------------ laws at chosen inputs

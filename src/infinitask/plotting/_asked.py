@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,13 @@ def _with_method(name: str) -> Callable[[Any], bool]:
     return lambda model: hasattr(model, name)
 
 
-QUANTILES = Kind("quantiles", _with_method("predict_distribution"), "InfiniteQuantileRegressor")
+def _predicts_quantiles(model: Any) -> bool:
+    predict = getattr(model, "predict", None)
+    return callable(predict) and "quantiles" in signature(predict).parameters
+
+
+CURVES = Kind("quantiles", _predicts_quantiles, "InfiniteQuantileRegressor")
+QUANTILES = Kind("predicted laws", _with_method("predict_distribution"), "InfiniteQuantileRegressor")
 DECISIONS = Kind("decisions for all costs of error", _with_method("roc_curve"), "InfiniteCostSensitiveClassifier")
 LEVEL_SETS = Kind("level sets", _with_method("mass_volume_curve"), "InfiniteOneClassSVM")
 ANY = Kind("a fit", lambda model: isinstance(model, (BaseInfiniteTask, SelfTuned)), "InfiniteQuantileRegressor")
@@ -64,13 +71,15 @@ class Asked:
         known = getattr(self.whole, "feature_names_in_", getattr(X, "columns", None))
         if known is not None:
             return tuple(str(name) for name in known)
-        d = int(self.whole.n_features_in_)
+        d = int(getattr(self.whole, "n_features_in_", 0)) or len(columns_of(X))
         return ("x",) if d == 1 else tuple(f"x{j}" for j in range(d))
 
     def tasks(self, wanted: Any, otherwise: HostArray) -> Any:
         """The tasks that were asked for; None: of ``otherwise`` those in Θ, or the nodes where these are all."""
         if wanted is not None:
             return np.atleast_1d(np.asarray(wanted, dtype=np.float64))
+        if not hasattr(self.model, "field_"):  # of another library, or several models
+            return otherwise
         if self.model.field_.knows_nodes_only:
             return np.unique(self.model.nodes_)
         low, high = (float(end[0]) for end in self.model.measure_.support)
@@ -86,7 +95,7 @@ def asked(model: Any, kind: Kind, display: str) -> Asked:
             before = model[:-1] if len(model.steps) > 1 else None
             model = model.steps[-1][1]
         elif not kind.holds(model) and hasattr(model, "best_estimator_"):
-            whole = model = model.best_estimator_  # of a search
+            model = model.best_estimator_  # of a search
         else:
             break
     if isinstance(model, type) or not kind.holds(model):
@@ -142,7 +151,10 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
     j = position(feature, names, "feature")
     if not np.issubdtype(columns[j].dtype, np.number):
         raise ValueError(f"feature={feature!r} was given, a column of words; a slice goes along a column of numbers.")
-    low, high = float(np.min(columns[j])), float(np.max(columns[j]))
+    known = columns[j][np.isfinite(columns[j].astype(np.float64))]  # a pipeline may fill holes
+    if known.size == 0:
+        raise ValueError(f"feature={feature!r} was given, of which X holds no finite value; give rows that have some.")
+    low, high = float(np.min(known)), float(np.max(known))
     if not low < high:
         raise ValueError(
             f"feature={feature!r} was given, which is {low:g} in all rows of X; there is nothing to go along."
@@ -170,7 +182,7 @@ def position(feature: Any, names: tuple[str, ...], argument: str) -> int:
 def _typical(column: HostArray) -> Any:
     """The median of numbers, the most frequent of words."""
     if np.issubdtype(column.dtype, np.number):
-        return float(np.median(column))
+        return float(np.nanmedian(column)) if np.any(column == column) else np.nan
     values, counts = np.unique(column.astype(str), return_counts=True)
     return column[column.astype(str) == values[np.argmax(counts)]][0]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from infinitask._array import HostArray
 from infinitask._validation import levels_within, predictions
-from infinitask.plotting._asked import QUANTILES, asked, sliced
+from infinitask.plotting._asked import CURVES, asked, sliced
 from infinitask.plotting._canvas import Display, colour_bar
 
 LEVELS = np.round(np.linspace(0.01, 0.99, 99), 2)
@@ -85,7 +85,7 @@ class CrossingDisplay(Display):
         ax, look
             As in :meth:`plot`.
         """
-        given = asked(estimator, QUANTILES, cls.__name__)
+        given = asked(estimator, CURVES, cls.__name__)
         levels = np.sort(given.tasks(quantiles, LEVELS))
         x, rows, name = sliced(given.names(X), X, feature, at, grid)
         curves = given.model.predict(given.inputs(rows), levels)

@@ -11,7 +11,7 @@ import numpy as np
 from infinitask._array import HostArray
 from infinitask._validation import choice, levels_within, predictions
 from infinitask.plotting._along import in_order, is_time, numbers_of, short_dates
-from infinitask.plotting._asked import QUANTILES, asked, name_of, position, sliced
+from infinitask.plotting._asked import CURVES, asked, columns_of, name_of, position, sliced
 from infinitask.plotting._canvas import Display, colour_bar, percent
 
 BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
@@ -105,14 +105,14 @@ class QuantileFanDisplay(Display):
         kind, ax, look
             As in :meth:`plot`.
         """
-        given = asked(estimator, QUANTILES, cls.__name__)
+        given = asked(estimator, CURVES, cls.__name__)
         levels = np.sort(given.tasks(quantiles, BANDS))
         names, points = given.names(X), None
         if along is None:
             x, rows, name = sliced(names, X, feature, at, grid)
             if y is not None:
                 j = position(feature, names, "feature")
-                points = (np.asarray(X[X.columns[j]]) if hasattr(X, "columns") else np.asarray(X)[:, j], np.asarray(y))
+                points = (columns_of(X)[j], np.asarray(y))
         else:
             x, order, name = in_order(along, "along")
             if x.size != np.shape(X)[0]:

@@ -120,7 +120,7 @@ class DecisionBoundaryDisplay(Display):
         look : {"light", "dark"}, Look or None
             None: what suits the axes, or the settings of matplotlib.
         """
-        title = f"The boundary at {self.theta.size} costs of error"
+        title = f"The boundary at {self.theta.size} costs of error" if self.theta.size > 1 else "The decision boundary"
         with self._canvas(ax, look, title, size=(8.0, 5.2), equal=True) as (axes, look_):
             mapping = look_.steps(self.theta)
             for k, theta in enumerate(self.theta):
@@ -219,7 +219,7 @@ class LevelSetDisplay(Display):
         look : {"light", "dark"}, Look or None
             None: what suits the axes, or the settings of matplotlib.
         """
-        title = f"The level sets at {self.nu.size} outlier fractions"
+        title = f"The level sets at {self.nu.size} outlier fractions" if self.nu.size > 1 else "The level set"
         with self._canvas(ax, look, title, size=(8.0, 5.6), equal=True) as (axes, look_):
             mapping = look_.steps(self.nu, pale=0.3)
             for k, nu in enumerate(self.nu):

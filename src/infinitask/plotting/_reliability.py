@@ -9,7 +9,7 @@ import numpy as np
 
 from infinitask._array import HostArray
 from infinitask._validation import levels_within, numbers, predictions, targets
-from infinitask.plotting._asked import LEVEL_SETS, QUANTILES, asked
+from infinitask.plotting._asked import CURVES, LEVEL_SETS, asked
 from infinitask.plotting._bands import binomial_band
 from infinitask.plotting._canvas import Display, percent
 from infinitask.plotting._look import Look
@@ -99,7 +99,7 @@ class ReliabilityDisplay(Display):
         ax, look
             As in :meth:`plot`.
         """
-        given = asked(estimator, QUANTILES, cls.__name__)
+        given = asked(estimator, CURVES, cls.__name__)
         levels = given.tasks(quantiles, LEVELS)
         curves = given.model.predict(given.inputs(X), levels)
         return cls.from_predictions(y, curves, levels, confidence=confidence, ax=ax, look=look)
