@@ -217,9 +217,11 @@ def test_a_wrong_call_is_a_sentence(call: Any, words: str, houses: Any, sine: An
     assert not plt.get_fignums()  # nothing half drawn is left
 
 
-def test_what_is_no_axes_is_refused(sine: Any) -> None:
+@pytest.mark.parametrize("look", [None, "dark"])
+@pytest.mark.parametrize("ax", ["left", 3, Figure()])
+def test_what_is_no_axes_is_refused(ax: Any, look: Any) -> None:
     with pytest.raises(TypeError, match="must be axes of matplotlib"):
-        plotting.PITDisplay.from_predictions([0.2, 0.8], ax="left")
+        plotting.PITDisplay.from_predictions([0.2, 0.8], ax=ax, look=look)
 
 
 # -------------------------------------------------------------------------------------------------------- imports

@@ -64,6 +64,7 @@ class Display:
         if ax is not None:
             rc_context = _matplotlib("matplotlib").rc_context
             several = np.ravel(np.asarray(ax, dtype=object))
+            _check_axes(several)
             look = _look_on(several[0]) if look is None else look_of(look)
             with rc_context(look.colour_settings()):
                 yield ax, look
@@ -101,13 +102,19 @@ def _matplotlib(module: str) -> Any:
         ) from error
 
 
+def _check_axes(several: HostArray) -> None:
+    """An error where something is no axes."""
+    from matplotlib.axes import Axes
+
+    for ax in several:
+        if not isinstance(ax, Axes):
+            raise TypeError(f"ax={ax!r} was given; it must be axes of matplotlib, or None for a new figure.")
+
+
 def _look_on(ax: Any) -> Look:
     """The look for axes that someone else made."""
     from matplotlib import rcParams
-    from matplotlib.axes import Axes
 
-    if not isinstance(ax, Axes):
-        raise TypeError(f"ax={ax!r} was given; it must be axes of matplotlib, or None for a new figure.")
     paper = ax.get_facecolor() if ax.get_facecolor()[3] > 0.0 else ax.figure.get_facecolor()
     return Look.on(paper, rcParams["text.color"])
 
