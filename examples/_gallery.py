@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from _style import STYLE
+from infinitask.plotting import LIGHT
 
 __all__ = ["QUICK", "Entry", "Example", "ExampleError", "Progress", "Size", "main", "save_figure", "table", "timed_fit"]
 
@@ -146,7 +146,7 @@ def save_figure(example: Example, folder: Path, grid: int) -> Path:
     from matplotlib.figure import Figure
 
     path = folder / example.filename
-    with rc_context(STYLE):
+    with rc_context(LIGHT.settings() | {"figure.dpi": 150, "savefig.dpi": 150}):
         # A Figure without pyplot renders with Agg and leaves the backend of the session alone.
         figure = Figure(figsize=example.figsize, layout="compressed")
         example.draw(figure, grid)

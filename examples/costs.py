@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 from _gallery import Entry, Example, Size, main, timed_fit
-from _style import INK, PAPER, colour_bar, plane, steps
 from infinitask import InfiniteCostSensitiveClassifier
+from infinitask.plotting import LIGHT, DecisionBoundaryDisplay
 
 COSTS = np.linspace(-0.8, 0.8, 9)
 
@@ -31,18 +31,9 @@ def fit(size: Size) -> Example:
 
     def draw(figure: Any, grid: int) -> None:
         axes = figure.add_subplot()
-        a, b, points = plane(X, grid)
-        scores = model.decision_function(points, theta=COSTS)
-        mapping = steps(COSTS)
-        for theta, score in zip(COSTS, scores.T, strict=True):
-            axes.contour(a, b, score.reshape(a.shape), levels=[0.0], colors=[mapping.to_rgba(theta)], linewidths=1.8)
-        marks = {"marker": "o", "linestyle": "none", "markersize": 4.2, "markeredgecolor": INK, "markeredgewidth": 0.7}
-        axes.plot(*X[y == 0].T, **marks, color=PAPER, alpha=0.8, label="negative", zorder=1)
-        axes.plot(*X[y == 1].T, **marks, color=INK, alpha=0.8, label="positive", zorder=1)
-        axes.set(xlabel="first feature", ylabel="second feature", aspect="equal")
+        DecisionBoundaryDisplay.from_estimator(model, X, y, theta=COSTS, grid=grid, ax=axes, look=LIGHT)
+        axes.set(xlabel="first feature", ylabel="second feature")
         axes.set_title("One fit, the boundaries at nine costs of error")
-        axes.legend(loc="lower right")
-        colour_bar(figure, mapping, axes, "trade-off θ  (above 0 a missed positive costs more)", ticks=COSTS)
 
     return Example(
         "costs of error", model, size.n_train, seconds, "cost of errors", held_out, "costs.png", (8.0, 5.2), draw

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from _gallery import Entry, Example, Size, main, timed_fit
-from _style import INK, PAPER, colour_bar, plane, steps
 from infinitask import InfiniteOneClassSVM
 from infinitask.datasets import make_mixture
+from infinitask.plotting import LIGHT, LevelSetDisplay
 
 FRACTIONS = np.linspace(0.1, 0.9, 9)
 
@@ -28,18 +28,9 @@ def fit(size: Size) -> Example:
 
     def draw(figure: Any, grid: int) -> None:
         axes = figure.add_subplot()
-        a, b, points = plane(X, grid)
-        scores = model.decision_function(points, nu=FRACTIONS)
-        mapping = steps(FRACTIONS, pale=0.3)
-        # Painted from the largest set to the smallest: a point shows the largest fraction at which it is still inside.
-        for order, (theta, score) in enumerate(zip(FRACTIONS, scores.T, strict=True)):
-            height, colour = score.reshape(a.shape), mapping.to_rgba(theta)
-            axes.contourf(a, b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + 0.1 * order)
-            axes.contour(a, b, height, levels=[0.0], colors=[PAPER], linewidths=0.8, zorder=1.05 + 0.1 * order)
-        axes.plot(*X.T, "o", color=INK, markersize=2.2, markeredgewidth=0, alpha=0.5)
-        axes.set(xlabel="first feature", ylabel="second feature", aspect="equal")
+        LevelSetDisplay.from_estimator(model, X, nu=FRACTIONS, grid=grid, ax=axes, look=LIGHT)
+        axes.set(xlabel="first feature", ylabel="second feature")
         axes.set_title("One fit, the level sets at nine outlier fractions")
-        colour_bar(figure, mapping, axes, "fraction θ of the data left outside", ticks=FRACTIONS)
 
     return Example(
         "level sets",

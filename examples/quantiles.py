@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from _gallery import Entry, Example, Size, main, timed_fit
-from _style import INK, colour_bar, colours
 from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine, sine_quantile
 from infinitask.losses import Pinball
+from infinitask.plotting import LIGHT, QuantileFanDisplay
 
 PERCENTILES = np.linspace(0.01, 0.99, 99)
 
@@ -28,20 +28,14 @@ def fit(size: Size) -> Example:
     loss = Pinball().value(PERCENTILES, y_test[:, None], model.predict(X_test, quantiles=PERCENTILES))
 
     def draw(figure: Any, grid: int) -> None:
-        from matplotlib.collections import LineCollection
-
         axes = figure.add_subplot()
-        x = np.linspace(X.min(), X.max(), grid)
-        curves = model.predict(x[:, None], quantiles=PERCENTILES)
-        lines = LineCollection(
-            [np.column_stack([x, curve]) for curve in curves.T], array=PERCENTILES, cmap=colours(), linewidths=0.9
+        fan = QuantileFanDisplay.from_estimator(
+            model, X, y, quantiles=PERCENTILES, grid=grid, kind="lines", ax=axes, look=LIGHT
         )
-        axes.add_collection(lines)
-        axes.plot(X[:, 0], y, "o", color=INK, markersize=2.6, markeredgewidth=0, alpha=0.45, label="training data")
-        axes.plot(x, sine_quantile(x, 0.5)[:, 0], "--", color=INK, linewidth=1.5, label="true median")
-        axes.set(xlabel="x", ylabel="y", xlim=(x[0], x[-1]), title="One fit, the quantiles at 99 levels")
+        median = sine_quantile(fan.x, 0.5)[:, 0]
+        axes.plot(fan.x, median, "--", color=LIGHT.ink, linewidth=1.5, label="true median")
+        axes.set_title("One fit, the quantiles at 99 levels")
         axes.legend(loc="lower right")
-        colour_bar(figure, lines, axes, "quantile level θ", ticks=[0.01, 0.25, 0.5, 0.75, 0.99])
 
     return Example(
         "quantiles", model, size.n_train, seconds, "pinball loss", float(loss.mean()), "quantiles.png", (8.0, 5.2), draw

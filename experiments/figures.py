@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from examples._style import INK, STYLE
+from infinitask.plotting import LIGHT
 
 __all__ = ["BLUE", "GREEN", "INK", "ORANGE", "PURPLE", "colour_bar", "colour_map", "colours", "save"]
+
+INK = LIGHT.ink
+STYLE = LIGHT.settings() | {"figure.dpi": 150, "savefig.dpi": 150}
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 """Colours that colour-blind readers can tell apart (Okabe and Ito)."""

@@ -24,6 +24,7 @@ TEXT = (ROOT / "docs" / "add_a_task.md").read_text(encoding="utf-8")
 PROGRAMS = programs("docs", "add_a_task.md")
 GUIDE = programs("docs", "guide.md")
 CLUSTER = programs("docs", "cluster.md")
+PLOTS = programs("docs", "plots.md")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)
 
@@ -173,6 +174,21 @@ def test_every_program_of_the_guide_runs_by_itself(program: str) -> None:
     if "import pyarrow" in program:
         pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install infinitask[parquet]")
     exec(compile(program, "docs/guide.md", "exec"), {"__name__": "guide"})
+
+
+@pytest.mark.parametrize("program", PLOTS, ids=[re.findall(r"(\w+Display)\b", program)[0] for program in PLOTS])
+def test_every_program_of_the_page_on_plots_runs_by_itself(program: str) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install infinitask[plot]")
+    assert "assert " in program, "a program that checks nothing shows nothing"
+    exec(compile(program, "docs/plots.md", "exec"), {"__name__": "plots"})
+
+
+def test_the_page_on_plots_has_every_display() -> None:
+    from infinitask import plotting
+
+    page = (ROOT / "docs" / "plots.md").read_text(encoding="utf-8")
+    for name in plotting.__all__:
+        assert name in page, name
 
 
 def test_the_blocks_of_the_readme_run_one_after_the_other() -> None:

@@ -19,7 +19,7 @@ from infinitask.kernels import input_kernel
 from infinitask.learn import Fit
 from infinitask.losses import LevelSet
 from infinitask.measures import Measure, Uniform, as_measure
-from infinitask.metrics import mass_volume_area, mass_volume_curve
+from infinitask.metrics import MassVolumeCurve, mass_volume_area, mass_volume_curve
 from infinitask.penalties import IntegratedRidge
 from infinitask.predictive import Beyond, Rearrangement, change_next_to, sign_change
 from infinitask.problem import Data, Recipe
@@ -212,9 +212,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             score[inside] = np.maximum(1.0 - (1.0 - high) * share, high)
         return score
 
-    def mass_volume_curve(
-        self, X: Any, *, n_samples: int = 10_000, random_state: Any = None
-    ) -> tuple[HostArray, HostArray, HostArray]:
+    def mass_volume_curve(self, X: Any, *, n_samples: int = 10_000, random_state: Any = None) -> MassVolumeCurve:
         """Mass P(θ*(X) ≥ t) and volume of {x: θ*(x) ≥ t}, see :func:`infinitask.metrics.mass_volume_curve`.
 
         Parameters
@@ -227,7 +225,8 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
         Returns
         -------
-        mass, volume, thresholds : ndarray (k,)
+        MassVolumeCurve
+            ``mass``, ``volume`` and ``thresholds``, (k,) each; ``plot()`` draws it.
 
         Examples
         --------

@@ -23,8 +23,13 @@ a model on a discrete measure is asked at its points. ``QuantileScorer``, ``Cost
 ``MassVolumeScorer`` make scorers at levels of one's own.
 """
 
-from infinitask.metrics._classification import integrated_cost, sensitivity_specificity
-from infinitask.metrics._level_sets import mass_volume_area, mass_volume_curve, theta_property_deviation
+from infinitask.metrics._classification import SensitivitySpecificity, integrated_cost, sensitivity_specificity
+from infinitask.metrics._level_sets import (
+    MassVolumeCurve,
+    mass_volume_area,
+    mass_volume_curve,
+    theta_property_deviation,
+)
 from infinitask.metrics._quantile import (
     calibration_error,
     crossing_loss,
@@ -52,8 +57,10 @@ from infinitask.metrics._scorers import (
 __all__ = [
     "CostScorer",
     "LevelSetScorer",
+    "MassVolumeCurve",
     "MassVolumeScorer",
     "QuantileScorer",
+    "SensitivitySpecificity",
     "calibration_error",
     "calibration_scorer",
     "cost_scorer",

@@ -2,17 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask._drawing import display
 from infinitask._validation import levels_within, shares
+from infinitask.predictive import ROCCurve
+
+
+class SensitivitySpecificity(NamedTuple):
+    """The two rates of right decisions at each task; it unpacks as ``sensitivity, specificity``.
+
+    Parameters
+    ----------
+    sensitivity, specificity : ndarray (q,), or ()
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rates = SensitivitySpecificity(np.array([0.5, 1.0]), np.array([1.0, 0.5]))
+    >>> rates.sensitivity, rates.specificity
+    (array([0.5, 1. ]), array([1. , 0.5]))
+    """
+
+    sensitivity: HostArray
+    specificity: HostArray
+
+    def plot(self, theta: Any, ax: Any = None, *, chosen: float | None = None, look: Any = None) -> Any:
+        """Draw the policies: a :class:`~infinitask.plotting.ThetaROCDisplay` (extra "plot").
+
+        Parameters
+        ----------
+        theta : array (q,)
+            The trade-offs at which the labels were predicted.
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        chosen : float or None
+            The trade-off that is marked.
+        look : {"light", "dark"}, Look or None
+        """
+        levels = levels_within("theta", theta, -1.0, 1.0)
+        sensitivity, specificity = np.atleast_1d(self.sensitivity), np.atleast_1d(self.specificity)
+        if levels.shape != sensitivity.shape:
+            raise ValueError(f"theta holds {levels.size} values for {sensitivity.size} tasks; give one for each.")
+        order = np.argsort(levels)
+        curve = ROCCurve(levels[order], 1.0 - specificity[order], sensitivity[order])
+        return display("ThetaROCDisplay")(curve, chosen).plot(ax, look=look)
 
 
 def sensitivity_specificity(
     y_true: Any, y_pred: Any, pos_label: Any = None, sample_weight: Any = None
-) -> tuple[HostArray, HostArray]:
+) -> SensitivitySpecificity:
     """P(ŷ = + | y = +) and P(ŷ = − | y = −), for each task.
 
     Parameters
@@ -27,7 +69,8 @@ def sensitivity_specificity(
 
     Returns
     -------
-    sensitivity, specificity : ndarray (q,), or () for predictions (n,)
+    SensitivitySpecificity
+        ``sensitivity`` and ``specificity``, (q,) each, or () for predictions (n,).
 
     Examples
     --------
@@ -42,7 +85,7 @@ def sensitivity_specificity(
             f"{np.unique(y_true).tolist()}. Sensitivity and specificity need samples of both."
         )
     yes, no = weight * positive, weight * ~positive
-    return np.asarray(yes @ said / np.sum(yes)), np.asarray(no @ ~said / np.sum(no))
+    return SensitivitySpecificity(np.asarray(yes @ said / np.sum(yes)), np.asarray(no @ ~said / np.sum(no)))
 
 
 def integrated_cost(y_true: Any, y_pred: Any, theta: Any, pos_label: Any = None, sample_weight: Any = None) -> float:

@@ -3,13 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
+from infinitask._drawing import display
 from infinitask._validation import count, finite, levels_within, numbers, seed, shares
+
+
+class MassVolumeCurve(NamedTuple):
+    """The mass in the sets of a score against their volume; it unpacks as ``mass, volume, thresholds``.
+
+    Parameters
+    ----------
+    mass : ndarray (k,)
+        P(s(X) ≥ t), ascending.
+    volume : ndarray (k,)
+        Leb{x: s(x) ≥ t}, ascending.
+    thresholds : ndarray (k,)
+        t, descending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = MassVolumeCurve(np.array([0.5, 1.0]), np.array([1.0, 4.0]), np.array([0.0, -1.0]))
+    >>> curve
+    MassVolumeCurve(2 sets, volume up to 4)
+    >>> mass, volume, thresholds = curve
+    """
+
+    mass: HostArray
+    volume: HostArray
+    thresholds: HostArray
+
+    def __repr__(self) -> str:
+        return f"MassVolumeCurve({self.mass.size} sets, volume up to {self.volume[-1]:.4g})"
+
+    def plot(self, ax: Any = None, *, name: str = "model", look: Any = None) -> Any:
+        """Draw it: a :class:`~infinitask.plotting.MassVolumeDisplay` (extra "plot").
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        name : str
+            What the legend calls it.
+        look : {"light", "dark"}, Look or None
+        """
+        return display("MassVolumeDisplay")(self, name).plot(ax, look=look)
 
 
 def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) -> float:
@@ -52,7 +95,7 @@ def mass_volume_curve(
     box: Any = None,
     random_state: Any = None,
     sample_weight: Any = None,
-) -> tuple[HostArray, HostArray, HostArray]:
+) -> MassVolumeCurve:
     """α(t) = P(s(X) ≥ t) against λ(t) = Leb{x: s(x) ≥ t}: the mass in the sets of a score, and their volume.
 
     No set of mass α is smaller than the level set of the density, so a lower curve means a better score. Only the order
@@ -75,8 +118,9 @@ def mass_volume_curve(
 
     Returns
     -------
-    mass, volume, thresholds : ndarray (k,)
-        One entry per distinct score of the data; mass and volume ascend, thresholds descend.
+    MassVolumeCurve
+        ``mass``, ``volume`` and ``thresholds``, (k,) each, one entry per distinct score of the data; mass and volume
+        ascend, thresholds descend.
 
     Examples
     --------
@@ -99,7 +143,7 @@ def mass_volume_curve(
     thresholds, place = np.unique(-scores, return_inverse=True)
     mass = np.cumsum(np.bincount(place, weights=shares(sample_weight, X.shape[0])))
     share = 1.0 - np.searchsorted(background, -thresholds, side="left") / background.size
-    return np.minimum(mass, 1.0), share * float(np.prod(high - low)), -thresholds
+    return MassVolumeCurve(np.minimum(mass, 1.0), share * float(np.prod(high - low)), -thresholds)
 
 
 def mass_volume_area(

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask._drawing import display
 from infinitask._validation import finite, number, numbers
 
 
@@ -226,6 +227,19 @@ class ROCCurve:
         tpr = np.concatenate([[0.0], np.maximum.accumulate(self.tpr[order]), [1.0]])
         return float(np.trapezoid(tpr, fpr))
 
+    def plot(self, ax: Any = None, *, chosen: float | None = None, look: Any = None) -> Any:
+        """Draw it: a :class:`~infinitask.plotting.ThetaROCDisplay` (extra "plot").
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        chosen : float or None
+            The trade-off that is marked.
+        look : {"light", "dark"}, Look or None
+        """
+        return display("ThetaROCDisplay")(self, chosen).plot(ax, look=look)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -272,6 +286,17 @@ class CostCurve:
     def best_constant(self) -> HostArray:
         """The smaller cost of the two constant policies."""
         return np.minimum(self.cost_all_positive, self.cost_all_negative)
+
+    def plot(self, ax: Any = None, *, look: Any = None) -> Any:
+        """Draw it: a :class:`~infinitask.plotting.ExpectedCostDisplay` (extra "plot").
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        look : {"light", "dark"}, Look or None
+        """
+        return display("ExpectedCostDisplay")(self).plot(ax, look=look)
 
 
 @final
@@ -324,3 +349,14 @@ class NetBenefitCurve:
         total = counts.positives + counts.negatives
         benefit = prevalence - counts.missed[kept] / total - odds * counts.false_alarms[kept] / total
         return cls(0.5 * (1.0 - theta), theta, benefit, prevalence - (1.0 - prevalence) * odds, np.zeros_like(theta))
+
+    def plot(self, ax: Any = None, *, look: Any = None) -> Any:
+        """Draw it: a :class:`~infinitask.plotting.NetBenefitDisplay` (extra "plot").
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        look : {"light", "dark"}, Look or None
+        """
+        return display("NetBenefitDisplay")(self).plot(ax, look=look)

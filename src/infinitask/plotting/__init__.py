@@ -1,0 +1,65 @@
+"""Pictures of fitted models, as scikit-learn's displays draw them (extra "plot").
+
+A display is drawn from a model, ``Display.from_estimator(model, X, …)``, or from numbers that are known already,
+``Display.from_predictions(…)``. It holds what it draws, draws it again with ``plot(ax)``, and keeps its axes and figure
+as ``ax_`` and ``figure_``. Nothing is shown: call ``matplotlib.pyplot.show`` or save ``figure_``.
+
+======================================= ===========================================================================
+quantiles
+:class:`QuantileFanDisplay`             along one input, an index or time
+:class:`ConditionalQuantileDisplay`     quantile function and density at chosen inputs
+:class:`ReliabilityDisplay`             does a share θ of the rows lie below the quantile of level θ?
+:class:`PITDisplay`                     are the predicted laws right?
+:class:`CrossingDisplay`                where do curves cross?
+decisions
+:class:`DecisionBoundaryDisplay`        boundaries at several costs of error, two inputs
+:class:`ThetaROCDisplay`                every policy of one fit, the chosen one marked
+:class:`ExpectedCostDisplay`            what decisions cost
+:class:`NetBenefitDisplay`              what decisions are worth
+level sets
+:class:`LevelSetDisplay`                nested sets, two inputs
+:class:`ThetaPropertyDisplay`           do the sets leave out what they say?
+:class:`MassVolumeDisplay`              how small are the sets?
+all models
+:class:`RelevanceDisplay`               which inputs matter?
+:class:`ConvergenceDisplay`             how the duality gap closed
+:class:`ContestDisplay`                 what a self-tuned model compared
+======================================= ===========================================================================
+
+Colours come from a :class:`Look`: :data:`LIGHT`, :data:`DARK`, or what suits the axes and the settings of matplotlib.
+"""
+
+from infinitask.plotting._conditional import ConditionalQuantileDisplay
+from infinitask.plotting._contest import ContestDisplay
+from infinitask.plotting._convergence import ConvergenceDisplay
+from infinitask.plotting._costs import ExpectedCostDisplay, NetBenefitDisplay
+from infinitask.plotting._crossing import CrossingDisplay
+from infinitask.plotting._fan import QuantileFanDisplay
+from infinitask.plotting._look import DARK, LIGHT, Look
+from infinitask.plotting._mass_volume import MassVolumeDisplay
+from infinitask.plotting._pit import PITDisplay
+from infinitask.plotting._planes import DecisionBoundaryDisplay, LevelSetDisplay
+from infinitask.plotting._relevance import RelevanceDisplay
+from infinitask.plotting._reliability import ReliabilityDisplay, ThetaPropertyDisplay
+from infinitask.plotting._roc import ThetaROCDisplay
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "ConditionalQuantileDisplay",
+    "ContestDisplay",
+    "ConvergenceDisplay",
+    "CrossingDisplay",
+    "DecisionBoundaryDisplay",
+    "ExpectedCostDisplay",
+    "LevelSetDisplay",
+    "Look",
+    "MassVolumeDisplay",
+    "NetBenefitDisplay",
+    "PITDisplay",
+    "QuantileFanDisplay",
+    "RelevanceDisplay",
+    "ReliabilityDisplay",
+    "ThetaPropertyDisplay",
+    "ThetaROCDisplay",
+]

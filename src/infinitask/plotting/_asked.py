@@ -1,0 +1,218 @@
+"""What a display asks of a model: which kind it is, its inputs, their names, and the tasks that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from infinitask._array import HostArray
+from infinitask._validation import count
+from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.plotting._canvas import plane
+from infinitask.tuning._self_tuned import SelfTuned
+
+
+class Kind(NamedTuple):
+    """A family of models: what they have, how they are known, and the one to name in an error."""
+
+    have: str
+    holds: Callable[[Any], bool]
+    example: str
+
+
+def _with_method(name: str) -> Callable[[Any], bool]:
+    return lambda model: hasattr(model, name)
+
+
+def _predicts_quantiles(model: Any) -> bool:
+    predict = getattr(model, "predict", None)
+    return callable(predict) and "quantiles" in signature(predict).parameters
+
+
+CURVES = Kind("quantiles", _predicts_quantiles, "InfiniteQuantileRegressor")
+QUANTILES = Kind("predicted laws", _with_method("predict_distribution"), "InfiniteQuantileRegressor")
+DECISIONS = Kind("decisions for all costs of error", _with_method("roc_curve"), "InfiniteCostSensitiveClassifier")
+LEVEL_SETS = Kind("level sets", _with_method("mass_volume_curve"), "InfiniteOneClassSVM")
+ANY = Kind("a fit", lambda model: isinstance(model, (BaseInfiniteTask, SelfTuned)), "InfiniteQuantileRegressor")
+SELF_TUNED = Kind("a choice", lambda model: isinstance(model, SelfTuned), "InfiniteQuantileRegressorCV")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A fitted model, opened: the last step of a pipeline, and the steps before it.
+
+    Parameters
+    ----------
+    model : estimator
+        The model itself.
+    whole : estimator
+        What the user gave, which knows the names of the inputs.
+    before : transformer or None
+        What inputs go through first.
+    """
+
+    model: Any
+    whole: Any
+    before: Any
+
+    def inputs(self, X: Any) -> Any:
+        """X as the model itself takes it."""
+        return X if self.before is None else self.before.transform(X)
+
+    def names(self, X: Any = None) -> tuple[str, ...]:
+        """The names of the inputs, from the fit or from X; "x0", "x1", … where there are none, "x" for a single one."""
+        known = getattr(self.whole, "feature_names_in_", getattr(X, "columns", None))
+        if known is not None:
+            return tuple(str(name) for name in known)
+        d = int(getattr(self.whole, "n_features_in_", 0)) or len(columns_of(X))
+        return ("x",) if d == 1 else tuple(f"x{j}" for j in range(d))
+
+    def tasks(self, wanted: Any, otherwise: HostArray) -> Any:
+        """The tasks that were asked for; None: of ``otherwise`` those in Θ, or the nodes where these are all."""
+        if wanted is not None:
+            return np.atleast_1d(np.asarray(wanted, dtype=np.float64))
+        if not hasattr(self.model, "field_"):  # of another library, or several models
+            return otherwise
+        if self.model.field_.knows_nodes_only:
+            return np.unique(self.model.nodes_)
+        low, high = (float(end[0]) for end in self.model.measure_.support)
+        return otherwise[(otherwise >= low) & (otherwise <= high)]
+
+
+def asked(model: Any, kind: Kind, display: str) -> Asked:
+    """Open a fitted model of some kind, or an error that says which model is needed."""
+    whole, before = model, None
+    while not isinstance(model, type):
+        if isinstance(model, Pipeline):
+            check_is_fitted(model)
+            before = model[:-1] if len(model.steps) > 1 else None
+            model = model.steps[-1][1]
+        elif not kind.holds(model) and hasattr(model, "best_estimator_"):
+            model = model.best_estimator_  # of a search
+        else:
+            break
+    if isinstance(model, type) or not kind.holds(model):
+        given = f"The class {model.__name__}" if isinstance(model, type) else f"A model of type {type(model).__name__}"
+        raise TypeError(
+            f"{given} was given; {display} shows {kind.have} and needs a fitted model, such as {kind.example}."
+        )
+    check_is_fitted(model)
+    return Asked(model, whole, before)
+
+
+# ------------------------------------------------------------------------------------------------- inputs
+class Slice(NamedTuple):
+    """Inputs along one of them: its values (k,), the rows with the others held, and its name."""
+
+    x: HostArray
+    rows: Any
+    name: str
+
+
+def columns_of(X: Any) -> list[HostArray]:
+    """The columns of a table, each an array (n,)."""
+    if hasattr(X, "columns"):
+        return [np.asarray(X[name]) for name in X.columns]
+    X = np.asarray(X.toarray() if sparse.issparse(X) else X)
+    if X.ndim != 2 or X.shape[0] == 0:
+        raise ValueError(f"X of shape {X.shape} was given; it must be (n, d) and not empty.")
+    return list(X.T)
+
+
+def like(X: Any, columns: list[HostArray]) -> Any:
+    """Columns as a table of the type of X, so that names stay with them."""
+    if hasattr(X, "columns"):
+        return type(X)(dict(zip(X.columns, columns, strict=True)))
+    return np.column_stack(columns)
+
+
+def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] | None, grid: int) -> Slice:
+    """Inputs along one feature, from its smallest to its largest value, with the others at their medians.
+
+    Parameters
+    ----------
+    names : tuple of str
+    X : table (n, d)
+    feature : int or str
+        Which input changes.
+    at : mapping or None
+        Names or positions of other inputs, and values to hold them at.
+    grid : int
+        How many values.
+    """
+    columns = columns_of(X)
+    j = position(feature, names, "feature")
+    if not np.issubdtype(columns[j].dtype, np.number):
+        raise ValueError(f"feature={feature!r} was given, a column of words; a slice goes along a column of numbers.")
+    known = columns[j][np.isfinite(columns[j].astype(np.float64))]  # a pipeline may fill holes
+    if known.size == 0:
+        raise ValueError(f"feature={feature!r} was given, of which X holds no finite value; give rows that have some.")
+    low, high = float(np.min(known)), float(np.max(known))
+    if not low < high:
+        raise ValueError(
+            f"feature={feature!r} was given, which is {low:g} in all rows of X; there is nothing to go along."
+        )
+    x = np.linspace(low, high, count("grid", grid, least=2))
+    held = {position(name, names, "at"): value for name, value in (at or {}).items()}
+    rows = [np.full(x.size, held.get(k, _typical(column))) for k, column in enumerate(columns)]
+    rows[j] = x
+    return Slice(x, like(X, rows), names[j])
+
+
+def position(feature: Any, names: tuple[str, ...], argument: str) -> int:
+    """The position of an input that is given by its name or position."""
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < len(names):
+        return int(feature)
+    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    raise ValueError(
+        f"{argument} names {feature!r}, which is no input of the model; give a position below {len(names)} or one of "
+        f"the names: {shown}."
+    )
+
+
+def _typical(column: HostArray) -> Any:
+    """The median of numbers, the most frequent of words."""
+    if np.issubdtype(column.dtype, np.number):
+        return float(np.nanmedian(column)) if np.any(column == column) else np.nan
+    values, counts = np.unique(column.astype(str), return_counts=True)
+    return column[column.astype(str) == values[np.argmax(counts)]][0]
+
+
+class Plane(NamedTuple):
+    """A grid over two inputs: coordinates (g, g) each, the points as a table, and the data (n, 2)."""
+
+    a: HostArray
+    b: HostArray
+    points: Any
+    data: HostArray
+
+
+def two_inputs(given: Asked, X: Any, grid: int, display: str) -> Plane:
+    """A grid over the data of a model with two inputs, or an error."""
+    d = int(given.whole.n_features_in_)
+    if d != 2:
+        raise ValueError(
+            f"The model has {d} input{'s' * (d != 1)}; {display} draws a plane and needs a model with 2. Fit one with "
+            "two columns, or draw a slice with another display."
+        )
+    columns = columns_of(X)
+    if len(columns) != 2:
+        raise ValueError(f"X with {len(columns)} columns was given; the model has 2 inputs.")
+    data = np.column_stack(columns).astype(np.float64)
+    a, b, points = plane(data.min(axis=0), data.max(axis=0), grid)
+    return Plane(a, b, like(X, list(points.T)), data)
+
+
+def name_of(y: Any, otherwise: str = "y") -> str:
+    """The name of a column of targets, where it has one."""
+    name = getattr(y, "name", None)
+    return str(name) if isinstance(name, str) and name else otherwise

@@ -1,0 +1,154 @@
+"""Where a display draws: axes that were given, or a figure of its own in the house style."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask._validation import count
+from infinitask.plotting._look import Look, look_of
+
+SIZE = (6.8, 4.4)
+"""Width and height of a figure in inches."""
+
+LETTERS = 7.5
+"""Letters of a title to an inch of the figure."""
+
+Painting = tuple[Any, Look]
+"""Axes (or several), and the look of what is drawn there."""
+
+
+class Display:
+    """What all displays share: where they were drawn last.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+    figure_ : matplotlib.figure.Figure
+    """
+
+    ax_: Any
+    figure_: Any
+    _own = True
+
+    def _legend(self, axes: Any, **place: Any) -> None:
+        """A legend beside the axes, or at a given place; within axes that someone else made, where it hides least."""
+        place = place or {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        axes.legend(**(place if self._own else {"loc": "best"}))
+
+    @contextmanager
+    def _canvas(
+        self, ax: Any, look: Any, title: str, *, size: tuple[float, float] = SIZE, columns: int = 1, equal: bool = False
+    ) -> Iterator[Painting]:
+        """The axes to draw into: ``ax``, or those of a new figure, which alone gets the title.
+
+        Parameters
+        ----------
+        ax : Axes, several of them, or None
+        look : Look, {"light", "dark"} or None
+            None: the look that suits the axes, or the settings of matplotlib.
+        title : str
+        size : (float, float)
+        columns : int
+            How many axes beside each other.
+        equal : bool
+            Whether a unit is as long on both axes.
+        """
+        self._own = ax is None
+        if ax is not None:
+            rc_context = _matplotlib("matplotlib").rc_context
+            several = np.ravel(np.asarray(ax, dtype=object))
+            _check_axes(several)
+            look = _look_on(several[0]) if look is None else look_of(look)
+            with rc_context(look.colour_settings()):
+                yield ax, look
+            self.ax_, self.figure_ = ax, several[0].figure
+            return
+        plt = _matplotlib("matplotlib.pyplot")
+        look = Look.of_settings() if look is None else look_of(look)
+        title = "\n".join(textwrap.wrap(title, int(LETTERS * size[0])))
+        with plt.rc_context(look.settings()):
+            layout = "compressed" if equal else "constrained"
+            figure, axes = plt.subplots(1, columns, figsize=size, layout=layout)
+            try:
+                yield axes, look
+            except BaseException:
+                plt.close(figure)
+                raise
+            for each in np.ravel(np.asarray(axes, dtype=object)):
+                # ticks are made when they are first drawn, with the settings of that moment
+                each.tick_params(which="both", colors=look.muted, labelcolor=look.muted)
+            if columns > 1:
+                figure.suptitle(title, x=0.01, ha="left", weight="bold", size=12.5, color=look.ink)
+            else:
+                axes.set_title(title)
+        self.ax_, self.figure_ = axes, figure
+
+
+def _matplotlib(module: str) -> Any:
+    """A module of matplotlib, or an error that names the extra."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            "Plots are drawn with matplotlib, which is not installed; install it with the extra: "
+            'pip install "infinitask[plot]".'
+        ) from error
+
+
+def _check_axes(several: HostArray) -> None:
+    """An error where something is no axes."""
+    from matplotlib.axes import Axes
+
+    for ax in several:
+        if not isinstance(ax, Axes):
+            raise TypeError(f"ax={ax!r} was given; it must be axes of matplotlib, or None for a new figure.")
+
+
+def _look_on(ax: Any) -> Look:
+    """The look for axes that someone else made."""
+    from matplotlib import rcParams
+
+    paper = ax.get_facecolor() if ax.get_facecolor()[3] > 0.0 else ax.figure.get_facecolor()
+    return Look.on(paper, rcParams["text.color"])
+
+
+def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> None:
+    """Add a colour bar without a frame beside the axes."""
+    bar = axes.figure.colorbar(mapping, ax=axes, ticks=ticks, pad=0.02, aspect=30)
+    bar.set_label(label, labelpad=8, color=look.ink)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, which="both", colors=look.muted)
+
+
+def few(levels: HostArray, most: int = 9) -> HostArray:
+    """At most so many of some levels, evenly picked, for the ticks of a colour bar."""
+    if levels.size <= most:
+        return levels
+    step = -(-(levels.size - 1) // (most - 1))
+    return levels[::step]
+
+
+def plane(low: HostArray, high: HostArray, grid: int) -> tuple[HostArray, HostArray, HostArray]:
+    """A grid over a box with a margin: both coordinates (grid, grid) and the points (grid², 2)."""
+    grid = count("grid", grid, least=2)
+    margin = np.where(high > low, 0.04 * (high - low), 0.5)
+    a, b = np.meshgrid(*np.linspace(low - margin, high + margin, grid).T)
+    return a, b, np.column_stack([a.ravel(), b.ravel()])
+
+
+def percent(share: float) -> str:
+    """A share in words: 0.9 as "90%".
+
+    Examples
+    --------
+    >>> percent(0.9), percent(0.995)
+    ('90%', '99.5%')
+    """
+    return f"{100.0 * share:.4g}%"

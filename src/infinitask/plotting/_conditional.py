@@ -1,0 +1,176 @@
+"""The quantile function and the density of y at chosen inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask._validation import choice, count
+from infinitask.plotting._asked import QUANTILES, asked
+from infinitask.plotting._canvas import Display
+from infinitask.predictive import QuantileDistribution
+
+MAX_POINTS = 8
+"""The most inputs whose curves can still be told apart."""
+
+TAIL = 0.005
+"""Share of the mass that may be left out of the picture at each end."""
+
+
+@final
+@dataclass(eq=False)
+class ConditionalQuantileDisplay(Display):
+    """The conditional law of y at chosen inputs: its quantile function, and its density.
+
+    Parameters
+    ----------
+    levels : ndarray (q,)
+    values : ndarray (k, q)
+        The quantile functions at the levels.
+    y : ndarray (g,)
+    density : ndarray (k, g)
+        The densities at ``y``.
+    names : list of str
+        What the legend calls the k inputs.
+    y_name : str
+
+    Attributes
+    ----------
+    ax_ : axes, or two of them
+        Where it was drawn last.
+    figure_ : matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.plotting import ConditionalQuantileDisplay
+    >>> X, y = make_sine(100, random_state=0)
+    >>> model = InfiniteQuantileRegressor(n_nodes=12).fit(X, y)
+    >>> display = ConditionalQuantileDisplay.from_estimator(model, [[0.2], [1.2]])
+    >>> display.names, len(display.ax_)
+    (['x = 0.2', 'x = 1.2'], 2)
+    """
+
+    levels: HostArray
+    values: HostArray
+    y: HostArray
+    density: HostArray
+    names: list[str]
+    y_name: str = "y"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        names: Any = None,
+        y_name: str = "y",
+        grid: int = 200,
+        kind: str | None = None,
+        ax: Any = None,
+        look: Any = None,
+    ) -> Self:
+        """Draw the laws that a model predicts for some rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model of quantiles, alone or at the end of a pipeline.
+        X : table (k, d)
+            The chosen inputs, at most eight.
+        names : sequence of str or None
+            What to call them; None: by their value where there is one input, by their row otherwise.
+        y_name : str
+            What y is.
+        grid : int
+            How many levels, and values of y.
+        kind, ax, look
+            As in :meth:`plot`.
+        """
+        given = asked(estimator, QUANTILES, cls.__name__)
+        if names is None and int(given.whole.n_features_in_) == 1 and np.ndim(X) == 2:
+            names = [f"{given.names(X)[0]} = {value:g}" for value in np.asarray(X, dtype=np.float64)[:, 0]]
+        elif names is None and hasattr(X, "index"):
+            names = [f"row {label}" for label in X.index]
+        law = given.model.predict_distribution(given.inputs(X))
+        return cls.from_predictions(law, names=names, y_name=y_name, grid=grid, kind=kind, ax=ax, look=look)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        law: QuantileDistribution,
+        *,
+        names: Any = None,
+        y_name: str = "y",
+        grid: int = 200,
+        kind: str | None = None,
+        ax: Any = None,
+        look: Any = None,
+    ) -> Self:
+        """Draw laws that are known already.
+
+        Parameters
+        ----------
+        law : QuantileDistribution
+            Of k inputs, at most eight; see ``predict_distribution``.
+        names, y_name, grid, kind, ax, look
+            As in :meth:`from_estimator`.
+        """
+        if not isinstance(law, QuantileDistribution):
+            raise TypeError(f"A {type(law).__name__} was given; law must be what predict_distribution returns.")
+        k, grid = len(law), count("grid", grid, least=2)
+        if k > MAX_POINTS:
+            raise ValueError(f"{k} inputs were given; at most {MAX_POINTS} curves can be told apart. Choose some rows.")
+        names = [f"row {i}" for i in range(k)] if names is None else [str(name) for name in names]
+        if len(names) != k:
+            raise ValueError(f"names holds {len(names)} entries for {k} inputs; give one for each.")
+        low, high = float(law.levels[0]), float(law.levels[-1])
+        levels = np.linspace(max(low, TAIL), min(high, 1.0 - TAIL), grid)
+        values = law.ppf(levels)
+        margin = 0.05 * float(np.ptp(values))
+        y = np.linspace(values.min() - margin, values.max() + margin, grid)
+        density = law.pdf(y[None, :])
+        return cls(levels, values, y, density, names, y_name).plot(ax, kind=kind, look=look)
+
+    def plot(self, ax: Any = None, *, kind: str | None = None, look: Any = None) -> Self:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, two of them, or None
+            None: a figure of its own.
+        kind : {"both", "quantiles", "density"} or None
+            None: both, and the quantile functions alone where one axes is given.
+        look : {"light", "dark"}, Look or None
+            None: what suits the axes, or the settings of matplotlib.
+        """
+        given = 0 if ax is None else np.size(np.asarray(ax, dtype=object))
+        kind = choice("kind", ("quantiles" if given == 1 else "both") if kind is None else kind, KINDS)
+        if given and given != (2 if kind == "both" else 1):
+            raise ValueError(f"kind={kind!r} was given with {given} axes; both curves need two, one of them needs one.")
+        columns, size = (2, (9.6, 4.2)) if kind == "both" else (1, (6.8, 4.4))
+        with self._canvas(ax, look, f"The law of {self.y_name} at chosen inputs", size=size, columns=columns) as (
+            axes,
+            look_,
+        ):
+            each = list(np.ravel(np.asarray(axes, dtype=object)))
+            styles = look_.series(len(self.names))
+            if kind in ("both", "quantiles"):
+                for values, name, style in zip(self.values, self.names, styles, strict=True):
+                    each[0].plot(self.levels, values, **style, linewidth=1.8, label=name)
+                each[0].set(xlabel="quantile level", ylabel=self.y_name, xlim=(0.0, 1.0))
+            if kind in ("both", "density"):
+                for heights, name, style in zip(self.density, self.names, styles, strict=True):
+                    shown = np.where(np.isfinite(heights), heights, np.nan)
+                    each[-1].plot(self.y, shown, **style, linewidth=1.8, label=name)
+                each[-1].set(xlabel=self.y_name, ylabel="density", ylim=(0.0, None))
+            each[0].legend(loc="best")
+        return self
+
+
+KINDS = ("both", "quantiles", "density")

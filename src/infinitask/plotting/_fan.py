@@ -1,0 +1,248 @@
+"""Quantiles as a fan: along one input, along an index, or along time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask._validation import choice, levels_within, predictions
+from infinitask.plotting._along import in_order, is_time, numbers_of, short_dates
+from infinitask.plotting._asked import CURVES, asked, columns_of, name_of, position, sliced
+from infinitask.plotting._canvas import Display, colour_bar, percent
+
+BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
+"""Levels of a fan where none are given: intervals of 50, 80 and 90%, and the median."""
+
+MANY_LEVELS, TICKS = 12, (0.25, 0.5, 0.75)
+"""From so many levels on, lines; and the levels that their colour bar names besides its ends."""
+
+
+@final
+@dataclass(eq=False)
+class QuantileFanDisplay(Display):
+    """Quantiles as a fan around the median: along one input, along an index, or along time.
+
+    Parameters
+    ----------
+    x : array (k,)
+        Where the quantiles are known: values of an input, an index, or times.
+    curves : ndarray (k, q)
+        The quantiles.
+    quantiles : ndarray (q,)
+        Their levels, ascending.
+    points : (array (n,), array (n,)) or None
+        Places and values of observations.
+    x_name, y_name : str
+        Labels of the axes.
+    held : bool
+        Whether there are other inputs, which are held: the points have other values of them.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.plotting import QuantileFanDisplay
+    >>> X, y = make_sine(100, random_state=0)
+    >>> model = InfiniteQuantileRegressor(n_nodes=12).fit(X, y)
+    >>> display = QuantileFanDisplay.from_estimator(model, X, y, quantiles=[0.1, 0.5, 0.9])
+    >>> display.curves.shape
+    (200, 3)
+    """
+
+    x: Any
+    curves: HostArray
+    quantiles: HostArray
+    points: tuple[Any, Any] | None = None
+    x_name: str = "x"
+    y_name: str = "y"
+    held: bool = False
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        feature: Any = 0,
+        along: Any = None,
+        at: Mapping[Any, Any] | None = None,
+        quantiles: Any = None,
+        grid: int = 200,
+        kind: str = "auto",
+        ax: Any = None,
+        look: Any = None,
+    ) -> Self:
+        """Draw the quantiles of a model along one input, or of the rows of X along an index or time.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model of quantiles, alone or at the end of a pipeline.
+        X : table (n, d)
+            Its column ``feature`` says from where to where, the medians of the others where these are held.
+        y : array (n,) or None
+            Observations, drawn as points.
+        feature : int or str
+            Which input changes, by position or name.
+        along : array (n,) or None
+            An index or times, one for each row of X: the quantiles of the rows are drawn along it instead.
+        at : mapping or None
+            Names or positions of other inputs, and values to hold them at instead of their medians.
+        quantiles : array (q,) or None
+            Levels; None: those of intervals of 50, 80 and 90%, and the median.
+        grid : int
+            How many values of the input.
+        kind, ax, look
+            As in :meth:`plot`.
+        """
+        given = asked(estimator, CURVES, cls.__name__)
+        levels = np.sort(given.tasks(quantiles, BANDS))
+        names, points = given.names(X), None
+        if along is None:
+            x, rows, name = sliced(names, X, feature, at, grid)
+            if y is not None:
+                j = position(feature, names, "feature")
+                points = (columns_of(X)[j], np.asarray(y))
+        else:
+            x, order, name = in_order(along, "along")
+            if x.size != np.shape(X)[0]:
+                raise ValueError(f"along holds {x.size} entries for {np.shape(X)[0]} rows of X; give one for each row.")
+            rows = X.iloc[order] if hasattr(X, "iloc") else np.asarray(X)[order]
+            points = None if y is None else (x, np.asarray(y)[order])
+        curves = given.model.predict(given.inputs(rows), levels)
+        held = along is None and len(names) > 1
+        return cls(x, curves, levels, points, name, name_of(y), held).plot(ax, kind=kind, look=look)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        curves: Any,
+        quantiles: Any,
+        *,
+        x: Any = None,
+        y: Any = None,
+        kind: str = "auto",
+        ax: Any = None,
+        look: Any = None,
+    ) -> Self:
+        """Draw quantiles that are known already.
+
+        Parameters
+        ----------
+        curves : array (n, q)
+            Quantiles, one column for each level.
+        quantiles : array (q,)
+            The levels.
+        x : array (n,) or None
+            Where: an input, an index or times, in any order; None: 0, 1, 2, …
+        y : array (n,) or None
+            Observations at the same places, drawn as points.
+        kind, ax, look
+            As in :meth:`plot`.
+        """
+        levels = levels_within("quantiles", quantiles, 0.0, 1.0)
+        n = np.shape(curves)[0] if np.ndim(curves) else 0
+        curves = predictions(curves, n, levels.size, "levels")
+        place, order, name = in_order(np.arange(n) if x is None else x, "x")
+        if len(place) != n:
+            raise ValueError(f"x holds {len(place)} entries for {n} rows of curves; give one for each row.")
+        by_level = np.argsort(levels)
+        points = None if y is None else (place, np.asarray(y)[order])
+        name = "row" if x is None else name
+        return cls(place, curves[order][:, by_level], levels[by_level], points, name, name_of(y)).plot(
+            ax, kind=kind, look=look
+        )
+
+    def plot(self, ax: Any = None, *, kind: str = "auto", look: Any = None) -> Self:
+        """Draw the fan.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        kind : {"auto", "bands", "lines"}
+            Bands between levels that belong together, or lines. "auto": lines from twelve levels on, or without pairs.
+        look : {"light", "dark"}, Look or None
+            None: what suits the axes, or the settings of matplotlib.
+        """
+        kind = choice("kind", kind, ("auto", "bands", "lines"))
+        pairs = self.pairs
+        if kind == "auto":
+            left = self.quantiles.size - 2 * len(pairs)
+            kind = "bands" if pairs and left <= 1 and self.quantiles.size < MANY_LEVELS else "lines"
+        if kind == "bands" and not pairs:
+            given = self.quantiles.tolist()
+            raise ValueError(f"kind='bands' was given for the levels {given}; a band needs two, such as 0.1 and 0.9.")
+        title = f"Quantiles of {self.y_name} along {self.x_name}" + self.held * ", other inputs held"
+        with self._canvas(ax, look, title) as (axes, look_):
+            if self.points is not None:
+                words, alpha = ("data, all inputs\nas they are", 0.25) if self.held else ("data", 0.45)
+                marks = {"markersize": 2.6, "markeredgewidth": 0, "alpha": alpha, "zorder": 3}
+                axes.plot(*self.points, "o", color=look_.ink, label=words, **marks)
+            (self._bands if kind == "bands" else self._lines)(axes, look_)
+            axes.set(xlabel=self.x_name, ylabel=self.y_name, xlim=(self.x[0], self.x[-1]))
+            if is_time(self.x):
+                axes.xaxis.set_major_formatter(short_dates(axes))
+            if kind == "bands":
+                self._legend(axes)
+            elif self.points is not None:
+                axes.legend(loc="best")
+        return self
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Positions of levels q and 1 − q, the widest pair first."""
+        levels, found = self.quantiles, []
+        for k, level in enumerate(levels):
+            other = np.flatnonzero(np.abs(levels - (1.0 - level)) < 1e-9)
+            if level < 0.5 and other.size:
+                found.append((k, int(other[0])))
+        return found
+
+    def _bands(self, axes: Any, look: Any) -> None:
+        shades, pairs = look.colours(pale=0.35), self.pairs
+        outer, inner = (0.08, 0.5) if look.is_dark else (0.8, 0.25)  # the middle has the stronger colour
+        for k, (low, high) in enumerate(pairs):
+            share = self.quantiles[high] - self.quantiles[low]
+            place = inner if len(pairs) == 1 else outer + (inner - outer) * k / (len(pairs) - 1)
+            shape = {
+                "color": shades(place),
+                "linewidth": 0,
+                "zorder": 1.0 + 0.1 * k,
+                "label": f"middle {percent(share)}",
+            }
+            axes.fill_between(self.x, self.curves[:, low], self.curves[:, high], **shape)
+        middle = np.flatnonzero(np.abs(self.quantiles - 0.5) < 1e-9)
+        if middle.size:
+            axes.plot(self.x, self.curves[:, middle[0]], color=look.ink, linewidth=1.6, label="median", zorder=2.5)
+
+    def _lines(self, axes: Any, look: Any) -> None:
+        from matplotlib.collections import LineCollection
+
+        if is_time(self.x):
+            axes.xaxis_date()
+        x = numbers_of(self.x)
+        lines = LineCollection(
+            [np.column_stack([x, curve]) for curve in self.curves.T],
+            array=self.quantiles,
+            cmap=look.colours(),
+            linewidths=0.9 if self.quantiles.size > MANY_LEVELS else 1.5,
+        )
+        axes.add_collection(lines)
+        axes.autoscale_view()
+        if self.quantiles.size > 1:
+            first, last = self.quantiles[[0, -1]]
+            ticks = (
+                self.quantiles if self.quantiles.size < 8 else [first, *(t for t in TICKS if first < t < last), last]
+            )
+            colour_bar(axes, lines, "quantile level", ticks, look)

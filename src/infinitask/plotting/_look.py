@@ -1,0 +1,213 @@
+"""The look that all figures share: ink, paper, one colour map for tasks, and settings of matplotlib."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+
+LINE_STYLES = ("-", "--", "-.", ":")
+"""Curves differ by style as well as by colour, for print and for readers who do not see all colours."""
+
+DARK_PAPER = 0.35
+"""Paper of less luminance than this is dark."""
+
+READABLE = 4.5
+"""The contrast that text needs on its paper (WCAG 2, level AA)."""
+
+
+@final
+@dataclass(frozen=True)
+class Look:
+    """The colours of a figure: :data:`LIGHT` as in the demo, :data:`DARK`, or any other ink and paper.
+
+    Parameters
+    ----------
+    ink, paper : str
+        Colours of text and points, and of what is behind them.
+    muted : str
+        Of tick labels and reference lines.
+    edge : str
+        Of the axes.
+
+    Examples
+    --------
+    >>> Look(ink="white", paper="black", muted="0.7", edge="0.4").is_dark
+    True
+    >>> LIGHT.settings()["axes.titlelocation"]
+    'left'
+    """
+
+    ink: str
+    paper: str
+    muted: str
+    edge: str
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether the paper is dark."""
+        return luminance(self.paper) < DARK_PAPER
+
+    def settings(self) -> dict[str, Any]:
+        """Settings of matplotlib for a figure of this look; they are active only while it is drawn."""
+        return self.colour_settings() | {
+            "font.size": 10,
+            "axes.titlesize": 12.5,
+            "axes.titleweight": "bold",
+            "axes.titlelocation": "left",
+            "axes.titlepad": 10,
+            "axes.linewidth": 0.8,
+            "axes.grid": False,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "legend.fontsize": 9,
+            "figure.constrained_layout.h_pad": 0.08,
+            "figure.constrained_layout.w_pad": 0.08,
+        }
+
+    def colour_settings(self) -> dict[str, Any]:
+        """The colours alone: what is drawn into axes that someone else made."""
+        return {
+            "figure.facecolor": self.paper,
+            "figure.edgecolor": self.paper,
+            "savefig.facecolor": "auto",
+            "axes.facecolor": self.paper,
+            "axes.edgecolor": self.edge,
+            "axes.labelcolor": self.ink,
+            "axes.titlecolor": self.ink,
+            "text.color": self.ink,
+            "xtick.color": self.muted,
+            "ytick.color": self.muted,
+            "legend.facecolor": self.paper,
+            "legend.labelcolor": self.ink,
+            "legend.edgecolor": "none",
+            "legend.framealpha": 0.9,
+        }
+
+    # ---------------------------------------------------------------------------------------------- colours
+    def colours(self, pale: float = 0.0) -> Any:
+        """The colour map of tasks: plasma without the end that is lost on the paper, mixed with a share of paper."""
+        from matplotlib import colormaps
+        from matplotlib.colors import ListedColormap, to_rgba
+
+        ends, pale = ((0.28, 1.0), 0.5 * pale) if self.is_dark else ((0.0, 0.92), pale)  # black dims more than white
+        return ListedColormap(
+            pale * np.array(to_rgba(self.paper)) + (1.0 - pale) * colormaps["plasma"](_between(*ends))
+        )
+
+    def steps(self, levels: HostArray, pale: float = 0.0) -> Any:
+        """A mapping with one colour for each of some ascending levels."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import BoundaryNorm
+
+        levels = np.asarray(levels, dtype=np.float64)
+        if levels.size == 1:
+            edges = np.array([levels[0] - 0.5, levels[0] + 0.5])
+        else:
+            middle, first, last = 0.5 * (levels[1:] + levels[:-1]), levels[1] - levels[0], levels[-1] - levels[-2]
+            edges = np.concatenate([[levels[0] - 0.5 * first], middle, [levels[-1] + 0.5 * last]])
+        return ScalarMappable(BoundaryNorm(edges, 256), self.colours(pale))
+
+    def series(self, count: int) -> list[dict[str, Any]]:
+        """A colour and a line style for each of some curves."""
+        map_ = self.colours()
+        places = np.linspace(0.08, 0.85, count) if count > 1 else np.array([self._main])
+        return [{"color": map_(float(p)), "linestyle": LINE_STYLES[k % len(LINE_STYLES)]} for k, p in enumerate(places)]
+
+    @property
+    def main(self) -> Any:
+        """The colour of the one curve that a figure is about."""
+        return self.colours()(self._main)
+
+    @property
+    def veil(self) -> float:
+        """How opaque a band of the main colour is, through which lines are seen."""
+        return 0.38 if self.is_dark else 0.2
+
+    def curve(self, k: int) -> dict[str, Any]:
+        """The colour and style of the k-th of a few curves that are drawn one after the other, the main one first."""
+        places = (self._main, 0.2, 1.0, 0.4) if self.is_dark else (self._main, 0.75, 0.5, 0.95)
+        return {"color": self.colours()(places[k % 4]), "linestyle": LINE_STYLES[k % 4]}
+
+    @property
+    def _main(self) -> float:
+        return 0.65 if self.is_dark else 0.25
+
+    # ---------------------------------------------------------------------------------------- where from
+    @classmethod
+    def of_settings(cls) -> Look:
+        """The look that suits the settings of matplotlib: its own defaults give :data:`LIGHT`."""
+        from matplotlib import rcParams, rcParamsDefault
+
+        names = ("text.color", "axes.facecolor")
+        if all(rcParams[name] == rcParamsDefault[name] for name in names):
+            return LIGHT
+        return cls.on(rcParams["axes.facecolor"], rcParams["text.color"])
+
+    @classmethod
+    def on(cls, paper: Any, ink: Any = None) -> Look:
+        """A look for given paper; the ink is the one given, where it can be read there.
+
+        Examples
+        --------
+        >>> Look.on("black", "black").ink == DARK.ink
+        True
+        """
+        from matplotlib.colors import to_hex
+
+        paper = to_hex(paper)
+        base = DARK if luminance(paper) < DARK_PAPER else LIGHT
+        if ink is None or contrast(ink, paper) < READABLE or to_hex(ink) == "#000000":
+            return replace(base, paper=paper)
+        return cls(to_hex(ink), paper, _mixed(ink, paper, 0.3), _mixed(ink, paper, 0.6))
+
+
+LIGHT = Look(ink="#22272e", paper="#ffffff", muted="#5a636e", edge="#8a929c")
+"""Dark ink on white paper, the look of the demo."""
+
+DARK = Look(ink="#e6e9ee", paper="#14181f", muted="#a9b1bc", edge="#6b7480")
+"""Light ink on dark paper."""
+
+LOOKS = {"light": LIGHT, "dark": DARK}
+
+
+def look_of(look: Any) -> Look:
+    """A look by its name, or itself."""
+    if isinstance(look, Look):
+        return look
+    if isinstance(look, str) and look in LOOKS:
+        return LOOKS[look]
+    raise ValueError(f"look={look!r} was given; it must be 'light', 'dark' or a Look of infinitask.plotting.")
+
+
+def luminance(colour: Any) -> float:
+    """The relative luminance of a colour, from 0 for black to 1 for white."""
+    from matplotlib.colors import to_rgb
+
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+def contrast(one: Any, other: Any) -> float:
+    """The contrast of two colours, from 1 to 21.
+
+    Examples
+    --------
+    >>> round(contrast("black", "white"))
+    21
+    """
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _mixed(ink: Any, paper: Any, share: float) -> str:
+    from matplotlib.colors import to_hex, to_rgb
+
+    return str(to_hex((1.0 - share) * np.array(to_rgb(ink)) + share * np.array(to_rgb(paper))))
+
+
+def _between(low: float, high: float) -> HostArray:
+    return np.linspace(low, high, 256)

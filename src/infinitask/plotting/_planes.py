@@ -1,0 +1,244 @@
+"""Two inputs: decision boundaries over the trade-off, and nested level sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, asked, two_inputs
+from infinitask.plotting._canvas import Display, colour_bar, few
+
+TRADE_OFFS = np.round(np.linspace(-0.8, 0.8, 9), 12)
+FRACTIONS = np.round(np.linspace(0.1, 0.9, 9), 12)
+"""Tasks that are drawn where none are given."""
+
+POINT = 4.2
+"""The size of a point."""
+
+
+@final
+@dataclass(eq=False)
+class DecisionBoundaryDisplay(Display):
+    """The decision boundary of a classifier with two inputs, at several trade-offs between its errors.
+
+    Parameters
+    ----------
+    a, b : ndarray (g, g)
+        The two coordinates of a grid.
+    values : ndarray (g, g, q)
+        ``decision_function`` there: above 0 the positive class.
+    theta : ndarray (q,)
+        The trade-offs, ascending.
+    X : ndarray (n, 2) or None
+        Rows that are drawn.
+    positive : ndarray (n,) of bool or None
+        Which of them are positive.
+    names : (str, str)
+        Of the inputs.
+    labels : (str, str)
+        What the legend calls the classes.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from infinitask import InfiniteCostSensitiveClassifier
+    >>> from infinitask.plotting import DecisionBoundaryDisplay
+    >>> X, y = make_moons(80, noise=0.3, random_state=0)
+    >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
+    >>> DecisionBoundaryDisplay.from_estimator(model, X, y, theta=[-0.5, 0.0, 0.5], grid=50).values.shape
+    (50, 50, 3)
+    """
+
+    a: HostArray
+    b: HostArray
+    values: HostArray
+    theta: HostArray
+    X: HostArray | None = None
+    positive: HostArray | None = None
+    names: tuple[str, ...] = ("x0", "x1")
+    labels: tuple[str, ...] = ("negative", "positive")
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        theta: Any = None,
+        grid: int = 200,
+        ax: Any = None,
+        look: Any = None,
+    ) -> Self:
+        """Draw the boundaries of a model over the range of some rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier with two inputs, alone or at the end of a pipeline.
+        X : table (n, 2)
+        y : array (n,) or None
+            The labels; None: the rows are not drawn.
+        theta : array (q,) or None
+            Trade-offs; None: −0.8, −0.6, …, 0.8.
+        grid : int
+            Points of the plane along each input.
+        ax, look
+            As in :meth:`plot`.
+        """
+        given = asked(estimator, DECISIONS, cls.__name__)
+        a, b, points, data = two_inputs(given, X, grid, cls.__name__)
+        trade_offs = np.sort(given.tasks(theta, TRADE_OFFS))
+        values = given.model.decision_function(given.inputs(points), trade_offs).reshape(*a.shape, -1)
+        classes = given.model.classes_
+        positive = None if y is None else np.asarray(y) == classes[1]
+        if positive is not None and positive.shape != data.shape[:1]:
+            raise ValueError(
+                f"y of shape {positive.shape} was given for {data.shape[0]} rows of X; give one label each."
+            )
+        words = ("negative", "positive")
+        labels = words if set(classes.tolist()) <= {-1, 0, 1} else tuple(str(label) for label in classes)
+        names = given.names(X)
+        rows = None if y is None else data
+        return cls(a, b, values, trade_offs, rows, positive, names, labels).plot(ax, look=look)
+
+    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
+        """Draw the boundaries, one colour for each trade-off.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        look : {"light", "dark"}, Look or None
+            None: what suits the axes, or the settings of matplotlib.
+        """
+        title = f"The boundary at {self.theta.size} costs of error" if self.theta.size > 1 else "The decision boundary"
+        with self._canvas(ax, look, title, size=(8.0, 5.2), equal=True) as (axes, look_):
+            mapping = look_.steps(self.theta)
+            for k, theta in enumerate(self.theta):
+                height = self.values[..., k]
+                if height.min() < 0.0 < height.max():
+                    axes.contour(self.a, self.b, height, levels=[0.0], colors=[mapping.to_rgba(theta)], linewidths=1.8)
+            if self.X is not None and self.positive is not None:
+                marks = {"linestyle": "none", "markersize": POINT, "markeredgecolor": look_.ink, "markeredgewidth": 0.7}
+                for name, rows, colour in zip(
+                    self.labels, (~self.positive, self.positive), (look_.paper, look_.ink), strict=True
+                ):
+                    axes.plot(*self.X[rows].T, marker="o", **marks, color=colour, alpha=0.8, label=name, zorder=1)
+                # boundaries go anywhere: beside the label of the axis nothing is hidden
+                self._legend(axes, loc="upper right", bbox_to_anchor=(1.0, -0.07), ncols=2, borderaxespad=0.0)
+            axes.set(xlabel=self.names[0], ylabel=self.names[1])
+            axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))
+            _equal_where_alike(axes, self.a, self.b)
+            label = "trade-off (above 0 a missed positive costs more)"
+            colour_bar(axes, mapping, label, few(self.theta), look_)
+        return self
+
+
+@final
+@dataclass(eq=False)
+class LevelSetDisplay(Display):
+    """Nested density level sets of a model with two inputs, one for each outlier fraction.
+
+    Parameters
+    ----------
+    a, b : ndarray (g, g)
+        The two coordinates of a grid.
+    values : ndarray (g, g, q)
+        ``decision_function`` there: at least 0 inside.
+    nu : ndarray (q,)
+        The fractions left outside, ascending.
+    X : ndarray (n, 2)
+        Rows that are drawn.
+    names : (str, str)
+        Of the inputs.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteOneClassSVM
+    >>> from infinitask.datasets import make_mixture
+    >>> from infinitask.plotting import LevelSetDisplay
+    >>> X = make_mixture(100, random_state=0)
+    >>> model = InfiniteOneClassSVM(n_nodes=20).fit(X)
+    >>> LevelSetDisplay.from_estimator(model, X, nu=[0.1, 0.5], grid=40).values.shape
+    (40, 40, 2)
+    """
+
+    a: HostArray
+    b: HostArray
+    values: HostArray
+    nu: HostArray
+    X: HostArray
+    names: tuple[str, ...] = ("x0", "x1")
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, nu: Any = None, grid: int = 200, ax: Any = None, look: Any = None
+    ) -> Self:
+        """Draw the sets of a model over the range of some rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model of level sets with two inputs, alone or at the end of a pipeline.
+        X : table (n, 2)
+            Rows, drawn as points.
+        nu : array (q,) or None
+            Fractions left outside; None: 0.1, 0.2, …, 0.9.
+        grid : int
+            Points of the plane along each input.
+        ax, look
+            As in :meth:`plot`.
+        """
+        given = asked(estimator, LEVEL_SETS, cls.__name__)
+        a, b, points, data = two_inputs(given, X, grid, cls.__name__)
+        fractions = np.sort(given.tasks(nu, FRACTIONS))
+        values = given.model.decision_function(given.inputs(points), fractions).reshape(*a.shape, -1)
+        return cls(a, b, values, fractions, data, given.names(X)).plot(ax, look=look)
+
+    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
+        """Draw the sets, the largest first: a place shows the largest fraction at which it is still inside.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        look : {"light", "dark"}, Look or None
+            None: what suits the axes, or the settings of matplotlib.
+        """
+        title = f"The level sets at {self.nu.size} outlier fractions" if self.nu.size > 1 else "The level set"
+        with self._canvas(ax, look, title, size=(8.0, 5.6), equal=True) as (axes, look_):
+            mapping = look_.steps(self.nu, pale=0.3)
+            for k, nu in enumerate(self.nu):
+                height, colour = self.values[..., k], mapping.to_rgba(nu)
+                if height.max() < 0.0:
+                    continue
+                axes.contourf(self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + 0.1 * k)
+                if height.min() < 0.0:
+                    lines = {"levels": [0.0], "colors": [look_.paper], "linewidths": 0.8}
+                    axes.contour(self.a, self.b, height, zorder=1.05 + 0.1 * k, **lines)
+            axes.plot(*self.X.T, "o", color=look_.ink, markersize=2.2, markeredgewidth=0, alpha=0.5)
+            axes.set(xlabel=self.names[0], ylabel=self.names[1])
+            _equal_where_alike(axes, self.a, self.b)
+            colour_bar(axes, mapping, "fraction of the data left outside", few(self.nu), look_)
+        return self
+
+
+def _equal_where_alike(axes: Any, a: HostArray, b: HostArray) -> None:
+    """A unit is as long on both axes where the two inputs have about the same range."""
+    ratio = float(np.ptp(a)) / float(np.ptp(b))
+    if 0.25 < ratio < 4.0:
+        axes.set_aspect("equal")

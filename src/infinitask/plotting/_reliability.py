@@ -1,0 +1,246 @@
+"""Shares that were promised against shares that were seen: of quantiles, and of level sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask._validation import levels_within, numbers, predictions, targets
+from infinitask.plotting._asked import CURVES, LEVEL_SETS, asked
+from infinitask.plotting._bands import binomial_band
+from infinitask.plotting._canvas import Display, percent
+from infinitask.plotting._look import Look
+
+LEVELS = np.round(np.linspace(0.05, 0.95, 19), 2)
+"""Levels and fractions that are looked at where none are given."""
+
+
+def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, confidence: float, n: int) -> None:
+    """The promised shares against the seen ones, with the band of chance and the diagonal."""
+    fine = np.linspace(0.0, 1.0, 201)
+    low, high = binomial_band(fine, n, confidence)
+    words = f"where {percent(confidence)} fall by chance"
+    axes.fill_between(fine, low, high, color=look.main, alpha=look.veil, linewidth=0, step="mid", label=words)
+    axes.plot([0.0, 1.0], [0.0, 1.0], "--", color=look.muted, linewidth=1.0, label="as promised")
+    axes.plot(nominal, observed, "-o", color=look.main, markersize=4.0, linewidth=1.4, label=f"seen on {n} rows")
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    axes.legend(loc="best")
+
+
+@final
+@dataclass(eq=False)
+class ReliabilityDisplay(Display):
+    """Whether quantiles cover what they say: the share of rows below each of them, against its level.
+
+    Parameters
+    ----------
+    nominal : ndarray (q,)
+        The levels, ascending.
+    observed : ndarray (q,)
+        Σ_i 1[y_i ≤ Q_i(θ_j)]/n, the share of rows at or below.
+    low, high : ndarray (q,)
+        Where the share of a model with the right quantiles lies with probability ``confidence``, at each level by
+        itself.
+    n : int
+        The number of rows.
+    confidence : float
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.plotting import ReliabilityDisplay
+    >>> X, y = make_sine(300, random_state=0)
+    >>> model = InfiniteQuantileRegressor(n_nodes=12).fit(X[::2], y[::2])
+    >>> display = ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2], quantiles=[0.25, 0.5, 0.75])
+    >>> bool((abs(display.observed - display.nominal) < 0.1).all())
+    True
+    """
+
+    nominal: HostArray
+    observed: HostArray
+    low: HostArray
+    high: HostArray
+    n: int
+    confidence: float = 0.9
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        quantiles: Any = None,
+        confidence: float = 0.9,
+        ax: Any = None,
+        look: Any = None,
+    ) -> Self:
+        """Draw the reliability of a model on rows that it has not seen.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model of quantiles, alone or at the end of a pipeline.
+        X : table (n, d)
+        y : array (n,)
+        quantiles : array (q,) or None
+            Levels; None: 0.05, 0.1, …, 0.95.
+        confidence : float in (0, 1)
+            Of the band, at each level by itself.
+        ax, look
+            As in :meth:`plot`.
+        """
+        given = asked(estimator, CURVES, cls.__name__)
+        levels = given.tasks(quantiles, LEVELS)
+        curves = given.model.predict(given.inputs(X), levels)
+        return cls.from_predictions(y, curves, levels, confidence=confidence, ax=ax, look=look)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_pred: Any, quantiles: Any, *, confidence: float = 0.9, ax: Any = None, look: Any = None
+    ) -> Self:
+        """Draw the reliability of quantiles that are known already.
+
+        Parameters
+        ----------
+        y_true : array (n,)
+        y_pred : array (n, q)
+        quantiles : array (q,)
+        confidence, ax, look
+            As in :meth:`from_estimator`.
+        """
+        y, levels = targets(y_true), levels_within("quantiles", quantiles, 0.0, 1.0)
+        order = np.argsort(levels)
+        curves, levels = predictions(y_pred, y.size, levels.size, "levels")[:, order], levels[order]
+        low, high = binomial_band(levels, y.size, confidence)
+        observed = np.mean(y[:, None] <= curves, axis=0)
+        return cls(levels, observed, low, high, y.size, confidence).plot(ax, look=look)
+
+    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
+        """Draw the shares.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        look : {"light", "dark"}, Look or None
+            None: what suits the axes, or the settings of matplotlib.
+        """
+        with self._canvas(ax, look, "Do the quantiles cover what they say?", size=(5.4, 5.2)) as (axes, look_):
+            _against(axes, look_, self.nominal, self.observed, self.confidence, self.n)
+            axes.set(xlabel="quantile level", ylabel="share of rows at or below the quantile")
+        return self
+
+
+@final
+@dataclass(eq=False)
+class ThetaPropertyDisplay(Display):
+    """Whether level sets leave out what they say: the share of rows outside, against the fraction asked for.
+
+    Parameters
+    ----------
+    nu : ndarray (q,)
+        The fractions asked for, ascending.
+    outside : ndarray (q,)
+        The share of rows outside of each set.
+    low, high : ndarray (q,)
+        Where the share lies with probability ``confidence`` if the fraction is right, at each fraction by itself.
+    n : int
+        The number of rows.
+    confidence : float
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteOneClassSVM
+    >>> from infinitask.datasets import make_mixture
+    >>> from infinitask.plotting import ThetaPropertyDisplay
+    >>> model = InfiniteOneClassSVM(n_nodes=20).fit(make_mixture(150, random_state=0))
+    >>> display = ThetaPropertyDisplay.from_estimator(model, make_mixture(500, random_state=1), nu=[0.2, 0.5])
+    >>> bool((abs(display.outside - display.nu) < 0.1).all())
+    True
+    """
+
+    nu: HostArray
+    outside: HostArray
+    low: HostArray
+    high: HostArray
+    n: int
+    confidence: float = 0.9
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, nu: Any = None, confidence: float = 0.9, ax: Any = None, look: Any = None
+    ) -> Self:
+        """Draw the shares that the sets of a model leave out, best of rows that it has not seen.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model of level sets, alone or at the end of a pipeline.
+        X : table (n, d)
+        nu : array (q,) or None
+            Fractions; None: those of 0.05, 0.1, …, 0.95 that the model knows.
+        confidence : float in (0, 1)
+            Of the band, at each fraction by itself.
+        ax, look
+            As in :meth:`plot`.
+        """
+        given = asked(estimator, LEVEL_SETS, cls.__name__)
+        fractions = given.tasks(nu, LEVELS)
+        inside = given.model.predict(given.inputs(X), fractions)
+        return cls.from_predictions(inside, fractions, confidence=confidence, ax=ax, look=look)
+
+    @classmethod
+    def from_predictions(
+        cls, inside: Any, nu: Any, *, confidence: float = 0.9, ax: Any = None, look: Any = None
+    ) -> Self:
+        """Draw the shares of decisions that are known already.
+
+        Parameters
+        ----------
+        inside : array (n, q)
+            Booleans, or the +1 and −1 of ``predict``.
+        nu : array (q,)
+        confidence, ax, look
+            As in :meth:`from_estimator`.
+        """
+        fractions, said = levels_within("nu", nu, 0.0, 1.0), numbers("inside", inside)
+        said = said.reshape(said.shape[0] if said.ndim else 0, -1)
+        if said.shape[0] == 0 or said.shape[1] != fractions.size:
+            raise ValueError(
+                f"inside of shape {np.shape(inside)} was given for {fractions.size} fractions; it must be "
+                f"(n, {fractions.size})."
+            )
+        order, n = np.argsort(fractions), said.shape[0]
+        outside, fractions = np.mean(~(said > 0.0), axis=0)[order], fractions[order]
+        low, high = binomial_band(fractions, n, confidence)
+        return cls(fractions, outside, low, high, n, confidence).plot(ax, look=look)
+
+    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
+        """Draw the shares.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        look : {"light", "dark"}, Look or None
+            None: what suits the axes, or the settings of matplotlib.
+        """
+        with self._canvas(ax, look, "Do the sets leave out what they say?", size=(5.4, 5.2)) as (axes, look_):
+            _against(axes, look_, self.nu, self.outside, self.confidence, self.n)
+            axes.set(xlabel="fraction asked for", ylabel="share of rows outside")
+        return self

@@ -1,0 +1,165 @@
+"""The ROC curve of the continuum, with the chosen trade-off marked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask._validation import levels_within, number
+from infinitask.metrics import sensitivity_specificity
+from infinitask.plotting._asked import DECISIONS, asked
+from infinitask.plotting._canvas import Display, colour_bar
+from infinitask.predictive import ROCCurve
+
+
+@final
+@dataclass(eq=False)
+class ThetaROCDisplay(Display):
+    """The policies that one fit offers: sensitivity against false alarms for every trade-off, the chosen one marked.
+
+    Parameters
+    ----------
+    curve : ROCCurve
+        ``roc_curve(X, y)`` of a classifier.
+    chosen : float or None
+        The trade-off that is marked, at the nearest one of the curve.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from infinitask import InfiniteCostSensitiveClassifier
+    >>> from infinitask.plotting import ThetaROCDisplay
+    >>> X, y = make_moons(200, noise=0.3, random_state=0)
+    >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100])
+    >>> display = ThetaROCDisplay.from_estimator(model, X[100:], y[100:], theta=0.5)
+    >>> display.line[:, 0].tolist(), display.line[:, -1].tolist()
+    ([0.0, 0.0], [1.0, 1.0])
+    """
+
+    curve: ROCCurve
+    chosen: float | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        theta: float | None = None,
+        sample_weight: Any = None,
+        ax: Any = None,
+        look: Any = None,
+    ) -> Self:
+        """Draw the policies of a model on rows that it has not seen.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier, alone or at the end of a pipeline.
+        X : table (n, d)
+        y : array (n,)
+        theta : float or None
+            The trade-off that is marked, such as ``choose_theta`` finds; None: the default of the model.
+        sample_weight : array (n,) or None
+        ax, look
+            As in :meth:`plot`.
+        """
+        given = asked(estimator, DECISIONS, cls.__name__)
+        curve = given.model.roc_curve(given.inputs(X), y, sample_weight)
+        default: Any = given.model.theta
+        chosen = (default if np.ndim(default) == 0 else None) if theta is None else theta
+        return cls(curve, None if chosen is None else number("theta", chosen)).plot(ax, look=look)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_pred: Any,
+        theta: Any,
+        *,
+        chosen: float | None = None,
+        pos_label: Any = None,
+        sample_weight: Any = None,
+        ax: Any = None,
+        look: Any = None,
+    ) -> Self:
+        """Draw the policies of labels that are known already.
+
+        Parameters
+        ----------
+        y_true : array (n,)
+        y_pred : array (n, q)
+            Labels, one column for each trade-off.
+        theta : array (q,)
+        chosen : float or None
+            The trade-off that is marked.
+        pos_label, sample_weight
+            As in :func:`~infinitask.metrics.sensitivity_specificity`.
+        ax, look
+            As in :meth:`plot`.
+        """
+        levels = levels_within("theta", theta, -1.0, 1.0)
+        sensitivity, specificity = sensitivity_specificity(y_true, y_pred, pos_label, sample_weight)
+        if np.shape(sensitivity) != levels.shape:
+            raise ValueError(
+                f"y_pred of shape {np.shape(y_pred)} was given for {levels.size} values of theta; give one column each."
+            )
+        order = np.argsort(levels)
+        curve = ROCCurve(levels[order], 1.0 - specificity[order], sensitivity[order])
+        return cls(curve, chosen).plot(ax, look=look)
+
+    @property
+    def line(self) -> HostArray:
+        """The curve from (0, 0) through the policies to (1, 1): (2, k + 2), in ascending order of false alarms."""
+        order = np.lexsort((self.curve.tpr, self.curve.fpr))
+        return np.column_stack([[0.0, 0.0], np.stack([self.curve.fpr, self.curve.tpr])[:, order], [1.0, 1.0]])
+
+    @property
+    def position(self) -> int | None:
+        """The position of the chosen trade-off on the curve."""
+        return None if self.chosen is None else int(np.argmin(np.abs(self.curve.theta - self.chosen)))
+
+    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        look : {"light", "dark"}, Look or None
+            None: what suits the axes, or the settings of matplotlib.
+        """
+        with self._canvas(ax, look, "One fit, every policy", size=(6.6, 5.2), equal=True) as (axes, look_):
+            axes.plot([0.0, 1.0], [0.0, 1.0], "--", color=look_.muted, linewidth=1.0, label="no use of the inputs")
+            words = f"policies of the model (area {self.curve.area:.3f})"
+            axes.plot(*self.line, color=look_.edge, linewidth=1.0, zorder=1.9, label=words)
+            dots = axes.scatter(
+                self.curve.fpr, self.curve.tpr, c=self.curve.theta, cmap=look_.colours(), s=14, linewidths=0, zorder=2
+            )
+            k = self.position
+            if k is not None:
+                axes.plot(
+                    self.curve.fpr[k],
+                    self.curve.tpr[k],
+                    "o",
+                    markersize=11,
+                    markerfacecolor="none",
+                    markeredgecolor=look_.ink,
+                    markeredgewidth=1.8,
+                    zorder=3,
+                    label=f"chosen trade-off {self.curve.theta[k]:.3g}",
+                )
+            axes.set(xlabel="share of negatives that raise an alarm", ylabel="share of positives that are found")
+            axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+            axes.legend(loc="lower right")
+            colour_bar(axes, dots, "trade-off (above 0 a missed positive costs more)", None, look_)
+        return self
