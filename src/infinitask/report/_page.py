@@ -64,6 +64,7 @@ class Page:
             "title": html.escape(str(self.payload["title"])),
             "policy": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
             "style": _asset("page.css"),
+            "heading": html.escape(str(self.payload["title"])),
             "data": data,
             "program": program,
         }
