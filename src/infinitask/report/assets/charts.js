@@ -108,9 +108,9 @@ class Chart {
     const height = drawing.height ?? 260;
     const root = svg("svg", { viewBox: `0 0 ${this.width} ${height}`, role: "img", "aria-label": drawing.says });
     root.style.height = `${height}px`;
-    const yTicks = drawing.yTicks ?? niceTicks(drawing.y[0], drawing.y[1], height / 55);
+    const yTicks = drawing.yTicks ?? niceTicks(drawing.y[0], drawing.y[1], height / (height < 200 ? 40 : 55));
     const wide = Math.max(...yTicks.map((tick) => tickText(tick, yTicks).length));
-    const box = { left: 18 + 7 * Math.max(wide, 2), right: this.width - 10, top: 20, bottom: height - 38 };
+    const box = { left: 18 + 7 * Math.max(wide, 2), right: this.width - 16, top: 20, bottom: height - 38 };
     const [x0, x1] = drawing.x;
     const [y0, y1] = drawing.y;
     /** @param {number} x */

@@ -40,7 +40,7 @@ function numberControl(options, changed) {
   const scale = options.scale ?? 1;
   const [low, high] = [options.low * scale, options.high * scale];
   /** @param {number} value */
-  const shown = (value) => String(+(value * scale).toPrecision(12));
+  const shown = (value) => String(+(value * scale).toPrecision(5));
   const slider = el("input", { type: "range", id: `${id}-slider`, min: low, max: high, step, value: shown(options.value) });
   slider.setAttribute("aria-label", `${label}, slider`);
   if (options.theta) slider.classList.add("theta");
@@ -68,8 +68,10 @@ function numberControl(options, changed) {
     node,
     /** @param {number} value */
     set(value) {
-      box.value = shown(value);
       slider.value = shown(value);
+      // who is typing must not be interrupted
+      if (document.activeElement === box) return;
+      box.value = shown(value);
       box.setAttribute("aria-invalid", "false");
     },
   };
@@ -101,6 +103,11 @@ function choice(id, label, choices, value, changed) {
   for (const [key, words] of choices) select.append(el("option", { value: key, selected: key === value }, words));
   select.addEventListener("change", () => changed(select.value));
   return el("div", { class: "choice" }, el("label", { for: id }, label), select);
+}
+
+/** Marks and what they mean. @param {...[string, string]} entries */
+function legend(...entries) {
+  return el("p", { class: "legend" }, ...entries.map(([kind, words]) => el("span", {}, el("span", { class: `key ${kind}` }), words)));
 }
 
 /** What the three pages share: the rows, the input that is looked at, and what is drawn when something changes. */
@@ -199,9 +206,12 @@ class Explorer {
       this.rowLine,
     );
     panel.append(this.rangeLine);
-    const rest = el("details", {}, el("summary", {}, `${this.d - 8} more inputs`));
+    // on a phone the answer must not be far below; those that matter most come first where not all are shown
+    const most = innerWidth < 700 ? 3 : 8;
+    const all = this.d <= most;
+    const rest = el("details", {}, el("summary", {}, `${this.d - most} more ${this.d - most === 1 ? "input" : "inputs"}`));
     this.inputs = new Array(this.d);
-    this.order.forEach((j, place) => {
+    (all ? this.columns.map((_, j) => j) : this.order).forEach((j, place) => {
       const column = this.columns[j];
       const control = numberControl(
         {
@@ -222,9 +232,9 @@ class Explorer {
         },
       );
       this.inputs[j] = control;
-      (place < 8 ? panel : rest).append(control.node);
+      (place < most ? panel : rest).append(control.node);
     });
-    if (this.d > 8) panel.append(rest);
+    if (!all) panel.append(rest);
     this.rowLine.textContent = "A typical value of every input.";
     return panel;
   }
@@ -247,10 +257,11 @@ class Explorer {
     table.append(el("thead", { class: "hidden" }, el("tr", {}, el("th", { scope: "col" }, "Input"), el("th", { scope: "col" }, "Effect"))));
     const body = el("tbody");
     for (const j of this.order.slice(0, 12)) {
-      const bar = el("span", { class: "bar", "aria-hidden": true });
+      const bar = el("span", { class: "bar" });
       bar.style.width = `${(100 * relevance[j]) / most}%`;
+      const track = el("span", { class: "track", "aria-hidden": "true" }, bar);
       body.append(
-        el("tr", {}, el("th", { scope: "row" }, this.columns[j].name), el("td", {}, bar, el("span", { class: "bar-number" }, say(relevance[j])))),
+        el("tr", {}, el("th", { scope: "row" }, this.columns[j].name), el("td", {}, track, el("span", { class: "bar-number" }, say(relevance[j])))),
       );
     }
     table.append(body);
@@ -283,7 +294,7 @@ class Plane {
     this.share = share;
     this.ready = ready;
     const [a, b] = explorer.order;
-    this.axes = [a, b];
+    this.axes = explorer.d === 2 ? [0, 1] : [a, b];
     this.n = 41;
     this.key = "";
     this.job = 0;

@@ -84,7 +84,7 @@ class CostPage extends Explorer {
     this.drawn.push(() => {
       const { missed, alarm } = this.costs;
       const words =
-        alarm === 0 ? "only missed cases count" : missed === 0 ? "only false alarms count" : missed >= alarm
+        alarm === 0 ? "only missed cases count" : missed === 0 ? "only false alarms count" : missed === alarm ? "both errors count the same" : missed > alarm
           ? `a missed case counts ${say(missed / alarm)} times as much as a false alarm`
           : `a false alarm counts ${say(alarm / missed)} times as much as a missed case`;
       const counts = this.counts ? this.at(this.theta) : null;
@@ -267,7 +267,7 @@ class CostPage extends Explorer {
       return node;
     }
     const plane = new Plane(this, (left) => model.probability(left), () => this.redraw());
-    node.append(plane.controls(), holder, this.legend());
+    node.append(plane.controls(), holder, this.marks());
     this.drawn.push(() => {
       if (!plane.current()) return;
       const [a, b] = plane.axes;
@@ -307,15 +307,13 @@ class CostPage extends Explorer {
       layer(0, "var(--quiet)", "dot", "none", 2.2),
       layer(1, "var(--paper)", "dot", "var(--ink)", 3.2),
       layer(3, "var(--case)", "triangle", "none", 3.4),
-      layer(2, "var(--paper)", "triangle", "var(--alert)", 4.4),
+      layer(2, "var(--alert)", "triangle", "var(--paper)", 5),
     ];
   }
 
-  legend() {
-    if (!this.counts) return el("p", { class: "legend" }, el("span", { class: "key dot case" }), "alarm ", el("span", { class: "key dot quiet" }), "no alarm");
-    return el("p", { class: "legend" },
-      el("span", { class: "key triangle case" }), "case found ", el("span", { class: "key triangle alert" }), "case missed ",
-      el("span", { class: "key dot open" }), "false alarm ", el("span", { class: "key dot quiet" }), "left in peace");
+  marks() {
+    if (!this.counts) return legend(["dot case", "alarm"], ["dot", "no alarm"]);
+    return legend(["triangle", "case found"], ["triangle alert", "case missed"], ["dot open", "false alarm"], ["dot", "left in peace"]);
   }
 
   roc() {

@@ -1,5 +1,7 @@
 /** The page of level sets: which rows are unusual, for every share that is to be called so. */
 
+const SETS = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
+
 class LevelSetPage extends Explorer {
   /** @param {any} payload */
   constructor(payload) {
@@ -32,9 +34,10 @@ class LevelSetPage extends Explorer {
       stats.set("share", outside / this.total, percent(outside / this.total));
       sentence.textContent = `You want to call ${percent(this.nu)} of usual rows unusual; on these rows it is ${percent(outside / this.total)}.`;
     });
-    this.main.append(bar, this.map(), this.here(), this.first(), this.promise());
+    this.main.append(bar, this.map(), this.here());
     const matter = this.relevanceCard("How much the answer moves when an input changes by one standard deviation.");
     if (matter) this.main.append(matter);
+    this.main.append(this.first(), this.promise());
     this.aside.append(this.inputPanel());
   }
 
@@ -87,7 +90,7 @@ class LevelSetPage extends Explorer {
     node.append(
       plane.controls(),
       holder,
-      el("p", { class: "legend" }, el("span", { class: "key cross alert" }), "unusual ", el("span", { class: "key dot quiet" }), "usual"),
+      legend(["cross", "unusual"], ["dot", "usual"]),
     );
     this.drawn.push(() => {
       if (!plane.current()) return;
@@ -96,13 +99,16 @@ class LevelSetPage extends Explorer {
       const y = /** @type {[number, number]} */ ([plane.ys[0], plane.ys[plane.n - 1]]);
       /** @type {Layer[]} */
       const layers = [{ type: "image", url: plane.picture, x, y, opacity: 0.4 }];
-      for (const nu of [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]) {
-        layers.push({ type: "segments", pieces: plane.boundary((_, p) => p - nu), colour: thetaColour(nu), width: 1.2 });
+      /** The boundary of the set of a share. @param {number} nu */
+      const edge = (nu) => {
+        const [psi, add] = [model.field.psi(nu), model.field.bias(nu) - model.shift(nu)];
+        return plane.boundary((left, p) => (model.nested ? p - nu : dot(left, psi) + add));
+      };
+      for (const nu of SETS.filter((at) => at >= model.low && at <= model.high)) {
+        layers.push({ type: "segments", pieces: edge(nu), colour: thetaColour(nu), width: 1.2 });
       }
       layers.push(...this.points((i) => this.rows.X[i * this.d + a], (i) => this.rows.X[i * this.d + b]));
-      const [psi, add] = [model.field.psi(this.nu), model.field.bias(this.nu) - model.shift(this.nu)];
-      const now = plane.boundary((left, p) => (model.nested ? p - this.nu : dot(left, psi) + add));
-      layers.push({ type: "segments", pieces: now, colour: "var(--ink)", width: 3 });
+      layers.push({ type: "segments", pieces: edge(this.nu), colour: "var(--ink)", width: 3 });
       layers.push({ type: "points", xs: [this.x[a]], ys: [this.x[b]], colour: "none", size: 8, edge: "var(--ink)" });
       chart.draw({
         x, y, layers, height: 420, xLabel: this.columns[a].name, yLabel: this.columns[b].name,
@@ -124,7 +130,7 @@ class LevelSetPage extends Explorer {
   }
 
   first() {
-    const node = card("The first to leave", "The strangest rows, with their p-values. Press a row number to look at it.", "wide");
+    const node = card("The first to leave", `The strangest rows, with their p-values. Below ${percent(this.model.low)}, the smallest share that was learnt, they only say which row is stranger. Press a row number to look at it.`, "wide");
     const order = Array.from(this.p.keys()).sort((a, b) => this.p[a] - this.p[b]).slice(0, 15);
     const shown = this.order.slice(0, 6);
     const table = el("table", { class: "rows", id: "first-rows" }, el("caption", { class: "hidden" }, "Rows with the smallest p-values"));

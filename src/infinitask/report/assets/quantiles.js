@@ -294,7 +294,7 @@ class QuantilePage extends Explorer {
         says: `Reliability: ${percent(under)} of the rows lie below their ${percent(this.level)} quantile, ${percent(share)} inside their ${percent(this.coverage)} interval.`,
       });
     });
-    node.append(el("p", { class: "legend" }, el("span", { class: "key accent" }), "rows below the quantile ", el("span", { class: "key dashed" }), "rows inside the interval"));
+    node.append(legend(["accent", "rows below the quantile"], ["dashed", "rows inside the interval"]));
     return node;
   }
 }
