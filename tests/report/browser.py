@@ -64,7 +64,9 @@ class Tab:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.driver.quit()
         self.folder.cleanup()
 
@@ -133,7 +135,9 @@ class Tab:
 
     def number(self, name: str) -> Any:
         """The full value behind what is shown."""
-        return json.loads(self.driver.execute_script("return document.getElementById(arguments[0]).dataset.value", name))
+        return json.loads(
+            self.driver.execute_script("return document.getElementById(arguments[0]).dataset.value", name)
+        )
 
     def box(self, name: str) -> float:
         return float(self.driver.execute_script("return document.getElementById(arguments[0]).value", name))
@@ -173,4 +177,6 @@ class Tab:
         run = "const done = arguments[0]; axe.run().then((found) => done(found.violations));"
         found = self.driver.execute_async_script(run)
         serious = [rule for rule in found if rule["impact"] in ("serious", "critical")]
-        return [f"{rule['id']}: {rule['nodes'][0]['html'][:120]} {rule['nodes'][0]['failureSummary']}" for rule in serious]
+        return [
+            f"{rule['id']}: {rule['nodes'][0]['html'][:120]} {rule['nodes'][0]['failureSummary']}" for rule in serious
+        ]

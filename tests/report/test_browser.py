@@ -65,7 +65,14 @@ def test_quantiles(tab: Tab) -> None:
     tab.type("from", 20)
     tab.type("to", 40)
     agrees(x, 0.975, 0.8, 1_050.0, [0.2, 0.4])
-    for name, steps in (("coverage", -3), ("level", -2), ("threshold", 4), ("input-0", 2), ("input-1", -2), ("input-2", 1)):
+    for name, steps in (
+        ("coverage", -3),
+        ("level", -2),
+        ("threshold", 4),
+        ("input-0", 2),
+        ("input-1", -2),
+        ("input-2", 1),
+    ):
         before = tab.box(name)
         tab.slide(name, steps)
         assert (tab.box(name) - before) * steps > 0.0
@@ -76,7 +83,9 @@ def test_quantiles(tab: Tab) -> None:
         assert np.array_equal(tab.x(), X[[40 + row]])
         agrees(X[[40 + row]], tab.box("level") / 100, tab.box("coverage") / 100, limit, [0.2, 0.4])
         assert f"Row {row}." in tab.text("row-line")
-    held = np.mean([low <= t <= high for (low, high), t in zip(model.predict_interval(X[40:], 0.77), y[40:], strict=True)])
+    held = np.mean(
+        [low <= t <= high for (low, high), t in zip(model.predict_interval(X[40:], 0.77), y[40:], strict=True)]
+    )
     tab.type("coverage", 77)
     tab.agrees("out-held", held)
     tab.press("random-row")
@@ -231,7 +240,10 @@ def pages() -> dict[str, Any]:
         "level sets": lambda: explore(InfiniteOneClassSVM(**quick).fit(X), X),
         "level sets of one input": lambda: explore(InfiniteOneClassSVM(**quick).fit(X[:, :1]), X[:, :1]),
         "many inputs": lambda: explore(
-            InfiniteQuantileRegressor(**quick).fit(np.tile(X, 5), y), np.tile(X, 5), y, names=[f"col {j}" for j in range(15)]
+            InfiniteQuantileRegressor(**quick).fit(np.tile(X, 5), y),
+            np.tile(X, 5),
+            y,
+            names=[f"col {j}" for j in range(15)],
         ),
     }
 

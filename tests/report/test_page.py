@@ -33,7 +33,7 @@ from infinitask.tuning import (
 from tests.report.evaluator import unpack
 
 ASSETS = Path(str(files("infinitask.report"))) / "assets"
-EVIL = ['</script><script>alert("1")</script>', "<img src=x onerror=alert(1)>", "a & b's \"quote\" \u2028 {{program}}"]
+EVIL = ['</script><script>alert("1")</script>', "<img src=x onerror=alert(1)>", 'a & b\'s "quote" \u2028 {{program}}']
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,8 @@ def test_nothing_is_loaded(fitted: Any) -> None:
     text = explore(*fitted).html
     program = text[: text.index('id="data"')] + text[text.index("</script>") :]
     assert not re.findall(r'(?:src|href)=["\'](?!data:)', program)
-    assert "import(" not in program and "fetch(" not in program
+    assert "import(" not in program
+    assert "fetch(" not in program
     assert set(re.findall(r"https?://[^\s\"'`]+", program)) == {"http://www.w3.org/2000/svg"}  # a name, not an address
     assert "default-src 'none'" in text
 
@@ -86,7 +87,8 @@ def test_nothing_is_loaded(fitted: Any) -> None:
 def test_a_notebook_shows_the_page_in_a_frame(fitted: Any) -> None:
     page = explore(*fitted, title='a "title"')
     frame = page._repr_html_()
-    assert frame.startswith("<iframe") and frame.endswith("</iframe>")
+    assert frame.startswith("<iframe")
+    assert frame.endswith("</iframe>")
     source = re.search(r'srcdoc="([^"]*)"', frame)
     assert source is not None
     assert html.unescape(source[1]) == page.html
@@ -141,7 +143,8 @@ def test_rare_cases_are_all_on_the_page() -> None:
     rows = explore(model, X, y).payload["rows"]
     case, weight = unpack(rows["case"]) > 0.0, unpack(rows["weight"])
     assert 10 < case.sum() == y.sum()
-    assert np.isclose(weight[case].sum(), y.sum()) and np.isclose(weight[~case].sum(), np.sum(~y))
+    assert np.isclose(weight[case].sum(), y.sum())
+    assert np.isclose(weight[~case].sum(), np.sum(~y))
 
 
 def test_the_strangest_rows_are_on_the_page() -> None:

@@ -98,7 +98,8 @@ def test_sorted_and_calibrated_quantiles() -> None:
     X, y = rows(80)
     model = InfiniteQuantileRegressorCV(kernels=["rbf"], random_state=0, n_nodes=8).fit(X, y)
     data = written(model, X)["model"]
-    assert data["rearranged"] and data["calibrated"] is not None
+    assert data["rearranged"]
+    assert data["calibrated"] is not None
     theta = np.array([0.001, 0.1, 0.5, 0.99])  # beyond the outer levels too
     assert close(evaluator.quantiles(data, X, theta), model.predict(X, theta))
 
@@ -131,8 +132,10 @@ def test_rows_know_their_features() -> None:
     model = InfiniteQuantileRegressor(**QUICK).fit(X, y)
     payload = written(model, X, y)
     shown = {name: evaluator.unpack(payload["rows"][name]) for name in ("X", "left", "y", "number", "weight")}
-    assert np.array_equal(shown["X"], X) and np.array_equal(shown["y"], y)
-    assert np.array_equal(shown["number"], np.arange(60.0)) and np.all(shown["weight"] == 1.0)
+    assert np.array_equal(shown["X"], X)
+    assert np.array_equal(shown["y"], y)
+    assert np.array_equal(shown["number"], np.arange(60.0))
+    assert np.all(shown["weight"] == 1.0)
     assert close(evaluator.left(payload["model"]["field"]["left"], X), shown["left"])
 
 

@@ -156,7 +156,7 @@ def _quantile_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tu
     y = y.astype(np.float64)
     some, asked = _some(X, RELIABILITY_ROWS), np.asarray(_some(y, RELIABILITY_ROWS))
     start, end = model._ends()
-    levels = PERCENTS[(PERCENTS >= start) & (PERCENTS <= end)]
+    levels = PERCENTS[(start <= PERCENTS) & (end >= PERCENTS)]
     below = np.mean(asked[:, None] <= model.predict(some, levels), axis=0)
     widest = 1.0 if hasattr(model, "calibration_") else min(1.0 - 2.0 * start, 2.0 * end - 1.0)
     coverages = PERCENTS[widest + 1e-12 >= PERCENTS]

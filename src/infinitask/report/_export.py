@@ -175,7 +175,7 @@ def field(learnt: Field, together: HostArray, single: HostArray | None = None) -
     single : ndarray (q,) or None
         Levels that are asked one at a time.
     """
-    alone = np.empty(0) if single is None else single
+    alone = [] if single is None else [single[k : k + 1] for k in range(single.size)]
     bias = None
     if learnt.bias_psi is not None and learnt.bias_coef is not None:
         bias = {"psi": task_map(learnt.bias_psi), "coef": packed(learnt.bias_coef)}
@@ -186,9 +186,9 @@ def field(learnt: Field, together: HostArray, single: HostArray | None = None) -
         "offset": float(learnt.offset),
         "together": {"psi": packed(learnt.psi(together)), "bias": packed(learnt.bias(together))},
         "single": {
-            "levels": packed(alone),
-            "psi": packed(np.concatenate([learnt.psi(alone[k : k + 1]) for k in range(alone.size)] or [np.empty((0, 1))])),
-            "bias": packed([learnt.bias(alone[k : k + 1])[0] for k in range(alone.size)]),
+            "levels": packed([float(level[0]) for level in alone]),
+            "psi": packed(np.concatenate([learnt.psi(level) for level in alone] or [np.empty((0, 1))])),
+            "bias": packed([learnt.bias(level)[0] for level in alone]),
         },
     }
 
@@ -249,8 +249,8 @@ def decisions(model: Any, trade_offs: int) -> Exported:
 
 def level_sets(model: Any, score_levels: int) -> Exported:
     """An InfiniteOneClassSVM, with the levels at which scores look for the sign change."""
-    (low, high) = model._ends()
-    fractions = FRACTIONS[(FRACTIONS >= low) & (FRACTIONS <= high)]
+    low, high = model._ends()
+    fractions = FRACTIONS[(low <= FRACTIONS) & (high >= FRACTIONS)]
     nested, nu = bool(model.recipe_.rearranged), float(model.offset_)
     levels = model._nested_levels() if nested else np.unique(np.append(model._levels(score_levels), nu))
     if levels.size < 2:

@@ -53,8 +53,8 @@ class Shown:
         kept = first[_evenly(first.size, limit // 2)]
         others = np.setdiff1d(np.arange(n), first)
         rest = others[_evenly(others.size, limit - kept.size)]
-        weights = [np.full(part.size, whole / max(1, part.size)) for part, whole in ((kept, first.size), (rest, others.size))]
-        rows, weight = np.concatenate([kept, rest]), np.concatenate(weights)
+        shares = [first.size / max(1, kept.size), others.size / max(1, rest.size)]
+        rows, weight = np.concatenate([kept, rest]), np.repeat(shares, [kept.size, rest.size])
         order = np.argsort(rows)
         return cls(rows[order], weight[order])
 
