@@ -68,7 +68,7 @@ def close(found: np.ndarray, expected: np.ndarray) -> bool:
     return bool(np.all(np.abs(found - expected) <= 1e-6 * np.maximum(1.0, np.abs(expected))))
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: str(kernel)[:40])
+@pytest.mark.parametrize("kernel", KERNELS, ids=[str(kernel)[:40] for kernel in KERNELS])
 def test_every_kernel_is_written_as_it_is(kernel: Any) -> None:
     X, y = rows()
     model = InfiniteQuantileRegressor(kernel=kernel, **QUICK).fit(X[:40], y[:40])
@@ -170,7 +170,7 @@ class Odd(InputKernel):
         ({"task_kernel": Diagonal(), "noncrossing": 0.0, "measure": Discrete([0.1, 0.5])}, "the task kernel Diagonal"),
         ({"measure": Discrete([0.5])}, "the single level 0.5"),
     ],
-    ids=str,
+    ids=["function", "own kernel", "own kernel in a sum", "diagonal", "one level"],
 )
 def test_a_part_that_cannot_be_written_is_named(options: dict[str, Any], words: str) -> None:
     X, y = rows()

@@ -18,8 +18,12 @@
 
 const PLASMA = ["0d0887", "41049d", "6a00a8", "8f0da4", "b12a90", "cc4778", "e16462", "f2844b", "fca636", "fcce25", "f0f921"];
 
+/** Paper is white, whatever the screen is. */
+let printing = false;
+
 /** @returns {boolean} */
 function isDark() {
+  if (printing) return false;
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
@@ -117,7 +121,7 @@ class Chart {
     const px = (x) => box.left + ((x - x0) / (x1 - x0 || 1)) * (box.right - box.left);
     /** @param {number} y */
     const py = (y) => box.bottom - ((y - y0) / (y1 - y0 || 1)) * (box.bottom - box.top);
-    const xTicks = drawing.xTicks ?? niceTicks(x0, x1, (box.right - box.left) / 75);
+    const xTicks = drawing.xTicks ?? niceTicks(x0, x1, Math.max(2, (box.right - box.left) / 75));
     for (const tick of yTicks) {
       root.append(svg("line", { x1: box.left, x2: box.right, y1: py(tick), y2: py(tick), class: "grid" }));
       root.append(this.text(box.left - 6, py(tick) + 4, tickText(tick, yTicks), "end"));

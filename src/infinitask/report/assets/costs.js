@@ -159,7 +159,7 @@ class CostPage extends Explorer {
   }
 
   errors() {
-    const node = card("On the rows of this page", `A case is a row with ${this.target} = ${this.names.case}. Rows that the model was fitted to flatter it.`);
+    const node = card("On the rows of this page", `A case is a row with ${this.target} = ${this.names.case}. If the model was fitted to these rows, expect more errors on new ones.`);
     /** @param {string} id */
     const cell = (id) => el("td", {}, el("output", { id: `out-${id}` }));
     const table = el(

@@ -154,7 +154,7 @@ class LevelSetPage extends Explorer {
 
   /** Do as many rows leave as was asked for? */
   promise() {
-    const node = card("Does it keep its word?", "The share of rows with a p-value below each share. On the line: as many rows leave as you ask for. Rows that the model was fitted to flatter it.");
+    const node = card("Does it keep its word?", "The share of rows with a p-value below each share. On the diagonal, as many rows leave as you ask for. If the model was fitted to these rows, new ones will agree less well.");
     const holder = el("div");
     node.append(holder);
     const chart = new Chart(holder);

@@ -297,27 +297,40 @@ class Field {
     unpack(single.levels).forEach((level, j) => {
       this.known.set(level, { psi: rowOf(psi, j, single.psi.shape[1]), bias: bias[j] });
     });
+    // all rows are asked at a few θ, one after the other
+    /** @type {Map<number, {psi: Float64Array, bias: number}>} */
+    this.recent = new Map();
     /** @type {Map<Float64Array, {psi: Float64Array, bias: Float64Array, s: number}>} */
     this.kept = new Map();
     const together = exported.together;
     this.kept.set(levels, { psi: unpack(together.psi), bias: unpack(together.bias), s: together.psi.shape[1] });
   }
 
+  /** ψ(θ) and b(θ). @param {number} theta */
+  task(theta) {
+    const known = this.known.get(theta) ?? this.recent.get(theta);
+    if (known) return known;
+    const bias = this.offset + (this.biasPsi && this.biasCoef ? dot(this.biasPsi(theta), this.biasCoef) : 0);
+    const found = { psi: this.formula(theta), bias };
+    if (this.recent.size > 300) this.recent.clear();
+    this.recent.set(theta, found);
+    return found;
+  }
+
   /** ψ(θ). @param {number} theta */
   psi(theta) {
-    return this.known.get(theta)?.psi ?? this.formula(theta);
+    return this.task(theta).psi;
   }
 
   /** b(θ). @param {number} theta */
   bias(theta) {
-    const known = this.known.get(theta);
-    if (known) return known.bias;
-    return this.offset + (this.biasPsi && this.biasCoef ? dot(this.biasPsi(theta), this.biasCoef) : 0);
+    return this.task(theta).bias;
   }
 
   /** h(x)(θ) from left(x). @param {Float64Array} left @param {number} theta */
   value(left, theta) {
-    return dot(left, this.psi(theta)) + this.bias(theta);
+    const { psi, bias } = this.task(theta);
+    return dot(left, psi) + bias;
   }
 
   /** ψ and b at levels that are asked again and again. @param {Float64Array} levels */
@@ -451,10 +464,11 @@ class Quantiles {
     return this.moved((at) => (plain ? curveAt(plain, at) : this.field.value(left, at)), level);
   }
 
-  /** `predict_interval(x, coverage)`. @param {Float64Array} left @param {number} coverage @returns {[number, number]} */
-  interval(left, coverage) {
+  /** `predict_interval(x, coverage)`. @param {Float64Array} left @param {number} coverage @param {Curve} [known]
+   * @returns {[number, number]} */
+  interval(left, coverage, known) {
     if (this.conformal) return this.conformalInterval(this.curve(left), coverage);
-    const plain = this.rearranged ? this.sorted(left) : undefined;
+    const plain = this.rearranged ? (known ?? this.sorted(left)) : undefined;
     const [a, b] = [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage].map((end) => Math.round(end * 1e15) / 1e15);
     return [this.quantile(left, a, plain), this.quantile(left, b, plain)];
   }

@@ -18,6 +18,8 @@ class QuantilePage extends Explorer {
     this.range = { low, high };
     this.threshold = +(low + 0.75 * (high - low)).toPrecision(3);
     this.along = this.order[0];
+    /** @type {Map<string, {key: string, xs: Float64Array, lefts: Float64Array[], sorted: (Curve | undefined)[]}>} */
+    this.slices = new Map();
     this.build(least, most);
   }
 
@@ -154,6 +156,9 @@ class QuantilePage extends Explorer {
 
   /** Quantiles along one input, the others as they are. @param {number} j @param {number} count */
   slice(j, count) {
+    const key = `${count} ${Array.from(this.x, (value, i) => (i === j ? "" : value))} ${clip(this.x[j], this.columns[j].low, this.columns[j].high) - this.x[j]}`;
+    const kept = this.slices.get(`${j} ${count}`);
+    if (kept?.key === key) return kept;
     const column = this.columns[j];
     const xs = evenly(Math.min(column.low, this.x[j]), Math.max(column.high, this.x[j]), count);
     const x = Float64Array.from(this.x);
@@ -161,7 +166,10 @@ class QuantilePage extends Explorer {
       x[j] = value;
       return this.model.left(x);
     });
-    return { xs, lefts };
+    const sorted = lefts.map((left) => (this.model.rearranged ? this.model.sorted(left) : undefined));
+    const found = { key, xs, lefts, sorted };
+    this.slices.set(`${j} ${count}`, found);
+    return found;
   }
 
   fan() {
@@ -180,15 +188,14 @@ class QuantilePage extends Explorer {
     this.drawn.push(() => {
       const { model, rows, along } = this;
       const column = this.columns[along];
-      const { xs, lefts } = this.slice(along, 73);
+      const { xs, lefts, sorted: curves } = this.slice(along, 73);
       const start = Math.max(model.low, 0.025);
       const end = Math.min(model.high, 0.975);
       const bands = 20;
       const levels = evenly(start, end, bands + 1);
-      const curves = lefts.map((left) => (model.rearranged ? model.sorted(left) : undefined));
       const fans = Array.from(levels, (level) => lefts.map((left, k) => model.quantile(left, level, curves[k])));
       const middle = lefts.map((left, k) => model.quantile(left, clip(0.5, model.low, model.high), curves[k]));
-      const ends = lefts.map((left) => model.interval(left, this.coverage));
+      const ends = lefts.map((left, k) => model.interval(left, this.coverage, curves[k]));
       const chosen = lefts.map((left, k) => model.quantile(left, this.level, curves[k]));
       /** @type {Layer[]} */
       const layers = [];
@@ -236,9 +243,9 @@ class QuantilePage extends Explorer {
     this.drawn.push(() => {
       const { model } = this;
       const slices = shown.map((j) => {
-        const { xs, lefts } = this.slice(j, 31);
-        const ends = lefts.map((left) => model.interval(left, this.coverage));
-        return { xs, ends, middle: lefts.map((left) => model.quantile(left, clip(0.5, model.low, model.high))) };
+        const { xs, lefts, sorted } = this.slice(j, 31);
+        const ends = lefts.map((left, k) => model.interval(left, this.coverage, sorted[k]));
+        return { xs, ends, middle: lefts.map((left, k) => model.quantile(left, clip(0.5, model.low, model.high), sorted[k])) };
       });
       const all = slices.flatMap((slice) => [...slice.middle, ...slice.ends.flat().filter(Number.isFinite)]);
       const y = widened(Math.min(...all), Math.max(...all));
@@ -267,7 +274,7 @@ class QuantilePage extends Explorer {
   reliability() {
     const known = this.payload.reliability;
     if (!known) return null;
-    const node = card("Does it keep its word?", "On the rows of this page. Points on the line: what is said happens as often as it is said. Rows that the model was fitted to flatter it.");
+    const node = card("Does it keep its word?", "On the rows of this page. On the diagonal, what is promised happens as often as promised. If the model was fitted to these rows, new ones will agree less well.");
     const holder = el("div");
     const stats = statList([["held", "Rows inside their interval"]]);
     node.append(stats.node, holder);

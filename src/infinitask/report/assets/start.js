@@ -20,6 +20,12 @@ function start() {
     page.redraw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.redraw());
+  for (const [event, now] of /** @type {[string, boolean][]} */ ([["beforeprint", true], ["afterprint", false]])) {
+    addEventListener(event, () => {
+      printing = now;
+      for (const draw of page.drawn) draw();
+    });
+  }
   for (const draw of page.drawn) draw();
   // for the console, and for tests
   Object.assign(window, { infinitask: { page, model: page.anyModel } });
