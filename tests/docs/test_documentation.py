@@ -25,6 +25,7 @@ PROGRAMS = programs("docs", "add_a_task.md")
 GUIDE = programs("docs", "guide.md")
 CLUSTER = programs("docs", "cluster.md")
 PLOTS = programs("docs", "plots.md")
+EXPLORER = programs("docs", "explorer.md")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)
 
@@ -166,6 +167,13 @@ def test_the_program_of_a_cluster_runs() -> None:
     pytest.importorskip("distributed")
     (program,) = CLUSTER
     exec(compile(program, "docs/cluster.md", "exec"), {"__name__": "cluster"})
+
+
+def test_the_program_of_the_explorer_runs() -> None:
+    pytest.importorskip("pandas")
+    (program,) = EXPLORER
+    assert "assert " in program, "a program that checks nothing shows nothing"
+    exec(compile(program, "docs/explorer.md", "exec"), {"__name__": "explorer"})
 
 
 @pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])

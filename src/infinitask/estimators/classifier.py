@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from infinitask._array import HostArray
 from infinitask._validation import flag, naming
+from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
 from infinitask.losses import CostSensitiveHinge
@@ -347,7 +348,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return Confusion.count(levels, blocks, y == self.classes_[1], weight)
 
 
-class InfiniteCostSensitiveClassifier(CostSensitiveEstimator):
+class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
     """Two-class decisions for every trade-off between missed positives and false alarms, chosen at prediction.
 
     min ∫ E c_θ(y) (1 − y f)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with f = h(x)(θ) + b(θ), c_θ(y) = (1 + θ)/2 for

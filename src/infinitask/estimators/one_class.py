@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._array import HostArray, place, to_host
 from infinitask._validation import choice, naming, number
+from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._sources import in_kind
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.kernels import input_kernel
@@ -333,7 +334,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         return np.asarray(np.where(curves.values[:, 0] >= 0.0, found, np.nextafter(low, -np.inf)))
 
 
-class InfiniteOneClassSVM(LevelSetEstimator):
+class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
     """Nested density level sets for every outlier fraction from one fit; the fraction is chosen at prediction.
 
     min_(h,t) ∫ E (1/θ)(t(θ) − h(x)(θ))₊ − t(θ) dθ + ½ ∫ ‖h(·)(θ)‖² dθ + (λ/2)‖t‖².

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask._validation import coverages, seed
+from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._sources import in_kind
 from infinitask.estimators.base import (
     BaseInfiniteTask,
@@ -254,7 +255,7 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
             yield rows, curves if levels is None else levels.curves(curves)
 
 
-class InfiniteQuantileRegressor(QuantileEstimator):
+class InfiniteQuantileRegressor(Explorable, QuantileEstimator):
     """Conditional quantiles of every level from one fit, in order; the level is chosen at prediction.
 
     min ∫ E max(θr, (θ−1)r) dθ + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with the quantile

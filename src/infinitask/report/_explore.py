@@ -1,0 +1,209 @@
+"""From a fitted model and some rows to a page."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
+
+from infinitask._array import HostArray, place, to_host
+from infinitask._validation import naming
+from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
+from infinitask.estimators.classifier import TRADE_OFFS
+from infinitask.estimators.one_class import SCORE_LEVELS
+from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
+from infinitask.report._page import Page
+from infinitask.report._rows import Shown, columns, looked_at, names_of, table
+from infinitask.tuning import (
+    InfiniteCostSensitiveClassifierCV,
+    InfiniteOneClassSVMCV,
+    InfiniteQuantileRegressorCV,
+)
+
+FORMAT = 1
+"""The form of the data on a page."""
+
+PERCENTS = np.arange(1, 100) / 100.0
+"""Levels and coverages at which a page says how often they held."""
+
+RELIABILITY_ROWS = 5_000
+"""At most this many rows are asked whether quantiles and intervals hold: shares are known to one percent then."""
+
+FIRST_TO_LEAVE = 200
+"""Rows with the smallest p-values that are on a page in any case."""
+
+Model = InfiniteQuantileRegressor | InfiniteCostSensitiveClassifier | InfiniteOneClassSVM
+
+
+def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Page:
+    """A page in which a person moves θ and sees the consequences at once: one file, no server, no network.
+
+    The page asks the model itself, for any input that is entered. Quantiles: the quantile function, the density, any
+    interval and P(y > t) at an input, a fan chart along an input, what-if curves, which inputs matter, and how often
+    intervals held on the rows. Costs: decisions from "no false alarm" to "miss no case" with their errors and costs,
+    the boundary, and the setting that meets a required sensitivity. Level sets: which rows are unusual, for every
+    fraction, with p-values.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        An :class:`~infinitask.InfiniteQuantileRegressor`, :class:`~infinitask.InfiniteCostSensitiveClassifier` or
+        :class:`~infinitask.InfiniteOneClassSVM`, or one of these that tuned itself.
+    X : array or data frame (n, d)
+        Rows to look at, in the units of the fit; best not those of the fit. Of more than 2500 rows some are shown.
+    y : array (n,) or None
+        Their targets or labels. Without, the page says nothing about how often the model is right.
+    names : list of str or None
+        Of the columns; None: those of the model or of X.
+    title : str or None
+
+    Returns
+    -------
+    Page
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteOneClassSVM
+    >>> from infinitask.datasets import make_mixture
+    >>> from infinitask.report import explore
+    >>> X = make_mixture(80, random_state=0)
+    >>> explore(InfiniteOneClassSVM(n_nodes=8, alpha=1e-3).fit(X), X, names=["width", "height"]).payload["kind"]
+    'level-sets'
+    """
+    inner = _inner(model)
+    check_is_fitted(inner)
+    kind, exported = _exported(inner)
+    n = _num_samples(X)
+    if y is not None:
+        with naming("y"):
+            check_consistent_length(X, y)
+    taken = looked_at(n)
+    part = X if taken.size == n else _safe_indexing(X, taken)
+    Z = inner._inputs(part)
+    values = np.asarray(Z.toarray() if hasattr(Z, "toarray") else to_host(Z), dtype=np.float64)
+    d = values.shape[1]
+    labels = names_of(X, inner, names, d)
+    left = np.asarray(to_host(inner.field_.left(place(values, inner.recipe_.device))), dtype=np.float64)
+    targets = None if y is None or kind == "level-sets" else np.asarray(column_or_1d(y))[taken]
+    shown, answers = _ANSWERS[kind](inner, part, targets, d + left.shape[1])
+    payload: Exported = {
+        "format": FORMAT,
+        "kind": kind,
+        "title": str(title) if title is not None else _title(kind, _target(y)),
+        "target": _target(y),
+        "columns": columns(values, labels),
+        "relevance": _relevance(inner),
+        "model": exported,
+        "rows": table(values, left, shown, taken) | answers.pop("rows"),
+        "total": n,
+        "looked_at": int(taken.size),
+        **answers,
+    }
+    return Page(payload)
+
+
+def _inner(model: Any) -> Model:
+    """The model that answers."""
+    tuned = (InfiniteQuantileRegressorCV, InfiniteCostSensitiveClassifierCV, InfiniteOneClassSVMCV)
+    found = model._best() if isinstance(model, tuned) else model
+    if not isinstance(found, (InfiniteQuantileRegressor, InfiniteCostSensitiveClassifier, InfiniteOneClassSVM)):
+        raise TypeError(
+            f"A page was asked for {type(model).__name__}; it is made for InfiniteQuantileRegressor, "
+            "InfiniteCostSensitiveClassifier, InfiniteOneClassSVM and those that tune themselves. Give one of these, "
+            "without a pipeline around it."
+        )
+    return found
+
+
+def _exported(model: Model) -> tuple[str, Exported]:
+    if isinstance(model, InfiniteQuantileRegressor):
+        return "quantiles", quantiles(model)
+    if isinstance(model, InfiniteCostSensitiveClassifier):
+        return "costs", decisions(model, TRADE_OFFS)
+    return "level-sets", level_sets(model, SCORE_LEVELS)
+
+
+def _relevance(model: Model) -> list[float] | None:
+    """How much each input matters; None where the kernel is not defined a step away from a row."""
+    try:
+        return [float(effect) for effect in model.relevance_.effect]
+    except ValueError:
+        return None
+
+
+def _target(y: Any) -> str:
+    name = getattr(y, "name", None)
+    return "y" if name is None else str(name)
+
+
+def _title(kind: str, target: str) -> str:
+    if kind == "level-sets":
+        return "Which rows are unusual?"
+    return f"What to expect of {target}" if kind == "quantiles" else f"Decisions about {target}"
+
+
+# ----------------------------------------------------------------------------------- what each kind is asked about
+def _quantile_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
+    """Targets of the rows, and how often quantiles and central intervals held."""
+    n = _num_samples(X)
+    shown = Shown.of(n, width)
+    if y is None:
+        low, high = np.quantile(model.predict(_some(X, RELIABILITY_ROWS), _middle(model)), [0.0, 1.0])
+        return shown, {"rows": {}, "range": [float(low), float(high)], "reliability": None}
+    y = y.astype(np.float64)
+    some, asked = _some(X, RELIABILITY_ROWS), np.asarray(_some(y, RELIABILITY_ROWS))
+    start, end = model._ends()
+    levels = PERCENTS[(start <= PERCENTS) & (end >= PERCENTS)]
+    below = np.mean(asked[:, None] <= model.predict(some, levels), axis=0)
+    widest = 1.0 if hasattr(model, "calibration_") else min(1.0 - 2.0 * start, 2.0 * end - 1.0)
+    coverages = PERCENTS[widest + 1e-12 >= PERCENTS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an infinite interval is drawn as such
+        ends = model.predict_interval(some, coverages)
+    held = np.mean((ends[..., 0] <= asked[:, None]) & (asked[:, None] <= ends[..., 1]), axis=0)
+    reliability = {
+        "rows": int(asked.size),
+        "levels": packed(levels),
+        "below": packed(below),
+        "coverages": packed(coverages),
+        "held": packed(held),
+    }
+    answers = {"rows": {"y": packed(y[shown.rows])}, "range": [float(y.min()), float(y.max())]}
+    return shown, answers | {"reliability": reliability}
+
+
+def _decision_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
+    """Which rows are cases; where there are many rows, the cases are on the page first."""
+    labels = [str(label) for label in model.classes_]
+    if y is None:
+        return Shown.of(_num_samples(X), width), {"rows": {}, "labels": labels}
+    unknown = np.setdiff1d(y, model.classes_)
+    if unknown.size:
+        raise ValueError(f"y holds {unknown[0]!r}; the model knows the labels {model.classes_.tolist()}.")
+    positive = y == model.classes_[1]
+    rare = np.flatnonzero(positive if 2 * np.count_nonzero(positive) <= positive.size else ~positive)
+    shown = Shown.of(positive.size, width, rare)
+    return shown, {"rows": {"case": packed(positive[shown.rows])}, "labels": labels}
+
+
+def _level_set_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
+    """p-values; those who leave first are on the page in any case."""
+    p = model.score_samples(X)
+    shown = Shown.of(p.size, width, np.argsort(p, kind="stable")[:FIRST_TO_LEAVE])
+    return shown, {"rows": {"p": packed(p[shown.rows])}}
+
+
+_ANSWERS = {"quantiles": _quantile_answers, "costs": _decision_answers, "level-sets": _level_set_answers}
+
+
+def _middle(model: Any) -> float:
+    low, high = model._ends()
+    return 0.5 * (float(low) + float(high))
+
+
+def _some(values: Any, limit: int) -> Any:
+    n = _num_samples(values)
+    return values if n <= limit else _safe_indexing(values, np.linspace(0, n - 1, limit).astype(np.intp))

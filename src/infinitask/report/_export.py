@@ -1,0 +1,266 @@
+"""A fitted model as plain data: all that another language needs to evaluate it.
+
+An array is {"shape": [...], "data": base64 of its float64 numbers, little-endian, row after row}. A part without a
+formula of ours, such as a kernel given as a function, cannot be written down, and a sentence says so.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray, to_host
+from infinitask.features import KernelMap, NodeMap, TaskMap
+from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, PrecomputedMap
+from infinitask.field import Field
+from infinitask.kernels import (
+    RBF,
+    Additive,
+    CallableKernel,
+    Chi2,
+    ConstantTask,
+    Gaussian,
+    InputKernel,
+    Laplacian,
+    Linear,
+    Matern,
+    MaternTask,
+    Metric,
+    PiecewiseLinear,
+    Polynomial,
+    PolynomialTask,
+    Precomputed,
+    Product,
+    Scaled,
+    Sum,
+    TaskKernel,
+    Warped,
+)
+from infinitask.predictive import ConformalCalibration, Levels
+from infinitask.predictive._levels import TABLE_SIZE
+from infinitask.threshold import Shift
+
+Exported = dict[str, Any]
+
+FRACTIONS = np.arange(1, 201) / 200.0
+"""The fractions at which a slider stops."""
+
+
+def packed(values: Any) -> Exported:
+    """An array as text."""
+    array = np.ascontiguousarray(to_host(values), dtype="<f8")
+    return {"shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode("ascii")}
+
+
+# ----------------------------------------------------------------------------------------------------- kernels
+_INPUT_KERNELS: dict[type[InputKernel], Callable[[Any, int], Exported]] = {
+    RBF: lambda k, d: {"type": "rbf", "gamma": float(k.gamma)},
+    Matern: lambda k, d: {"type": "matern", "nu": float(k.nu), "gamma": float(k.gamma)},
+    Laplacian: lambda k, d: {"type": "laplacian", "gamma": float(k.gamma)},
+    Chi2: lambda k, d: {"type": "chi2", "gamma": float(k.gamma)},
+    Linear: lambda k, d: {"type": "linear"},
+    Polynomial: lambda k, d: {
+        "type": "polynomial",
+        "gamma": float(k.gamma),
+        "degree": int(k.degree),
+        "coef0": float(k.coef0),
+    },
+    Sum: lambda k, d: {"type": "sum", "left": input_kernel(k.left, d), "right": input_kernel(k.right, d)},
+    Product: lambda k, d: {"type": "product", "left": input_kernel(k.left, d), "right": input_kernel(k.right, d)},
+    Scaled: lambda k, d: {"type": "scaled", "scales": packed(k.scales), "kernel": input_kernel(k.kernel, d)},
+    Metric: lambda k, d: {
+        "type": "metric",
+        "root": packed(k.root),
+        "kernel": input_kernel(k.kernel, int(np.shape(k.root)[1])),
+    },
+    Warped: lambda k, d: {
+        "type": "warped",
+        "columns": [[packed(values), packed(scores)] for values, scores in k.ranks.columns],
+        "kernel": input_kernel(k.kernel, d),
+    },
+    Additive: lambda k, d: {
+        "type": "additive",
+        "parts": [input_kernel(part, 1) for part in (k.parts or (k.kernel,) * d)],
+    },
+}
+
+_TASK_KERNELS: dict[type[TaskKernel], Callable[[Any], Exported]] = {
+    Gaussian: lambda k: {"type": "gaussian", "gamma": float(k.gamma)},
+    MaternTask: lambda k: {"type": "matern", "nu": float(k.nu), "gamma": float(k.gamma)},
+    PolynomialTask: lambda k: {"type": "polynomial", "degree": int(k.degree), "coef0": float(k.coef0)},
+    ConstantTask: lambda k: {"type": "constant"},
+    PiecewiseLinear: lambda k: {"type": "piecewise-linear", "offset": float(k.offset)},
+}
+
+
+def input_kernel(kernel: InputKernel, d: int) -> Exported:
+    """A resolved kernel of d inputs; an error for one without a formula of ours."""
+    write = _INPUT_KERNELS.get(type(kernel))
+    if write is not None:
+        return write(kernel, d)
+    if isinstance(kernel, CallableKernel):
+        what = "a kernel that is a function of Python"
+    elif isinstance(kernel, Precomputed):
+        what = "a kernel matrix that was computed beforehand"
+    else:
+        what = f"the kernel {type(kernel).__name__}, which is not one of infinitask.kernels"
+    raise ValueError(_cannot(what, "a named kernel such as 'rbf', or sums and products of those in infinitask.kernels"))
+
+
+def task_kernel(kernel: TaskKernel) -> Exported:
+    """A resolved task kernel; an error for one that knows its own tasks only, or that is not ours."""
+    write = _TASK_KERNELS.get(type(kernel))
+    if write is None:
+        what = f"the task kernel {type(kernel).__name__}, which a slider cannot follow from task to task"
+        raise ValueError(_cannot(what, "task_kernel='rbf', 'matern32', 'matern52', 'polynomial' or 'piecewise-linear'"))
+    return write(kernel)
+
+
+def _cannot(what: str, instead: str) -> str:
+    return (
+        f"The model uses {what}; a page evaluates the model without Python and cannot follow it. Fit with {instead} to "
+        "explore it."
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- features
+def feature_map(left: FeatureMap) -> Exported:
+    """x ↦ left(x)."""
+    if isinstance(left, KernelMap):
+        landmarks = to_host(left.landmarks)
+        return {
+            "type": "kernel",
+            "kernel": input_kernel(left.kernel, int(landmarks.shape[1])),
+            "landmarks": packed(landmarks),
+            "transform": packed(left.transform),
+        }
+    if isinstance(left, CombinedMap) and isinstance(left.map, FourierMap):
+        return {"type": "fourier", "frequencies": packed(left.map.frequencies), "transform": packed(left.right)}
+    if isinstance(left, PrecomputedMap):
+        return input_kernel(Precomputed(), 1)  # which says what is wrong
+    what = f"features of the kind {type(left).__name__}"
+    raise ValueError(_cannot(what, "features='auto', 'exact', 'nystroem' or 'fourier'"))
+
+
+def task_map(psi: TaskMap | NodeMap) -> Exported:
+    """θ ↦ ψ(θ), for tasks that are numbers."""
+    if isinstance(psi, NodeMap):
+        return {"type": "nodes", "nodes": packed(psi.nodes)}
+    if any(nodes.shape[1] != 1 for nodes, _ in psi.landmarks):
+        raise ValueError(_cannot("tasks with several coordinates", "a measure on an interval"))
+    rest = None if psi.rest is None else {"map": task_map(psi.rest[0]), "right": packed(psi.rest[1])}
+    return {
+        "type": "kernel",
+        "kernel": task_kernel(psi.kernel),
+        "landmarks": [{"nodes": packed(nodes[:, 0]), "order": int(order)} for nodes, order in psi.landmarks],
+        "transform": packed(psi.transform),
+        "rest": rest,
+    }
+
+
+def field(learnt: Field, together: HostArray, single: HostArray | None = None) -> Exported:
+    """h(x)(θ) = left(x)ᵀψ(θ) + b(θ), with ψ and b as they are at the levels that are asked most.
+
+    The features of level sets are of very different sizes, so that ψ has rounding errors of 1e-6, which depend on the
+    levels that are asked together: computed again by another library, p-values would differ by up to 3e-4.
+
+    Parameters
+    ----------
+    learnt : Field
+    together : ndarray (k,)
+        Levels that are always asked together.
+    single : ndarray (q,) or None
+        Levels that are asked one at a time.
+    """
+    alone = [] if single is None else [single[k : k + 1] for k in range(single.size)]
+    bias = None
+    if learnt.bias_psi is not None and learnt.bias_coef is not None:
+        bias = {"psi": task_map(learnt.bias_psi), "coef": packed(learnt.bias_coef)}
+    return {
+        "left": feature_map(learnt.left),
+        "psi": task_map(learnt.psi),
+        "bias": bias,
+        "offset": float(learnt.offset),
+        "together": {"psi": packed(learnt.psi(together)), "bias": packed(learnt.bias(together))},
+        "single": {
+            "levels": packed([float(level[0]) for level in alone]),
+            "psi": packed(np.concatenate([learnt.psi(level) for level in alone] or [np.empty((0, 1))])),
+            "bias": packed([learnt.bias(level)[0] for level in alone]),
+        },
+    }
+
+
+# ----------------------------------------------------------------------------------- what is added after the fit
+def shift(added: Shift | None) -> Exported | None:
+    """What was added to thresholds or decisions last."""
+    return None if added is None else {"levels": packed(added.levels), "values": packed(added.values)}
+
+
+def calibrated_levels(levels: Levels | None) -> Exported | None:
+    """The map of levels, as the table that it is read from: its knots and many levels between."""
+    if levels is None:
+        return None
+    asked = np.union1d(levels.asked, np.linspace(0.0, 1.0, TABLE_SIZE))
+    return {
+        "asked": packed(asked),
+        "taken": packed(levels(asked)),
+        "low": float(levels.low),
+        "high": float(levels.high),
+        "slopes": [float(slope) for slope in levels.slopes],
+        "least_spread": float(levels.least_spread),
+    }
+
+
+def conformal(calibration: ConformalCalibration | None) -> Exported | None:
+    """Scores of calibration rows."""
+    return None if calibration is None else {"scores": packed(calibration.scores), "scale": float(calibration.scale)}
+
+
+# --------------------------------------------------------------------------------------------------- estimators
+def quantiles(model: Any) -> Exported:
+    """An InfiniteQuantileRegressor."""
+    levels = model._curve_levels()
+    if levels.size < 2:
+        raise ValueError(_cannot(f"the single level {levels[0]:g}", "a measure on an interval, or several levels"))
+    return {
+        "field": field(model.field_, levels),
+        "support": list(model._ends()),
+        "levels": packed(levels),
+        "rearranged": bool(model.recipe_.rearranged),
+        "calibrated": calibrated_levels(getattr(model, "levels_", None)),
+        "conformal": conformal(getattr(model, "calibration_", None)),
+    }
+
+
+def decisions(model: Any, trade_offs: int) -> Exported:
+    """An InfiniteCostSensitiveClassifier, with the levels at which questions about all of Θ are answered."""
+    levels = model._levels(trade_offs)
+    return {
+        "field": field(model.field_, levels),
+        "support": list(model._ends()),
+        "levels": packed(levels),
+        "shift": shift(getattr(model, "shift_", None)),
+        "samples": float(model.n_samples_fit_),
+    }
+
+
+def level_sets(model: Any, score_levels: int) -> Exported:
+    """An InfiniteOneClassSVM, with the levels at which scores look for the sign change."""
+    low, high = model._ends()
+    fractions = FRACTIONS[(low <= FRACTIONS) & (high >= FRACTIONS)]
+    nested, nu = bool(model.recipe_.rearranged), float(model.offset_)
+    levels = model._nested_levels() if nested else np.unique(np.append(model._levels(score_levels), nu))
+    if levels.size < 2:
+        raise ValueError(_cannot(f"the single fraction {levels[0]:g}", "a measure on an interval"))
+    return {
+        "field": field(model.field_, levels, np.union1d(fractions, [nu, levels[0], levels[-1]])),
+        "support": list(model._ends()),
+        "levels": packed(levels),
+        "nested": nested,
+        "nu": nu,
+        "shift": shift(getattr(model, "shift_", None)),
+        "deepest": None if model._deepest is None else packed(model._deepest),
+    }

@@ -1,0 +1,108 @@
+"""Which rows a page shows, and what is known of its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.report._export import Exported, packed
+
+MAX_ROWS = 2_500
+"""Rows on a page. All of the model is there whatever this is; more rows would be drawn on top of each other."""
+
+MAX_NUMBERS = 250_000
+"""Numbers that the rows of a page may take, 2.7 MB as text: with many columns there are fewer rows."""
+
+MAX_LOOKED_AT = 20_000
+"""Rows of a larger table that are looked at, evenly spaced: shares are then known to half a percent."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Rows of a table that a page shows.
+
+    Parameters
+    ----------
+    rows : ndarray (k,) of int
+        Positions, ascending.
+    weight : ndarray (k,)
+        How many rows each stands for.
+    """
+
+    rows: HostArray
+    weight: HostArray
+
+    @classmethod
+    def of(cls, n: int, width: int, rare: HostArray | None = None) -> Shown:
+        """Of n rows, each of which takes ``width`` numbers, all or some.
+
+        Parameters
+        ----------
+        n, width : int
+        rare : ndarray (r,) of int or None
+            Rows that count more than others do: up to half of those shown are these, and the rest stands for the rest.
+        """
+        limit = max(100, min(MAX_ROWS, MAX_NUMBERS // max(1, width)))
+        if n <= limit:
+            return cls(np.arange(n), np.ones(n))
+        first = np.array([], dtype=np.intp) if rare is None else np.asarray(rare, dtype=np.intp)
+        kept = first[_evenly(first.size, limit // 2)]
+        others = np.setdiff1d(np.arange(n), first)
+        rest = others[_evenly(others.size, limit - kept.size)]
+        shares = [first.size / max(1, kept.size), others.size / max(1, rest.size)]
+        rows, weight = np.concatenate([kept, rest]), np.repeat(shares, [kept.size, rest.size])
+        order = np.argsort(rows)
+        return cls(rows[order], weight[order])
+
+
+def _evenly(n: int, limit: int) -> HostArray:
+    """Positions of at most ``limit`` of n things."""
+    return np.unique(np.linspace(0, n - 1, min(n, limit)).astype(np.intp)) if n and limit else np.arange(0)
+
+
+def looked_at(n: int) -> HostArray:
+    """Rows of the given table that take part at all."""
+    return _evenly(n, MAX_LOOKED_AT)
+
+
+def columns(X: HostArray, names: list[str]) -> list[Exported]:
+    """Name, range and a typical value of each column; a typical value is one that occurs."""
+    typical = np.quantile(X, 0.5, axis=0, method="inverted_cdf")
+    return [
+        {
+            "name": name,
+            "low": float(x.min()),
+            "high": float(x.max()),
+            "typical": float(middle),
+            "whole": bool(np.all(x == np.round(x))),
+        }
+        for name, x, middle in zip(names, X.T, typical, strict=True)
+    ]
+
+
+def names_of(X: Any, model: Any, names: Any, d: int) -> list[str]:
+    """What the columns are called: as given, or as the model or the table calls them."""
+    if names is None:
+        names = getattr(model, "feature_names_in_", getattr(X, "columns", None))
+    if names is None:
+        return [f"x{j}" for j in range(d)]
+    if isinstance(names, str):
+        raise ValueError(f"names={names!r} was given; it must be a list with a name for each of the {d} columns.")
+    found = [str(name) for name in names]
+    if len(found) != d:
+        raise ValueError(f"{len(found)} names were given for {d} columns; give one for each.")
+    return found
+
+
+def table(X: HostArray, left: HostArray, shown: Shown, numbers: HostArray) -> Exported:
+    """The rows of a page: inputs, left(x), where they are in the given table, and what they stand for."""
+    return {
+        "X": packed(X[shown.rows]),
+        "left": packed(left[shown.rows]),
+        "number": packed(numbers[shown.rows]),
+        "weight": packed(shown.weight),
+    }

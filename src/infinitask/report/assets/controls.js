@@ -1,0 +1,375 @@
+/** Controls, words and cards that all three pages share. Text from the data is only ever set as text. */
+
+/** @typedef {{name: string, low: number, high: number, typical: number, whole: boolean}} Column */
+/** @typedef {{X: Float64Array, left: Float64Array, number: Float64Array, weight: Float64Array, count: number, s: number,
+ *   y?: Float64Array, case?: Float64Array, p?: Float64Array}} Rows */
+
+/**
+ * An element with attributes and children; strings become text.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag @param {Record<string, any>} [attributes] @param {...(Node | string)} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== false && value !== undefined) node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children);
+  return node;
+}
+
+/** A card with a heading. @param {string} title @param {string} words @param {string} [kind] */
+function card(title, words, kind = "") {
+  const id = `card-${title.toLowerCase().replace(/[^a-z]+/g, "-")}`;
+  const node = el("section", { class: `card ${kind}`, "aria-labelledby": id }, el("h2", { id }, title));
+  if (words) node.append(el("p", { class: "words" }, words));
+  return node;
+}
+
+/**
+ * A slider and a box for one number.
+ * @param {{id: string, label: string, low: number, high: number, step: number | "any", value: number, unit?: string,
+ *   ends?: [string, string], theta?: boolean, free?: boolean, scale?: number}} options `free`: the box takes numbers beyond
+ *   the slider; `scale`: shown numbers are this many times the value, such as 100 for percents.
+ * @param {(value: number) => void} changed
+ */
+function numberControl(options, changed) {
+  const { id, label, step } = options;
+  const scale = options.scale ?? 1;
+  const [low, high] = [options.low * scale, options.high * scale];
+  /** @param {number} value */
+  const shown = (value) => String(+(value * scale).toPrecision(5));
+  const slider = el("input", { type: "range", id: `${id}-slider`, min: low, max: high, step, value: shown(options.value) });
+  slider.setAttribute("aria-label", `${label}, slider`);
+  if (options.theta) slider.classList.add("theta");
+  const box = el("input", { type: "number", id, step: "any", value: shown(options.value), inputmode: "decimal" });
+  if (!options.free) {
+    box.min = String(low);
+    box.max = String(high);
+  }
+  const name = el("label", { for: id }, label);
+  const head = el("div", { class: "control-head" }, name, el("span", { class: "box" }, box, options.unit ? el("span", {}, options.unit) : ""));
+  const node = el("div", { class: "control" }, head, slider);
+  if (options.ends) node.append(el("div", { class: "ends" }, el("span", {}, options.ends[0]), el("span", {}, options.ends[1])));
+  /** @param {string} text @param {HTMLInputElement} other */
+  const take = (text, other) => {
+    let value = text.trim() === "" ? NaN : Number(text);
+    const known = Number.isFinite(value) && (options.free || (value >= low && value <= high));
+    box.setAttribute("aria-invalid", String(!known));
+    if (!known) return;
+    other.value = String(value);
+    changed(value / scale);
+  };
+  slider.addEventListener("input", () => take(slider.value, box));
+  box.addEventListener("input", () => take(box.value, slider));
+  return {
+    node,
+    /** @param {number} value */
+    set(value) {
+      slider.value = shown(value);
+      // who is typing must not be interrupted
+      if (document.activeElement === box) return;
+      box.value = shown(value);
+      box.setAttribute("aria-invalid", "false");
+    },
+  };
+}
+
+/** A list of numbers with names; every number keeps its full value for programs. @param {[string, string][]} entries */
+function statList(entries) {
+  const list = el("dl", { class: "stats" });
+  /** @type {Record<string, HTMLOutputElement>} */
+  const outputs = {};
+  for (const [id, label] of entries) {
+    outputs[id] = el("output", { id: `out-${id}` });
+    list.append(el("div", {}, el("dt", {}, label), el("dd", {}, outputs[id])));
+  }
+  return {
+    node: list,
+    /** @param {string} id @param {number | number[]} value @param {string} words */
+    set(id, value, words) {
+      outputs[id].textContent = words;
+      outputs[id].dataset.value = JSON.stringify(value);
+    },
+  };
+}
+
+/** @param {string} id @param {string} label @param {[string, string][]} choices @param {string} value
+ * @param {(value: string) => void} changed */
+function choice(id, label, choices, value, changed) {
+  const select = el("select", { id });
+  for (const [key, words] of choices) select.append(el("option", { value: key, selected: key === value }, words));
+  select.addEventListener("change", () => changed(select.value));
+  return el("div", { class: "choice" }, el("label", { for: id }, label), select);
+}
+
+/** Marks and what they mean. @param {...[string, string]} entries */
+function legend(...entries) {
+  return el("p", { class: "legend" }, ...entries.map(([kind, words]) => el("span", {}, el("span", { class: `key ${kind}` }), words)));
+}
+
+/** What the three pages share: the rows, the input that is looked at, and what is drawn when something changes. */
+class Explorer {
+  /** @param {any} payload @param {Quantiles | Decisions | LevelSets} model */
+  constructor(payload, model) {
+    this.payload = payload;
+    this.target = /** @type {string} */ (payload.target);
+    this.columns = /** @type {Column[]} */ (payload.columns);
+    this.d = this.columns.length;
+    this.anyModel = model;
+    const rows = payload.rows;
+    this.rows = /** @type {Rows} */ ({ count: rows.X.shape[0], s: rows.left.shape[1] });
+    for (const name of ["X", "left", "number", "weight", "y", "case", "p"]) {
+      if (rows[name]) /** @type {any} */ (this.rows)[name] = unpack(rows[name]);
+    }
+    this.x = Float64Array.from(this.columns, (column) => column.typical);
+    this.left = model.left(this.x);
+    /** @type {(() => void)[]} */
+    this.drawn = [];
+    this.pending = false;
+    /** @type {{set: (value: number) => void}[]} */
+    this.inputs = [];
+    const relevance = /** @type {number[] | null} */ (payload.relevance);
+    this.relevance = relevance;
+    this.order = this.columns.map((_, j) => j);
+    if (relevance) this.order.sort((a, b) => relevance[b] - relevance[a]);
+    this.rowLine = el("p", { class: "note", id: "row-line", role: "status" });
+    this.rangeLine = el("p", { class: "note warning", id: "range-line", role: "status" });
+    this.main = el("div", { class: "cards" });
+    this.aside = el("div", { class: "aside" });
+  }
+
+  /** left(x) of a row. @param {number} i */
+  leftOfRow(i) {
+    return rowOf(this.rows.left, i, this.rows.s);
+  }
+
+  /** Draw all again, once in a frame. */
+  redraw() {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => {
+      this.pending = false;
+      for (const draw of this.drawn) draw();
+    });
+  }
+
+  /** Look at another input. @param {Numbers} x */
+  look(x) {
+    this.x.set(x);
+    this.left = this.anyModel.left(this.x);
+    this.inputs.forEach((input, j) => input.set(this.x[j]));
+    this.sayRange();
+    this.redraw();
+  }
+
+  sayRange() {
+    const beyond = this.columns.filter((c, j) => this.x[j] < c.low || this.x[j] > c.high).map((c) => c.name);
+    this.rangeLine.textContent = beyond.length
+      ? `Beyond the rows: ${beyond.join(", ")}. The model has seen nothing like it; do not trust its answer here.`
+      : "";
+  }
+
+  /** The panel in which an input is typed or picked. */
+  inputPanel() {
+    const panel = el("section", { class: "card inputs", "aria-labelledby": "inputs-head" }, el("h2", { id: "inputs-head" }, "The input"));
+    const { rows } = this;
+    const box = el("input", { type: "number", id: "row", min: 0, step: 1, max: rows.number[rows.count - 1], placeholder: "row" });
+    const pick = () => {
+      const wanted = Number(box.value);
+      if (box.value.trim() === "" || !Number.isFinite(wanted)) return;
+      const right = clip(search(rows.number, wanted, "left"), 0, rows.count - 1);
+      const nearer = right > 0 && wanted - rows.number[right - 1] < rows.number[right] - wanted ? right - 1 : right;
+      this.lookAtRow(nearer, rows.number[nearer] !== wanted);
+    };
+    box.addEventListener("change", pick);
+    const typical = () => {
+      this.rowLine.textContent = "A typical value of every input.";
+      this.look(this.columns.map((column) => column.typical));
+    };
+    const random = () => {
+      const i = Math.floor(Math.random() * rows.count);
+      box.value = String(rows.number[i]);
+      this.lookAtRow(i, false);
+    };
+    panel.append(
+      el(
+        "div",
+        { class: "pick" },
+        el("label", { for: "row" }, "Pick a row (from 0)"),
+        box,
+        el("button", { type: "button", id: "random-row", onclick: random }, "Any row"),
+        el("button", { type: "button", id: "typical-row", onclick: typical }, "Typical"),
+      ),
+      this.rowLine,
+    );
+    panel.append(this.rangeLine);
+    // on a phone the answer must not be far below; those that matter most come first where not all are shown
+    const most = innerWidth < 700 ? 3 : 8;
+    const all = this.d <= most;
+    const rest = el("details", {}, el("summary", {}, `${this.d - most} more ${this.d - most === 1 ? "input" : "inputs"}`));
+    this.inputs = new Array(this.d);
+    (all ? this.columns.map((_, j) => j) : this.order).forEach((j, place) => {
+      const column = this.columns[j];
+      const control = numberControl(
+        {
+          id: `input-${j}`,
+          label: column.name,
+          low: column.low,
+          high: column.high > column.low ? column.high : column.low + 1,
+          step: column.whole ? 1 : "any",
+          value: this.x[j],
+          free: true,
+        },
+        (value) => {
+          this.x[j] = value;
+          this.left = this.anyModel.left(this.x);
+          this.rowLine.textContent = "";
+          this.sayRange();
+          this.redraw();
+        },
+      );
+      this.inputs[j] = control;
+      (place < most ? panel : rest).append(control.node);
+    });
+    if (!all) panel.append(rest);
+    this.rowLine.textContent = "A typical value of every input.";
+    return panel;
+  }
+
+  /** @param {number} i @param {boolean} other */
+  lookAtRow(i, other) {
+    const { rows, d } = this;
+    const truth = rows.y ? ` Its ${this.target} was ${say(rows.y[i])}.` : rows.case ? ` It was ${rows.case[i] ? "a" : "no"} case.` : "";
+    this.rowLine.textContent = `Row ${rows.number[i]}${other ? ", the nearest on this page" : ""}.${truth}`;
+    this.look(rowOf(rows.X, i, d));
+  }
+
+  /** Which inputs matter, as bars. @param {string} words */
+  relevanceCard(words) {
+    const { relevance } = this;
+    if (!relevance || this.d < 2) return null;
+    const node = card("Which inputs matter", words);
+    const most = Math.max(...relevance) || 1;
+    const table = el("table", { class: "bars" }, el("caption", { class: "hidden" }, "Inputs, those that matter most first"));
+    table.append(el("thead", { class: "hidden" }, el("tr", {}, el("th", { scope: "col" }, "Input"), el("th", { scope: "col" }, "Effect"))));
+    const body = el("tbody");
+    for (const j of this.order.slice(0, 12)) {
+      const bar = el("span", { class: "bar" });
+      bar.style.width = `${(100 * relevance[j]) / most}%`;
+      const track = el("span", { class: "track", "aria-hidden": "true" }, bar);
+      body.append(
+        el("tr", {}, el("th", { scope: "row" }, this.columns[j].name), el("td", {}, track, el("span", { class: "bar-number" }, say(relevance[j])))),
+      );
+    }
+    table.append(body);
+    node.append(table);
+    return node;
+  }
+
+  /** Names of inputs for a choice. @returns {[string, string][]} */
+  choices() {
+    return this.order.map((j) => [String(j), this.columns[j].name]);
+  }
+
+  /** A sentence on which rows are looked at. */
+  rowsSentence() {
+    const { total, looked_at: looked } = this.payload;
+    const shown = this.rows.count;
+    const all = plain.format(total);
+    if (shown === total) return `${all} rows are on this page.`;
+    const seen = looked < total ? `, chosen from ${plain.format(looked)} evenly spaced ones` : "";
+    return `${plain.format(shown)} of ${all} rows are on this page${seen}; the model is there as a whole.`;
+  }
+}
+
+/** A map over two of at least two inputs, the others as they are: answers on a grid, found in slices of a few milliseconds. */
+class Plane {
+  /** @param {Explorer} explorer @param {(left: Float64Array, x: Float64Array) => number} share The colour of a point, in [0, 1].
+   * @param {() => void} ready */
+  constructor(explorer, share, ready) {
+    this.explorer = explorer;
+    this.share = share;
+    this.ready = ready;
+    const [a, b] = explorer.order;
+    this.axes = explorer.d === 2 ? [0, 1] : [a, b];
+    this.n = 41;
+    this.key = "";
+    this.job = 0;
+    this.xs = new Float64Array(0);
+    this.ys = new Float64Array(0);
+    /** @type {Float64Array[]} */
+    this.lefts = [];
+    /** @type {Float64Array | null} */
+    this.shares = null;
+    /** @type {string} */
+    this.picture = "";
+  }
+
+  /** @returns {HTMLElement} */
+  controls() {
+    const { explorer } = this;
+    if (explorer.d < 3) return el("div");
+    const choose = [0, 1].map((k) =>
+      choice(`axis-${k}`, k ? "Upwards" : "Across", explorer.choices(), String(this.axes[k]), (value) => {
+        const before = this.axes[k];
+        this.axes[k] = Number(value);
+        if (this.axes[1 - k] === this.axes[k]) {
+          this.axes[1 - k] = before;
+          /** @type {HTMLSelectElement} */ (choose[1 - k].querySelector("select")).value = String(before);
+        }
+        explorer.redraw();
+      }),
+    );
+    return el("div", { class: "choices" }, ...choose);
+  }
+
+  /** Whether the grid is that of now; if not, work begins and `ready` is called when it is done. */
+  current() {
+    const { explorer, n } = this;
+    const [a, b] = this.axes;
+    const others = Array.from(explorer.x, (v, j) => (j === a || j === b ? "" : v)).join();
+    const key = `${a} ${b} ${others} ${isDark()}`;
+    if (key === this.key) return this.shares !== null;
+    this.key = key;
+    this.shares = null;
+    const job = ++this.job;
+    const [low, high] = [a, b].map((j) => explorer.columns[j]).map((c) => widened(c.low, c.high));
+    this.xs = evenly(low[0], low[1], n);
+    this.ys = evenly(high[0], high[1], n);
+    const count = this.xs.length * this.ys.length;
+    /** @type {Float64Array[]} */
+    const lefts = new Array(count);
+    const shares = new Float64Array(count);
+    let at = 0;
+    const x = Float64Array.from(explorer.x);
+    const work = () => {
+      if (job !== this.job) return;
+      const until = performance.now() + 14;
+      while (at < count && performance.now() < until) {
+        x[b] = this.ys[Math.floor(at / n)];
+        x[a] = this.xs[at % n];
+        lefts[at] = explorer.anyModel.left(x);
+        shares[at] = this.share(lefts[at], x);
+        at++;
+      }
+      if (at < count) setTimeout(work);
+      else {
+        this.lefts = lefts;
+        this.shares = shares;
+        this.picture = heat(shares, n);
+        this.ready();
+      }
+    };
+    setTimeout(work);
+    return false;
+  }
+
+  /** Pieces of the line on which a function of left(x) is 0. @param {(left: Float64Array, share: number) => number} value */
+  boundary(value) {
+    const shares = /** @type {Float64Array} */ (this.shares);
+    return contour(this.xs, this.ys, Float64Array.from(this.lefts, (left, k) => value(left, shares[k])));
+  }
+}

@@ -1,0 +1,136 @@
+"""A second reader of the data of a page, in NumPy: it knows the written form alone, nothing of the library."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+
+
+def unpack(packed: dict[str, Any]) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(packed["data"]), dtype="<f8").reshape(packed["shape"])
+
+
+def gram(kernel: dict[str, Any], X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """k(x, z) for all pairs of rows."""
+    kind, away = kernel["type"], X[:, None, :] - Z[None, :, :]
+    squares = np.sum(away**2, axis=2)
+    if kind == "rbf":
+        return np.exp(-kernel["gamma"] * squares)
+    if kind == "matern":
+        r = np.sqrt(4.0 * kernel["nu"] * kernel["gamma"] * squares)
+        return {0.5: 1.0, 1.5: 1.0 + r, 2.5: 1.0 + r + r**2 / 3.0}[kernel["nu"]] * np.exp(-r)
+    if kind == "laplacian":
+        return np.exp(-kernel["gamma"] * np.sum(np.abs(away), axis=2))
+    if kind == "chi2":
+        total = X[:, None, :] + Z[None, :, :]
+        return np.exp(-kernel["gamma"] * np.sum(away**2 / np.where(total == 0.0, 1.0, total), axis=2))
+    if kind == "linear":
+        return X @ Z.T
+    if kind == "polynomial":
+        return (kernel["gamma"] * X @ Z.T + kernel["coef0"]) ** kernel["degree"]
+    if kind == "sum":
+        return gram(kernel["left"], X, Z) + gram(kernel["right"], X, Z)
+    if kind == "product":
+        return gram(kernel["left"], X, Z) * gram(kernel["right"], X, Z)
+    if kind == "additive":
+        parts = [gram(part, X[:, [j]], Z[:, [j]]) for j, part in enumerate(kernel["parts"])]
+        return sum(parts) / X.shape[1]
+    X, Z = (changed(kernel, A) for A in (X, Z))
+    return gram(kernel["kernel"], X, Z)
+
+
+def changed(kernel: dict[str, Any], X: np.ndarray) -> np.ndarray:
+    if kernel["type"] == "scaled":
+        return X * unpack(kernel["scales"])
+    if kernel["type"] == "metric":
+        return X @ unpack(kernel["root"])
+    assert kernel["type"] == "warped"
+    columns = [[unpack(part) for part in pair] for pair in kernel["columns"]]
+    return np.column_stack([np.interp(X[:, j], *pair) for j, pair in enumerate(columns)])
+
+
+def left(written: dict[str, Any], X: np.ndarray) -> np.ndarray:
+    if written["type"] == "fourier":
+        angles = X @ unpack(written["frequencies"])
+        features = np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(angles.shape[1])
+    else:
+        features = gram(written["kernel"], X, unpack(written["landmarks"]))
+    return features @ unpack(written["transform"])
+
+
+def task_gram(kernel: dict[str, Any], s: np.ndarray, t: np.ndarray, order: int) -> np.ndarray:
+    """k(s, t), or its derivative in t."""
+    s, t = s[:, None], t[None, :]
+    kind = kernel["type"]
+    if kind == "gaussian":
+        value = np.exp(-kernel["gamma"] * (s - t) ** 2)
+        return value if order == 0 else 2.0 * kernel["gamma"] * (s - t) * value
+    if kind == "matern":
+        a = np.sqrt(4.0 * kernel["nu"] * kernel["gamma"])
+        r = a * np.abs(s - t)
+        if kernel["nu"] == 1.5:
+            return (1.0 + r) * np.exp(-r) if order == 0 else a**2 * (s - t) * np.exp(-r)
+        slope = a**2 * (s - t) * (1.0 + r) / 3.0
+        return (1.0 + r + r**2 / 3.0 if order == 0 else slope) * np.exp(-r)
+    if kind == "polynomial":
+        base, degree = s * t + kernel["coef0"], kernel["degree"]
+        return base**degree if order == 0 else degree * base ** (degree - 1) * s
+    if kind == "constant":
+        return np.full((s.size, t.size), 1.0 - order)
+    assert kind == "piecewise-linear"
+    return np.minimum(s, t) + kernel["offset"]
+
+
+def psi(written: dict[str, Any], theta: np.ndarray) -> np.ndarray:
+    if written["type"] == "nodes":
+        nodes = unpack(written["nodes"])
+        return np.column_stack([extended(theta, nodes, row) for row in np.eye(nodes.size)])
+    blocks = [task_gram(written["kernel"], theta, unpack(b["nodes"]), b["order"]) for b in written["landmarks"]]
+    values = np.hstack(blocks) @ unpack(written["transform"])
+    if written["rest"] is None:
+        return values
+    return values + psi(written["rest"]["map"], theta) @ unpack(written["rest"]["right"])
+
+
+def extended(x: np.ndarray, xs: np.ndarray, ys: np.ndarray) -> np.ndarray:
+    """Linear between points and beyond the ends."""
+    right = np.clip(np.searchsorted(xs, x), 1, xs.size - 1)
+    slope = (ys[right] - ys[right - 1]) / (xs[right] - xs[right - 1])
+    return ys[right - 1] + slope * (x - xs[right - 1])
+
+
+def field(written: dict[str, Any], X: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """h(x)(θ) from the formulas, (n, q)."""
+    bias = np.full(theta.size, written["offset"])
+    if written["bias"] is not None:
+        bias = bias + psi(written["bias"]["psi"], theta) @ unpack(written["bias"]["coef"])
+    return left(written["left"], X) @ psi(written["psi"], theta).T + bias
+
+
+def shifted(model: dict[str, Any], theta: np.ndarray) -> np.ndarray:
+    """What was added last."""
+    shift = model["shift"]
+    return np.zeros(theta.size) if shift is None else np.interp(theta, unpack(shift["levels"]), unpack(shift["values"]))
+
+
+def quantiles(model: dict[str, Any], X: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Quantiles (n, q): sorted and calibrated where the model is."""
+    levels = unpack(model["levels"])
+
+    def Q(at: np.ndarray) -> np.ndarray:
+        if not model["rearranged"]:
+            return field(model["field"], X, at)
+        curves = np.sort(field(model["field"], X, levels), axis=1)
+        return np.array([np.interp(at, levels, curve) for curve in curves])
+
+    moved = model["calibrated"]
+    if moved is None:
+        return Q(theta)
+    taken = np.interp(theta, unpack(moved["asked"]), unpack(moved["taken"]))
+    inside = np.clip(taken, moved["low"], moved["high"])
+    quartiles = Q(moved["low"] + (moved["high"] - moved["low"]) * np.array([0.25, 0.75]))
+    spread = np.maximum(np.diff(quartiles, axis=1), moved["least_spread"])
+    down, up = moved["slopes"]
+    return Q(inside) + spread * (taken - inside) * np.where(taken < inside, down, up)
