@@ -115,7 +115,7 @@ def learn_large(
     solution = units.solution(solution, recipe.loss.degree or 0)
     shift = None
     if recipe.exact_fractions:
-        # with so many rows those of the fit are as good as new ones
+        # thousands of rows of the fit are as good as new ones
         recipe = replace(recipe, exact_fractions=True)
         shift = Shift.of(problem, field, recipe.measure)
     elif recipe.calibrated:
@@ -258,8 +258,8 @@ def _parted(
     terms = tuple(replace(term, targets=None) for term in objective.host_integrals)
     pairs = survey.n * sum(int(term.theta.shape[0]) for term in terms)
     entries, budget = survey.n * left.shape[0], source.budget(recipe.device)
-    # products of so few columns are no faster in single precision, on an H200 slower: it only saves memory. On the host
-    # multiplying all rows by M takes longer than making the columns again
+    # products with the few columns of ψ are no faster in single precision, on an H200 slower: it only saves memory. On
+    # the host multiplying all rows by M takes longer than making the columns again
     single = single and recipe.device is not None and recipe.tol >= SINGLE_TOLERANCE
     single = single and 4 * entries <= budget < 8 * entries
     make = PartMaker(

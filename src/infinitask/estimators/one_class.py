@@ -356,7 +356,7 @@ class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
         then its ridge, its smoothness and rows on the boundary move the fraction, and new rows are outside too often.
         "auto": "left-out" where ``alpha`` is "auto", and False where it is a number. ``field_`` and its certificate
         stay what they are; sets put in order by ``nested`` keep the fraction nearly. Where rows are visited in parts
-        "left-out" means True, with a sample as the rows of the fit: so many are as good as new ones.
+        "left-out" means True, with a sample as the rows of the fit: its thousands of rows are as good as new ones.
     gamma : float, "auto", "median" or "scale", default="auto"
         Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
         range), and γ is five times that of "median". Level sets need a narrower kernel than regressions do: over 12

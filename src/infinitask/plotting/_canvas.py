@@ -128,7 +128,7 @@ def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> N
 
 
 def few(levels: HostArray, most: int = 9) -> HostArray:
-    """At most so many of some levels, evenly picked, for the ticks of a colour bar."""
+    """At most ``most`` of some levels, evenly picked, for the ticks of a colour bar."""
     if levels.size <= most:
         return levels
     step = -(-(levels.size - 1) // (most - 1))

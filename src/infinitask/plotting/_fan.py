@@ -18,7 +18,7 @@ BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 """Levels of a fan where none are given: intervals of 50, 80 and 90%, and the median."""
 
 MANY_LEVELS, TICKS = 12, (0.25, 0.5, 0.75)
-"""From so many levels on, lines; and the levels that their colour bar names besides its ends."""
+"""From MANY_LEVELS levels on, lines are drawn; TICKS are named by their colour bar, besides its ends."""
 
 
 @final

@@ -62,13 +62,13 @@ at which one residual is ten times the other, suits quantiles; here it takes fou
 1000, two inputs, λ = 1e-3)."""
 
 PAIRS_TOGETHER, MIN_TOGETHER = 2**14, 4
-"""Nodes are visited in groups of about so many pairs, whose arrays stay near, but at least so many nodes."""
+"""Nodes are visited in groups of about PAIRS_TOGETHER pairs, whose arrays stay near, and of at least MIN_TOGETHER."""
 
 STABLE = 0.5
 """σ stays below this part of λ/(e f) of the directions that are not split."""
 
 FIRST_CHOICE, FAR_FROM_END, WORTH, SLOW = 50, 3.0, 0.7, 0.7
-"""Rows are left out from so many iterations on, while the gap is FAR_FROM_END times its aim, where at most the part
+"""From iteration FIRST_CHOICE on rows are left out, while the gap is FAR_FROM_END times its aim, where at most the part
 WORTH of the rows stays. All rows come back for good where the gap then stays above SLOW times the last one. Eight
 inputs and λ = 1e-4: 144 instead of 210 iterations with 500 rows, and 109 instead of 141 with 2000, each of which costs
 half as much. From 30 iterations on, too many rows are left out that have to come back."""
