@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +56,14 @@ def test_the_parts_can_be_run_one_after_the_other(
         assert fit["gap"] <= bench.QUICK.tol
         assert fit["peak"] >= fit["before"] > 0.0
     assert known["file"]["fit"]["passes"] == known["file"]["fit"]["evaluations"] + 1
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_cost_time_and_change_nothing() -> None:
+    """The benchmark of a cluster, with few rows, in a process of its own: it kills its workers."""
+    command = [sys.executable, str(BENCHMARKS / "dask_workers.py"), "--quick"]
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=BENCHMARKS).stdout
+    away = re.search(r"largest difference of a coefficient is ([-+.e\d]+)\.\n", told)
+    assert away is not None
+    assert float(away[1]) <= 1e-8
+    assert "| all that the two workers send |" in told
