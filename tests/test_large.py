@@ -172,7 +172,7 @@ def test_a_sample_of_all_rows_is_the_fit_in_memory(data: Any) -> None:
 
 # ------------------------------------------------------------------------------------------------- what does not matter
 @pytest.mark.usefixtures("in_parts")
-@pytest.mark.parametrize("rows", [1, 33, 80])
+@pytest.mark.parametrize("rows", [pytest.param(1, marks=pytest.mark.slow), 33, 80])
 def test_the_size_of_blocks_does_not_matter(data: Any, rows: int) -> None:
     X, y = data[0][:80], data[1][:80]
     first = fixed().fit(cut(X, y))
@@ -356,6 +356,7 @@ def peak(memory: int | None, n: int, size: int) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_a_fit_without_memory_holds_a_few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     few_sampled(monkeypatch, 500)
     n, size, columns = 30_000, 500, 61

@@ -178,7 +178,7 @@ def test_the_objective_told_is_that_of_the_point_told(
     )
 
 
-@WEIGHTS
+@pytest.mark.parametrize("weight", [0.0, pytest.param(1.0, marks=pytest.mark.slow)], ids=["plain", "order"])
 def test_steps_of_nodes_take_fewer_iterations_where_rows_are_all_but_interpolated(weight: float) -> None:
     objective = quantiles(weight, alpha=1e-6, n=100, d=4)
     one, other = (Splitting.of(objective).solve(1e-6, tol=1e-3, max_iter=10_000, by_node=by) for by in (False, True))

@@ -128,6 +128,7 @@ def test_no_remark_on_what_the_model_chose_itself(kind: str, data: Any, monkeypa
         InfiniteQuantileRegressor(**RANKED).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_width_that_was_chosen_is_not_changed_by_a_fit() -> None:
     """Level sets whose rows are on a boundary widen the default kernel, not one that competes with others."""
     X = np.random.default_rng(0).normal(size=(150, 2))
