@@ -296,6 +296,7 @@ def test_features_kept_in_single_precision_serve_many_rows(
     ],
     ids=["as asked", "room for double", "no room", "a small gap", "the host"],
 )
+@pytest.mark.slow
 def test_single_precision_is_taken_only_where_it_saves_memory(
     data: Any,
     memory: int,
@@ -410,6 +411,7 @@ def test_the_ridge_follows_the_number_of_all_rows(monkeypatch: pytest.MonkeyPatc
     assert ours == pytest.approx(of_the_sample * shrinkage(400, 4_000), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_fractions_of_level_sets_are_set_last(monkeypatch: pytest.MonkeyPatch) -> None:
     few_sampled(monkeypatch, 1_000)
     X, nu = sampled(), np.array([0.1, 0.3, 0.6])
