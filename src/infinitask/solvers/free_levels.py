@@ -119,7 +119,7 @@ def by_levels(objective: Objective, ledger: Ledger) -> tuple[Start, Start]:
     ledger : Ledger
         Of it; it takes in the bounds.
     """
-    run, look = _Run(objective.on_host()), FIRST_LOOK  # so few pairs keep no device busy
+    run, look = _Run(objective.on_host()), FIRST_LOOK  # at most MAX_PAIRS keep no device busy
     seen: list[tuple[int, float]] = []  # iterations and gaps
     last, best, u, sigma = min(ledger.max_iter, MAX_STEPS), -np.inf, run.u, 1.0
     for step in range(1, last + 1):

@@ -228,7 +228,7 @@ class _Walk:
 
     @property
     def too_wide(self) -> bool:
-        """Whether so many rows are on the margin that others are faster."""
+        """Whether the margin is so wide that others are faster."""
         return self.work > WORK + WORK_PER_PAIR * self.b.size**2
 
     def event(self, fraction: float) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 from infinitask._array import HostArray
 
 HOPELESS, STEPS_AHEAD = 1.05, 2
-"""A kernel is left at the second λ of its path if so many more steps, each as good as the one between the first two,
-would still leave its loss this many times that of another. A straight line in 45 rows with little noise began at a λ
-that was far too large: its loss fell by two fifths with each step, and it would have won."""
+"""A kernel is left at the second λ of its path if STEPS_AHEAD more steps, each as good as the one between the first
+two, would still leave its loss this many times that of another. A straight line in 45 rows with little noise began at
+a λ that was far too large: its loss fell by two fifths with each step, and it would have won."""
 
 TOLERATED_ERRORS = 0.5
 """Standard errors of the difference by which a larger λ may be worse than the best. On the first splits of the twenty
@@ -31,8 +31,9 @@ asks for a difference, because on the flat part of a path all folds may agree on
 without the folds' agreement, because the smallest λ all but interpolate, and few rows never tell them apart."""
 
 FLAT, FLAT_STEPS = 1.005, 4
-"""A path ends where its last so many losses differ by no more than this factor: a smaller λ no longer changes the fit,
-because it interpolates, or because a straight line has nothing left to shrink. Neighbours are a factor of 3 apart."""
+"""A path ends where its last FLAT_STEPS losses differ by no more than this factor: a smaller λ no longer changes the
+fit, because it interpolates, or because a straight line has nothing left to shrink. Neighbours are a factor of 3
+apart."""
 
 
 def walk(
