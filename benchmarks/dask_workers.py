@@ -29,7 +29,7 @@ from infinitask.distributed import DaskParts
 from infinitask.objective._parted import sums_of
 from paper_kappa import machine
 
-RESULTS = Path(__file__).parent / "results" / "dask_workers.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "dask_workers.md"
 
 ROWS, INPUTS, LANDMARKS, NODES, PARTITIONS = 400_000, 8, 300, 20, 8
 MANY_THREADS = 64

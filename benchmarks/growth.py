@@ -30,7 +30,7 @@ from paper_kappa import machine
 from profile_fit import one_thread
 from suite.problems import Array, heteroscedastic
 
-RESULTS = Path(__file__).parent / "results" / "growth.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "growth.md"
 
 MEASURED = {"seconds": "time, s", "per_evaluation": "time per evaluation, s", "peak": "peak memory, MiB"}
 

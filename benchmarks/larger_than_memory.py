@@ -24,7 +24,7 @@ from typing import Any
 
 from suite.machine import confine, description, environment, versions
 
-RESULTS = Path(__file__).parent / "results" / "larger_than_memory.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "larger_than_memory.md"
 
 INPUTS, BLOCK, THREADS = 8, 100_000, 2
 GIB = 2**30

@@ -21,7 +21,7 @@ from infinitask import InfiniteOneClassSVM
 from infinitask.kernels import RBF
 from paper_kappa import machine
 
-RESULTS = Path(__file__).parent / "results" / "level_set_speed.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "level_set_speed.md"
 
 SIZES = ((500, 2), (2_000, 2), (5_000, 2), (500, 8), (2_000, 8), (5_000, 8))
 """Rows and inputs."""

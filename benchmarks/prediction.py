@@ -36,7 +36,7 @@ from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Ma
 
 Array = NDArray[Any]
 
-RESULTS = Path(__file__).parent / "results" / "prediction.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "prediction.md"
 LEVELS = np.linspace(0.01, 0.99, 99)
 COLUMNS = 8
 BOOSTED = 5

@@ -28,7 +28,7 @@ from infinitask.kernels import RBF
 
 Array = NDArray[Any]
 
-RESULTS = Path(__file__).parent / "results" / "probabilities.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "probabilities.md"
 BINS = 10
 TRAINING = 400
 

@@ -24,7 +24,7 @@ from infinitask import InfiniteQuantileRegressor, _threads
 from paper_kappa import machine
 from suite.problems import Array, heteroscedastic
 
-RESULTS = Path(__file__).parent / "results" / "profile.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "profile.md"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
 BEGIN, END = "<!-- made by make bench-profile -->", "<!-- until here -->"
 

@@ -27,7 +27,7 @@ from infinitask import InfiniteCostSensitiveClassifier
 from infinitask.kernels import RBF
 from paper_kappa import machine
 
-RESULTS = Path(__file__).parent / "results" / "rare_classes.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "rare_classes.md"
 
 SIZES = ((500, 2), (1_000, 2), (2_000, 2), (5_000, 2), (500, 8), (1_000, 8), (2_000, 8), (5_000, 8))
 """Rows and inputs."""

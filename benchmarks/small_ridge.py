@@ -26,7 +26,7 @@ from compare import HERE, copied, resolved
 from infinitask import InfiniteQuantileRegressor
 from paper_kappa import machine
 
-RESULTS = Path(__file__).parent / "results" / "small_ridge.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "small_ridge.md"
 
 SIZES, RIDGES, WEIGHTS, LIMIT = (300, 3_000), (1e-5, 1e-6, 1e-7), (0.0, 1.0), 120
 """Rows, λ, λ_nc, and the most seconds of a run."""

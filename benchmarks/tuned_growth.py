@@ -21,7 +21,7 @@ import numpy as np
 
 from paper_kappa import machine
 
-RESULTS = Path(__file__).parent / "results" / "tuned_growth.md"
+RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "tuned_growth.md"
 
 SIZES = ((5, 2), (100, 8), (300, 8), (1_000, 8), (3_000, 8), (5_000, 8), (10_000, 30), (50_000, 30))
 """Rows and inputs."""

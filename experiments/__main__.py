@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .defaults import PARTS
 from .runner import Experiment, Failed, run
+from .store import PAGES
 
 NAMES = (
     "table1",
@@ -73,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"--parts {','.join(unknown)} was given; the parts of defaults are {', '.join(PARTS)}.")
     if given.jobs < 1:
         parser.error(f"--jobs {given.jobs} was given; it must be at least 1.")
-    folder = given.out or HERE / ("build/quick" if given.quick else "docs/results")
+    folder = given.out or (HERE / "build/quick" if given.quick else PAGES)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -49,7 +49,7 @@ MEASURED = {
     "quantile-forest": "1.4.2",
     "xrfm": "0.4.5",
 }
-"""Versions that made the records in docs/results/units: a page is made from these without the peers, too."""
+"""Versions that made the records in experiments/units: a page is made from these without the peers, too."""
 
 TIMES = ("seconds by the clock, median", "processor seconds, mean")
 

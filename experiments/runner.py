@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from .store import Store, key
+from .store import Store, key, records_of
 
 __all__ = ["Experiment", "Failed", "Record", "run"]
 
@@ -63,7 +63,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
     ----------
     experiment : Experiment
     folder : Path
-        For the results; the units go to ``units`` in it.
+        For the results; the records of the units go to ``units`` in it, or of ``experiments`` for the documentation.
     quick : bool
     jobs : int
         Processes, with one thread each.
@@ -77,7 +77,7 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
     if not chosen:
         there = sorted({str(value) for unit in units for value in unit.values()})
         raise SystemExit(f"No unit of {experiment.name} has all words of --only {only}. There are: {', '.join(there)}.")
-    with Store(folder / "units" / f"{experiment.name}.jsonl", settings).open() as store:
+    with Store(records_of(folder, experiment.name), settings).open() as store:
         left = [unit for unit in chosen if key(unit) not in store.records]
         print(f"{experiment.name}: {len(left)} of {len(chosen)} units are to be done", file=sys.stderr)
         failures = _finish(experiment, left, settings, store, jobs, Progress(experiment.name, chosen, store))

@@ -140,7 +140,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         f"{', '.join(f'{level:g}' for level in LEVELS)}, in the units of y.",
         _findings(rows, settings),
         "Numbers: [smoothing.csv](smoothing.csv), curves: [smoothing_curves.csv](smoothing_curves.csv). "
-        "[The benchmark](../../benchmarks/results/paper_kappa.md) runs the paper's own algorithm on the same machine.",
+        "[The benchmark](../benchmarks/paper_kappa.md) runs the paper's own algorithm on the same machine.",
         "",
     ]
     files[-1].write_text("\n\n".join(page), encoding="utf-8")

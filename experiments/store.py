@@ -9,7 +9,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Store", "key", "known"]
+__all__ = ["PAGES", "Store", "key", "known", "records_of"]
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "results"
+"""Where the pages, pictures and tables of the documentation are."""
+
+
+def records_of(folder: Path, name: str) -> Path:
+    """The file with the records behind the pages of a folder: those of the documentation are kept out of it.
+
+    Parameters
+    ----------
+    folder : Path
+        With the pages.
+    name : str
+        Of the experiment.
+    """
+    units = Path(__file__).resolve().parent / "units" if folder.resolve() == PAGES else folder / "units"
+    return units / f"{name}.jsonl"
 
 
 def key(unit: Mapping[str, Any]) -> str:

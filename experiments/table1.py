@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from .data import load_quantile_set, quantile_sets
 from .headline import SIGNIFICANT, headline, p_value
 from .runner import Experiment, Record
-from .store import known
+from .store import known, records_of
 from .tables import TARGETS, made_by, markdown, read_csv, write_csv
 from .tuned import (
     BIAS_RIDGE,
@@ -173,7 +173,7 @@ def tuned_parameters(records: list[Record]) -> list[dict[str, Any]]:
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
     """Write table1.csv, with the peers that are done, table1_parameters.csv and table1.md."""
     latest: dict[tuple[Any, ...], Record] = {}  # if a peer was run again in another version, the last record counts
-    for record in known(folder / "units" / "peers.jsonl"):
+    for record in known(records_of(folder, "peers")):
         latest[tuple(record["unit"][name] for name in ("dataset", "split", "method"))] = record
     rows = table(records, list(latest.values()))
     files = [

@@ -21,7 +21,7 @@ from typing import Any
 from suite import machine
 
 FOLDER = Path(__file__).parents[1]
-RESULTS = FOLDER / "results"
+RESULTS = FOLDER.parent / "docs" / "benchmarks"
 PROBLEMS = ("quantiles", "joint", "cost-sensitive", "level-sets", "small", "path")
 BUDGET, QUICK_BUDGET = 60.0, 1.0
 

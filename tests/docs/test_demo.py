@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import re
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,20 +13,14 @@ import pytest
 pytest.importorskip("matplotlib", reason="the demo draws with the extra `plot`")
 
 from infinitask import demo
+from infinitask.demo import _quantiles, _show
 
-SCRIPTS = Path(__file__).parents[2] / "examples"
 FIGURES = ("quantiles.png", "costs.png", "level_sets.png")
 
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture
-def gallery(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    return importlib.import_module("_gallery")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +48,7 @@ def test_figures_show_something(quick: tuple[Path, str, str], name: str) -> None
     assert str(folder / name) in out
 
 
-def test_table_certifies_every_fit(quick: tuple[Path, str, str], gallery: Any) -> None:
+def test_table_certifies_every_fit(quick: tuple[Path, str, str]) -> None:
     _, out, _ = quick
     lines = out.splitlines()
     head = next(i for i, line in enumerate(lines) if "certified gap" in line)
@@ -66,7 +57,7 @@ def test_table_certifies_every_fit(quick: tuple[Path, str, str], gallery: Any) -
     for row in rows:
         gap = row[:end].split()[-1]  # cells end where their heading ends
         assert re.fullmatch(r"\d\.\de-\d\d", gap)
-        assert 0.0 <= float(gap) <= gallery.QUICK.tol
+        assert 0.0 <= float(gap) <= _show.QUICK.tol
     assert max(map(len, lines[head : head + 5])) <= 110
 
 
@@ -77,28 +68,28 @@ def test_progress_names_each_step_once(quick: tuple[Path, str, str]) -> None:
     assert "\r" not in err
 
 
-def test_progress_on_a_terminal_rewrites_its_line(gallery: Any) -> None:
+def test_progress_on_a_terminal_rewrites_its_line() -> None:
     terminal = Terminal()
-    with gallery.Progress(terminal, n_steps=1).step("waiting"):
+    with _show.Progress(terminal, n_steps=1).step("waiting"):
         assert "waiting" in terminal.getvalue()  # shown before the work is done
         assert "\n" not in terminal.getvalue()
     assert terminal.getvalue().count("\n") == 1
     assert terminal.getvalue().count("\r") >= 2
 
 
-def test_progress_ends_its_line_when_a_step_fails(gallery: Any) -> None:
+def test_progress_ends_its_line_when_a_step_fails() -> None:
     terminal = Terminal()
-    with pytest.raises(ZeroDivisionError), gallery.Progress(terminal, n_steps=1).step("dividing"):
+    with pytest.raises(ZeroDivisionError), _show.Progress(terminal, n_steps=1).step("dividing"):
         raise ZeroDivisionError
     assert terminal.getvalue().endswith("stopped\n")
 
 
-def test_settings_of_matplotlib_are_left_alone(tmp_path: Path, gallery: Any) -> None:
+def test_settings_of_matplotlib_are_left_alone(tmp_path: Path) -> None:
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    example = importlib.import_module("quantiles").fit(gallery.QUICK)
-    gallery.save_figure(example, tmp_path, grid=20)
+    example = _quantiles.fit(_show.QUICK)
+    _show.save_figure(example, tmp_path, grid=20)
     assert dict(matplotlib.rcParams) == before
 
 
@@ -128,20 +119,3 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
         demo.main(["--help"])
     assert stop.value.code == 0
     assert "--output" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "name", ["costs", *(pytest.param(name, marks=pytest.mark.slow) for name in ("quantiles", "level_sets"))]
-)
-def test_an_example_is_a_script_of_its_own(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPTS / f"{name}.py"), "--quick", "--output", str(tmp_path)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=True)
-    assert str(tmp_path / f"{name}.png") in done.stdout
-    assert (tmp_path / f"{name}.png").is_file()
-
-
-def test_the_path_of_modules_is_left_alone(tmp_path: Path) -> None:
-    before = list(sys.path)
-    with pytest.raises(SystemExit):
-        demo.main(["--help"])
-    assert sys.path == before

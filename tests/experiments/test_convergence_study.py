@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from experiments import convergence
-from experiments.store import known
+from experiments.store import known, records_of
 from experiments.tables import read_csv
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
@@ -27,7 +27,7 @@ def test_the_parameters_are_the_medians_of_table_1() -> None:
     """Computed from the units of Table 1, not from the table that the study reads."""
     used = convergence.tuned_parameters()
     assert set(used) == set(convergence.SETS)
-    records = known(RESULTS / "units" / "table1.jsonl")
+    records = known(records_of(RESULTS, "table1"))
     if not records:
         pytest.skip("the units of Table 1 are not here")
     for name in convergence.SETS:
@@ -42,7 +42,7 @@ def test_the_parameters_are_the_medians_of_table_1() -> None:
 
 
 def test_the_page_was_made_with_these_parameters() -> None:
-    with (RESULTS / "units" / "convergence.jsonl").open(encoding="utf-8") as file:
+    with records_of(RESULTS, "convergence").open(encoding="utf-8") as file:
         assert json.loads(file.readline())["settings"]["parameters"] == convergence.tuned_parameters()
     page = (RESULTS / "convergence.md").read_text(encoding="utf-8")
     for name, used in convergence.tuned_parameters().items():

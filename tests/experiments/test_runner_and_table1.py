@@ -258,7 +258,7 @@ def test_all_of_table_1_is_there() -> None:
 
 def test_the_documentation_tells_the_headline_of_the_records() -> None:
     """docs/reproduction.md repeats the counts in words."""
-    records = known(ROOT / "docs" / "results" / "units" / "table1.jsonl")
+    records = known(ROOT / "experiments" / "units" / "table1.jsonl")
     if not records:
         pytest.skip("the units of Table 1 are not here")
     text = " ".join((ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8").split())

@@ -1,4 +1,4 @@
-"""Run examples from the command line: fit, draw, and sum up in one table.
+"""Run the examples of the demo: fit, draw, and sum up in one table.
 
 The table goes to standard output, the progress to standard error.
 """
@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from infinitask.plotting import LIGHT
-
-__all__ = ["QUICK", "Entry", "Example", "ExampleError", "Progress", "Size", "main", "save_figure", "table", "timed_fit"]
 
 
 class ExampleError(Exception):
@@ -217,13 +215,7 @@ def run(entries: Sequence[Entry], folder: Path, quick: bool) -> None:
     print("", table(examples), "", LEGEND, "", "Figures", *(f"  {path}" for path in paths), "", NEXT, sep="\n")
 
 
-def main(
-    entries: Sequence[Entry],
-    arguments: Sequence[str] | None = None,
-    *,
-    prog: str | None = None,
-    description: str = "Fit one continuum of tasks on built-in data, print how well it went, and draw what was learnt.",
-) -> int:
+def main(entries: Sequence[Entry], arguments: Sequence[str] | None = None) -> int:
     """Run the examples as the command line says; 0 if all went well.
 
     Parameters
@@ -231,10 +223,11 @@ def main(
     entries : sequence of Entry
     arguments : sequence of str or None
         The words after the command; None: those of the process.
-    prog, description : str
-        For ``--help``.
     """
-    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser = argparse.ArgumentParser(
+        prog="python -m infinitask.demo",
+        description="Fit three continua of tasks on built-in data, print how well it went, and draw what was learnt.",
+    )
     parser.add_argument(
         "--output",
         type=Path,

@@ -1,18 +1,17 @@
 """Every density level set of three clouds.
 
-One fit answers all outlier fractions; the figure draws nine sets. Run it with ``python examples/level_sets.py``.
+One fit answers all outlier fractions; the figure draws nine sets.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
-from _gallery import Entry, Example, Size, main, timed_fit
 from infinitask import InfiniteOneClassSVM
 from infinitask.datasets import make_mixture
+from infinitask.demo._show import Entry, Example, Size, timed_fit
 from infinitask.plotting import LIGHT, LevelSetDisplay
 
 FRACTIONS = np.linspace(0.1, 0.9, 9)
@@ -47,6 +46,3 @@ def fit(size: Size) -> Example:
 
 # The share of points outside follows θ only near the optimum: this fit is solved more exactly than the others.
 ENTRY = Entry("Level sets of three clouds", Size(1000, 4000, 50, 1e-5, 300), fit)
-
-if __name__ == "__main__":
-    sys.exit(main([ENTRY]))

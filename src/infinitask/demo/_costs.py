@@ -1,18 +1,17 @@
 """Every trade-off between missed positives and false alarms on two overlapping moons.
 
-One fit answers all costs; the figure draws nine boundaries. Run it with ``python examples/costs.py``.
+One fit answers all costs; the figure draws nine boundaries.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_moons
 
-from _gallery import Entry, Example, Size, main, timed_fit
 from infinitask import InfiniteCostSensitiveClassifier
+from infinitask.demo._show import Entry, Example, Size, timed_fit
 from infinitask.plotting import LIGHT, DecisionBoundaryDisplay
 
 COSTS = np.linspace(-0.8, 0.8, 9)
@@ -41,6 +40,3 @@ def fit(size: Size) -> Example:
 
 
 ENTRY = Entry("Costs of error on two moons", Size(400, 4000, 32, 1e-4, 300), fit)
-
-if __name__ == "__main__":
-    sys.exit(main([ENTRY]))

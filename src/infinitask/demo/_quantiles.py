@@ -1,18 +1,17 @@
 """Every conditional quantile of a noisy sine whose noise fades from left to right.
 
-One fit answers all levels; the figure draws 99 of them. Run it with ``python examples/quantiles.py``.
+One fit answers all levels; the figure draws 99 of them.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
-from _gallery import Entry, Example, Size, main, timed_fit
 from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine, sine_quantile
+from infinitask.demo._show import Entry, Example, Size, timed_fit
 from infinitask.losses import Pinball
 from infinitask.plotting import LIGHT, QuantileFanDisplay
 
@@ -43,6 +42,3 @@ def fit(size: Size) -> Example:
 
 
 ENTRY = Entry("Quantiles of a noisy sine", Size(400, 4000, 50, 1e-4, 400), fit)
-
-if __name__ == "__main__":
-    sys.exit(main([ENTRY]))
