@@ -21,7 +21,12 @@ from infinitask.estimators import (
 )
 from infinitask.field import Field
 from infinitask.solvers import Solution
-from infinitask.tuning import score_path
+from infinitask.tuning import (
+    InfiniteCostSensitiveClassifierCV,
+    InfiniteOneClassSVMCV,
+    InfiniteQuantileRegressorCV,
+    score_path,
+)
 
 __version__ = "0.1.0"
 
@@ -31,10 +36,13 @@ __all__ = [
     "IndependentCostSensitiveClassifier",
     "IndependentQuantileRegressor",
     "InfiniteCostSensitiveClassifier",
+    "InfiniteCostSensitiveClassifierCV",
     "InfiniteExpectileRegressor",
     "InfiniteKernelRidge",
     "InfiniteOneClassSVM",
+    "InfiniteOneClassSVMCV",
     "InfiniteQuantileRegressor",
+    "InfiniteQuantileRegressorCV",
     "InfiniteSVR",
     "InfiniteTaskEstimator",
     "JointQuantileRegressor",

@@ -50,7 +50,7 @@ class ContestDisplay(Display):
     --------
     >>> from infinitask.datasets import make_sine
     >>> from infinitask.plotting import ContestDisplay
-    >>> from infinitask.tuning import InfiniteQuantileRegressorCV
+    >>> from infinitask import InfiniteQuantileRegressorCV
     >>> X, y = make_sine(80, random_state=0)
     >>> model = InfiniteQuantileRegressorCV(kernels=["rbf", "linear"], random_state=0).fit(X, y)
     >>> display = ContestDisplay.from_estimator(model)

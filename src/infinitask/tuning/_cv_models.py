@@ -104,7 +104,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     Examples
     --------
     >>> from infinitask.datasets import make_sine
-    >>> from infinitask.tuning import InfiniteQuantileRegressorCV
+    >>> from infinitask import InfiniteQuantileRegressorCV
     >>> X, y = make_sine(100, random_state=0)
     >>> model = InfiniteQuantileRegressorCV(random_state=0).fit(X, y)
     >>> model.predict(X, quantiles=[0.1, 0.9]).shape
@@ -272,7 +272,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from infinitask.tuning import InfiniteCostSensitiveClassifierCV
+    >>> from infinitask import InfiniteCostSensitiveClassifierCV
     >>> X, y = make_moons(100, noise=0.3, random_state=0)
     >>> model = InfiniteCostSensitiveClassifierCV(kernels=["rbf"], random_state=0).fit(X, y)
     >>> cautious, bold = model.predict(X, theta=[-0.9, 0.9]).mean(axis=0)

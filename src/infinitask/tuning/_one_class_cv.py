@@ -68,7 +68,7 @@ solver, tol, max_iter, device
     --------
     >>> import numpy as np
     >>> from infinitask.datasets import make_mixture
-    >>> from infinitask.tuning import InfiniteOneClassSVMCV
+    >>> from infinitask import InfiniteOneClassSVMCV
     >>> X = make_mixture(150, random_state=0)
     >>> model = InfiniteOneClassSVMCV(kernels=["rbf", "laplacian"], random_state=0).fit(X)
     >>> new = make_mixture(1000, random_state=1)
