@@ -10,8 +10,8 @@ INSTALLED := $(VENV)/.installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
-	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-level-sets \
+.PHONY: help demo docs lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
+	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-sizes bench-level-sets \
 	bench-small-ridge bench-rare-classes bench-large bench-dask bench-kernel-gap bench-compare bench-random
 
 help: ## list the targets
@@ -65,6 +65,9 @@ bench-growth: $(INSTALLED) ## time and memory as n, m and r grow
 bench-tuned: $(INSTALLED) ## what the self-tuned model costs as the rows grow
 	$(BIN)/python benchmarks/tuned_growth.py
 
+bench-sizes: $(INSTALLED) ## seconds and memory of each model, for 100 to 100 000 rows
+	$(BIN)/python benchmarks/sizes.py
+
 bench-level-sets: $(INSTALLED) ## level sets by one fit beside a hundred refits of a one-class SVM
 	$(BIN)/python benchmarks/level_set_speed.py
 
@@ -99,6 +102,16 @@ bench-probabilities: $(INSTALLED) ## probabilities beside calibrated SVMs and lo
 bench-random: $(INSTALLED) ## the gap and the time on 300 random problems, the slowest ones by name
 	$(BIN)/python tests/support/random_problems.py
 
+# The gallery is run; a warning is an error, and so is a link that leads nowhere.
+docs: $(VENV)/.documented ## the documentation with its gallery, in docs/_build/html
+	INFINITASK_DOCS_JOBS=$(or $(DOCS_JOBS),2) OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python tools/check_links.py docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+$(VENV)/.documented: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@touch $@
+
 reproduce: $(INSTALLED) ## the paper's tables and figures: make reproduce NAME="table1 --quick"
 	$(BIN)/python -m experiments $(or $(NAME),--help)
 
@@ -108,4 +121,5 @@ format: $(INSTALLED) ## put the code into the house style
 
 clean: ## remove the environment, the caches and what was built
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf docs/_build docs/gallery docs/api/generated docs/api/examples docs/sg_execution_times.rst
 	find src tests experiments examples benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -38,7 +38,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
     ----------
     estimator : estimator
         A model that is asked ``predict(X, quantiles=…)``, such as :class:`~infinitask.InfiniteQuantileRegressor` or
-        :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`, alone or at the end of a pipeline.
+        :class:`~infinitask.InfiniteQuantileRegressorCV`, alone or at the end of a pipeline.
     cv : int, splitter or iterable of (train, test), default=10
         Every row is left out once. An integer: as many shuffled folds.
     quantiles : float or array, default=0.5

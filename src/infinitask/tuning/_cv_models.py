@@ -225,7 +225,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     """Decisions for every trade-off between the errors, with the kernel and λ chosen by cross-validation.
 
     The answer is an :class:`~infinitask.InfiniteCostSensitiveClassifier`, ``best_estimator_``; all its methods and
-    fitted attributes are here as well. It is chosen as in :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`, but
+    fitted attributes are here as well. It is chosen as in :class:`~infinitask.InfiniteQuantileRegressorCV`, but
     judged by the log loss of rows left out, with log-odds that are linear in h: decisions are calibrated last, for any
     cost, and what counts is how well h tells rows apart. The bias is all but free, which suits rare classes.
 
@@ -267,7 +267,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         Whether a λ was taken that all but ignores the inputs: nothing was surely better.
     cv_results_ : dict
         ``kernels``, ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x`` (folds,) and ``best``, as for
-        :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`.
+        :class:`~infinitask.InfiniteQuantileRegressorCV`.
 
     Examples
     --------
@@ -316,7 +316,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         Parameters
         ----------
         X : array (n, d), :class:`~infinitask.blocks.Blocks`, or array or frame of Dask
-            As for :class:`~infinitask.tuning.InfiniteQuantileRegressorCV`.
+            As for :class:`~infinitask.InfiniteQuantileRegressorCV`.
         y : array (n,)
             Any two labels; None for blocks, which hold them.
         sample_weight : array (n,) or None
