@@ -103,8 +103,8 @@ def main() -> None:
         [
             "# Seconds and memory by the number of rows",
             "",
-            f"{INPUTS} inputs, everything by default. Processor seconds of one thread, and memory beyond what the process had"
-            f" before the fit. Made by `make bench-sizes` on {machine()}.",
+            f"{INPUTS} inputs, everything by default. Processor seconds of one thread, and memory beyond what the"
+            f" process had before the fit. Made by `make bench-sizes` on {machine()}.",
             "",
             "<!-- table -->",
             "| rows | " + " | ".join(f"{n:,}".replace(",", " ") for n in sizes) + " |",

@@ -22,7 +22,11 @@ def programs(*path: str) -> list[str]:
 
 TEXT = (ROOT / "docs" / "add_a_task.md").read_text(encoding="utf-8")
 PROGRAMS = programs("docs", "add_a_task.md")
-GUIDE = programs("docs", "guide.md")
+GUIDE = [
+    (page.name, program)
+    for page in sorted((ROOT / "docs" / "guide").glob("*.md"))
+    for program in programs("docs", "guide", page.name)
+]
 CLUSTER = programs("docs", "cluster.md")
 PLOTS = programs("docs", "plots.md")
 EXPLORER = programs("docs", "explorer.md")
@@ -107,10 +111,11 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+PAGES += sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         if "://" in link:
@@ -176,12 +181,12 @@ def test_the_program_of_the_explorer_runs() -> None:
     exec(compile(program, "docs/explorer.md", "exec"), {"__name__": "explorer"})
 
 
-@pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])
-def test_every_program_of_the_guide_runs_by_itself(program: str) -> None:
+@pytest.mark.parametrize(("page", "program"), GUIDE, ids=[f"{page} {k + 1}" for k, (page, _) in enumerate(GUIDE)])
+def test_every_program_of_the_guide_runs_by_itself(page: str, program: str) -> None:
     assert "assert " in program, "a program that checks nothing shows nothing"
     if "import pyarrow" in program:
         pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install infinitask[parquet]")
-    exec(compile(program, "docs/guide.md", "exec"), {"__name__": "guide"})
+    exec(compile(program, f"docs/guide/{page}", "exec"), {"__name__": "guide"})
 
 
 @pytest.mark.parametrize("program", PLOTS, ids=[re.findall(r"(\w+Display)\b", program)[0] for program in PLOTS])
