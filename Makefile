@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
+.PHONY: help demo docs pictures lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
 	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-sizes bench-level-sets \
 	bench-small-ridge bench-rare-classes bench-large bench-dask bench-kernel-gap bench-compare bench-random
 
@@ -111,6 +111,9 @@ docs: $(VENV)/.documented ## the documentation with its gallery, in docs/_build/
 $(VENV)/.documented: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	@touch $@
+
+pictures: $(INSTALLED) ## the pictures of the README and of the first pages of the documentation
+	$(BIN)/python tools/pictures.py
 
 reproduce: $(INSTALLED) ## the paper's tables and figures: make reproduce NAME="table1 --quick"
 	$(BIN)/python -m experiments $(or $(NAME),--help)
