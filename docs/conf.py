@@ -46,6 +46,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 # ----------------------------------------------------------------------------------------------- reference
 autosummary_generate = True
 autosummary_imported_members = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # types are in the docstrings, with shapes
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -100,7 +101,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "infinitask", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
