@@ -3,8 +3,8 @@ How smooth should the curve be? Every λ from one fit
 ====================================================
 
 An engineer has measured the acceleration of a dummy's head in a crash and wants a smooth curve through the noise.
-Kernel ridge regression draws one, but its weight λ decides how smooth, and she would like to turn it like a knob instead
-of fitting again and again. Which λ predicts best, and how sharp is that answer?
+Kernel ridge regression draws one, but its weight λ decides how smooth, and she would like to turn it like a knob
+instead of fitting again and again. Which λ predicts best, and how sharp is that answer?
 """
 
 # %%

@@ -2,8 +2,9 @@
 A table that does not fit into memory
 =====================================
 
-A jeweller has a table of sales on disk that is larger than the memory of her machine. Quantiles of the price should be
-learnt from all of its rows, read in blocks. Is the answer that of a fit in memory? And are all rows worth the reading?
+A jeweller has a table of sales on disk that is larger than the memory of her machine. Quantiles of the price should
+be learnt from all of its rows, read in blocks. Is the answer that of a fit in memory? And are all rows worth the
+reading?
 """
 
 # %%
@@ -83,7 +84,7 @@ right.set_title("Is it the same answer?")
 right.legend()
 
 # %%
-# It is, up to the tolerance and the landmarks: a fit in blocks draws the points that span its functions from a sample of
-# the rows. That moves most prices by well under a percent. The scores have the last word: two thousand rows already do
-# nearly as well as all of them. With three inputs there is little more to learn, and it is worth a try with few rows before
-# one reads a large table.
+# It is, up to the tolerance and the landmarks: a fit in blocks draws the points that span its functions from a sample
+# of the rows. That moves most prices by well under a percent. The scores have the last word: two thousand rows
+# already do nearly as well as all of them. With three inputs there is little more to learn, and it is worth a try
+# with few rows before one reads a large table.

@@ -2,9 +2,9 @@
 Male or female? Boundaries for every cost of a mistake
 ======================================================
 
-Male Adelie penguins have larger bills than females, but not by much. A ranger who tags males must not tag a female; one
-who counts males for a census must not miss any. Both measure the bill with a caliper, and both ask the same model.
-Where are its boundaries, and what does each policy find?
+Male Adelie penguins have larger bills than females, but not by much. A ranger who tags males must not tag a female;
+one who counts males for a census must not miss any. Both measure the bill with a caliper, and both ask the same
+model. Where are its boundaries, and what does each policy find?
 """
 
 # %%

@@ -3,8 +3,8 @@ Which runs of the plant should an engineer look at?
 ===================================================
 
 A plant makes a drug in 27 steps and writes down temperatures, times and concentrations of every run. Some records are
-odd: a sensor was off, a step ran long. Nobody has labelled them, and how many runs the engineer can look at depends on
-the week. Which come first, and how odd are they?
+odd: a sensor was off, a step ran long. Nobody has labelled them, and how many runs the engineer can look at depends
+on the week. Which come first, and how odd are they?
 """
 
 # %%

@@ -2,9 +2,9 @@
 Signs that a reader has never seen
 ==================================
 
-A machine reads forms on which only even digits occur. Then odd ones turn up, among the usual ones. No label says which
-they are, and the machine knows only what even digits look like. Which images should a person look at, if at most one in
-ten of those that are handed over may be a usual one?
+A machine reads forms on which only even digits occur. Then odd ones turn up, among the usual ones. No label says
+which they are, and the machine knows only what even digits look like. Which images should a person look at, if at
+most one in ten of those that are handed over may be a usual one?
 """
 
 # %%

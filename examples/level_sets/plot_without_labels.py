@@ -3,8 +3,8 @@ How wide should the kernel be, if nobody knows what is strange?
 ===============================================================
 
 An outlier detector has a width: too wide, and its sets are one blob; too narrow, and they are islands around the
-training rows. With labelled outliers one could try which width finds them. Mostly there are none. How can the width be
-chosen from usual rows alone?
+training rows. With labelled outliers one could try which width finds them. Mostly there are none. How can the width
+be chosen from usual rows alone?
 """
 
 # %%
