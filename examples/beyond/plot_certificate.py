@@ -54,7 +54,7 @@ right.axvline(1e-4, linestyle="--", color=LIGHT.muted, linewidth=1.0, label="the
 right.set(xscale="log", yscale="log", xlabel="certified gap, relative", ylabel="distance, points of the score")
 right.set_title("What still moves")
 right.invert_xaxis()
-right.legend()
+_ = right.legend()
 
 # %%
 # The first fits move predictions by a point or two, on a score in which patients differ from their median by dozens.

@@ -63,7 +63,7 @@ right.plot(knob, errors, **LIGHT.curve(0), label="one fit")
 again = np.sqrt(np.mean((np.array(refitted) - y[new]) ** 2, axis=1))
 right.plot(some, again, "o", markersize=9, markerfacecolor="none", color=LIGHT.ink, label="eight fits of KernelRidge")
 right.set(xlabel="log₁₀ λ", ylabel="error on readings left out, g", title="Which is best?")
-right.legend()
+_ = right.legend()
 
 # %%
 # The fits one by one lie on the curve of the one fit. The valley is flat to the left and steep to the right: to

@@ -67,7 +67,7 @@ ax.set(xscale="log", ylim=(0.0, None), xlabel="rows of the fit", ylabel="seconds
 ax.set_title("How long does a fit take?")
 ax.set_xticks(sizes, [f"{size:,}".replace(",", " ") for size in sizes])
 ax.minorticks_off()
-ax.legend()
+_ = ax.legend()
 
 # %%
 # The answers are those of NumPy to many digits. On a processor there is no reason to take torch: ``device="cpu"`` is

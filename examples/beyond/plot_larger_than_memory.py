@@ -81,7 +81,7 @@ for k, (name, model) in enumerate({"all rows, in blocks": from_blocks, "2 000 ro
     right.hist(np.clip(far.ravel(), bins[0], bins[-1]), bins, color=LIGHT.curve(k)["color"], alpha=0.7, label=name)
 right.set(xscale="log", xlabel="distance from the fit in memory, % of the price", ylabel="number of predictions")
 right.set_title("Is it the same answer?")
-right.legend()
+_ = right.legend()
 
 # %%
 # It is, up to the tolerance and the landmarks: a fit in blocks draws the points that span its functions from a sample

@@ -95,7 +95,7 @@ some = [[0.1, 0.2], [0.5, 0.2], [0.5, 2.0], [0.9, 0.2]]
 for style, wish, curve in zip(LIGHT.series(4), some, model.predict(road, some).T, strict=True):
     right.plot(wind**2, np.exp(centre + curve), **style, linewidth=1.8, label=f"τ = {wish[0]}, k = {wish[1]}")
 right.set(xlabel="wind, m/s", ylabel="nitrogen oxides, ppb", title="Along the wind")
-right.legend()
+_ = right.legend()
 
 # %%
 # One fit loses a few percent to nine fits, each made for its own wish: its ridge asks for answers that change

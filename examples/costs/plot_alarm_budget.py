@@ -69,7 +69,7 @@ for k, (name, found) in enumerate(seen.items()):
 ax.axvline(5.0, linestyle="--", color=LIGHT.ink, linewidth=1.2, label="the budget")
 ax.set(xlabel="good mail lost, % of the mails to come", ylabel="spam caught, %")
 ax.set_title("Two hundred choices, each on other mails")
-ax.legend()
+_ = ax.legend()
 
 # %%
 # The bold choice breaks its budget in nearly every second draw. The safe choices break it about as rarely as

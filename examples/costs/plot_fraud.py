@@ -69,10 +69,10 @@ for k, (name, alarms) in enumerate(policies.items()):
     print(f"{name}: {hours(alarms).mean():.1f} hours on average")
 ax.set(xscale="log", xlabel="hours that a missed default costs (a talk: one)", ylabel="hours per hundred card holders")
 ax.set_title("The price is named after training")
-ax.legend()
+_ = ax.legend()
 
 # %%
 # Up to a price of some hundred hours the three are alike, and one fit is enough for all of them. Above it our model
-# loses: it then has to tell one default in a thousand from one in three hundred, and the few defaults of the training
-# rows do not show that to a model that assumes little. Logistic regression assumes a straight line in the log-odds
-# and goes on along it, which suits these simulated data well. Where such prices matter, train on more rows.
+# loses: it then has to tell small probabilities from even smaller ones, and the few defaults among the rows of the
+# fit do not show that to a model that assumes little. Logistic regression assumes a straight line in the log-odds and
+# goes on along it, which suits these simulated data well. Where such prices matter, train on more rows.

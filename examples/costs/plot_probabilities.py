@@ -56,7 +56,7 @@ for k, (name, p) in enumerate(chance.items()):
     ax.plot(said, seen, marker="o", markersize=4, **LIGHT.curve(k), label=name)
 ax.set(xlabel="forecast probability of rain", ylabel="share of cases with rain", aspect="equal")
 ax.set_title("Does it rain as often as said?")
-ax.legend()
+_ = ax.legend()
 
 # %%
 # Decisions for every cost and logistic regression are close to the diagonal and to each other; logistic regression is

@@ -30,8 +30,8 @@ inputs = ["npreg", "glu", "bp", "skin", "bmi", "ped", "age"]
 # One fit holds the decisions for every price. The opponent is logistic regression with calibrated probabilities: a
 # woman is called back where her probability is above the share that her price implies.
 model = InfiniteCostSensitiveClassifier().fit(train[inputs], train["type"])
-logistic = CalibratedClassifierCV(make_pipeline(StandardScaler(), LogisticRegression()), cv=5)
-logistic.fit(train[inputs], train["type"])
+linear = make_pipeline(StandardScaler(), LogisticRegression())
+logistic = CalibratedClassifierCV(linear, cv=5).fit(train[inputs], train["type"])
 
 # %%
 # Is the model worth asking? Decision curves weigh the cases found against the needless visits, for every probability

@@ -29,7 +29,7 @@ train, new = X[:136], X[136:]
 # %%
 # One fit, and the sets of nine fractions; with ``nested=True`` each lies in the one before it.
 model = InfiniteOneClassSVM(nested=True).fit(train)
-LevelSetDisplay.from_estimator(model, train)
+_ = LevelSetDisplay.from_estimator(model, train)
 
 # %%
 # Now the three ways side by side. A fraction should hold for eruptions to come, not only for those of the training
@@ -57,7 +57,7 @@ for k, (name, outside) in enumerate(ways.items()):
     ax.plot(fractions, share, **LIGHT.curve(k), marker="o", markersize=3.5, label=name)
     print(f"{name}: off by {np.abs(share - fractions).mean():.3f} on average; not nested on {returns:.1%} of the plane")
 ax.set(xlabel="fraction asked for", ylabel="fraction of new eruptions outside", title="Do the fractions hold?")
-ax.legend()
+_ = ax.legend()
 
 # %%
 # The two support vector methods keep their fractions about equally well; 136 new eruptions cannot tell them apart.

@@ -58,7 +58,7 @@ picture = right.imshow(np.clip(far.loc[strangest], -3, 3), cmap="PuOr", vmin=-3,
 right.set_xticks(range(len(names)), [name[-2:] for name in names])
 right.set_yticks(range(len(strangest)), [f"run {run}" for run in strangest])
 right.set(xlabel="measurement of the process", title="What is odd in the strangest?")
-fig.colorbar(picture, label="distance from the median,\nin usual spreads (cut at 3)")
+_ = fig.colorbar(picture, label="distance from the median,\nin usual spreads (cut at 3)")
 
 # %%
 # The first two are broken records: a measurement that is always in the thousands reads zero. A list of limits would

@@ -58,7 +58,7 @@ for place, row in zip(right.subplots(3, 5).flat, np.argsort(p, kind="stable"), s
     place.imshow(images[new[row]].reshape(8, 8), cmap="gray_r")
     place.set_axis_off()
     place.set_title(f"{digit[new[row]]}", loc="center", size=10, pad=3)
-right.suptitle("The strangest fifteen", weight="bold", color=LIGHT.ink)
+_ = right.suptitle("The strangest fifteen", weight="bold", color=LIGHT.ink)
 
 # %%
 # How well are odd and even images told apart, whatever the threshold? The area under the ROC curve, beside two

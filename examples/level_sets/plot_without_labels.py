@@ -41,7 +41,7 @@ fig, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained", sharey=T
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     LevelSetDisplay.from_estimator(model, train, nu=[0.1, 0.3, 0.5, 0.7, 0.9], grid=80, ax=ax)
     ax.set(title=f"{name}: gamma {widths[name]:g}", xlabel="length of the bill, standardised", ylabel="")
-axes[0].set_ylabel("depth of the bill, standardised")
+_ = axes[0].set_ylabel("depth of the bill, standardised")
 
 # %%
 # And the curves, on the other half of the birds. The wide kernel needs the largest sets. The narrow one needs more
@@ -49,7 +49,7 @@ axes[0].set_ylabel("depth of the bill, standardised")
 fig, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
 for name, model in models.items():
     MassVolumeDisplay.from_estimator(model, new, n_samples=2_000, random_state=0, name=name, ax=ax)
-ax.set(title="How small are the sets that hold new birds?", xlabel="share of the new birds in the set")
+_ = ax.set(title="How small are the sets that hold new birds?", xlabel="share of the new birds in the set")
 
 # %%
 # The area under the curve is one number for each width. On the birds of the fit it is of no use: there the narrowest
@@ -77,4 +77,4 @@ ring = {"marker": "o", "markersize": 11, "markerfacecolor": "none", "linestyle":
 ax.plot(chosen.kernel_.gamma, its_area, **ring, label="chosen by cross-validation")
 ax.set(xscale="log", xlabel="gamma (to the right: narrower)", ylabel="area under the mass–volume curve")
 ax.set_title("The birds of the fit flatter a narrow kernel")
-ax.legend()
+_ = ax.legend()
