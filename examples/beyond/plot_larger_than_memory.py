@@ -8,8 +8,8 @@ reading?
 """
 
 # %%
-# The data are diamonds with their prices in dollars (set ``diamonds`` of the R package ggplot2; of 53 940 we take 34
-# 000 at random, so that this page is quick). They would fit into memory, of course: only so can the answers be
+# The data are diamonds with their prices in dollars (set ``diamonds`` of the R package ggplot2; of 53 940 we take
+# about half at random, so that this page is quick). They would fit into memory, of course: only so can the answers be
 # compared. Inputs are the logarithm of the weight, and the ranks of clarity and colour; 4 000 diamonds are kept for
 # judging.
 import tempfile

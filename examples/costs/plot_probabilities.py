@@ -60,6 +60,5 @@ _ = ax.legend()
 
 # %%
 # Decisions for every cost and logistic regression are close to the diagonal and to each other; logistic regression is
-# ahead by a little, for two inputs that act almost additively. The single SVM is behind. It learnt the boundary of
-# one cost, and most cases lie far on its dry side, where its score hardly changes: a calibration cannot bring back
-# what the score does not tell.
+# ahead by a little. The single SVM is behind. It learnt the boundary of one cost, and most cases lie far on its dry
+# side, where its score hardly changes: a calibration cannot bring back what the score does not tell.

@@ -57,8 +57,8 @@ mean = model.cost_curve(judge[inputs], judge["type"]).cost.mean()
 print(f"mean cost over all prices: one fit {mean:.4f}, logistic regression {CostCurve.of(counts).cost.mean():.4f}")
 
 # %%
-# The two curves are close to each other, as they often are on this table: seven inputs act nearly additively, which
-# is what logistic regression supposes. The kernel model had to find that out from 200 rows.
+# The two are as good as each other here. Logistic regression supposes that the inputs act additively, and that seems
+# to suit them; the kernel model supposes less, and loses nothing by it with 200 rows.
 #
 # Now the physician asks for nine cases in ten. The trade-off is chosen on rows that took no part in the fit, with the
 # fewest needless visits; ``confidence`` asks that new women be found as often, with 80% confidence.

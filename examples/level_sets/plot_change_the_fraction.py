@@ -2,8 +2,8 @@
 Change the outlier fraction without a refit
 ===========================================
 
-A ranger at the Old Faithful geyser wants to hear about unusual eruptions. At first one in a hundred seems right, next
-month one in ten, and an eruption that was strange enough for the first rule should be so for the second. What happens
+A ranger at the Old Faithful geyser wants to hear about unusual eruptions. At first one in twenty seems right, next
+month one in five, and an eruption that was strange enough for the first rule should be so for the second. What happens
 if the fraction is changed: with one fit for all, with a new one-class SVM each time, with an isolation forest?
 """
 

@@ -73,6 +73,6 @@ for name, score in scores.items():
 
 # %%
 # The local outlier factor orders the images best, and then come the level sets, ahead of the forest. What they add is
-# the scale: their score is a p-value, so one can promise how many of the images that are handed over are usual. The
-# price of that promise with 400 training rows is that most odd digits stay unnoticed, and those that look like an
-# even one most of all.
+# the scale: their score is a p-value, so one can promise how many of the images that are handed over are usual, on
+# average. The price of that promise with 400 training rows is that most odd digits stay unnoticed, and those that
+# look like an even one most of all.
