@@ -37,6 +37,10 @@ class Display:
     figure_: Any
     _own = True
 
+    def __repr__(self) -> str:
+        """Which picture it is; its numbers would fill a screen."""
+        return f"<{type(self).__name__}{', drawn' if hasattr(self, 'ax_') else ''}>"
+
     def _legend(self, axes: Any, **place: Any) -> None:
         """A legend beside the axes, or at a given place; within axes that someone else made, where it hides least."""
         place = place or {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}

@@ -21,7 +21,7 @@ TAIL = 0.005
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ConditionalQuantileDisplay(Display):
     """The conditional law of y at chosen inputs: its quantile function, and its density.
 

@@ -19,7 +19,7 @@ WIDTH = 40
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ContestDisplay(Display):
     """What a self-tuned model compared: the loss of every kernel on rows left out, and the one that was chosen.
 

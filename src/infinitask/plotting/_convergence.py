@@ -14,7 +14,7 @@ from infinitask.solvers import Solution
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
     """How fast a fit was certified: the duality gap after each evaluation of the objective.
 

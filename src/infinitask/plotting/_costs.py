@@ -11,7 +11,7 @@ from infinitask.predictive import CostCurve, NetBenefitCurve
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ExpectedCostDisplay(Display):
     """What decisions cost for every true trade-off, beside the two policies that do not look at the inputs.
 
@@ -91,7 +91,7 @@ class ExpectedCostDisplay(Display):
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class NetBenefitDisplay(Display):
     """What decisions are worth to someone who acts from a given probability on: decision-curve analysis.
 

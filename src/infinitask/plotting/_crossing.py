@@ -18,7 +18,7 @@ LEVELS = np.round(np.linspace(0.01, 0.99, 99), 2)
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class CrossingDisplay(Display):
     """Where quantile curves cross: over an input and the level, how far each curve lies below the one before it.
 

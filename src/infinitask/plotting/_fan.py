@@ -22,7 +22,7 @@ MANY_LEVELS, TICKS = 12, (0.25, 0.5, 0.75)
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class QuantileFanDisplay(Display):
     """Quantiles as a fan around the median: along one input, along an index, or along time.
 

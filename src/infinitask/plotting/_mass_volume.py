@@ -13,7 +13,7 @@ from infinitask.plotting._canvas import Display
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class MassVolumeDisplay(Display):
     """How small the sets of a score are for the mass that they hold; a lower curve means a better score.
 

@@ -15,7 +15,7 @@ from infinitask.plotting._canvas import Display, percent
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class PITDisplay(Display):
     """Whether predicted laws are right: a histogram of F(y_i | x_i), which is flat where they are.
 

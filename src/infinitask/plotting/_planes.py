@@ -20,7 +20,7 @@ POINT = 4.2
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DecisionBoundaryDisplay(Display):
     """The decision boundary of a classifier with two inputs, at several trade-offs between its errors.
 
@@ -144,7 +144,7 @@ class DecisionBoundaryDisplay(Display):
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class LevelSetDisplay(Display):
     """Nested density level sets of a model with two inputs, one for each outlier fraction.
 

@@ -14,7 +14,7 @@ from infinitask.plotting._canvas import Display
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
     """Which inputs matter: how much the answer changes when one of them changes by its standard deviation.
 

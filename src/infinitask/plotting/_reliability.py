@@ -31,7 +31,7 @@ def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, con
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
     """Whether quantiles cover what they say: the share of rows below each of them, against its level.
 
@@ -142,7 +142,7 @@ class ReliabilityDisplay(Display):
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ThetaPropertyDisplay(Display):
     """Whether level sets leave out what they say: the share of rows outside, against the fraction asked for.
 

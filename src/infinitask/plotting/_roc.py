@@ -16,7 +16,7 @@ from infinitask.predictive import ROCCurve
 
 
 @final
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ThetaROCDisplay(Display):
     """The policies that one fit offers: sensitivity against false alarms for every trade-off, the chosen one marked.
 
