@@ -196,8 +196,8 @@ class _Asked:
             if distinct.counts.size > limit and self.days[j] is None:
                 raise ValueError(
                     f"The column {self.names[j]!r} holds {distinct.counts.size} different numbers, and the pipeline "
-                    "turns them into a curve or into steps; a page follows numbers that are shifted and scaled, and lists "
-                    f"of at most {MAX_CHOICES} values. Fit with StandardScaler or with nothing in place of that step."
+                    "turns them into a curve or into steps; a page follows numbers that are shifted and scaled, and "
+                    f"lists of at most {MAX_CHOICES} values. Fit with StandardScaler or nothing in place of that step."
                 )
         return self._choice(j)
 

@@ -132,7 +132,7 @@ class Chart {
     const px = (x) => box.left + ((x - x0) / (x1 - x0 || 1)) * (box.right - box.left);
     /** @param {number} y */
     const py = (y) => box.bottom - ((y - y0) / (y1 - y0 || 1)) * (box.bottom - box.top);
-    const xTicks = drawing.xTicks ?? (drawing.xDates ? dateTicks : niceTicks)(x0, x1, Math.max(2, (box.right - box.left) / 75));
+    const xTicks = drawing.xTicks ?? (drawing.xDates ? dateTicks : niceTicks)(x0, x1, Math.max(2, (box.right - box.left) / (names ? 50 : 75)));
     yTicks.forEach((tick, k) => {
       root.append(svg("line", { x1: box.left, x2: box.right, y1: py(tick), y2: py(tick), class: "grid" }));
       const words = this.text(box.left - 6, py(tick) + 4, yTexts[k], "end");

@@ -218,7 +218,8 @@ class Explorer {
   relevanceCard(words) {
     const { relevance } = this;
     if (!relevance || this.d < 2) return null;
-    const node = card("Which inputs matter", words);
+    const together = this.encoder.base ? " What one input is encoded as counts together, as the root of the sum of squares." : "";
+    const node = card("Which inputs matter", words + together);
     const most = Math.max(...relevance) || 1;
     const table = el("table", { class: "bars" }, el("caption", { class: "hidden" }, "Inputs, those that matter most first"));
     table.append(el("thead", { class: "hidden" }, el("tr", {}, el("th", { scope: "col" }, "Input"), el("th", { scope: "col" }, "Effect"))));

@@ -273,7 +273,7 @@ class CostPage extends Explorer {
       return node;
     }
     const plane = new Plane(this, (left) => model.probability(left), () => this.redraw());
-    node.append(plane.controls(), holder, this.marks());
+    node.append(plane.controls(), holder, plane.note, this.marks());
     this.drawn.push(() => {
       if (!plane.current()) return;
       const [a, b] = plane.axes;

@@ -36,11 +36,11 @@ class LevelSetPage extends Explorer {
     });
     this.main.append(bar);
     if (this.numbers.length) this.main.append(this.map());
-    const lists = this.byCategory();
-    if (lists) this.main.append(lists);
     this.main.append(this.here());
     const matter = this.relevanceCard("How much the answer moves when an input changes by one standard deviation.");
     if (matter) this.main.append(matter);
+    const lists = this.byCategory();
+    if (lists) this.main.append(lists);
     this.main.append(this.first(), this.promise());
     this.aside.append(this.inputPanel());
   }
@@ -97,6 +97,7 @@ class LevelSetPage extends Explorer {
     node.append(
       plane.controls(),
       holder,
+      plane.note,
       legend(["cross", "unusual"], ["dot", "usual"]),
     );
     this.drawn.push(() => {

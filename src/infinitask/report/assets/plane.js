@@ -21,6 +21,7 @@ class Plane {
     this.shares = null;
     /** @type {string} */
     this.picture = "";
+    this.note = el("p", { class: "note" });
   }
 
   /** @returns {HTMLElement} */
@@ -49,6 +50,10 @@ class Plane {
     const key = `${a} ${b} ${others} ${isDark()}`;
     if (key === this.key) return this.shares !== null;
     this.key = key;
+    const { rows, d } = explorer;
+    let absent = 0;
+    for (let i = 0; i < rows.count; i++) if (Number.isNaN(rows.X[i * d + a] + rows.X[i * d + b])) absent++;
+    this.note.textContent = absent ? `${plain.format(absent)} ${absent === 1 ? "row has" : "rows have"} no value of one of the two and cannot be drawn.` : "";
     this.shares = null;
     const job = ++this.job;
     const [low, high] = [a, b].map((j) => explorer.columns[j]).map((c) => widened(c.low, c.high));

@@ -282,8 +282,8 @@ class QuantilePage extends Explorer {
     const node = card("What if one input changed?", "One picture for each input, all on the same scale: the middle and the interval, the dot is where you are.", "wide");
     const grid = el("div", { class: "small-charts" });
     const shown = this.order.slice(0, 6);
-    const charts = shown.map(() => {
-      const holder = el("div");
+    const charts = shown.map((j) => {
+      const holder = el("div", { class: this.columns[j].kind === "choice" ? "names" : "" });
       grid.append(holder);
       return new Chart(holder);
     });
@@ -341,7 +341,7 @@ class QuantilePage extends Explorer {
       yLabel: codes.length > few.length ? `${column.name} (${few.length} of ${Math.max(column.distinct, column.listed)})` : column.name,
       height: 170,
       layers: [
-        ...at.map((i, k) => barAcross(k, Math.max(ends[i][0], y[0]), Math.min(ends[i][1], y[1]), "var(--accent)", 0.2)),
+        ...at.map((i, k) => barAcross(k, Math.max(ends[i][0], y[0]), Math.min(ends[i][1], y[1]), "var(--accent)", 0.2, Math.min(0.3, 0.09 * few.length))),
         { type: "points", xs: at.map((i) => middle[i]), ys: at.map((_, k) => k), colour: "var(--accent)", size: 3.5 },
         { type: "points", xs: [middle[at[here]]], ys: [here], colour: "var(--ink)", size: 4 },
       ],
