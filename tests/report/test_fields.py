@@ -244,6 +244,7 @@ def test_lists_of_a_column_transformer() -> None:
         (StandardScaler(), ["a"]),
     )
     pipeline = make_pipeline(encoder, model()).fit(table, y)
+    table["later"] = y  # a column that the pipeline has not seen
     columns = named(payload := written(pipeline, table, y))
     assert list(columns) == ["size", "a", "grade"]  # the others change nothing
     assert columns["size"]["choices"] == ["small", "middle", "large"]

@@ -98,7 +98,8 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
     if encoder is None:
         about, base, cells = columns(values, names_of(X, inner, names, d)), None, values[shown.rows]
     else:
-        labels = names_of(X, model, names, Table(part).d)
+        # a table may have columns that the pipeline ignores and does not name
+        labels = names_of(X, model, getattr(X, "columns", None) if names is None else names, Table(part).d)
 
         def encode(table: Any) -> HostArray:
             return _dense(encoder.transform(table))

@@ -52,8 +52,9 @@ class Distinct:
         raw = np.array([seen.setdefault(nothing if is_missing(c) else c, len(seen)) for c in cells], dtype=np.intp)
         values = list(seen)
         known = [k for k, value in enumerate(values) if value is not nothing]
+        ranks = None if order is None else {value: rank for rank, value in enumerate(order)}
         try:
-            known.sort(key=lambda k: values[k] if order is None else order.index(values[k]))
+            known.sort(key=lambda k: values[k] if ranks is None else ranks[values[k]])
         except TypeError:
             known.sort(key=lambda k: str(values[k]))
         places = known + [seen[key] for key in (nothing,) if key in seen]

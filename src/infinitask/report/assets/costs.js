@@ -322,7 +322,7 @@ class CostPage extends Explorer {
     const layer = (k, colour, shape, edge, size) => ({ type: "points", xs: groups[k].map(across), ys: groups[k].map(up), colour, shape, edge, size });
     if (!rows.case) return [layer(0, "var(--quiet)", "dot", "none", 2.2), layer(1, "var(--case)", "dot", "none", 2.6)];
     return [
-      layer(0, "var(--quiet)", "dot", "none", 2.2),
+      layer(0, "var(--quiet)", "dot", "var(--paper)", 2.4),
       layer(1, "var(--paper)", "dot", "var(--ink)", 3.2),
       layer(3, "var(--case)", "triangle", "none", 3.4),
       layer(2, "var(--alert)", "triangle", "var(--paper)", 5),
