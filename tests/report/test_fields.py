@@ -176,6 +176,41 @@ def test_of_many_texts_the_most_frequent_can_be_chosen_and_rows_keep_theirs() ->
     assert same(evaluator.encoded(payload, cells), encoded(pipeline, X))
 
 
+def test_columns_of_rare_types() -> None:
+    rng = np.random.default_rng(0)
+    n = 60
+    odd = pd.DataFrame(
+        {
+            "number or not": pd.array([None if k % 9 == 0 else k % 25 for k in range(n)], dtype="Int64"),
+            "true or not": np.array([True, False, None], dtype=object)[rng.integers(0, 3, n)],
+            "written": [f"{value:.1f}" for value in rng.normal(size=n)],
+            "elsewhere": pd.date_range("2020-01-01", periods=n, freq="7h", tz="Europe/Berlin"),
+            "lasted": pd.to_timedelta(rng.integers(0, 9, n), "h"),
+            "empty": [None] * n,
+            "huge": 1e12 * rng.normal(size=n),
+        }
+    )
+    y = odd["huge"].to_numpy() / 1e12 + rng.normal(size=n)
+    pipeline = mixed.fitted(model(), odd, y)
+    payload = written(pipeline, odd, y)
+    kinds = {name: column["kind"] for name, column in named(payload).items()}
+    assert kinds.pop("number or not") == kinds.pop("huge") == "number"
+    assert {"true or not", "written", "elsewhere"} <= set(kinds)
+    assert set(kinds.values()) == {"choice"}
+    assert same(evaluator.encoded(payload, evaluator.unpack(payload["rows"]["X"])), encoded(pipeline, odd))
+
+
+@pytest.mark.slow
+def test_a_page_of_two_thousand_rows_of_twelve_mixed_columns_is_small() -> None:
+    left, y = mixed.table(2_000, names=800)
+    right, _ = mixed.table(2_000, names=30)
+    X = pd.concat([left, right.iloc[::-1].reset_index(drop=True).add_prefix("other ")], axis=1)
+    few: dict[str, Any] = {"features": "nystroem", "rank": 400, "random_state": 0, "tol": 1e-2}
+    page = explore(mixed.fitted(InfiniteQuantileRegressor(**few, **QUICK), X, y), X, y)
+    assert page.payload["rows"]["X"]["shape"] == [2_000, 12]
+    assert len(page.html.encode()) < 6_000_000
+
+
 @pytest.mark.slow
 def test_moments_are_chosen_from_those_seen() -> None:
     X, y = mixed.table(600)

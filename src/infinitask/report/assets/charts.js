@@ -201,10 +201,12 @@ class Chart {
           else path += `M${fix(x - r)} ${fix(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`;
         }
         const cross = layer.shape === "cross";
+        const open = layer.colour === "none";
         const style = {
           fill: cross ? "none" : layer.colour,
           stroke: cross ? layer.colour : (layer.edge ?? "none"),
-          "stroke-width": cross ? "1.8" : "0.8",
+          "stroke-width": cross ? "1.8" : open ? "1" : "1.6",
+          "paint-order": cross || open ? "normal" : "stroke", // an edge stays behind, also that of a neighbour
           opacity: `${layer.opacity ?? 1}`,
         };
         return [svg("path", { d: path }, style)];

@@ -128,6 +128,7 @@ function numberControl(options, changed) {
   const head = el("div", { class: "control-head" }, name, el("span", { class: "box" }, box, options.unit ? el("span", {}, options.unit) : ""));
   const node = el("div", { class: "control" }, head, slider);
   if (options.ends) node.append(el("div", { class: "ends" }, el("span", {}, options.ends[0]), el("span", {}, options.ends[1])));
+  let last = options.value;
   /** @param {string} text @param {HTMLInputElement} other */
   const take = (text, other) => {
     const fromDate = options.date && other === slider;
@@ -136,7 +137,8 @@ function numberControl(options, changed) {
     box.setAttribute("aria-invalid", String(!known));
     if (!known) return;
     other.value = other === box ? shownNumber(value) : String(value);
-    changed(value / scale);
+    last = value / scale;
+    changed(last);
   };
   /** A number of the slider, which is not rounded. @param {number} value */
   const shownNumber = (value) => (options.date ? dateText(value) : String(value));
@@ -151,8 +153,7 @@ function numberControl(options, changed) {
     node.append(el("label", { class: "check", for: nothing.id }, nothing, el("span", {}, "missing", el("span", { class: "hidden" }, ` ${label}`))));
     nothing.addEventListener("change", () => {
       showMissing(nothing.checked);
-      if (nothing.checked) changed(NaN);
-      else take(slider.value, box);
+      changed(nothing.checked ? NaN : last);
     });
   }
   slider.addEventListener("input", () => take(slider.value, box));
@@ -163,6 +164,7 @@ function numberControl(options, changed) {
     set(value) {
       if (options.missing) showMissing(Number.isNaN(value));
       if (Number.isNaN(value)) return;
+      last = value;
       slider.value = rounded(value);
       // who is typing must not be interrupted
       if (document.activeElement === box) return;
