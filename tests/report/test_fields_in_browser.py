@@ -92,9 +92,8 @@ def test_quantiles_of_a_mixed_table(tab: Tab) -> None:
         assert tab.asked("[...document.querySelectorAll('svg[aria-label]')].length") >= 9
     for name in ("typical-row", "random-row", "theme"):
         tab.press(name)
-    for row in range(0, 90, 30):
-        tab.pick(row)
-        agrees()
+    tab.pick(33)
+    agrees()
     # one line for each category: the middles are Python's, the others as they are
     tab.choose("along", "2")
     table = mixed.as_frame(opened.page.payload, np.repeat(tab.x(), 4, axis=0), X)
@@ -103,7 +102,7 @@ def test_quantiles_of_a_mixed_table(tab: Tab) -> None:
     expected = model.predict(opened.encoder.transform(table), 0.5)
     assert np.allclose(found, expected, rtol=1e-6)
     tab.compared += 4
-    assert tab.compared - start >= 35
+    assert tab.compared - start >= 25
     labels = tab.asked("[...document.querySelectorAll('label')].map((label) => label.textContent)")
     assert mixed.EVIL in labels
     assert tab.barriers() == []
@@ -181,7 +180,7 @@ def pages() -> dict[str, Callable[[], Page]]:
     }
 
 
-QUICKLY = ("quantiles of lists", "costs of one number and lists")
+QUICKLY = ("quantiles of lists",)
 
 
 @pytest.mark.parametrize(
