@@ -174,9 +174,9 @@ def test_the_program_of_a_cluster_runs() -> None:
     exec(compile(program, "docs/cluster.md", "exec"), {"__name__": "cluster"})
 
 
-def test_the_program_of_the_explorer_runs() -> None:
+@pytest.mark.parametrize("program", EXPLORER, ids=[f"program {k + 1}" for k in range(len(EXPLORER))])
+def test_every_program_of_the_explorer_runs(program: str) -> None:
     pytest.importorskip("pandas")
-    (program,) = EXPLORER
     assert "assert " in program, "a program that checks nothing shows nothing"
     exec(compile(program, "docs/explorer.md", "exec"), {"__name__": "explorer"})
 

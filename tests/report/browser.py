@@ -123,6 +123,19 @@ class Tab:
         Select(self._find(name)).select_by_value(value)
         self.settle()
 
+    def tick(self, name: str) -> None:
+        """The space bar on a box."""
+        from selenium.webdriver.common.keys import Keys
+
+        self._find(name).send_keys(Keys.SPACE)
+        self.settle()
+
+    def enter_date(self, name: str, day: str) -> None:
+        """A date as year-month-day, whatever the order in which this browser asks for them."""
+        script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'));"
+        self.driver.execute_script(script, self._find(name), day)
+        self.settle()
+
     def untouched(self) -> set[str]:
         """Controls that have not been moved; those of one table, which have no name, count as one kind."""
         script = "return [...document.querySelectorAll('input, select, button:not(.link)')].map((node) => node.id)"
@@ -143,8 +156,9 @@ class Tab:
         return float(self.driver.execute_script("return document.getElementById(arguments[0]).value", name))
 
     def x(self) -> np.ndarray:
-        """The input that is looked at."""
-        return np.array(self.driver.execute_script("return [...window.infinitask.page.x]"))[None, :]
+        """The input that is looked at; NaN where it is missing."""
+        found = self.driver.execute_script("return [...window.infinitask.page.x]")
+        return np.array([[np.nan if value is None else value for value in found]], dtype=float)
 
     def agrees(self, name: str, expected: Any) -> None:
         """What is shown is Python's number to 1e-6."""

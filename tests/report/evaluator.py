@@ -115,6 +115,27 @@ def shifted(model: dict[str, Any], theta: np.ndarray) -> np.ndarray:
     return np.zeros(theta.size) if shift is None else np.interp(theta, unpack(shift["levels"]), unpack(shift["values"]))
 
 
+def encoded(payload: dict[str, Any], cells: np.ndarray) -> np.ndarray:
+    """The model's input (n, p) for what is entered (n, d): numbers, days, places in lists, NaN where missing."""
+    found = np.tile(unpack(payload["base"]), (len(cells), 1))
+    for column, values in zip(payload["columns"], cells.T, strict=True):
+        written = column["encoded"]
+        known = np.where(np.isnan(values), 0.0, values)
+        if written["type"] == "affine":
+            taken = known.astype(np.float32).astype(float) if written["single"] else known
+            block = unpack(written["offset"]) + (taken - written["origin"])[:, None] * unpack(written["slope"])
+        elif written["type"] == "table":
+            last = column["high"] - column["low"]
+            block = unpack(written["values"])[np.clip(known - column["low"], 0, last).astype(int)]
+        else:
+            assert written["type"] == "choices"
+            block = unpack(written["values"])[known.astype(int)]
+        if np.any(np.isnan(values)):
+            block = np.where(np.isnan(values)[:, None], unpack(written["missing"]), block)
+        found[:, written["columns"]] = block
+    return found
+
+
 def quantiles(model: dict[str, Any], X: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Quantiles (n, q): sorted and calibrated where the model is."""
     levels = unpack(model["levels"])

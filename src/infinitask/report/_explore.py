@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
@@ -15,8 +16,10 @@ from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneCl
 from infinitask.estimators.classifier import TRADE_OFFS
 from infinitask.estimators.one_class import SCORE_LEVELS
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
+from infinitask.report._fields import fields_of
 from infinitask.report._page import Page
 from infinitask.report._rows import Shown, columns, looked_at, names_of, table
+from infinitask.report._table import Table
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -49,9 +52,11 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted estimator or pipeline
         An :class:`~infinitask.InfiniteQuantileRegressor`, :class:`~infinitask.InfiniteCostSensitiveClassifier` or
-        :class:`~infinitask.InfiniteOneClassSVM`, or one of these that tuned itself.
+        :class:`~infinitask.InfiniteOneClassSVM`, or one of these that tuned itself; or a pipeline that ends with one
+        and whose other steps encode each column by itself. Then the page has the columns of the table, with
+        categories, dates and missing values, as they were before.
     X : array or data frame (n, d)
         Rows to look at, in the units of the fit; best not those of the fit. Of more than 2500 rows some are shown.
     y : array (n,) or None
@@ -73,7 +78,8 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
     >>> explore(InfiniteOneClassSVM(n_nodes=8, alpha=1e-3).fit(X), X, names=["width", "height"]).payload["kind"]
     'level-sets'
     """
-    inner = _inner(model)
+    last, encoder = _taken_apart(model)
+    inner = _inner(last)
     check_is_fitted(inner)
     kind, exported = _exported(inner)
     n = _num_samples(X)
@@ -82,27 +88,64 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
             check_consistent_length(X, y)
     taken = looked_at(n)
     part = X if taken.size == n else _safe_indexing(X, taken)
-    Z = inner._inputs(part)
-    values = np.asarray(Z.toarray() if hasattr(Z, "toarray") else to_host(Z), dtype=np.float64)
+    given = part if encoder is None else encoder.transform(part)
+    values = _dense(inner._inputs(given))
     d = values.shape[1]
-    labels = names_of(X, inner, names, d)
     left = np.asarray(to_host(inner.field_.left(place(values, inner.recipe_.device))), dtype=np.float64)
     targets = None if y is None or kind == "level-sets" else np.asarray(column_or_1d(y))[taken]
-    shown, answers = _ANSWERS[kind](inner, part, targets, d + left.shape[1])
+    shown, answers = _ANSWERS[kind](inner, given, targets, d + left.shape[1])
+    relevance = _relevance(inner)
+    if encoder is None:
+        about, base, cells = columns(values, names_of(X, inner, names, d)), None, values[shown.rows]
+    else:
+        # a table may have columns that the pipeline ignores and does not name
+        labels = names_of(X, model, getattr(X, "columns", None) if names is None else names, Table(part).d)
+
+        def encode(table: Any) -> HostArray:
+            return _dense(encoder.transform(table))
+
+        fields = fields_of(encode, part, values, shown.rows, labels, _encoded_names(given, encoder, d))
+        about, base, cells = fields.columns(), packed(fields.base), fields.values()
+        relevance = None if relevance is None else fields.combined(relevance)
     payload: Exported = {
         "format": FORMAT,
         "kind": kind,
         "title": str(title) if title is not None else _title(kind, _target(y)),
         "target": _target(y),
-        "columns": columns(values, labels),
-        "relevance": _relevance(inner),
+        "columns": about,
+        "base": base,
+        "relevance": relevance,
         "model": exported,
-        "rows": table(values, left, shown, taken) | answers.pop("rows"),
+        "rows": table(cells, left, shown, taken) | answers.pop("rows"),
         "total": n,
         "looked_at": int(taken.size),
         **answers,
     }
     return Page(payload)
+
+
+def _taken_apart(model: Any) -> tuple[Any, Any]:
+    """The last step of a pipeline, and the steps before it; None where there are none."""
+    if not isinstance(model, Pipeline):
+        return model, None
+    check_is_fitted(model)
+    before = [step for step in model.steps[:-1] if step[1] not in (None, "passthrough")]
+    # not model[:-1]: the constructor of a subclass may take other arguments
+    return model.steps[-1][1], Pipeline(before) if before else None
+
+
+def _dense(Z: Any) -> HostArray:
+    return np.asarray(Z.toarray() if hasattr(Z, "toarray") else to_host(Z), dtype=np.float64)
+
+
+def _encoded_names(Z: Any, encoder: Any, p: int) -> list[str]:
+    """What the encoded columns are called, for sentences about them."""
+    try:
+        names = getattr(Z, "columns", None)
+        found = [str(name) for name in (encoder.get_feature_names_out() if names is None else names)]
+    except (AttributeError, ValueError):
+        found = []
+    return found if len(found) == p else [f"column {c}" for c in range(p)]
 
 
 def _inner(model: Any) -> Model:
@@ -113,7 +156,7 @@ def _inner(model: Any) -> Model:
         raise TypeError(
             f"A page was asked for {type(model).__name__}; it is made for InfiniteQuantileRegressor, "
             "InfiniteCostSensitiveClassifier, InfiniteOneClassSVM and those that tune themselves. Give one of these, "
-            "without a pipeline around it."
+            "or a pipeline whose last step it is."
         )
     return found
 

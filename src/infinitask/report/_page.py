@@ -15,7 +15,18 @@ from typing import final
 
 from infinitask.report._export import Exported
 
-SCRIPTS = ("model.js", "charts.js", "controls.js", "quantiles.js", "costs.js", "level_sets.js", "start.js")
+SCRIPTS = (
+    "model.js",
+    "charts.js",
+    "fields.js",
+    "controls.js",
+    "plane.js",
+    "categories.js",
+    "quantiles.js",
+    "costs.js",
+    "level_sets.js",
+    "start.js",
+)
 """The program, in this order; plain scripts that share one scope."""
 
 NOTEBOOK_HEIGHT = 900

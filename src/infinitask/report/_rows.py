@@ -75,10 +75,13 @@ def columns(X: HostArray, names: list[str]) -> list[Exported]:
     return [
         {
             "name": name,
+            "kind": "number",
             "low": float(x.min()),
             "high": float(x.max()),
             "typical": float(middle),
             "whole": bool(np.all(x == np.round(x))),
+            "date": False,
+            "encoded": None,
         }
         for name, x, middle in zip(names, X.T, typical, strict=True)
     ]
@@ -98,10 +101,10 @@ def names_of(X: Any, model: Any, names: Any, d: int) -> list[str]:
     return found
 
 
-def table(X: HostArray, left: HostArray, shown: Shown, numbers: HostArray) -> Exported:
-    """The rows of a page: inputs, left(x), where they are in the given table, and what they stand for."""
+def table(cells: HostArray, left: HostArray, shown: Shown, numbers: HostArray) -> Exported:
+    """The rows of a page: their cells, left(x), where they are in the given table, and what they stand for."""
     return {
-        "X": packed(X[shown.rows]),
+        "X": packed(cells),
         "left": packed(left[shown.rows]),
         "number": packed(numbers[shown.rows]),
         "weight": packed(shown.weight),

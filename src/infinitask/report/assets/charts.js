@@ -12,9 +12,11 @@
 /** @typedef {{type: "rule", x?: number, y?: number, colour: string, dash?: string, width?: number}} Rule */
 /** @typedef {{type: "image", url: string, x: [number, number], y: [number, number], opacity?: number}} Picture */
 /** @typedef {{type: "segments", pieces: number[][], colour: string, width?: number, dash?: string}} Segments */
-/** @typedef {Line | Band | Points | Rule | Picture | Segments} Layer */
+/** @typedef {{type: "words", xs: Numbers, ys: Numbers, texts: string[]}} Words Beside points, to the right of them. */
+/** @typedef {Line | Band | Points | Rule | Picture | Segments | Words} Layer */
 /** @typedef {{x: [number, number], y: [number, number], xLabel: string, yLabel: string, layers: Layer[], says: string,
- *   xTicks?: number[], yTicks?: number[], height?: number}} Drawing */
+ *   xTicks?: number[], yTicks?: number[], height?: number, xDates?: boolean, yDates?: boolean, yNames?: string[]}} Drawing
+ *   `xDates`: numbers are days; `yNames`: of the rows 0, 1, … from the top. */
 
 const PLASMA = ["0d0887", "41049d", "6a00a8", "8f0da4", "b12a90", "cc4778", "e16462", "f2844b", "fca636", "fcce25", "f0f921"];
 
@@ -91,6 +93,11 @@ function tickText(value, ticks) {
   return (Math.abs(value) < 1e-12 * step ? 0 : value).toFixed(digits).replace("-", "−");
 }
 
+/** @param {string} text @param {number} letters */
+function shortened(text, letters) {
+  return text.length <= letters ? text : `${text.slice(0, letters - 1)}…`;
+}
+
 /** One chart in a holder, drawn again when its width changes. */
 class Chart {
   /** @param {HTMLElement} holder */
@@ -112,8 +119,12 @@ class Chart {
     const height = drawing.height ?? 260;
     const root = svg("svg", { viewBox: `0 0 ${this.width} ${height}`, role: "img", "aria-label": drawing.says });
     root.style.height = `${height}px`;
-    const yTicks = drawing.yTicks ?? niceTicks(drawing.y[0], drawing.y[1], height / (height < 200 ? 40 : 55));
-    const wide = Math.max(...yTicks.map((tick) => tickText(tick, yTicks).length));
+    const rows = height / (height < 200 ? 40 : 55);
+    const names = drawing.yNames;
+    const yTicks = names?.map((_, k) => k) ?? drawing.yTicks ?? (drawing.yDates ? dateTicks : niceTicks)(drawing.y[0], drawing.y[1], rows);
+    const letters = Math.max(3, Math.floor((0.38 * this.width - 18) / 7));
+    const yTexts = yTicks.map((tick) => (names ? shortened(names[tick], letters) : drawing.yDates ? dateTickText(tick, yTicks) : tickText(tick, yTicks)));
+    const wide = Math.max(...yTexts.map((text) => text.length));
     const box = { left: 18 + 7 * Math.max(wide, 2), right: this.width - 16, top: 20, bottom: height - 38 };
     const [x0, x1] = drawing.x;
     const [y0, y1] = drawing.y;
@@ -121,14 +132,20 @@ class Chart {
     const px = (x) => box.left + ((x - x0) / (x1 - x0 || 1)) * (box.right - box.left);
     /** @param {number} y */
     const py = (y) => box.bottom - ((y - y0) / (y1 - y0 || 1)) * (box.bottom - box.top);
-    const xTicks = drawing.xTicks ?? niceTicks(x0, x1, Math.max(2, (box.right - box.left) / 75));
-    for (const tick of yTicks) {
+    const xTicks = drawing.xTicks ?? (drawing.xDates ? dateTicks : niceTicks)(x0, x1, Math.max(2, (box.right - box.left) / (names ? 50 : 75)));
+    yTicks.forEach((tick, k) => {
       root.append(svg("line", { x1: box.left, x2: box.right, y1: py(tick), y2: py(tick), class: "grid" }));
-      root.append(this.text(box.left - 6, py(tick) + 4, tickText(tick, yTicks), "end"));
-    }
+      const words = this.text(box.left - 6, py(tick) + 4, yTexts[k], "end");
+      if (names && names[tick] !== yTexts[k]) {
+        const whole = svg("title");
+        whole.textContent = names[tick];
+        words.append(whole);
+      }
+      root.append(words);
+    });
     for (const tick of xTicks) {
       root.append(svg("line", { x1: px(tick), x2: px(tick), y1: box.bottom, y2: box.bottom + 4, class: "axis" }));
-      root.append(this.text(px(tick), box.bottom + 17, tickText(tick, xTicks), "middle"));
+      root.append(this.text(px(tick), box.bottom + 17, drawing.xDates ? dateTickText(tick, xTicks) : tickText(tick, xTicks), "middle"));
     }
     root.append(svg("line", { x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom, class: "axis" }));
     const name = `clip-${Chart.count++}`;
@@ -178,20 +195,26 @@ class Chart {
         let path = "";
         for (let i = 0; i < layer.xs.length; i++) {
           const [x, y] = [px(layer.xs[i]), py(layer.ys[i])];
+          if (Number.isNaN(x) || Number.isNaN(y)) continue; // a missing value has no place
           if (layer.shape === "triangle") path += `M${fix(x)} ${fix(y - 1.2 * r)}l${r} ${1.9 * r}h${-2 * r}Z`;
           else if (layer.shape === "cross") path += `M${fix(x - r)} ${fix(y - r)}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}`;
           else path += `M${fix(x - r)} ${fix(y)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`;
         }
         const cross = layer.shape === "cross";
+        const open = layer.colour === "none";
         const style = {
           fill: cross ? "none" : layer.colour,
           stroke: cross ? layer.colour : (layer.edge ?? "none"),
-          "stroke-width": cross ? "1.8" : "0.8",
+          "stroke-width": cross ? "1.8" : open ? "1" : "1.6",
+          "paint-order": cross || open ? "normal" : "stroke", // an edge stays behind, also that of a neighbour
           opacity: `${layer.opacity ?? 1}`,
         };
         return [svg("path", { d: path }, style)];
       }
+      case "words":
+        return layer.texts.map((words, i) => this.text(px(layer.xs[i]) + 6, py(layer.ys[i]) + 4, words, "start", "label"));
       case "rule": {
+        if (Number.isNaN(layer.x ?? layer.y)) return [];
         const at = layer.x !== undefined ? { x1: px(layer.x), x2: px(layer.x), y1: box.top, y2: box.bottom } : null;
         const across = { x1: box.left, x2: box.right, y1: py(layer.y ?? 0), y2: py(layer.y ?? 0) };
         const style = { stroke: layer.colour, "stroke-width": `${layer.width ?? 1.5}`, "stroke-dasharray": layer.dash ?? "none" };
@@ -226,7 +249,7 @@ class Chart {
       guide.setAttribute("x1", String(px(x)));
       guide.setAttribute("x2", String(px(x)));
       guide.style.display = "";
-      words.textContent = `at ${say(x)}: ${lines.map((line) => `${line.name} ${say(interpolate(x, line.xs, line.ys))}`).join(", ")}`;
+      words.textContent = `at ${drawing.xDates ? dateText(x) : say(x)}: ${lines.map((line) => `${line.name} ${say(interpolate(x, line.xs, line.ys))}`).join(", ")}`;
     });
     root.addEventListener("pointerleave", () => {
       guide.style.display = "none";

@@ -1,6 +1,5 @@
 /** Controls, words and cards that all three pages share. Text from the data is only ever set as text. */
 
-/** @typedef {{name: string, low: number, high: number, typical: number, whole: boolean}} Column */
 /** @typedef {{X: Float64Array, left: Float64Array, number: Float64Array, weight: Float64Array, count: number, s: number,
  *   y?: Float64Array, case?: Float64Array, p?: Float64Array}} Rows */
 
@@ -26,55 +25,6 @@ function card(title, words, kind = "") {
   const node = el("section", { class: `card ${kind}`, "aria-labelledby": id }, el("h2", { id }, title));
   if (words) node.append(el("p", { class: "words" }, words));
   return node;
-}
-
-/**
- * A slider and a box for one number.
- * @param {{id: string, label: string, low: number, high: number, step: number | "any", value: number, unit?: string,
- *   ends?: [string, string], theta?: boolean, free?: boolean, scale?: number}} options `free`: the box takes numbers beyond
- *   the slider; `scale`: shown numbers are this many times the value, such as 100 for percents.
- * @param {(value: number) => void} changed
- */
-function numberControl(options, changed) {
-  const { id, label, step } = options;
-  const scale = options.scale ?? 1;
-  const [low, high] = [options.low * scale, options.high * scale];
-  /** @param {number} value */
-  const shown = (value) => String(+(value * scale).toPrecision(5));
-  const slider = el("input", { type: "range", id: `${id}-slider`, min: low, max: high, step, value: shown(options.value) });
-  slider.setAttribute("aria-label", `${label}, slider`);
-  if (options.theta) slider.classList.add("theta");
-  const box = el("input", { type: "number", id, step: "any", value: shown(options.value), inputmode: "decimal" });
-  if (!options.free) {
-    box.min = String(low);
-    box.max = String(high);
-  }
-  const name = el("label", { for: id }, label);
-  const head = el("div", { class: "control-head" }, name, el("span", { class: "box" }, box, options.unit ? el("span", {}, options.unit) : ""));
-  const node = el("div", { class: "control" }, head, slider);
-  if (options.ends) node.append(el("div", { class: "ends" }, el("span", {}, options.ends[0]), el("span", {}, options.ends[1])));
-  /** @param {string} text @param {HTMLInputElement} other */
-  const take = (text, other) => {
-    let value = text.trim() === "" ? NaN : Number(text);
-    const known = Number.isFinite(value) && (options.free || (value >= low && value <= high));
-    box.setAttribute("aria-invalid", String(!known));
-    if (!known) return;
-    other.value = String(value);
-    changed(value / scale);
-  };
-  slider.addEventListener("input", () => take(slider.value, box));
-  box.addEventListener("input", () => take(box.value, slider));
-  return {
-    node,
-    /** @param {number} value */
-    set(value) {
-      slider.value = shown(value);
-      // who is typing must not be interrupted
-      if (document.activeElement === box) return;
-      box.value = shown(value);
-      box.setAttribute("aria-invalid", "false");
-    },
-  };
 }
 
 /** A list of numbers with names; every number keeps its full value for programs. @param {[string, string][]} entries */
@@ -116,7 +66,8 @@ class Explorer {
   constructor(payload, model) {
     this.payload = payload;
     this.target = /** @type {string} */ (payload.target);
-    this.columns = /** @type {Column[]} */ (payload.columns);
+    this.columns = /** @type {any[]} */ (payload.columns).map(columnOf);
+    this.encoder = new Encoder(this.columns, payload.base);
     this.d = this.columns.length;
     this.anyModel = model;
     const rows = payload.rows;
@@ -125,7 +76,7 @@ class Explorer {
       if (rows[name]) /** @type {any} */ (this.rows)[name] = unpack(rows[name]);
     }
     this.x = Float64Array.from(this.columns, (column) => column.typical);
-    this.left = model.left(this.x);
+    this.left = this.leftOf(this.x);
     /** @type {(() => void)[]} */
     this.drawn = [];
     this.pending = false;
@@ -135,6 +86,8 @@ class Explorer {
     this.relevance = relevance;
     this.order = this.columns.map((_, j) => j);
     if (relevance) this.order.sort((a, b) => relevance[b] - relevance[a]);
+    this.numbers = this.order.filter((j) => this.columns[j].kind === "number");
+    this.lists = this.order.filter((j) => this.columns[j].kind === "choice");
     this.rowLine = el("p", { class: "note", id: "row-line", role: "status" });
     this.rangeLine = el("p", { class: "note warning", id: "range-line", role: "status" });
     this.main = el("div", { class: "cards" });
@@ -144,6 +97,31 @@ class Explorer {
   /** left(x) of a row. @param {number} i */
   leftOfRow(i) {
     return rowOf(this.rows.left, i, this.rows.s);
+  }
+
+  /** left(x) of what is entered. @param {Numbers} x */
+  leftOf(x) {
+    return this.anyModel.left(this.encoder.encode(x));
+  }
+
+  /** Values of one input from end to end; of a list, those that are drawn. @param {number} j @param {number} count */
+  walk(j, count) {
+    const column = this.columns[j];
+    if (column.kind === "choice") return Float64Array.from(categories(column, this.x[j]));
+    const here = Number.isNaN(this.x[j]) ? column.typical : this.x[j];
+    const values = evenly(Math.min(column.low, here), Math.max(column.high, here), count);
+    return column.date ? values.map(Math.round).filter((value, k, all) => value !== all[k - 1]) : values;
+  }
+
+  /** What one input changes, the others as they are. @template T @param {number} j @param {Numbers} values
+   * @param {(left: Float64Array, encoded: Numbers) => T} answer @returns {T[]} */
+  answersAlong(j, values, answer) {
+    const x = Float64Array.from(this.x);
+    return Array.from(values, (value) => {
+      x[j] = value;
+      const encoded = this.encoder.encode(x);
+      return answer(this.anyModel.left(encoded), encoded);
+    });
   }
 
   /** Draw all again, once in a frame. */
@@ -159,14 +137,14 @@ class Explorer {
   /** Look at another input. @param {Numbers} x */
   look(x) {
     this.x.set(x);
-    this.left = this.anyModel.left(this.x);
+    this.left = this.leftOf(this.x);
     this.inputs.forEach((input, j) => input.set(this.x[j]));
     this.sayRange();
     this.redraw();
   }
 
   sayRange() {
-    const beyond = this.columns.filter((c, j) => this.x[j] < c.low || this.x[j] > c.high).map((c) => c.name);
+    const beyond = this.columns.filter((c, j) => c.kind === "number" && (this.x[j] < c.low || this.x[j] > c.high)).map((c) => c.name);
     this.rangeLine.textContent = beyond.length
       ? `Beyond the rows: ${beyond.join(", ")}. The model has seen nothing like it; do not trust its answer here.`
       : "";
@@ -213,24 +191,13 @@ class Explorer {
     this.inputs = new Array(this.d);
     (all ? this.columns.map((_, j) => j) : this.order).forEach((j, place) => {
       const column = this.columns[j];
-      const control = numberControl(
-        {
-          id: `input-${j}`,
-          label: column.name,
-          low: column.low,
-          high: column.high > column.low ? column.high : column.low + 1,
-          step: column.whole ? 1 : "any",
-          value: this.x[j],
-          free: true,
-        },
-        (value) => {
-          this.x[j] = value;
-          this.left = this.anyModel.left(this.x);
-          this.rowLine.textContent = "";
-          this.sayRange();
-          this.redraw();
-        },
-      );
+      const control = fieldControl(`input-${j}`, column, this.x[j], (value) => {
+        this.x[j] = value;
+        this.left = this.leftOf(this.x);
+        this.rowLine.textContent = "";
+        this.sayRange();
+        this.redraw();
+      });
       this.inputs[j] = control;
       (place < most ? panel : rest).append(control.node);
     });
@@ -251,7 +218,8 @@ class Explorer {
   relevanceCard(words) {
     const { relevance } = this;
     if (!relevance || this.d < 2) return null;
-    const node = card("Which inputs matter", words);
+    const together = this.encoder.base ? " What one input is encoded as counts together, as the root of the sum of squares." : "";
+    const node = card("Which inputs matter", words + together);
     const most = Math.max(...relevance) || 1;
     const table = el("table", { class: "bars" }, el("caption", { class: "hidden" }, "Inputs, those that matter most first"));
     table.append(el("thead", { class: "hidden" }, el("tr", {}, el("th", { scope: "col" }, "Input"), el("th", { scope: "col" }, "Effect"))));
@@ -269,9 +237,9 @@ class Explorer {
     return node;
   }
 
-  /** Names of inputs for a choice. @returns {[string, string][]} */
-  choices() {
-    return this.order.map((j) => [String(j), this.columns[j].name]);
+  /** Names of inputs for a choice. @param {number[]} [among] @returns {[string, string][]} */
+  choices(among = this.order) {
+    return among.map((j) => [String(j), this.columns[j].name]);
   }
 
   /** A sentence on which rows are looked at. */
@@ -282,94 +250,5 @@ class Explorer {
     if (shown === total) return `${all} rows are on this page.`;
     const seen = looked < total ? `, chosen from ${plain.format(looked)} evenly spaced ones` : "";
     return `${plain.format(shown)} of ${all} rows are on this page${seen}; the model is there as a whole.`;
-  }
-}
-
-/** A map over two of at least two inputs, the others as they are: answers on a grid, found in slices of a few milliseconds. */
-class Plane {
-  /** @param {Explorer} explorer @param {(left: Float64Array, x: Float64Array) => number} share The colour of a point, in [0, 1].
-   * @param {() => void} ready */
-  constructor(explorer, share, ready) {
-    this.explorer = explorer;
-    this.share = share;
-    this.ready = ready;
-    const [a, b] = explorer.order;
-    this.axes = explorer.d === 2 ? [0, 1] : [a, b];
-    this.n = 41;
-    this.key = "";
-    this.job = 0;
-    this.xs = new Float64Array(0);
-    this.ys = new Float64Array(0);
-    /** @type {Float64Array[]} */
-    this.lefts = [];
-    /** @type {Float64Array | null} */
-    this.shares = null;
-    /** @type {string} */
-    this.picture = "";
-  }
-
-  /** @returns {HTMLElement} */
-  controls() {
-    const { explorer } = this;
-    if (explorer.d < 3) return el("div");
-    const choose = [0, 1].map((k) =>
-      choice(`axis-${k}`, k ? "Upwards" : "Across", explorer.choices(), String(this.axes[k]), (value) => {
-        const before = this.axes[k];
-        this.axes[k] = Number(value);
-        if (this.axes[1 - k] === this.axes[k]) {
-          this.axes[1 - k] = before;
-          /** @type {HTMLSelectElement} */ (choose[1 - k].querySelector("select")).value = String(before);
-        }
-        explorer.redraw();
-      }),
-    );
-    return el("div", { class: "choices" }, ...choose);
-  }
-
-  /** Whether the grid is that of now; if not, work begins and `ready` is called when it is done. */
-  current() {
-    const { explorer, n } = this;
-    const [a, b] = this.axes;
-    const others = Array.from(explorer.x, (v, j) => (j === a || j === b ? "" : v)).join();
-    const key = `${a} ${b} ${others} ${isDark()}`;
-    if (key === this.key) return this.shares !== null;
-    this.key = key;
-    this.shares = null;
-    const job = ++this.job;
-    const [low, high] = [a, b].map((j) => explorer.columns[j]).map((c) => widened(c.low, c.high));
-    this.xs = evenly(low[0], low[1], n);
-    this.ys = evenly(high[0], high[1], n);
-    const count = this.xs.length * this.ys.length;
-    /** @type {Float64Array[]} */
-    const lefts = new Array(count);
-    const shares = new Float64Array(count);
-    let at = 0;
-    const x = Float64Array.from(explorer.x);
-    const work = () => {
-      if (job !== this.job) return;
-      const until = performance.now() + 14;
-      while (at < count && performance.now() < until) {
-        x[b] = this.ys[Math.floor(at / n)];
-        x[a] = this.xs[at % n];
-        lefts[at] = explorer.anyModel.left(x);
-        shares[at] = this.share(lefts[at], x);
-        at++;
-      }
-      if (at < count) setTimeout(work);
-      else {
-        this.lefts = lefts;
-        this.shares = shares;
-        this.picture = heat(shares, n);
-        this.ready();
-      }
-    };
-    setTimeout(work);
-    return false;
-  }
-
-  /** Pieces of the line on which a function of left(x) is 0. @param {(left: Float64Array, share: number) => number} value */
-  boundary(value) {
-    const shares = /** @type {Float64Array} */ (this.shares);
-    return contour(this.xs, this.ys, Float64Array.from(this.lefts, (left, k) => value(left, shares[k])));
   }
 }

@@ -76,7 +76,10 @@ class CostPage extends Explorer {
     if (this.counts) bar.append(this.wish());
     this.main.append(bar);
     if (this.counts) this.main.append(this.errors());
-    this.main.append(this.here(), this.map());
+    this.main.append(this.here());
+    if (this.numbers.length) this.main.append(this.map());
+    const lists = this.byCategory();
+    if (lists) this.main.append(lists);
     if (this.counts) this.main.append(this.roc(), this.costCurve());
     const matter = this.relevanceCard("How much the decision moves when an input changes by one standard deviation, on the scale of the decision.");
     if (matter) this.main.append(matter);
@@ -241,25 +244,28 @@ class CostPage extends Explorer {
 
   map() {
     const { model } = this;
-    const words = this.d > 2
+    const words = this.numbers.length === 1
+      ? `The chance of a case along ${this.columns[this.numbers[0]].name}, any other input as it is. Above the thick line there is an alarm.`
+      : this.d > 2
       ? "Two inputs, the others as they are at the input. The thick line is the boundary now; colours say how likely a case is. The rows are drawn where their two inputs are, whatever their others."
       : "The thick line is the boundary now; colours say how likely a case is.";
     const node = card("Where the alarm begins", words, "wide");
     const holder = el("div");
     const chart = new Chart(holder);
-    if (this.d === 1) {
-      node.append(holder);
+    if (this.numbers.length === 1) {
+      node.append(holder, this.marks());
+      const [j] = this.numbers;
       this.drawn.push(() => {
-        const column = this.columns[0];
+        const column = this.columns[j];
         const xs = evenly(...widened(column.low, column.high), 161);
-        const ps = xs.map((x) => model.probability(model.left([x])));
+        const ps = this.answersAlong(j, xs, (left) => model.probability(left));
         chart.draw({
-          x: [xs[0], xs[160]], y: [0, 1], xLabel: column.name, yLabel: "chance of a case", height: 300,
+          x: [xs[0], xs[160]], y: [0, 1], xDates: column.date, xLabel: column.name, yLabel: "chance of a case", height: 300,
           layers: [
-            ...this.groups((i) => this.rows.X[i], (i) => (this.rows.case?.[i] ? 0.98 : 0.02)),
+            ...this.groups((i) => this.rows.X[i * this.d + j], (i) => (this.rows.case?.[i] ? 0.98 : 0.02)),
             { type: "line", xs, ys: ps, colour: "var(--accent)", name: "chance" },
             { type: "rule", y: (1 - this.theta) / 2, colour: "var(--ink)", width: 2 },
-            { type: "rule", x: this.x[0], colour: "var(--soft)", dash: "2 3" },
+            { type: "rule", x: this.x[j], colour: "var(--soft)", dash: "2 3" },
           ],
           says: `Chance of a case along ${column.name}; above ${percent((1 - this.theta) / 2)} there is an alarm.`,
         });
@@ -267,7 +273,7 @@ class CostPage extends Explorer {
       return node;
     }
     const plane = new Plane(this, (left) => model.probability(left), () => this.redraw());
-    node.append(plane.controls(), holder, this.marks());
+    node.append(plane.controls(), holder, plane.note, this.marks());
     this.drawn.push(() => {
       if (!plane.current()) return;
       const [a, b] = plane.axes;
@@ -283,11 +289,23 @@ class CostPage extends Explorer {
       layers.push({ type: "segments", pieces: plane.boundary((left) => dot(left, psi) + add), colour: "var(--ink)", width: 3 });
       layers.push({ type: "points", xs: [this.x[a]], ys: [this.x[b]], colour: "none", size: 8, edge: "var(--ink)" });
       chart.draw({
-        x, y, layers, height: 400, xLabel: this.columns[a].name, yLabel: this.columns[b].name,
+        x, y, layers, height: 400, xDates: this.columns[a].date, yDates: this.columns[b].date, xLabel: this.columns[a].name, yLabel: this.columns[b].name,
         says: `Boundary between alarm and no alarm over ${this.columns[a].name} and ${this.columns[b].name}.`,
       });
     });
     return node;
+  }
+
+  byCategory() {
+    return categoryCard(this, {
+      title: "Category by category",
+      words: "The chance of a case for each value of one input, the others as they are. Right of the thick line there is an alarm.",
+      answer: "chance of a case",
+      value: (left) => this.model.probability(left),
+      limit: () => (1 - this.theta) / 2,
+      text: (value) => percent(value),
+      says: (words) => `Chance of a case by ${words}; above ${percent((1 - this.theta) / 2)} there is an alarm.`,
+    });
   }
 
   /** The rows, by what happens to them. @param {(i: number) => number} across @param {(i: number) => number} up @returns {Layer[]} */
@@ -304,7 +322,7 @@ class CostPage extends Explorer {
     const layer = (k, colour, shape, edge, size) => ({ type: "points", xs: groups[k].map(across), ys: groups[k].map(up), colour, shape, edge, size });
     if (!rows.case) return [layer(0, "var(--quiet)", "dot", "none", 2.2), layer(1, "var(--case)", "dot", "none", 2.6)];
     return [
-      layer(0, "var(--quiet)", "dot", "none", 2.2),
+      layer(0, "var(--quiet)", "dot", "var(--paper)", 2.4),
       layer(1, "var(--paper)", "dot", "var(--ink)", 3.2),
       layer(3, "var(--case)", "triangle", "none", 3.4),
       layer(2, "var(--alert)", "triangle", "var(--paper)", 5),

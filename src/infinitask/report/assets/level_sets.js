@@ -34,9 +34,13 @@ class LevelSetPage extends Explorer {
       stats.set("share", outside / this.total, percent(outside / this.total));
       sentence.textContent = `You want to call ${percent(this.nu)} of usual rows unusual; on these rows it is ${percent(outside / this.total)}.`;
     });
-    this.main.append(bar, this.map(), this.here());
+    this.main.append(bar);
+    if (this.numbers.length) this.main.append(this.map());
+    this.main.append(this.here());
     const matter = this.relevanceCard("How much the answer moves when an input changes by one standard deviation.");
     if (matter) this.main.append(matter);
+    const lists = this.byCategory();
+    if (lists) this.main.append(lists);
     this.main.append(this.first(), this.promise());
     this.aside.append(this.inputPanel());
   }
@@ -51,7 +55,7 @@ class LevelSetPage extends Explorer {
     const stats = statList([["p", "p-value"], ["inside", "Verdict"]]);
     node.append(stats.node);
     this.drawn.push(() => {
-      const p = this.model.score(this.x, this.left);
+      const p = this.model.score(this.encoder.encode(this.x), this.left);
       const value = this.model.decision(this.left, this.nu);
       stats.set("p", p, p < this.model.low ? `${say(p)} (below all shares that were learnt)` : say(p));
       stats.set("inside", value, value >= 0 ? "usual" : "unusual");
@@ -61,35 +65,39 @@ class LevelSetPage extends Explorer {
 
   map() {
     const { model } = this;
-    const words = this.d > 2
+    const words = this.numbers.length === 1
+      ? `The p-value along ${this.columns[this.numbers[0]].name}, any other input as it is. Below the thick line a row is called unusual.`
+      : this.d > 2
       ? "Two inputs, the others as they are at the input. The thick line is the set now, the thin ones are others, from 5% to 90%. The rows are drawn where their two inputs are, whatever their others."
       : "The thick line is the set now, the thin ones are others, from 5% to 90%.";
     const node = card("The sets, one inside the other", words, "wide");
     const holder = el("div");
     const chart = new Chart(holder);
-    if (this.d === 1) {
-      node.append(holder);
+    if (this.numbers.length === 1) {
+      node.append(holder, legend(["cross", "unusual"], ["dot", "usual"]));
+      const [j] = this.numbers;
       this.drawn.push(() => {
-        const column = this.columns[0];
+        const column = this.columns[j];
         const xs = evenly(...widened(column.low, column.high), 161);
-        const ps = xs.map((x) => model.score([x]));
+        const ps = this.answersAlong(j, xs, (left, encoded) => model.score(encoded, left));
         chart.draw({
-          x: [xs[0], xs[160]], y: [0, 1.02], xLabel: column.name, yLabel: "p-value", height: 300,
+          x: [xs[0], xs[160]], y: [0, 1.02], xDates: column.date, xLabel: column.name, yLabel: "p-value", height: 300,
           layers: [
             { type: "line", xs, ys: ps, colour: "var(--accent)", width: 2.5, name: "p-value" },
-            ...this.points((i) => this.rows.X[i], (i) => this.p[i]),
+            ...this.points((i) => this.rows.X[i * this.d + j], (i) => this.p[i]),
             { type: "rule", y: this.nu, colour: "var(--ink)", width: 2 },
-            { type: "rule", x: this.x[0], colour: "var(--soft)", dash: "2 3" },
+            { type: "rule", x: this.x[j], colour: "var(--soft)", dash: "2 3" },
           ],
           says: `p-value along ${column.name}; below ${percent(this.nu)} a row is called unusual.`,
         });
       });
       return node;
     }
-    const plane = new Plane(this, (left, x) => model.score(x, left), () => this.redraw());
+    const plane = new Plane(this, (left, encoded) => model.score(encoded, left), () => this.redraw());
     node.append(
       plane.controls(),
       holder,
+      plane.note,
       legend(["cross", "unusual"], ["dot", "usual"]),
     );
     this.drawn.push(() => {
@@ -111,11 +119,23 @@ class LevelSetPage extends Explorer {
       layers.push({ type: "segments", pieces: edge(this.nu), colour: "var(--ink)", width: 3 });
       layers.push({ type: "points", xs: [this.x[a]], ys: [this.x[b]], colour: "none", size: 8, edge: "var(--ink)" });
       chart.draw({
-        x, y, layers, height: 420, xLabel: this.columns[a].name, yLabel: this.columns[b].name,
+        x, y, layers, height: 420, xDates: this.columns[a].date, yDates: this.columns[b].date, xLabel: this.columns[a].name, yLabel: this.columns[b].name,
         says: `The set that leaves out ${percent(this.nu)}, over ${this.columns[a].name} and ${this.columns[b].name}.`,
       });
     });
     return node;
+  }
+
+  byCategory() {
+    return categoryCard(this, {
+      title: "Category by category",
+      words: "The p-value for each value of one input, the others as they are. Left of the thick line it is called unusual.",
+      answer: "p-value",
+      value: (left, encoded) => this.model.score(encoded, left),
+      limit: () => this.nu,
+      text: (value) => (value < 1e-3 ? "below 0.001" : say(+value.toPrecision(2))),
+      says: (words) => `p-value by ${words}; below ${percent(this.nu)} it is called unusual.`,
+    });
   }
 
   /** @param {(i: number) => number} across @param {(i: number) => number} up @returns {Layer[]} */
@@ -124,7 +144,7 @@ class LevelSetPage extends Explorer {
     const [inside, outside] = [[], []];
     for (let i = 0; i < this.rows.count; i++) (this.isInside(i) ? inside : outside).push(i);
     return [
-      { type: "points", xs: inside.map(across), ys: inside.map(up), colour: "var(--quiet)", size: 2.2 },
+      { type: "points", xs: inside.map(across), ys: inside.map(up), colour: "var(--quiet)", size: 2.4, edge: "var(--paper)" },
       { type: "points", xs: outside.map(across), ys: outside.map(up), colour: "var(--alert)", size: 3, shape: "cross" },
     ];
   }
@@ -142,7 +162,7 @@ class LevelSetPage extends Explorer {
       const button = el("button", { type: "button", class: "link", "aria-label": `Look at row ${number}`, onclick: () => this.lookAtRow(i, false) }, number);
       const p = el("td", { class: "number" }, say(this.p[i]));
       p.dataset.value = JSON.stringify(this.p[i]);
-      const cells = shown.map((j) => el("td", { class: "number" }, say(this.rows.X[i * this.d + j])));
+      const cells = shown.map((j) => el("td", { class: "number" }, sayValue(this.columns[j], this.rows.X[i * this.d + j])));
       body.append(el("tr", {}, el("th", { scope: "row" }, button), p, verdict, ...cells));
       return verdict;
     });

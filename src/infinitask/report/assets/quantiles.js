@@ -1,5 +1,8 @@
 /** The page of quantiles: what to expect at an input, and how sure that is. */
 
+/** Categories in a small picture. */
+const SMALL_CATEGORIES = 6;
+
 class QuantilePage extends Explorer {
   /** @param {any} payload */
   constructor(payload) {
@@ -156,16 +159,13 @@ class QuantilePage extends Explorer {
 
   /** Quantiles along one input, the others as they are. @param {number} j @param {number} count */
   slice(j, count) {
-    const key = `${count} ${Array.from(this.x, (value, i) => (i === j ? "" : value))} ${clip(this.x[j], this.columns[j].low, this.columns[j].high) - this.x[j]}`;
+    const column = this.columns[j];
+    const beyond = column.kind === "choice" ? this.x[j] : clip(this.x[j], column.low, column.high) - this.x[j];
+    const key = `${count} ${Array.from(this.x, (value, i) => (i === j ? "" : value))} ${beyond}`;
     const kept = this.slices.get(`${j} ${count}`);
     if (kept?.key === key) return kept;
-    const column = this.columns[j];
-    const xs = evenly(Math.min(column.low, this.x[j]), Math.max(column.high, this.x[j]), count);
-    const x = Float64Array.from(this.x);
-    const lefts = Array.from(xs, (value) => {
-      x[j] = value;
-      return this.model.left(x);
-    });
+    const xs = this.walk(j, count);
+    const lefts = this.answersAlong(j, xs, (left) => left);
     const sorted = lefts.map((left) => (this.model.rearranged ? this.model.sorted(left) : undefined));
     const found = { key, xs, lefts, sorted };
     this.slices.set(`${j} ${count}`, found);
@@ -175,6 +175,7 @@ class QuantilePage extends Explorer {
   fan() {
     const node = card("Along one input", "All other inputs stay as they are. Colours go from low to high quantiles; the lines are the interval you asked for and the middle.", "wide");
     const holder = el("div");
+    const note = el("p", { class: "note" });
     if (this.d > 1) {
       node.append(
         choice("along", "Along", this.choices(), String(this.along), (value) => {
@@ -183,7 +184,7 @@ class QuantilePage extends Explorer {
         }),
       );
     }
-    node.append(holder);
+    node.append(holder, note);
     const chart = new Chart(holder);
     this.drawn.push(() => {
       const { model, rows, along } = this;
@@ -197,12 +198,20 @@ class QuantilePage extends Explorer {
       const middle = lefts.map((left, k) => model.quantile(left, clip(0.5, model.low, model.high), curves[k]));
       const ends = lefts.map((left, k) => model.interval(left, this.coverage, curves[k]));
       const chosen = lefts.map((left, k) => model.quantile(left, this.level, curves[k]));
+      const every = Array.from({ length: rows.count }, (_, i) => i).filter((i) => rows.count <= 1200 || i % Math.ceil(rows.count / 1200) === 0);
+      const values = [...fans[0], ...fans[bands], ...ends.flat().filter(Number.isFinite)];
+      if (rows.y) values.push(this.range.low, this.range.high);
+      const span = widened(Math.min(...values), Math.max(...values));
+      note.textContent = column.kind === "choice" ? saysCategories(column, xs.length) : "";
+      if (column.kind === "choice") {
+        chart.draw(this.categoryFan(along, xs, { span, fans, middle, ends, chosen, every }));
+        return;
+      }
       /** @type {Layer[]} */
       const layers = [];
       for (let k = 0; k < bands; k++) {
         layers.push({ type: "band", xs, low: fans[k], high: fans[k + 1], colour: thetaColour((k + 0.5) / bands), opacity: 0.5 });
       }
-      const every = Array.from({ length: rows.count }, (_, i) => i).filter((i) => rows.count <= 1200 || i % Math.ceil(rows.count / 1200) === 0);
       if (rows.y) {
         const y = rows.y;
         layers.push({ type: "points", xs: every.map((i) => rows.X[i * this.d + along]), ys: every.map((i) => y[i]), colour: "var(--ink)", size: 1.7, opacity: this.d > 1 ? 0.3 : 0.55 });
@@ -214,11 +223,10 @@ class QuantilePage extends Explorer {
         { type: "line", xs, ys: chosen, colour: thetaColour(this.level), width: 3 },
         { type: "rule", x: this.x[along], colour: "var(--soft)", dash: "2 3" },
       );
-      const values = [...fans[0], ...fans[bands], ...ends.flat().filter(Number.isFinite)];
-      if (rows.y) values.push(this.range.low, this.range.high);
       chart.draw({
         x: widened(xs[0], xs[xs.length - 1], 0.01),
-        y: widened(Math.min(...values), Math.max(...values)),
+        y: span,
+        xDates: column.date,
         xLabel: column.name,
         yLabel: this.target,
         layers,
@@ -229,13 +237,53 @@ class QuantilePage extends Explorer {
     return node;
   }
 
+  /** The fan over a list: one line for each category. @param {number} j @param {Float64Array} codes
+   * @param {{span: [number, number], fans: number[][], middle: number[], ends: number[][], chosen: number[], every: number[]}} answers
+   * @returns {Drawing} */
+  categoryFan(j, codes, { span, fans, middle, ends, chosen, every }) {
+    const { rows } = this;
+    const column = this.columns[j];
+    const names = Array.from(codes, (code) => sayValue(column, code));
+    const bands = fans.length - 1;
+    const here = codes.indexOf(this.x[j]);
+    /** @type {Layer[]} */
+    const layers = [barAcross(here, ...span, "var(--soft)", 0.12, 0.5)];
+    codes.forEach((_, k) => {
+      for (let b = 0; b < bands; b++) layers.push(barAcross(k, fans[b][k], fans[b + 1][k], thetaColour((b + 0.5) / bands), 0.5));
+    });
+    if (rows.y) {
+      const y = rows.y;
+      const place = new Map(Array.from(codes, (code, k) => [code, k]));
+      const seen = every.filter((i) => place.has(rows.X[i * this.d + j]));
+      const at = seen.map((i) => beside(/** @type {number} */ (place.get(rows.X[i * this.d + j])), i));
+      layers.push({ type: "points", xs: seen.map((i) => y[i]), ys: at, colour: "var(--ink)", size: 1.7, opacity: 0.3 });
+    }
+    /** Upright marks in every line. @param {number[]} at @param {number} half */
+    const marks = (at, half) => at.map((x, k) => [x, k - half, x, k + half]).filter(([x]) => Number.isFinite(x));
+    layers.push(
+      { type: "segments", pieces: [...marks(ends.map((e) => e[0]), 0.36), ...marks(ends.map((e) => e[1]), 0.36)], colour: "var(--ink)", width: 1.5, dash: "3 2" },
+      { type: "segments", pieces: marks(middle, 0.36), colour: "var(--ink)", width: 2.5 },
+      { type: "points", xs: chosen, ys: chosen.map((_, k) => k), colour: thetaColour(this.level), size: 5, edge: "var(--ink)" },
+    );
+    return {
+      x: span,
+      y: [codes.length - 0.5, -0.5],
+      yNames: names,
+      xLabel: this.target,
+      yLabel: column.name,
+      layers,
+      height: heightOf(codes.length, 34),
+      says: `Quantiles of ${this.target} for each ${column.name}; the middle is ${names.map((name, k) => `${say(middle[k])} for ${name}`).join(", ")}.`,
+    };
+  }
+
   whatIf() {
     if (this.d < 2) return null;
     const node = card("What if one input changed?", "One picture for each input, all on the same scale: the middle and the interval, the dot is where you are.", "wide");
     const grid = el("div", { class: "small-charts" });
     const shown = this.order.slice(0, 6);
-    const charts = shown.map(() => {
-      const holder = el("div");
+    const charts = shown.map((j) => {
+      const holder = el("div", { class: this.columns[j].kind === "choice" ? "names" : "" });
       grid.append(holder);
       return new Chart(holder);
     });
@@ -253,9 +301,15 @@ class QuantilePage extends Explorer {
       slices.forEach(({ xs, ends, middle }, k) => {
         const j = shown[k];
         const column = this.columns[j];
+        const last = xs.length - 1;
+        if (column.kind === "choice") {
+          charts[k].draw(this.smallCategories(j, xs, { ends, middle, y }));
+          return;
+        }
         charts[k].draw({
-          x: widened(xs[0], xs[xs.length - 1], 0.02),
+          x: widened(xs[0], xs[last], 0.02),
           y,
+          xDates: column.date,
           xLabel: column.name,
           yLabel: "",
           height: 170,
@@ -264,11 +318,35 @@ class QuantilePage extends Explorer {
             { type: "line", xs, ys: middle, colour: "var(--accent)", width: 2.2, name: "middle" },
             { type: "points", xs: [this.x[j]], ys: [here], colour: "var(--ink)", size: 4 },
           ],
-          says: `If ${column.name} went from ${say(xs[0])} to ${say(xs[30])}, the middle would go from ${say(middle[0])} to ${say(middle[30])}.`,
+          says: `If ${column.name} went from ${sayValue(column, xs[0])} to ${sayValue(column, xs[last])}, the middle would go from ${say(middle[0])} to ${say(middle[last])}.`,
         });
       });
     });
     return node;
+  }
+
+  /** What a list would change, small: a few categories. @param {number} j @param {Float64Array} codes
+   * @param {{ends: number[][], middle: number[], y: [number, number]}} answers @returns {Drawing} */
+  smallCategories(j, codes, { ends, middle, y }) {
+    const column = this.columns[j];
+    const few = categories(column, this.x[j], SMALL_CATEGORIES).filter((code) => codes.includes(code));
+    const at = few.map((code) => codes.indexOf(code));
+    const names = few.map((code) => sayValue(column, code));
+    const here = few.indexOf(this.x[j]);
+    return {
+      x: y,
+      y: [few.length - 0.5, -0.5],
+      yNames: names,
+      xLabel: "",
+      yLabel: codes.length > few.length ? `${column.name} (${few.length} of ${Math.max(column.distinct, column.listed)})` : column.name,
+      height: 170,
+      layers: [
+        ...at.map((i, k) => barAcross(k, Math.max(ends[i][0], y[0]), Math.min(ends[i][1], y[1]), "var(--accent)", 0.2, Math.min(0.3, 0.09 * few.length))),
+        { type: "points", xs: at.map((i) => middle[i]), ys: at.map((_, k) => k), colour: "var(--accent)", size: 3.5 },
+        { type: "points", xs: [middle[at[here]]], ys: [here], colour: "var(--ink)", size: 4 },
+      ],
+      says: `If ${column.name} changed, the middle would be ${names.map((name, k) => `${say(middle[at[k]])} for ${name}`).join(", ")}.`,
+    };
   }
 
   reliability() {

@@ -1,0 +1,179 @@
+"""A table of mixed columns, from which other tables are made cell by cell: what a pipeline is asked about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.sparse import issparse
+
+from infinitask._array import HostArray
+
+MAX_LABEL = 60
+"""Letters of a value that are shown."""
+
+DAY_LENGTH = np.timedelta64(1, "D")
+"""Dates are whole multiples of it since 1970."""
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: None, NaN, NaT or pandas' NA."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """The different values of a column: in order, a missing one last.
+
+    Parameters
+    ----------
+    codes : ndarray (n,) of int
+        Which value each row has.
+    first, counts : ndarray (m,) of int
+        A row with each value, and how many have it.
+    labels : list of str
+    missing : int
+        The place of the missing value; −1 if there is none.
+    """
+
+    codes: HostArray
+    first: HostArray
+    counts: HostArray
+    labels: list[str]
+    missing: int
+
+    @classmethod
+    def of(cls, cells: list[Any], order: list[Any] | None = None) -> Distinct:
+        """Count the cells of a column, whose values may have an order of their own."""
+        seen: dict[Any, int] = {}
+        nothing = object()
+        raw = np.array([seen.setdefault(nothing if is_missing(c) else c, len(seen)) for c in cells], dtype=np.intp)
+        values = list(seen)
+        known = [k for k, value in enumerate(values) if value is not nothing]
+        ranks = None if order is None else {value: rank for rank, value in enumerate(order)}
+        try:
+            known.sort(key=lambda k: values[k] if ranks is None else ranks[values[k]])
+        except TypeError:
+            known.sort(key=lambda k: str(values[k]))
+        places = known + [seen[key] for key in (nothing,) if key in seen]
+        rank = np.empty(len(places), dtype=np.intp)
+        rank[places] = np.arange(len(places))
+        codes = rank[raw]
+        _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+        labels = ["" if values[k] is nothing else _label(values[k]) for k in places]
+        return cls(codes, first, counts, labels, len(known) if nothing in seen else -1)
+
+    def most_frequent(self, limit: int) -> HostArray:
+        """Places of at most ``limit`` values, in order."""
+        return np.sort(np.argsort(-self.counts, kind="stable")[:limit])
+
+    def evenly(self, limit: int) -> HostArray:
+        """Places of at most ``limit`` values, evenly spaced, with the missing one."""
+        m = self.counts.size
+        return np.unique(np.linspace(0, m - 1, min(m, limit)).astype(np.intp))
+
+
+def _label(value: Any) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value).removesuffix(" 00:00:00")
+    return text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…"
+
+
+@final
+class Table:
+    """Rows and columns of a data frame or an array; a table made from it keeps the types of its columns.
+
+    Parameters
+    ----------
+    X : pandas DataFrame or array (n, d)
+        An array may hold text.
+    """
+
+    def __init__(self, X: Any) -> None:
+        self.framed = hasattr(X, "iloc")
+        if issparse(X) or (hasattr(X, "columns") and not self.framed):
+            raise TypeError(
+                f"The table is a {type(X).__name__}; a page of a pipeline takes a pandas DataFrame or an array. "
+                "Convert it first."
+            )
+        if self.framed:
+            self.X = X
+        else:
+            array = np.asarray(X)
+            self.X = array.astype(np.float64 if array.dtype.kind in "iuf" else object)
+        if self.X.ndim != 2:
+            raise ValueError(f"The table has {self.X.ndim} axes; rows and columns are expected.")
+        self.n, self.d = self.X.shape
+
+    def column(self, j: int) -> Any:
+        """Column j as it is stored."""
+        return self.X.iloc[:, j] if self.framed else self.X[:, j]
+
+    def values(self, j: int) -> list[Any]:
+        """Cells of a column as objects of Python; a category is the value it stands for."""
+        found: list[Any] = self.column(j).tolist()
+        return found
+
+    def distinct(self, j: int) -> Distinct:
+        """The different values of column j."""
+        categories = getattr(self.column(j).dtype, "categories", None)
+        return Distinct.of(self.values(j), None if categories is None else categories.tolist())
+
+    def numbers(self, j: int) -> HostArray | None:
+        """Column j as numbers, NaN where missing; None if it holds anything else, such as truth values."""
+        column = self.column(j)
+        kind = column.dtype.kind
+        if kind in "iuf" and not hasattr(column.dtype, "categories"):
+            plain = column.to_numpy(dtype=np.float64, na_value=np.nan) if self.framed else column
+            return np.asarray(plain, dtype=np.float64)
+        if kind != "O" or hasattr(column.dtype, "categories"):
+            return None
+        cells = [np.nan if is_missing(value) else value for value in self.values(j)]
+        whole = (int, float, np.integer, np.floating)
+        if not all(isinstance(cell, whole) and not isinstance(cell, bool) for cell in cells):
+            return None
+        return np.array(cells, dtype=np.float64)
+
+    def days(self, j: int) -> HostArray | None:
+        """Column j as days since 1970, NaN where missing; None if it holds anything but dates without a time."""
+        column = self.column(j)
+        if not self.framed or column.dtype.kind != "M" or hasattr(column.dtype, "tz"):
+            return None
+        dates = column.to_numpy()
+        whole = dates.astype("datetime64[D]")
+        known = ~np.isnat(dates)
+        if not np.all(whole[known] == dates[known]):
+            return None
+        days = np.full(self.n, np.nan)
+        days[known] = whole[known].astype(np.float64)
+        return days
+
+    def is_time(self, j: int) -> bool:
+        """Whether column j holds dates or times."""
+        return bool(self.column(j).dtype.kind == "M")
+
+    def made(self, rows: HostArray, changed: dict[int, Any] | None = None) -> Any:
+        """The table whose cell (i, j) is that of row ``rows[i, j]``; some columns are given as they shall be."""
+        new = changed or {}
+        if self.framed:
+            kept = [new.get(j, None) for j in range(self.d)]
+            columns = {
+                name: self.column(j).array.take(rows[:, j]) if kept[j] is None else kept[j]
+                for j, name in enumerate(self.X.columns)
+            }
+            return type(self.X)(columns)
+        cells = self.X[rows, np.arange(self.d)[None, :]]
+        for j, values in new.items():
+            cells[:, j] = values
+        return cells
+
+    def missing(self, j: int, count: int) -> Any:
+        """Cells of column j without a value."""
+        if not self.framed or self.column(j).dtype.kind in "iuf":
+            return np.full(count, np.nan)
+        return self.column(j).array.take(np.full(count, -1), allow_fill=True)
+
+    def dates(self, j: int, days: HostArray) -> Any:
+        """Cells of column j that hold these days."""
+        return (np.datetime64(0, "D") + days.astype(np.int64) * DAY_LENGTH).astype(self.column(j).dtype)
