@@ -42,8 +42,8 @@ print(f"without looking at the house: {mean_interval_width(same_for_all):.0f} th
 
 # %%
 # Each upright line is one new house, sorted by its predicted median. The intervals of dear houses are wider than those
-# of cheap ones: nobody told the model so. Prices outside of their interval are drawn in the stronger colour, and about
-# one in ten should be there.
+# of cheap ones: nobody told the model so. Prices outside of their interval are diamonds; about one house in ten should
+# be one.
 
 look = Look.of_settings()
 plt.rcParams.update(look.settings())
@@ -64,7 +64,8 @@ ax.legend(loc="upper left")
 
 # %%
 # The same question for every level at once: which share of new prices lies below each predicted quantile? Dots in the
-# band are what chance allows.
+# band are what chance allows. The outer levels, which make the interval, are there. Some in the middle lie below it:
+# these new houses went for a little more than the predicted middle.
 
 ReliabilityDisplay.from_estimator(model, X_test, y_test)
 plt.show()
