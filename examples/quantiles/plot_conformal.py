@@ -60,11 +60,10 @@ for k, (ax, name) in enumerate(zip(axes, names, strict=True)):
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="coverage asked for", title=name)
 axes[0].set_ylabel("share of new patients inside")
 axes[0].legend(loc="upper left")
+plt.show()
 
 # %%
 # As fitted, intervals hold too little, for every coverage. After the calibration the mean lies on the line. Single
 # draws still scatter: a hundred patients say only so much. The price is width, and the rows that were kept for the
 # calibration. The third picture shows what these rows are worth in the fit instead: it is nearer to the line and
 # narrower, but nothing is promised. :class:`~infinitask.CrossConformal` uses all rows for both and promises less.
-
-plt.show()

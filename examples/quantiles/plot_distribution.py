@@ -45,6 +45,7 @@ names = [f"waited {wait:.0f} minutes" for wait in minutes]
 law = ConditionalQuantileDisplay.from_estimator(
     model, np.array(minutes)[:, None], names=names, y_name="length of the eruption (minutes)"
 )
+plt.show()
 
 # %%
 # The probability of more than three minutes, for usual waits. It is 1 minus ``predict_cdf``. The dots are the shares
@@ -62,6 +63,7 @@ ax.plot(centre, share, "o", color=look.ink, label="seen in eruptions kept aside"
 ax.set(xlabel="waited (minutes)", ylabel="probability of more than 3 minutes", ylim=(0, 1.05))
 ax.set_title("Will it be a long eruption?")
 ax.legend()
+plt.show()
 
 # %%
 # The score of a distribution is the CRPS, in minutes; the Brier score judges the probability of a long eruption alone.

@@ -63,6 +63,7 @@ for level, words in ((0, "3%, 50% and 97%\nof age groups"), (3, None), (6, None)
     fan.ax_.step(ages, steps[:, level], "--", color=look.main, linewidth=1.2, label=words)
 fan.ax_.set(ylabel="GAG concentration", ylim=(0, None), title="Centiles of GAG by age")
 fan.ax_.legend(loc="upper right")
+plt.show()
 
 # %%
 # Where is one child on the chart? The same fit answers.
@@ -87,5 +88,3 @@ for name, quantiles in found.items():
 # %%
 # The smooth chart has the smaller loss, and its centiles are nearer to the shares they promise. The groups are not far
 # behind in loss: with three hundred children, the gain is a chart without jumps that needs no choice of groups.
-
-plt.show()

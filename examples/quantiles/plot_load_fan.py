@@ -59,6 +59,7 @@ time = X_week.index
 fan = QuantileFanDisplay.from_estimator(models["folds of weeks"], X_week, y_week, along=time)
 fan.figure_.set_size_inches(9.6, 4.2)
 fan.ax_.set_title("Demand of the week ahead, as said before it")
+plt.show()
 
 # %%
 # Gradient boosting with the quantile loss takes one fit for each level. All are judged by the pinball loss at three
@@ -83,5 +84,3 @@ for name, quantiles in forecasts.items():
 # rows it holds too little. Both beat gradient boosting by far, whose intervals hold even less: it was not told of weeks
 # either. The yardstick comes second, close behind: this week was much like the one before it. It is one week, and
 # another may order them otherwise.
-
-plt.show()

@@ -61,6 +61,7 @@ ax.plot(place[~inside], sold[~inside], "D", color=miss, markersize=5.5, label="s
 ax.set(xlabel="houses that the model has not seen, cheapest first", ylabel="price (thousand dollars)", xlim=(-2, None))
 ax.set_title("What new houses sold for, and what was said before")
 ax.legend(loc="upper left")
+plt.show()
 
 # %%
 # The same question for every level at once: which share of new prices lies below each predicted quantile? Dots in the

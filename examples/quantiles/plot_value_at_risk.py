@@ -69,6 +69,7 @@ for name in ("from volatility", "last 250 days", "one constant"):
 ax.set(ylabel="return (percent)", xlim=(today.index[0], today.index[-1]))
 ax.set_title("Value at risk of one share, day by day")
 ax.legend(loc="lower left", ncols=2)
+plt.show()
 
 # %%
 # How often is a line exceeded, and how unevenly? The worst month is the one with most days below the 5% line; one or
@@ -87,5 +88,3 @@ for name, lines in risk.items():
 # The constant of calm years is exceeded far too often. The lines from volatility have the smallest loss and are
 # exceeded about as often as they say; the 1% line is on the cautious side. In the worst month they do no better than
 # the quantiles of the last 250 days: when calm ends from one day to the next, both come too late.
-
-plt.show()
