@@ -39,8 +39,7 @@ X_train, X_test, y_train, y_test = train_test_split(people, wage, train_size=600
 
 tuned = InfiniteQuantileRegressorCV(kernels=["rbf", "laplacian", "linear"], cv=3, random_state=0)
 holes = SimpleImputer(strategy="median", add_indicator=True)
-model = make_pipeline(TableVectorizer(), holes, StandardScaler(), tuned)
-model.fit(X_train, y_train)
+model = make_pipeline(TableVectorizer(), holes, StandardScaler(), tuned).fit(X_train, y_train)
 
 # %%
 # The levels are asked of the pipeline itself. What only the last step can do, such as intervals, is asked of that step
@@ -72,8 +71,8 @@ for name, found in quantiles.items():
 # %%
 # The one fit has the smaller loss on these six hundred people. With the whole table boosting may catch up.
 #
-# The fan along age, with the columns of words held at a value. Wages rise until the middle of life, and the upper part
-# of the fan more than the lower: pay differs most among the experienced.
+# The fan along age, with the columns of words held at a value. Wages rise for decades and then level off, and the
+# upper part of the fan rises more than the lower: pay differs most among the experienced.
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
 for ax, sex in zip(axes, ("Female", "Male"), strict=True):
