@@ -58,8 +58,8 @@ methods = {
 }
 
 # %%
-# The three answers. The Gaussian process has one size of noise: its band is far too wide in the first moments. The lines
-# cannot bend.
+# The three answers. The Gaussian process has one size of noise: its band is far too wide in the first moments. The
+# lines cannot bend.
 
 grid = np.linspace(time.min(), time.max(), 200)[:, None]
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), sharey=True, layout="constrained")
@@ -85,6 +85,6 @@ for name, method in methods.items():
     print(f"{name:<29} {words}, calibration error {calibration_error(accel, left_out, levels):.3f}")
 
 # %%
-# The fit of all levels has the smallest loss. Its lead over the Gaussian process is all from the quiet start, where that
-# is far too cautious. Afterwards the Gaussian process is a little better: its one size of noise fits there. The lines
-# hold the right shares on the whole, and are calibrated by that, but say nothing about the moment.
+# The fit of all levels has the smallest loss. Its lead over the Gaussian process is all from the quiet start, where
+# the latter is far too cautious. Afterwards the Gaussian process is a little better: its one size of noise fits there.
+# The lines hold the right shares on the whole, and are calibrated by that, but say nothing about the moment.
