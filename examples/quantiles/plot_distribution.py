@@ -50,7 +50,7 @@ plt.show()
 # %%
 # The probability of more than three minutes, for usual waits. It is 1 minus ``predict_cdf``. The dots are the shares
 # among eruptions kept aside, in five groups by wait. The curve falls as they do, but lies above most of them: the model
-# expects a few long eruptions too many, for it smooths the change from one kind to the other.
+# expects a few long eruptions too many.
 
 waits = np.linspace(*np.quantile(waited, [0.05, 0.95]), 100)[:, None]
 long = 1 - model.predict_cdf(waits, 3.0)

@@ -88,3 +88,6 @@ for name, lines in risk.items():
 # The constant of calm years is exceeded far too often. The lines from volatility have the smallest loss and are
 # exceeded about as often as they say; the 1% line is on the cautious side. In the worst month they do no better than
 # the quantiles of the last 250 days: when calm ends from one day to the next, both come too late.
+#
+# This was not the first try. A single fit with the default kernel, not refitted and not calibrated, did worse than the
+# quantiles of the last 250 days: levels far out, and inputs beyond those of the fit, need the care that is taken here.
