@@ -8,14 +8,30 @@ scale for each input, a learnt metric) fits their noise as well: whoever judges 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Metric, Ranks, Scaled, Sum, Warped
+from infinitask._validation import naming
+from infinitask.kernels import (
+    RBF,
+    Additive,
+    Chi2,
+    InputKernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Metric,
+    Ranks,
+    Scaled,
+    Sum,
+    Warped,
+    input_kernel,
+)
 from infinitask.relevance import relevance
 from infinitask.settle import leave_one_out, normal_scores, some_features, spreads
 
@@ -293,6 +309,36 @@ def ranking_rows(y: HostArray) -> tuple[HostArray, HostArray]:
     """Positions of the rows by which kernels are ranked, spread over the order of y, and of the others."""
     rows = _spread_out(y, min(MAX_RANKING_ROWS, y.size if y.size < MIN_ROWS_TO_PART else y.size // 2))
     return rows, np.setdiff1d(np.arange(y.size), rows)
+
+
+def given_kernels(kernels: Any, no_matrix: str) -> dict[str, Any] | None:
+    """The names and kernels that a user listed, by what they were called; None for "auto".
+
+    Parameters
+    ----------
+    kernels : "auto" or sequence of kernels
+    no_matrix : str
+        Why "precomputed" is refused.
+    """
+    if isinstance(kernels, str) and kernels == "auto":
+        return None
+    if isinstance(kernels, str) or not isinstance(kernels, Iterable):
+        raise ValueError(f"kernels={kernels!r} was given; it must be 'auto' or a list of kernels.")
+    given = {repr(kernel): kernel for kernel in kernels}
+    with naming("kernels"):
+        found = [input_kernel(kernel) for kernel in given.values()]
+    if not found:
+        raise ValueError("kernels=[] was given; give at least one kernel, or 'auto'.")
+    if any(kernel.precomputed for kernel in found):
+        raise ValueError(f"kernels holds 'precomputed'; {no_matrix}")
+    return given
+
+
+def in_spreads(kernel: Any, X: HostArray, *, robust: bool = False) -> InputKernel:
+    """A given kernel; one that was named measures each input in its own spread, as that of a single fit does."""
+    found = input_kernel(kernel)
+    named = isinstance(kernel, str) and not isinstance(found, Chi2)  # shares of a histogram have their own units
+    return Scaled(found, spreads(X, robust=robust)) if named else found
 
 
 def _given_kind(

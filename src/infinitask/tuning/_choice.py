@@ -7,14 +7,14 @@ Candidates are ranked (:mod:`~infinitask.tuning._candidates`), the first ones an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from infinitask._array import HostArray, one_blas_thread
-from infinitask._validation import naming, positive_numbers
+from infinitask._validation import positive_numbers
 from infinitask.estimators.base import Prepared
 from infinitask.feature_learning import learnt_metrics, with_learnt_kernels
 from infinitask.features import RandomFourier, feature_recipe
@@ -24,7 +24,7 @@ from infinitask.losses import Loss
 from infinitask.measures import Measure
 from infinitask.problem import Data
 from infinitask.settle import RIDGE_RATE
-from infinitask.tuning._candidates import Candidate, Kind, contenders, ranked
+from infinitask.tuning._candidates import Candidate, Kind, contenders, given_kernels, in_spreads, ranked
 from infinitask.tuning._left_out import Splits
 from infinitask.tuning._progress import Progress
 from infinitask.tuning._race import Race, nearest, raced, walked
@@ -53,6 +53,10 @@ factor by which more of them must lower the loss."""
 
 MAX_LEARNING_ROWS, LEARNING_ITERATIONS = 600, 2
 """The most rows from which a metric is learnt for a comparison, and the steps of it."""
+
+
+NO_MATRIX = "kernels that compete are computed from X. Tune a known Gram matrix with GridSearchCV over alpha instead."
+"""Why 'precomputed' is refused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +212,7 @@ class Contest:
         with one_blas_thread():
             self.progress.say(f"ranking kernels on {self.targets.size} rows")
             entrants = self._entrants(kernels)
-            if alphas is None and _given(kernels) is None:
+            if alphas is None and given_kernels(kernels, NO_MATRIX) is None:
                 race = raced(self, entrants, lambdas, n_jobs)
             else:
                 begins = [0 if alphas is not None else nearest(lambdas, entrant.ridge) for entrant in entrants]
@@ -281,7 +285,9 @@ class Contest:
         recipe, X, y, weight, _ = self.rows
         stationary = isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
         counted = np.flatnonzero(weight > 0.0)
-        given = _given(kernels)
+        given = given_kernels(kernels, NO_MATRIX)
+        if given is not None:
+            given = {name: in_spreads(kernel, X[counted]) for name, kernel in given.items()}
         assert y is not None
         ranking = ranked(
             X[counted], y[counted], given, learn=self._learnt, fitted=self._given_on, stationary_only=stationary
@@ -350,21 +356,3 @@ def comparison_levels(measure: Measure) -> HostArray:
     atoms = measure.atoms()
     nodes = measure.ppf(np.arange(1, 10)[:, None] / 10.0) if atoms is None else atoms.nodes
     return np.asarray(nodes[:, 0])
-
-
-def _given(kernels: Any) -> dict[str, InputKernel] | None:
-    """The kernels that a user listed, by their names; None for "auto"."""
-    if isinstance(kernels, str) and kernels == "auto":
-        return None
-    if isinstance(kernels, str) or not isinstance(kernels, Iterable):
-        raise ValueError(f"kernels={kernels!r} was given; it must be 'auto' or a list of kernels.")
-    with naming("kernels"):
-        found = {repr(kernel): input_kernel(kernel) for kernel in kernels}
-    if not found:
-        raise ValueError("kernels=[] was given; give at least one kernel, or 'auto'.")
-    if any(kernel.precomputed for kernel in found.values()):
-        raise ValueError(
-            "kernels holds 'precomputed'; kernels that compete are computed from X. Tune a known Gram matrix with "
-            "GridSearchCV over alpha instead."
-        )
-    return found

@@ -52,12 +52,14 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
-        Names or objects of input kernels that compete instead of the candidates; all of them do.
+        Names or objects of input kernels that compete instead of the candidates; all of them do. A name measures each
+        input in its own spread, an object takes the inputs as they are.
     alphas : array (k,) or None
         The λ that compete, for y in its own units, besides one that all but ignores the inputs; None: as many as needed
         of twenty that follow the spread of y.
     cv : int, splitter, iterable of (train, test) or None
-        As in scikit-learn. None: five shuffled folds, repeated up to four times where there are few rows.
+        As in scikit-learn: a number means folds in the order of the rows, so take a shuffled splitter where these are
+        sorted. None: five shuffled folds, repeated up to four times where there are few rows.
     rule : {"one-se", "best"}
         Which λ: see above, or the one with the smallest loss, unless that is better than ignoring the inputs by less
         than half a standard error.
@@ -232,12 +234,14 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
-        Names or objects of input kernels that compete instead of the candidates; all of them do.
+        Names or objects of input kernels that compete instead of the candidates; all of them do. A name measures each
+        input in its own spread, an object takes the inputs as they are.
     alphas : array (k,) or None
         The λ that compete; None: as many as needed of twenty.
     cv : int, splitter, iterable of (train, test) or None
-        As in scikit-learn. None: five shuffled folds with the same share of the classes, repeated up to four times
-        where there are few rows.
+        As in scikit-learn: a number means folds in the order of the rows, so take a shuffled splitter where these are
+        sorted. None: five shuffled folds with the same share of the classes, repeated up to four times where there
+        are few rows.
     rule : {"one-se", "best"}
         A λ that all but ignores the inputs unless they help by a standard error, and of others the largest that is
         about as good as the best; or the best one, unless it helps by less than half of one. "best" is the default.

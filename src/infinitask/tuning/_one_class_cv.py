@@ -32,9 +32,11 @@ class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
-        Names or objects of input kernels that compete instead of the candidates; all of them do.
+        Names or objects of input kernels that compete instead of the candidates; all of them do. A name measures each
+        input in its own spread, an object takes the inputs as they are.
     cv : int, splitter, iterable of (train, test) or None
-        As in scikit-learn. None: five shuffled folds of at most 1000 rows.
+        As in scikit-learn: a number means folds in the order of the rows. None: five shuffled folds of at most 1000
+        rows.
     n_jobs : int or None
         Families of kernels that are compared side by side, in processes; the choice does not depend on it.
     nu, nested, exact_fractions

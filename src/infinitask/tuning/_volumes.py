@@ -8,7 +8,6 @@ any kind can be compared. Each family of kernels is walked along its widths.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +16,12 @@ from sklearn.model_selection import KFold, check_cv
 
 from infinitask._array import HostArray
 from infinitask._validation import naming
-from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped, input_kernel
+from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
 from infinitask.problem import Data, Recipe
 from infinitask.settle import IQR_OF_NORMAL, spreads
 from infinitask.threshold import left_out_quantile
+from infinitask.tuning._candidates import given_kernels, in_spreads
 from infinitask.tuning._left_out import Splits, shared_folds
 
 FACTORS = (0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 60.0)
@@ -49,6 +49,10 @@ MAX_BOX_INPUTS = 3
 EDGE, FARTHEST_EDGE, BOX_MARGIN = 0.01, 5.0, 0.1
 """An input reaches from this quantile to its opposite, but no farther from its median than this many deviations, as the
 quartiles have them: one absurd value must not decide what a volume is. The box is larger by this part on each side."""
+
+
+NO_MATRIX = "a volume needs the kernel at new points, not a matrix. Give kernels of inputs."
+"""Why 'precomputed' is refused."""
 
 
 @dataclass(frozen=True)
@@ -86,19 +90,10 @@ def _narrower(kernel: Any, factor: float) -> InputKernel:
 
 def families(kernels: Any, X: HostArray, *, stationary_only: bool) -> list[Family]:
     """The kernels that compete: all given ones, or the candidates for some rows."""
-    if isinstance(kernels, str) and kernels == "auto":
+    given = given_kernels(kernels, NO_MATRIX)
+    if given is None:
         return [family for family in candidates(X) if family.kernel.stationary or not stationary_only]
-    if isinstance(kernels, str) or not isinstance(kernels, Iterable):
-        raise ValueError(f"kernels={kernels!r} was given; it must be 'auto' or a list of kernels.")
-    with naming("kernels"):
-        given = {repr(kernel): input_kernel(kernel) for kernel in kernels}
-    if not given:
-        raise ValueError("kernels=[] was given; give at least one kernel, or 'auto'.")
-    if any(kernel.precomputed for kernel in given.values()):
-        raise ValueError(
-            "kernels has 'precomputed'; a volume needs the kernel at new points, not a matrix. Give kernels of inputs."
-        )
-    return [Family(name, kernel.resolve(X), ()) for name, kernel in given.items()]
+    return [Family(name, in_spreads(kernel, X, robust=True).resolve(X), ()) for name, kernel in given.items()]
 
 
 def candidates(X: HostArray) -> list[Family]:
