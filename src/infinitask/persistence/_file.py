@@ -171,8 +171,8 @@ def _read(place: Path) -> Any:
             raise ValueError("its header does not say which version of the format it has")
         if int(version) > FORMAT_VERSION:
             raise _NewerFormatError(
-                f"{os.fspath(place)!r} has version {int(version)} of the format, and this infinitask reads up to version "
-                f"{FORMAT_VERSION}; update infinitask."
+                f"{os.fspath(place)!r} has version {int(version)} of the format, and this infinitask reads versions up "
+                f"to {FORMAT_VERSION}; update infinitask."
             )
         table = header.get("table", "")
         if _count(table) > MAX_VALUES:

@@ -151,13 +151,14 @@ def register(cls: type[Any]) -> type[Any]:
     name = qualified(cls)
     if name.partition(".")[0] in ("infinitask", "builtins") or name in known_classes():
         raise ValueError(
-            f"{name} was given to register; it needs none, or may not be saved: register your own classes."
+            f"{name} was given to register, which is for classes of your own; this one is known already, or not made to "
+            "be saved."
         )
     bases = {base for base in cls.__mro__ if not base.__flags__ & PLAIN_CLASS_FLAG} - {object}
     if bases and not (issubclass(cls, Enum) or is_named_tuple(cls)):
         raise TypeError(
-            f"{name} was given to register, which derives from {', '.join(sorted(b.__name__ for b in bases))}; what its "
-            "objects hold are not attributes alone. Register a class that is written in Python and holds such an object."
+            f"{name} was given to register, which derives from {', '.join(sorted(b.__name__ for b in bases))}, so its "
+            "objects hold more than attributes; register a class that is written in Python alone."
         )
     _registered[name] = cls
     return cls

@@ -126,7 +126,7 @@ class Reader:
     def _make_raw(self, name: str, order: str, dtype_name: str, shape: Any) -> HostArray:
         raw, dtype = self._array(name), _dtype(dtype_name)
         size = math.prod(_shape(shape))
-        if raw.dtype != np.uint8 or raw.ndim != 1 or dtype == object or size * dtype.itemsize != raw.size:
+        if raw.dtype != np.uint8 or raw.ndim != 1 or dtype.hasobject or size * dtype.itemsize != raw.size:
             raise ValueError(f"the array {name!r} does not have the size that it says")
         if size and dtype.itemsize == 0:
             raise ValueError(f"the array {name!r} has entries without a size")

@@ -26,11 +26,14 @@ from infinitask.persistence._rules import DROPPED, LEFT_OUT, check_keys, check_n
 from infinitask.persistence._special import SPECIAL
 from infinitask.problem import Recipe
 
-NATIVE = frozenset(["?", "f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+NATIVE = frozenset(["b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 """Numbers that safetensors knows; arrays of others are written as bytes, with the name of their type."""
 
 RAW_KINDS = frozenset("fiubcMmUS")
 """Kinds of numbers and texts of fixed size."""
+
+LONGEST_NUMBER = {"f": 8, "c": 16}
+"""Bytes of a number; longer ones differ between machines."""
 
 LONGEST_PATH = 120
 """Characters of the path of an array, which names it in the file."""
@@ -140,14 +143,14 @@ class Writer:
         return ["object", name, found]
 
     def _array(self, value: HostArray, path: str) -> list[Any]:
-        if value.dtype == object:
+        if value.dtype.kind == "O":
             return ["objects", list(value.shape), self._values(value.ravel().tolist(), path)]
         dtype = _checked_dtype(value.dtype, path)
         # products of matrices round by the order of their numbers
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         plain = np.asarray(value.T if order == "F" else value, order="C")
         name = self._named(path)
-        if (dtype.isnative and dtype.str[1:] in NATIVE) or dtype == bool:
+        if dtype.isnative and dtype.str[1:] in NATIVE:
             self.arrays[name] = plain
             return ["array", name, order]
         self.arrays[name] = np.frombuffer(plain.tobytes(), dtype=np.uint8)
@@ -207,7 +210,8 @@ def _scalar(value: Any, path: str) -> list[Any]:
 
 
 def _checked_dtype(dtype: Any, path: str) -> Any:
-    if dtype != object and (dtype.kind not in RAW_KINDS or dtype.names or (dtype.itemsize > 8 and dtype.kind == "f")):
+    too_long = dtype.itemsize > LONGEST_NUMBER.get(dtype.kind, dtype.itemsize)
+    if dtype.kind != "O" and (dtype.kind not in RAW_KINDS or too_long):
         raise TypeError(f"{path} has the type {dtype} of NumPy, which cannot be saved; convert it, such as to float64.")
     return dtype
 
