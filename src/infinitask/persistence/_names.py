@@ -151,8 +151,8 @@ def register(cls: type[Any]) -> type[Any]:
     name = qualified(cls)
     if name.partition(".")[0] in ("infinitask", "builtins") or name in known_classes():
         raise ValueError(
-            f"{name} was given to register, which is for classes of your own; this one is known already, or not made to "
-            "be saved."
+            f"{name} was given to register, which is for classes of your own; this one is known already, or is not "
+            "made to be saved."
         )
     bases = {base for base in cls.__mro__ if not base.__flags__ & PLAIN_CLASS_FLAG} - {object}
     if bases and not (issubclass(cls, Enum) or is_named_tuple(cls)):

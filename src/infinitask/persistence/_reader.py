@@ -15,7 +15,7 @@ import numpy as np
 
 from infinitask._array import HostArray
 from infinitask.persistence._names import TYPES, class_named, function_named, is_named_tuple
-from infinitask.persistence._rules import DROPPED, LEFT_OUT, check_keys, completed
+from infinitask.persistence._rules import check_keys, completed
 from infinitask.persistence._special import SPECIAL
 
 DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{1,2}\])?|[US]\d{1,9}|O)")
@@ -183,11 +183,7 @@ class Reader:
         cls = _class(name)
         if issubclass(cls, (Enum, tuple, dict)) or inspect.isabstract(cls):
             raise ValueError(f"{name!r} is not a class of objects with attributes")
-        state = self._make_dict(attributes)
-        left_out = DROPPED.get(name, frozenset()) | LEFT_OUT.get(name, {}).keys()
-        if left_out & state.keys():
-            raise ValueError(f"{name!r} has {', '.join(sorted(left_out & state.keys()))}, which a file may not set")
-        state = completed(cls, {**state, **LEFT_OUT.get(name, {})})
+        state = completed(cls, self._make_dict(attributes))
         made = object.__new__(cls)
         if hasattr(cls, "__setstate__"):
             made.__setstate__(state)

@@ -15,6 +15,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from infinitask.field import Field
 from infinitask.kernels import InputKernel, TaskKernel
@@ -23,14 +24,15 @@ from infinitask.predictive import ConformalCalibration, CrossCalibration, Levels
 from infinitask.problem import Recipe
 from infinitask.solvers import Solution
 from infinitask.threshold import Shift
+from infinitask.tuning import OptunaSearch
 
-LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
-    "infinitask.tuning.OptunaSearch": {"storage": None},
-    "sklearn.pipeline.Pipeline": {"memory": None},
-}
-"""Parameters that say where on this machine something is kept: a file neither has them nor sets them."""
+LEFT_OUT: tuple[tuple[type[Any], Mapping[str, Any]], ...] = (
+    (Pipeline, {"memory": None}),
+    (OptunaSearch, {"storage": None}),
+)
+"""Parameters that say where on this machine something is kept, and what they are after a load; no file has them."""
 
-DROPPED: Mapping[str, frozenset[str]] = {"infinitask.tuning.OptunaSearch": frozenset({"study_"})}
+DROPPED: tuple[tuple[type[Any], frozenset[str]], ...] = ((OptunaSearch, frozenset({"study_"})),)
 """Fitted attributes that are not saved: the study belongs to Optuna, and ``cv_results_`` has its trials."""
 
 FITTED: Mapping[str, tuple[type[Any], ...]] = {
@@ -92,9 +94,20 @@ def check_keys(keys: Any) -> None:
         )
 
 
+def left_out(cls: type[Any]) -> tuple[Mapping[str, Any], frozenset[str]]:
+    """Attributes that no file has: those that are set to a value when an object is made, and all of them."""
+    fixed = {name: value for base, names in LEFT_OUT if issubclass(cls, base) for name, value in names.items()}
+    dropped = frozenset(name for base, names in DROPPED if issubclass(cls, base) for name in names)
+    return fixed, dropped | fixed.keys()
+
+
 def completed(cls: type[Any], state: dict[str, Any]) -> dict[str, Any]:
     """The attributes of an object, checked, with defaults where a file of an older version has none."""
     check_names(cls, state)
+    fixed, absent = left_out(cls)
+    if absent & state.keys():
+        raise ValueError(f"{cls.__name__} has {', '.join(sorted(absent & state.keys()))}, which a file may not set")
+    state = {**state, **fixed}
     if not is_own(cls):
         return state
     if is_dataclass(cls):

@@ -22,7 +22,7 @@ from infinitask.persistence._names import (
     name_of_function,
     qualified,
 )
-from infinitask.persistence._rules import DROPPED, LEFT_OUT, check_keys, check_names
+from infinitask.persistence._rules import check_keys, check_names, left_out
 from infinitask.persistence._special import SPECIAL
 from infinitask.problem import Recipe
 
@@ -135,10 +135,10 @@ class Writer:
             return ["mapping", name, self._pairs(value.items(), path)]
         state = _state(value, path)
         _checked(check_names, path, cls, state)
-        left_out = DROPPED.get(name, frozenset()) | LEFT_OUT.get(name, {}).keys()
+        _, absent = left_out(cls)
         found: list[Any] = []
         for attribute, one in state.items():
-            if attribute not in left_out:
+            if attribute not in absent:
                 found += [attribute, self.value(one, f"{path}.{attribute}")]
         return ["object", name, found]
 
@@ -181,8 +181,9 @@ def _state(value: Any, path: str) -> dict[str, Any]:
     if not plain or hasattr(cls, "__getnewargs__") or hasattr(cls, "__getnewargs_ex__"):
         raise TypeError(f"{path} is a {qualified(cls)}, whose objects are not made of attributes and cannot be saved.")
     if is_dataclass(cls) and cls.__getstate__ is object.__getstate__:
-        return {field.name: getattr(value, field.name) for field in fields(cls)}  # without what is computed and kept
-    state = value.__getstate__()
+        state = {field.name: getattr(value, field.name) for field in fields(cls)}  # without what is computed and kept
+    else:
+        state = value.__getstate__()
     if isinstance(state, tuple) and len(state) == 2:  # attributes, and those in slots
         state = {**(state[0] or {}), **(state[1] or {})}
     if state is None:

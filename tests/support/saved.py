@@ -1,0 +1,59 @@
+"""What a model answers, and whether two answers are the same bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from infinitask import load, save
+
+QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "predict": lambda model, X: model.predict(X),
+    "predict_interval": lambda model, X: model.predict_interval(X, coverage=[0.5, 0.8]),
+    "predict_distribution": lambda model, X: model.predict_distribution(X).ppf(np.array([0.2, 0.7])),
+    "predict_proba": lambda model, X: model.predict_proba(X),
+    "score_samples": lambda model, X: model.score_samples(X),
+    "decision_function": lambda model, X: model.decision_function(X, model.nodes_[[0, -2]]),
+    "relevance_": lambda model, X: model.relevance_.slope,
+    "kernel_gap_": lambda model, X: model.kernel_gap_,
+    "dual_gap_": lambda model, X: model.dual_gap_,
+    "theta_from_costs": lambda model, X: model.theta_from_costs(5, 1),
+    "field_": lambda model, X: model.field_(X.toarray() if issparse(X) else X, model.nodes_[:2]),
+    "levels_": lambda model, X: model.levels_.taken,
+    "shift_": lambda model, X: model.shift_.values,
+    "solution_": lambda model, X: [model.solution_.z, model.solution_.message],
+    "nodes_": lambda model, X: [model.nodes_, model.weights_],
+    "cv_results_": lambda model, X: [str(model.cv_results_), str(model.get_params())],
+}
+
+
+def answers(model: Any, X: Any) -> dict[str, Any]:
+    """All that a model answers about rows; questions it does not take are left out."""
+    return {name: ask(model, X) for name, ask in QUESTIONS.items() if hasattr(model, name)}
+
+
+def again(model: Any, folder: Path) -> Any:
+    """The model from a file."""
+    save(model, folder / "model.safetensors")
+    return load(folder / "model.safetensors")
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are equal bit by bit, arrays with their types and shapes."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, np.ndarray):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return same(a.ravel().tolist(), b.ravel().tolist()) if a.dtype == object else a.tobytes() == b.tobytes()
+    if isinstance(a, (float, np.floating)):
+        return np.asarray(a).tobytes() == np.asarray(b).tobytes() or bool(np.isnan(a) and np.isnan(b))
+    return bool(a == b)
