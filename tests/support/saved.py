@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,29 @@ def same(a: Any, b: Any) -> bool:
         if a.dtype != b.dtype or a.shape != b.shape:
             return False
         return same(a.ravel().tolist(), b.ravel().tolist()) if a.dtype == object else a.tobytes() == b.tobytes()
-    if isinstance(a, (float, np.floating)):
-        return np.asarray(a).tobytes() == np.asarray(b).tobytes() or bool(np.isnan(a) and np.isnan(b))
+    if isinstance(a, (float, np.generic)):
+        return np.asarray(a).tobytes() == np.asarray(b).tobytes() or bool(a != a and b != b)
     return bool(a == b)
+
+
+def opened(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], dict[str, str]]:
+    """The table, the arrays and the header of a file."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="np") as file:
+        header = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    return json.loads(header["table"]), arrays, header
+
+
+def forged(path: Path, table: Any, arrays: dict[str, np.ndarray] | None = None, **header: str) -> Path:
+    """A file with a table of one's own and a checksum that is right: damage that a stranger has made."""
+    from safetensors.numpy import save_file
+
+    from infinitask.persistence._file import FORMAT, checksum
+
+    text = table if isinstance(table, str) else json.dumps(table)
+    arrays = {} if arrays is None else arrays
+    said = {"format": FORMAT, "format_version": "1", "table": text, "checksum": checksum(text, arrays)}
+    save_file(arrays, path, metadata=said | header)
+    return path

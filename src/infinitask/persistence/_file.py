@@ -133,9 +133,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     _safetensors()
     place = _path(path, "load(path)")
     if not place.is_file():
-        raise FileNotFoundError(
-            f"There is no file {os.fspath(place)!r}; load needs one that infinitask.save has written."
-        )
+        raise FileNotFoundError(f"There is no file {os.fspath(place)!r}; give one that infinitask.save has written.")
     try:
         _check_header(place)
         return _read(place)
