@@ -24,7 +24,8 @@ from infinitask.tuning import InfiniteQuantileRegressorCV
 
 FOLDER = Path(__file__).parents[1] / "tests" / "persistence" / "files"
 
-QUICK: dict[str, Any] = {"n_nodes": 8, "random_state": 0}
+QUICK: dict[str, Any] = {"n_nodes": 8, "task_kernel": "matern32", "features": "nystroem", "rank": 12, "random_state": 0}
+"""Few landmarks, and a rough kernel of tasks: answers are sums without large terms, which processors round alike."""
 
 
 def answers(name: str, model: Any, X: Any) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def models() -> dict[str, Any]:
         "quantiles": InfiniteQuantileRegressor(**QUICK).fit(X, y).conformalize(*_more(rng)),
         "classifier": InfiniteCostSensitiveClassifier(**QUICK).fit(X, labels),
         "level_sets": InfiniteOneClassSVM(**QUICK).fit(X),
-        "tuned": InfiniteQuantileRegressorCV(kernels=["rbf", "matern32", "linear"], **QUICK).fit(X, y),
+        "tuned": InfiniteQuantileRegressorCV(kernels=["matern12", "linear"], **QUICK).fit(X, y),
         "pipeline": make_pipeline(StandardScaler(), InfiniteQuantileRegressor(**QUICK)).fit(X, y),
     }
 
