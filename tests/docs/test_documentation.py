@@ -26,6 +26,7 @@ GUIDE = programs("docs", "guide.md")
 CLUSTER = programs("docs", "cluster.md")
 PLOTS = programs("docs", "plots.md")
 EXPLORER = programs("docs", "explorer.md")
+SAVING = programs("docs", "saving.md")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)
 
@@ -174,6 +175,13 @@ def test_the_program_of_the_explorer_runs() -> None:
     (program,) = EXPLORER
     assert "assert " in program, "a program that checks nothing shows nothing"
     exec(compile(program, "docs/explorer.md", "exec"), {"__name__": "explorer"})
+
+
+def test_the_program_of_the_page_on_saving_runs() -> None:
+    pytest.importorskip("safetensors", reason="safetensors is not installed: pip install infinitask[save]")
+    (program,) = SAVING
+    assert "assert " in program, "a program that checks nothing shows nothing"
+    exec(compile(program, "docs/saving.md", "exec"), {"__name__": "saving"})
 
 
 @pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])

@@ -162,7 +162,7 @@ class TestSizes:
         refused(raw_file(tmp_path / "m", header, b"\x00" * 24), "Error while deserializing header")
 
     def test_more_arrays_than_a_file_has(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("infinitask.persistence._file.MAX_ARRAYS", 10)
+        monkeypatch.setitem(load.__globals__, "MAX_ARRAYS", 10)
         header = {f"a{k}": {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]} for k in range(11)}
         refused(raw_file(tmp_path / "m", header), "it has more than 10 arrays")
 

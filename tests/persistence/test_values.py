@@ -259,7 +259,7 @@ class TestRefused:
         save(dict.fromkeys(map(str, range(10_000))), tmp_path / "m")
 
     def test_more_values_than_a_file_has(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("infinitask.persistence._file.MAX_VALUES", 100)
+        monkeypatch.setitem(load.__globals__, "MAX_VALUES", 100)
         with pytest.raises(ValueError, match=r"files have at most 100 and .*make them smaller"):
             save(list(range(200)), tmp_path / "m")
 
@@ -284,7 +284,7 @@ class TestRefused:
             load(3)  # type: ignore[arg-type]
 
     def test_a_missing_extra_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("infinitask.persistence._file.find_spec", lambda name: None)
+        monkeypatch.setitem(load.__globals__, "find_spec", lambda name: None)
         for call in (partial(save, RBF(), tmp_path / "m"), partial(load, tmp_path / "m")):
             with pytest.raises(ImportError, match=r"pip install infinitask\[save\]"):
                 call()
@@ -302,7 +302,7 @@ class TestTheFile:
         def fails(handle: int) -> None:
             raise OSError("no space left")
 
-        monkeypatch.setattr("infinitask.persistence._file.os.fsync", fails)
+        monkeypatch.setattr(os, "fsync", fails)
         with pytest.raises(OSError, match="no space left"):
             save(RBF(gamma=3.0), tmp_path / "m")
         assert load(tmp_path / "m").gamma == 2.0

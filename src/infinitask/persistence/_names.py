@@ -149,7 +149,7 @@ def register(cls: type[Any]) -> type[Any]:
     if not isinstance(cls, type):
         raise TypeError(f"{cls!r} was given to register; it must be a class, such as register(MyLoss).")
     name = qualified(cls)
-    if name.partition(".")[0] in ("infinitask", "builtins") or name in known_classes():
+    if cls.__module__ == "builtins" or (cls not in _registered.values() and name_of_class(cls) is not None):
         raise ValueError(
             f"{name} was given to register, which is for classes of your own; this one is known already, or is not "
             "made to be saved."
