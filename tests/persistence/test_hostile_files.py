@@ -327,6 +327,8 @@ class TestAttributes:
             ([["float", "1.0"]], ""),
             ([["bytes", "not base64!"]], ""),
             ([["dtype", "O,O"]], "'O,O' is not the name of a type of numbers"),
+            ([["pandas type", ["datetime64[ns, Europe]", None, None]]], ""),
+            ([["pandas type", ["datetime64[ns, ../../etc/passwd]", None, None]]], ""),
             ([["pandas type", ["object", None, None]]], "the type 'object' of pandas cannot be saved"),
             ([["slice", []]], ""),
             ([["nothing", 1]], "an entry is of the unknown kind 'nothing'"),

@@ -10,7 +10,13 @@ import pytest
 from sklearn.exceptions import InconsistentVersionWarning
 
 from infinitask import load
+from infinitask.kernels import RBF
+from infinitask.losses import Pinball
+from infinitask.measures import Uniform
+from infinitask.penalties import Ridge
 from infinitask.persistence._file import FORMAT_VERSION
+from infinitask.problem import Recipe
+from tests.support.saved import forged
 from tools.saved_models import answers
 
 FILES = sorted((Path(__file__).parent / "files").glob("format*_*.safetensors"))
@@ -33,6 +39,18 @@ def test_a_file_of_a_released_format_answers_as_it_did(path: Path) -> None:
             np.testing.assert_allclose(found[name], values, rtol=1e-12, atol=1e-12)
         else:
             np.testing.assert_array_equal(found[name], values)
+
+
+def test_what_an_older_version_did_not_know_gets_its_default(tmp_path: Path) -> None:
+    entries = [
+        ["object", "infinitask.kernels.RBF", []],
+        ["object", "infinitask.measures.Uniform", ["low", 0.0, "high", 1.0]],
+        ["object", "infinitask.losses.Pinball", []],
+        ["object", "infinitask.penalties.Ridge", []],
+        ["object", "infinitask.problem.Recipe", ["loss", [2], "measure", [1], "penalty", [3], "kernel", [0]]],
+    ]
+    recipe = load(forged(tmp_path / "m", {"entries": entries, "model": [4]}))
+    assert repr(recipe) == repr(Recipe(Pinball(), Uniform(0.0, 1.0), Ridge(), kernel=RBF()))
 
 
 def test_there_are_files_of_every_version() -> None:

@@ -283,6 +283,10 @@ class TestRefused:
         with pytest.raises(TypeError, match=r"int was given as the path.*load\(path\)"):
             load(3)  # type: ignore[arg-type]
 
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere.*; make it first\."):
+            save(RBF(), tmp_path / "nowhere" / "m")
+
     def test_a_missing_extra_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(load.__globals__, "find_spec", lambda name: None)
         for call in (partial(save, RBF(), tmp_path / "m"), partial(load, tmp_path / "m")):

@@ -79,6 +79,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     from safetensors.numpy import save as serialized
 
     place = _path(path, "save(model, path)").resolve()
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to save to; make it first.")
     writer = Writer()
     try:
         last = writer.value(model, type(model).__name__)
@@ -134,8 +136,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     place = _path(path, "load(path)")
     if not place.is_file():
         raise FileNotFoundError(f"There is no file {os.fspath(place)!r}; give one that infinitask.save has written.")
+    with place.open("rb") as file:  # whoever may not read it is told so
+        start = file.read(LENGTH_BYTES + 1)
     try:
-        _check_header(place)
+        _check_header(place, start)
         return _read(place)
     except _NewerFormatError:
         raise
@@ -185,16 +189,18 @@ def _read(place: Path) -> Any:
     return Reader(arrays).read(content["entries"], content["model"])
 
 
-def _check_header(place: Path) -> None:
-    """An error where the header is longer than the file or than any header, before anything parses it."""
-    size = place.stat().st_size
+def _check_header(place: Path, start: bytes) -> None:
+    """An error where the header is longer than the file or than any header, before anything parses it.
+
+    ``start`` are the first bytes: the length of the header, and its first character.
+    """
+    if len(start) <= LENGTH_BYTES or start[LENGTH_BYTES:] != b"{":
+        raise ValueError("it does not start as a safetensors file does")
+    length = int.from_bytes(start[:LENGTH_BYTES], "little")
+    if length > min(place.stat().st_size - LENGTH_BYTES, MAX_HEADER_BYTES):
+        raise ValueError(f"its header would take {length} bytes, more than there are or than a header has")
     with place.open("rb") as file:
-        length = int.from_bytes(file.read(LENGTH_BYTES), "little")
-        if file.read(1) != b"{":
-            raise ValueError("it does not start as a safetensors file does")
-        if length > min(size - LENGTH_BYTES, MAX_HEADER_BYTES):
-            raise ValueError(f"its header would take {length} bytes, more than there are or than a header has")
-        if file.read(length).count(b"data_offsets") > MAX_ARRAYS:
+        if file.read(LENGTH_BYTES + length).count(b"data_offsets") > MAX_ARRAYS:
             raise ValueError(f"it has more than {MAX_ARRAYS} arrays")
 
 
