@@ -87,7 +87,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     except RecursionError as error:
         raise ValueError("The model is nested too deeply to be saved.") from error
     table = json.dumps({"entries": writer.entries, "model": last}, allow_nan=False, separators=(",", ":"))
-    if _count(table) > MAX_VALUES or len(writer.arrays) > MAX_ARRAYS or 2 * len(table) > MAX_HEADER_BYTES:
+    if _count(table) > MAX_VALUES or len(writer.arrays) > MAX_ARRAYS:
         raise ValueError(
             f"The model has {_count(table)} values beside its {len(writer.arrays)} arrays; files have at most "
             f"{MAX_VALUES} and {MAX_ARRAYS}. Vocabularies and lists of categories are most of them: make them smaller."
@@ -100,6 +100,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "checksum": checksum(table, writer.arrays),
     }
     content = serialized(writer.arrays, metadata=header)
+    length = int.from_bytes(content[:LENGTH_BYTES], "little")
+    if length > MAX_HEADER_BYTES:
+        raise ValueError(
+            f"What the model holds beside its arrays takes {length} bytes; files have at most {MAX_HEADER_BYTES}. Long "
+            "texts, vocabularies and lists of categories are most of them: make them smaller."
+        )
     temporary = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
     try:
         with temporary.open("xb") as file:

@@ -54,7 +54,7 @@ FITTED: Mapping[str, tuple[type[Any], ...]] = {
 LONGEST_KEY = 16
 """Parts of a tuple that is a key of a dict: Python hashes a tuple anew each time."""
 
-MAX_NUMBER_KEYS = 2**12
+MAX_NUMBER_KEYS = 2**10
 """The most keys of a dict that are not texts: numbers can be chosen so that each is compared with all others."""
 
 SCALARS = (type(None), bool, int, float, complex, str, bytes, np.generic)
