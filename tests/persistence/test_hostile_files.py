@@ -6,54 +6,16 @@ import io
 import json
 import os
 import pickle
-import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from infinitask import InfiniteQuantileRegressor, load, save
+from infinitask import load, save
 from infinitask.kernels import RBF
-from tests.support.saved import forged, opened
-
-REFUSED = r"cannot be loaded: it is not a file of infinitask, or damaged, or needs what is not here \({}"
-MEMORY = 2**24
-"""Bytes that refusing a file may take."""
-
-
-def refused(path: Path, reason: str) -> None:
-    """The law: one sentence, with this reason."""
-    tracemalloc.start()
-    try:
-        with pytest.raises(ValueError, match=REFUSED.format(reason)) as caught:
-            load(path)
-        assert tracemalloc.get_traced_memory()[1] < MEMORY
-    finally:
-        tracemalloc.stop()
-    assert str(caught.value).endswith(".")
-
-
-def tried(path: Path) -> str:
-    """What comes of a file: any other error, or too much memory, fails the test."""
-    tracemalloc.start()
-    try:
-        load(path)
-    except ValueError as error:
-        return "refused" if "cannot be loaded: it is not a file" in str(error) else "newer"
-    else:
-        return "loaded"
-    finally:
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < MEMORY
-
-
-def table(*entries: Any, model: Any = None) -> dict[str, Any]:
-    return {"entries": list(entries), "model": [len(entries) - 1] if model is None else model}
+from tests.support.saved import REFUSED, forged, good_file, opened, refused, table
 
 
 def raw_file(path: Path, header: Any, data: bytes = b"") -> Path:
@@ -64,12 +26,7 @@ def raw_file(path: Path, header: Any, data: bytes = b"") -> Path:
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file as it should be, of a pipeline."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(25, 2))
-    path = tmp_path_factory.mktemp("good") / "m"
-    save(make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=5, tol=1e-2)).fit(X, X[:, 0]), path)
-    return path
+    return good_file(tmp_path_factory.mktemp("good") / "m")
 
 
 class TestOtherFiles:
@@ -387,49 +344,3 @@ class TestVersions:
         )
         old = forged(tmp_path / "m", table(["object", "sklearn.pipeline.Tube", []]))
         refused(old, r"it names 'sklearn.pipeline.Tube', which sklearn .* does not have")
-
-
-class TestDamage:
-    def test_a_changed_byte_is_found(self, good: Path, tmp_path: Path) -> None:
-        rng = np.random.default_rng(0)
-        content = good.read_bytes()
-        for _ in range(300):
-            changed = bytearray(content)
-            for place in rng.integers(0, len(content), rng.integers(1, 4)):
-                changed[place] ^= rng.integers(1, 256)
-            if rng.uniform() < 0.3:
-                changed = changed[: rng.integers(0, len(changed))]
-            (tmp_path / "m").write_bytes(changed)
-            assert tried(tmp_path / "m") in ("loaded", "refused", "newer")
-
-    def test_a_changed_table_with_the_right_checksum(self, good: Path, tmp_path: Path) -> None:
-        """What a checksum hides from the test above: any change of the table is refused, or gives a model."""
-        rng = np.random.default_rng(1)
-        found, arrays, _ = opened(good)
-        outcomes = []
-        for _ in range(300):
-            text = _changed(rng, found)
-            outcomes.append(tried(forged(tmp_path / "m", text, arrays)))
-        assert set(outcomes) == {"loaded", "refused"}
-        assert outcomes.count("refused") > 100
-
-
-def _changed(rng: np.random.Generator, found: dict[str, Any]) -> str:
-    """A table with some characters, or some whole values, changed."""
-    if rng.uniform() < 0.5:
-        characters = list(json.dumps(found))
-        for place in rng.integers(0, len(characters), rng.integers(1, 4)):
-            characters[place] = chr(rng.integers(32, 127))
-        return "".join(characters)
-    table = json.loads(json.dumps(found))
-    values = [None, True, -1, 10**20, 1e300, "", "x", [0], [10**9], [], [[]], {}, ["list", []]]
-    for _ in range(rng.integers(1, 4)):
-        at: Any = table["entries"]
-        while True:
-            k = int(rng.integers(len(at)))
-            if isinstance(at[k], list) and at[k] and rng.uniform() < 0.8:
-                at = at[k]
-                continue
-            at[k] = values[rng.integers(len(values))]
-            break
-    return json.dumps(table)

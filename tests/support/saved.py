@@ -1,16 +1,20 @@
-"""What a model answers, and whether two answers are the same bit by bit."""
+"""What a model in a file answers, whether two answers are the same bit by bit, and files that a stranger made."""
 
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.sparse import issparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from infinitask import load, save
+from infinitask import InfiniteQuantileRegressor, load, save
 
 QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "predict": lambda model, X: model.predict(X),
@@ -80,4 +84,47 @@ def forged(path: Path, table: Any, arrays: dict[str, np.ndarray] | None = None, 
     arrays = {} if arrays is None else arrays
     said = {"format": FORMAT, "format_version": "1", "table": text, "checksum": checksum(text, arrays)}
     save_file(arrays, path, metadata=said | header)
+    return path
+
+
+REFUSED = r"cannot be loaded: it is not a file of infinitask, or damaged, or needs what is not here \({}"
+MEMORY = 2**24
+"""Bytes that refusing a file may take."""
+
+
+def refused(path: Path, reason: str) -> None:
+    """The law: one sentence, with this reason."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=REFUSED.format(reason)) as caught:
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < MEMORY
+    finally:
+        tracemalloc.stop()
+    assert str(caught.value).endswith(".")
+
+
+def tried(path: Path) -> str:
+    """What comes of a file: any other error, or too much memory, fails the test."""
+    tracemalloc.start()
+    try:
+        load(path)
+    except ValueError as error:
+        return "refused" if "cannot be loaded: it is not a file" in str(error) else "newer"
+    else:
+        return "loaded"
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < MEMORY
+
+
+def table(*entries: Any, model: Any = None) -> dict[str, Any]:
+    return {"entries": list(entries), "model": [len(entries) - 1] if model is None else model}
+
+
+def good_file(path: Path) -> Path:
+    """A file as it should be, of a pipeline."""
+    X = np.random.default_rng(0).normal(size=(25, 2))
+    save(make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=5, tol=1e-2)).fit(X, X[:, 0]), path)
     return path
