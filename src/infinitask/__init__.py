@@ -20,6 +20,7 @@ from infinitask.estimators import (
     fit_path,
 )
 from infinitask.field import Field
+from infinitask.persistence import load, save
 from infinitask.solvers import Solution
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
@@ -49,5 +50,7 @@ __all__ = [
     "QOneClassSVM",
     "Solution",
     "fit_path",
+    "load",
+    "save",
     "score_path",
 ]

@@ -1,0 +1,246 @@
+"""A file with a model: safetensors, whose header holds the table of the model, a version and a checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import secrets
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from infinitask._array import HostArray
+from infinitask.persistence._reader import Reader
+from infinitask.persistence._writer import Writer
+
+FORMAT = "infinitask model"
+"""What the header of every file of this library calls itself."""
+
+FORMAT_VERSION = 1
+"""The version of the format that is written; older ones are read as well."""
+
+MAX_HEADER_BYTES = 2**25
+"""The longest header that is looked at, 32 MiB."""
+
+MAX_VALUES = 2**21
+"""The most values in the table, counted by commas and brackets before it is read: each takes about 70 bytes."""
+
+MAX_ARRAYS = 2**17
+"""The most arrays of a file."""
+
+LENGTH_BYTES = 8
+"""The first bytes of a file of safetensors: the length of its header."""
+
+
+class _NewerFormatError(ValueError):
+    """A file of a version that is not known yet."""
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model into a file that can be loaded without running code from it.
+
+    The file is written beside its place and then moved there: it is there as a whole or not at all.
+
+    Parameters
+    ----------
+    model : object
+        An estimator of this library, fitted or not, or a pipeline, a search or a column transformer of scikit-learn
+        that holds one; see the page on saving for what is known beside these. Tensors on a device are written as arrays
+        of the host, and such a model predicts with NumPy after it was loaded.
+    path : str or path
+        Where to; a file that is there is replaced. ``model.safetensors`` is a good name.
+
+    See Also
+    --------
+    load : makes the model again.
+    infinitask.persistence.register : for classes of your own.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from infinitask import InfiniteQuantileRegressor, load, save
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(60, random_state=0)
+    >>> model = InfiniteQuantileRegressor(n_nodes=10).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, f"{folder}/sine.safetensors")
+    ...     again = load(f"{folder}/sine.safetensors")
+    >>> bool(np.all(again.predict(X, quantiles=[0.1, 0.9]) == model.predict(X, quantiles=[0.1, 0.9])))
+    True
+    """
+    _safetensors()
+    from safetensors.numpy import save as serialized
+
+    place = _path(path, "save(model, path)").resolve()
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to save to; make it first.")
+    writer = Writer()
+    try:
+        last = writer.value(model, type(model).__name__)
+    except RecursionError as error:
+        raise ValueError("The model is nested too deeply to be saved.") from error
+    table = json.dumps({"entries": writer.entries, "model": last}, allow_nan=False, separators=(",", ":"))
+    if _count(table) > MAX_VALUES or len(writer.arrays) > MAX_ARRAYS:
+        raise ValueError(
+            f"The model has {_count(table)} values beside its {len(writer.arrays)} arrays; files have at most "
+            f"{MAX_VALUES} and {MAX_ARRAYS}. Vocabularies and lists of categories are most of them: make them smaller."
+        )
+    header = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "made_with": json.dumps(_versions()),
+        "table": table,
+        "checksum": checksum(table, writer.arrays),
+    }
+    content = serialized(writer.arrays, metadata=header)
+    length = int.from_bytes(content[:LENGTH_BYTES], "little")
+    if length > MAX_HEADER_BYTES:
+        raise ValueError(
+            f"What the model holds beside its arrays takes {length} bytes; files have at most {MAX_HEADER_BYTES}. Long "
+            "texts, vocabularies and lists of categories are most of them: make them smaller."
+        )
+    temporary = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(place)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Make a model again from a file that :func:`save` has written.
+
+    Nothing in the file is run. Objects are made of known classes only, see :func:`infinitask.persistence.register`, and
+    get attributes, never methods. Sizes are checked before memory is taken.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    model : object
+        As it was saved. Its predictions are equal bit by bit, on the same machine with the same libraries.
+
+    Raises
+    ------
+    ValueError
+        Where the file is damaged, was not written by :func:`save`, names what it may not, or is of a newer format.
+    """
+    _safetensors()
+    place = _path(path, "load(path)")
+    if not place.is_file():
+        raise FileNotFoundError(f"There is no file {os.fspath(place)!r}; give one that infinitask.save has written.")
+    with place.open("rb") as file:  # whoever may not read it is told so
+        start = file.read(LENGTH_BYTES + 1)
+    try:
+        _check_header(place, start)
+        return _read(place)
+    except _NewerFormatError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise ValueError(
+            f"{os.fspath(place)!r} cannot be loaded: it is not a file of infinitask, or damaged, or needs what is not "
+            f"here ({reason}). Take a file that infinitask.save has written, as it was written."
+        ) from error
+
+
+def checksum(table: str, arrays: dict[str, HostArray]) -> str:
+    """SHA-256 of all that a file says: it finds damage, not malice."""
+    found = hashlib.sha256(table.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        found.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        found.update(np.ascontiguousarray(array).data.cast("B") if array.size else b"")
+    return found.hexdigest()
+
+
+def _read(place: Path) -> Any:
+    from safetensors import safe_open
+
+    with safe_open(place, framework="np") as file:
+        header = file.metadata() or {}
+        if header.get("format") != FORMAT:
+            raise ValueError("its header does not say that it holds a model of infinitask")
+        version = header.get("format_version", "")
+        if not version.isdecimal() or not 1 <= len(version) <= 9:
+            raise ValueError("its header does not say which version of the format it has")
+        if int(version) > FORMAT_VERSION:
+            raise _NewerFormatError(
+                f"{os.fspath(place)!r} has version {int(version)} of the format, and this infinitask reads versions up "
+                f"to {FORMAT_VERSION}; update infinitask."
+            )
+        table = header.get("table", "")
+        if _count(table) > MAX_VALUES:
+            raise ValueError(f"its table has {_count(table)} values, and at most {MAX_VALUES} are read")
+        # safetensors has compared all sizes with that of the file
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # it is no mapping
+    if checksum(table, arrays) != header.get("checksum"):
+        raise ValueError("its checksum is wrong, so some of its bytes have changed")
+    content = json.loads(table, parse_constant=_refused)
+    if type(content) is not dict or set(content) != {"entries", "model"}:
+        raise ValueError("its table is not that of a model")
+    return Reader(arrays).read(content["entries"], content["model"])
+
+
+def _check_header(place: Path, start: bytes) -> None:
+    """An error where the header is longer than the file or than any header, before anything parses it.
+
+    ``start`` are the first bytes: the length of the header, and its first character.
+    """
+    if len(start) <= LENGTH_BYTES or start[LENGTH_BYTES:] != b"{":
+        raise ValueError("it does not start as a safetensors file does")
+    length = int.from_bytes(start[:LENGTH_BYTES], "little")
+    if length > min(place.stat().st_size - LENGTH_BYTES, MAX_HEADER_BYTES):
+        raise ValueError(f"its header would take {length} bytes, more than there are or than a header has")
+    with place.open("rb") as file:
+        if file.read(LENGTH_BYTES + length).count(b"data_offsets") > MAX_ARRAYS:
+            raise ValueError(f"it has more than {MAX_ARRAYS} arrays")
+
+
+def _count(table: str) -> int:
+    """At least as many as the values in a text of JSON."""
+    return 1 + sum(map(table.count, ",[{:"))
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"its table has the number {name}, which is none of JSON")
+
+
+def _versions() -> dict[str, str]:
+    """The libraries that a model was made with, for those who read the file."""
+    from infinitask import __version__
+
+    return {
+        "infinitask": __version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "scikit-learn": sklearn.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def _path(path: Any, call: str) -> Path:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{type(path).__name__} was given as the path; it must be a text or a path, as in {call}.")
+    return Path(path)
+
+
+def _safetensors() -> None:
+    if find_spec("safetensors") is None:
+        raise ImportError(
+            "Models are saved in the format of safetensors, which is not installed; install the extra with "
+            "`pip install infinitask[save]`."
+        )

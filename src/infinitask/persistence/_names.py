@@ -1,0 +1,266 @@
+"""Which classes, functions and types a file may name; there are no others.
+
+A name says where a thing is public, not where it is defined, so files outlive a move of the code.
+"""
+
+from __future__ import annotations
+
+import inspect
+from enum import Enum
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+OWN_MODULES = (
+    "infinitask.estimators",
+    "infinitask.features",
+    "infinitask.kernels",
+    "infinitask.losses",
+    "infinitask.measures",
+    "infinitask.metrics",
+    "infinitask.penalties",
+    "infinitask.predictive",
+    "infinitask.tuning",
+)
+"""Modules of which every public class may be saved; the functions of ``infinitask.metrics`` too, for scorers."""
+
+OWN_CLASSES = (
+    "infinitask.features._inverse.Inverse",
+    "infinitask.features._maps.CombinedMap",
+    "infinitask.field.Field",
+    "infinitask.gradients.Relevance",
+    "infinitask.losses._rows.NonCrossing",
+    "infinitask.losses._rows.SmoothedNonCrossing",
+    "infinitask.losses._rows.SquaredNonCrossing",
+    "infinitask.objective.Smoothing",
+    "infinitask.problem.Recipe",
+    "infinitask.solvers.Reason",
+    "infinitask.solvers.Solution",
+    "infinitask.solvers.Start",
+    "infinitask.threshold.Shift",
+    "infinitask.units.Units",
+)
+"""Other classes of which fitted models are made."""
+
+OTHER_CLASSES = {
+    "collections": "OrderedDict",
+    "optuna.distributions": "CategoricalDistribution FloatDistribution IntDistribution",
+    "sklearn.compose": "ColumnTransformer TransformedTargetRegressor make_column_selector",
+    "sklearn.compose._column_transformer": "_RemainderColsList",
+    "sklearn.decomposition": "PCA TruncatedSVD",
+    "sklearn.feature_extraction.text": "CountVectorizer HashingVectorizer TfidfTransformer TfidfVectorizer",
+    "sklearn.feature_selection": "SelectKBest SelectPercentile VarianceThreshold",
+    "sklearn.impute": "KNNImputer MissingIndicator SimpleImputer",
+    "sklearn.kernel_approximation": "Nystroem RBFSampler",
+    "sklearn.metrics._scorer": "_PassthroughScorer _Scorer",
+    "sklearn.model_selection": (
+        "GridSearchCV GroupKFold KFold LeaveOneOut PredefinedSplit RandomizedSearchCV RepeatedKFold "
+        "RepeatedStratifiedKFold ShuffleSplit StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit"
+    ),
+    "sklearn.pipeline": "FeatureUnion Pipeline",
+    "sklearn.preprocessing": (
+        "Binarizer FunctionTransformer KBinsDiscretizer LabelBinarizer LabelEncoder MaxAbsScaler MinMaxScaler "
+        "Normalizer OneHotEncoder OrdinalEncoder PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler "
+        "SplineTransformer StandardScaler TargetEncoder"
+    ),
+    "sklearn.utils": "Bunch",
+    "skrub": (
+        "ApplyToCols Cleaner DatetimeEncoder Drop DropCols DropUninformative DurationToFloat MinHashEncoder SelectCols "
+        "SquashingScaler StringEncoder TableVectorizer ToCategorical ToDatetime ToFloat"
+    ),
+    "skrub._apply_to_each_col": "ApplyToEachCol",
+    "skrub._apply_to_frame": "ApplyToFrame",
+    "skrub._check_input": "CheckInputDataFrame",
+    "skrub._clean_categories": "CleanCategories",
+    "skrub._clean_null_strings": "CleanNullStrings",
+    "skrub._datetime_encoder": "_CircularEncoder _SplineEncoder",
+    "skrub._table_vectorizer": "PassThrough ShortReprDict",
+    "skrub._to_str": "ToStr",
+    "skrub._utils": "LRUDict",
+    "skrub.selectors._base": "All And Cols Filter Inv NameFilter Or Sub XOr",
+}
+"""Classes of other libraries, imported where a file or a model has one."""
+
+OTHER_FUNCTIONS = {
+    "infinitask.estimators.kernel_ridge": "_power_of_ten",
+    "numpy": (
+        "absolute arcsinh arctan cbrt cos exp exp2 expm1 log log10 log1p log2 negative reciprocal sign sin "
+        "sinh sqrt square tanh"
+    ),
+    "scipy.special": "exp10 expit log1p logit ndtr ndtri",
+    "sklearn.feature_selection": "chi2 f_classif f_regression mutual_info_classif mutual_info_regression r_regression",
+    "sklearn.metrics": (
+        "accuracy_score average_precision_score balanced_accuracy_score brier_score_loss d2_pinball_score f1_score "
+        "fbeta_score log_loss mean_absolute_error mean_pinball_loss mean_squared_error median_absolute_error "
+        "precision_score r2_score recall_score roc_auc_score root_mean_squared_error"
+    ),
+    "skrub._dataframe._common": (
+        "is_any_date is_bool is_categorical is_duration is_float is_integer is_numeric is_object is_string"
+    ),
+    "skrub._table_vectorizer": "_created_by_predicate",
+    "skrub.selectors._selectors": "_cardinality_below _has_dtype _null_count_check",
+}
+"""Functions that models hold: none of them reads, writes or runs anything."""
+
+TYPES: dict[str, type[Any]] = {
+    **{f"builtins.{t.__name__}": t for t in (bool, bytes, complex, float, int, object, str)},
+    **{f"numpy.{t.__name__}": t for t in (np.bool_, np.object_, np.str_, np.complex64, np.complex128)},
+    **{f"numpy.{t.__name__}": t for t in (np.float16, np.float32, np.float64)},
+    **{f"numpy.{t.__name__}": t for t in (np.int8, np.int16, np.int32, np.int64)},
+    **{f"numpy.{t.__name__}": t for t in (np.uint8, np.uint16, np.uint32, np.uint64)},
+}
+"""Types that are values themselves, such as ``dtype=np.float64``."""
+
+PLAIN_CLASS_FLAG = 1 << 9
+"""CPython's flag of classes that are written in Python: all that their objects hold are attributes."""
+
+_registered: dict[str, type[Any]] = {}
+
+
+def register(cls: type[Any]) -> type[Any]:
+    """Let objects of a class of your own be saved and loaded; also as a decorator.
+
+    What is saved of an object are its attributes, as its ``__getstate__`` gives them. ``load`` makes the object without
+    calling its constructor and gives it the attributes, through its ``__setstate__`` if it has one. Register a class
+    in every program that loads it, and only if a ``__setstate__`` of it may be called with anything.
+
+    Parameters
+    ----------
+    cls : type
+        A class written in Python: an estimator, a loss, a kernel, a dataclass, a named tuple or an enumeration.
+
+    Returns
+    -------
+    cls : type
+        The same class.
+
+    Examples
+    --------
+    >>> from infinitask.losses import BoxLoss, Row
+    >>> from infinitask.persistence import register
+    >>> @register
+    ... class Tilted(BoxLoss):
+    ...     def row(self, theta, y):
+    ...         return Row(theta - 1.0, theta)
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"{cls!r} was given to register; it must be a class, such as register(MyLoss).")
+    name = qualified(cls)
+    if cls.__module__ == "builtins" or (cls not in _registered.values() and name_of_class(cls) is not None):
+        raise ValueError(
+            f"{name} was given to register, which is for classes of your own; this one is known already, or is not "
+            "made to be saved."
+        )
+    bases = {base for base in cls.__mro__ if not base.__flags__ & PLAIN_CLASS_FLAG} - {object}
+    if bases and not (issubclass(cls, Enum) or is_named_tuple(cls)):
+        raise TypeError(
+            f"{name} was given to register, which derives from {', '.join(sorted(b.__name__ for b in bases))}, so its "
+            "objects hold more than attributes; register a class that is written in Python alone."
+        )
+    _registered[name] = cls
+    return cls
+
+
+def class_named(name: str) -> type[Any]:
+    """The class that a file names."""
+    if name in _registered:
+        return _registered[name]
+    if name not in known_classes():
+        raise ValueError(
+            f"it names the class {name!r}, which is not among those that a file may name; if you trust it, import it "
+            "and call infinitask.persistence.register with it"
+        )
+    found = _resolved(name)
+    if not isinstance(found, type):
+        raise ValueError(f"it names the class {name!r}, which is none")
+    return found
+
+
+def name_of_class(cls: type[Any]) -> str | None:
+    """The name of a class that may be saved; None for others."""
+    if _registered.get(qualified(cls)) is cls:
+        return qualified(cls)
+    return _name_of(cls, cls.__qualname__, cls.__module__, known_classes())
+
+
+def function_named(name: str) -> Any:
+    """The function that a file names."""
+    if name not in known_functions():
+        raise ValueError(f"it names the function {name!r}, which is not among those that a file may name")
+    return _resolved(name)
+
+
+def name_of_function(function: Any) -> str | None:
+    """The name of a function that may be saved; None for others."""
+    name, module = getattr(function, "__name__", ""), getattr(function, "__module__", None)
+    return _name_of(function, name, module, known_functions())
+
+
+def qualified(cls: type[Any]) -> str:
+    """Where a class is defined."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def is_named_tuple(cls: type[Any]) -> bool:
+    """Whether objects of a class are tuples with names."""
+    return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
+
+
+@lru_cache(maxsize=1)
+def known_classes() -> frozenset[str]:
+    """The names of all classes that may be saved without being registered."""
+    return _listed(OTHER_CLASSES) | set(OWN_CLASSES) | _public(inspect.isclass, OWN_MODULES)
+
+
+@lru_cache(maxsize=1)
+def known_functions() -> frozenset[str]:
+    """The names of all functions that may be saved."""
+    return _listed(OTHER_FUNCTIONS) | _public(inspect.isfunction, ("infinitask.metrics",))
+
+
+def _listed(names: dict[str, str]) -> frozenset[str]:
+    return frozenset(f"{module}.{name}" for module, line in names.items() for name in line.split())
+
+
+def _public(which: Any, modules: tuple[str, ...]) -> frozenset[str]:
+    """What modules list as public, as far as their own package defines it."""
+    found = [(module, name, getattr(import_module(module), name)) for module in modules for name in _all(module)]
+    return frozenset(f"{m}.{name}" for m, name, thing in found if which(thing) and thing.__module__.startswith(m))
+
+
+def _all(module: str) -> list[str]:
+    return list(import_module(module).__all__)
+
+
+def _name_of(thing: Any, name: str, module: str | None, known: frozenset[str]) -> str | None:
+    """The one of the known names, with the same last part, that leads to this very thing."""
+    package = (module or "").partition(".")[0]
+    for candidate in sorted(known):
+        if candidate.rpartition(".")[2] != name:
+            continue
+        # functions compiled in C do not say where they are from
+        if module is not None and candidate.partition(".")[0] != package:
+            continue
+        try:
+            if _resolved(candidate) is thing:
+                return candidate
+        except ValueError:
+            continue  # other versions of a library have the name elsewhere
+    return None
+
+
+@lru_cache(maxsize=512)
+def _resolved(name: str) -> Any:
+    """What a name of the tables leads to."""
+    module, _, last = name.rpartition(".")
+    try:
+        return getattr(import_module(module), last)
+    except (ImportError, AttributeError) as error:
+        package = name.partition(".")[0]
+        if find_spec(package) is None:
+            raise ValueError(f"it names {name!r}, and {package} is not installed") from error
+        have = getattr(import_module(package), "__version__", "that is installed")
+        raise ValueError(f"it names {name!r}, which {package} {have} does not have") from error

@@ -1,0 +1,225 @@
+"""A table of entries and arrays as a model again, in one pass and with nothing taken on trust."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import math
+import re
+from collections.abc import Mapping
+from enum import Enum
+from types import MemberDescriptorType
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.persistence._names import TYPES, class_named, function_named, is_named_tuple
+from infinitask.persistence._rules import check_keys, completed
+from infinitask.persistence._special import SPECIAL
+
+DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{1,2}\])?|[US]\d{1,9}|O)")
+"""The names of types of NumPy that a file may have."""
+
+LARGEST_CHARACTER = 0x10FFFF
+"""The last character of Unicode: texts with others crash when they are read."""
+
+CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+
+
+class Reader:
+    """Turns entries into values, one after the other; an entry may refer to those before it only.
+
+    Parameters
+    ----------
+    arrays : mapping
+        The arrays of the file by their names.
+    """
+
+    def __init__(self, arrays: Mapping[str, HostArray]) -> None:
+        self.arrays = arrays
+        self.unread = set(arrays)
+        self._made: list[Any] = []
+
+    def read(self, entries: Any, last: Any) -> Any:
+        """The value that ``last`` stands for, after all entries are made."""
+        if type(entries) is not list:
+            raise ValueError("its table is no list")
+        for entry in entries:
+            self._made.append(self._value_of(entry))
+        if self.unread:
+            raise ValueError(f"{len(self.unread)} of its arrays belong to nothing")
+        return self._value(last)
+
+    def _value(self, encoded: Any) -> Any:
+        if encoded is None or isinstance(encoded, (bool, int, float, str)):
+            return encoded
+        if type(encoded) is not list or len(encoded) != 1 or type(encoded[0]) is not int:
+            raise ValueError("a value is neither a number, a text nor a reference")
+        if not 0 <= encoded[0] < len(self._made):
+            raise ValueError(f"a value refers to entry {encoded[0]}, and {len(self._made)} come before it")
+        return self._made[encoded[0]]
+
+    def _values(self, encoded: Any) -> list[Any]:
+        if type(encoded) is not list:
+            raise ValueError("an entry has no list of values")
+        return [self._value(one) for one in encoded]
+
+    def _value_of(self, entry: Any) -> Any:
+        if type(entry) is not list or not entry or type(entry[0]) is not str:
+            raise ValueError("an entry does not say what it is")
+        kind, *rest = entry
+        if kind in SPECIAL:
+            (parts,) = rest
+            return SPECIAL[kind].make(*self._values(parts))
+        if kind in CONTAINERS:
+            (parts,) = rest
+            values = self._values(parts)
+            if kind in ("set", "frozenset"):
+                check_keys(values)
+            return CONTAINERS[kind](values)
+        make = getattr(self, f"_make_{kind}", None) if kind in KINDS else None
+        if make is None:
+            raise ValueError(f"an entry is of the unknown kind {kind[:50]!r}")
+        return make(*rest)
+
+    # ----------------------------------------------------------------------------------------------------- numbers
+    def _make_float(self, text: str) -> float:
+        return float({"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text])
+
+    def _make_complex(self, real: str, imag: str) -> complex:
+        return complex(float.fromhex(real), float.fromhex(imag))
+
+    def _make_bytes(self, text: str) -> bytes:
+        return base64.b64decode(text, validate=True)
+
+    def _make_dtype(self, name: str) -> Any:
+        return _dtype(name)
+
+    def _make_type(self, name: str) -> Any:
+        return TYPES[name]
+
+    def _make_function(self, name: str) -> Any:
+        return function_named(name)
+
+    def _make_scalar(self, name: str, text: str) -> Any:
+        dtype = _dtype(name)
+        if type(text) is not str:
+            raise ValueError("a number is not written as a text")
+        if dtype.kind == "f":
+            return dtype.type(float.fromhex(text))
+        if dtype.kind == "c":
+            real, imag = text.split(" ")
+            return dtype.type(complex(float.fromhex(real), float.fromhex(imag)))
+        if dtype.kind in "mM":
+            return np.array(int(text), dtype=np.int64).view(dtype)[()]
+        if dtype.kind in "US":
+            return np.str_(text) if dtype.kind == "U" else np.bytes_(text.encode("latin-1"))
+        if dtype.kind in "iub":
+            return dtype.type(int(text))
+        raise ValueError(f"a number is of the type {name!r}")
+
+    # ------------------------------------------------------------------------------------------------------ arrays
+    def _make_array(self, name: str, order: str) -> HostArray:
+        return _ordered(self._array(name), order)
+
+    def _make_raw(self, name: str, order: str, dtype_name: str, shape: Any) -> HostArray:
+        raw, dtype = self._array(name), _dtype(dtype_name)
+        size = math.prod(_shape(shape))
+        if raw.dtype != np.uint8 or raw.ndim != 1 or dtype.hasobject or size * dtype.itemsize != raw.size:
+            raise ValueError(f"the array {name!r} does not have the size that it says")
+        if size and dtype.itemsize == 0:
+            raise ValueError(f"the array {name!r} has entries without a size")
+        if dtype.kind == "U" and size and np.max(raw.view(dtype.byteorder + "u4")) > LARGEST_CHARACTER:
+            raise ValueError(f"the array {name!r} has texts that are none")
+        return _ordered(np.frombuffer(raw.tobytes(), dtype=dtype).reshape(_shape(shape)), order)
+
+    def _make_objects(self, shape: Any, values: Any) -> HostArray:
+        found = self._values(values)
+        if math.prod(_shape(shape)) != len(found):
+            raise ValueError("an array of objects does not have the size that it says")
+        array = np.empty(len(found), dtype=object)
+        for k, one in enumerate(found):  # one by one: NumPy would look into lists
+            array[k] = one
+        return array.reshape(_shape(shape))
+
+    def _array(self, name: Any) -> HostArray:
+        if type(name) is not str or name not in self.arrays:
+            raise ValueError(f"it has no array {str(name)[:100]!r}")
+        if name not in self.unread:
+            raise ValueError(f"the array {name[:100]!r} belongs to two entries")
+        self.unread.discard(name)
+        return self.arrays[name]
+
+    # ----------------------------------------------------------------------------------------------------- objects
+    def _make_dict(self, pairs: Any) -> dict[Any, Any]:
+        values = self._values(pairs)
+        if len(values) % 2:
+            raise ValueError("a dict has a key without a value")
+        check_keys(values[::2])
+        return dict(zip(values[::2], values[1::2], strict=True))
+
+    def _make_mapping(self, name: str, pairs: Any) -> Any:
+        cls = _class(name)
+        if not issubclass(cls, dict):
+            raise ValueError(f"{name!r} is no mapping")
+        found = cls()
+        found.update(self._make_dict(pairs))
+        return found
+
+    def _make_enum(self, name: str, member: Any) -> Any:
+        cls = _class(name)
+        if not issubclass(cls, Enum) or member not in cls.__members__:
+            raise ValueError(f"{name!r} has no member {str(member)[:50]!r}")
+        return cls[member]
+
+    def _make_named(self, name: str, values: Any) -> Any:
+        cls, found = _class(name), self._values(values)
+        if not is_named_tuple(cls) or len(found) != len(cls._fields):
+            raise ValueError(f"{name!r} is no tuple of {len(found)} names")
+        return tuple.__new__(cls, found)
+
+    def _make_object(self, name: str, attributes: Any) -> Any:
+        cls = _class(name)
+        if issubclass(cls, (Enum, tuple, dict)) or inspect.isabstract(cls):
+            raise ValueError(f"{name!r} is not a class of objects with attributes")
+        state = completed(cls, self._make_dict(attributes))
+        made = object.__new__(cls)
+        if hasattr(cls, "__setstate__"):
+            made.__setstate__(state)
+            return made
+        slots = {key for key in state if isinstance(inspect.getattr_static(cls, key, None), MemberDescriptorType)}
+        for key in slots:
+            object.__setattr__(made, key, state.pop(key))
+        if state:
+            vars(made).update(state)
+        return made
+
+
+KINDS = frozenset(name.removeprefix("_make_") for name in vars(Reader) if name.startswith("_make_"))
+"""The kinds of entries beside containers and special values."""
+
+
+def _class(name: Any) -> type[Any]:
+    if type(name) is not str:
+        raise ValueError("the name of a class is no text")
+    return class_named(name)
+
+
+def _dtype(name: Any) -> Any:
+    if type(name) is not str or not DTYPE.fullmatch(name):
+        raise ValueError(f"{str(name)[:50]!r} is not the name of a type of numbers")
+    return np.dtype(name)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    if type(shape) is not list or len(shape) > 32 or not all(type(k) is int and 0 <= k < 2**62 for k in shape):
+        raise ValueError("an array has no shape")
+    return tuple(shape)
+
+
+def _ordered(values: HostArray, order: Any) -> HostArray:
+    """A copy in the order in which the array was, since products of matrices round by it."""
+    if order not in ("C", "F"):
+        raise ValueError("an array has no order")
+    return np.array(values, order="C").T if order == "F" else np.array(values, order="C")

@@ -1,0 +1,193 @@
+"""Values of NumPy, SciPy and pandas that are not made of attributes: each has its own parts, and its own way back."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+"""Generators of NumPy whose state may be saved."""
+
+POSITIONS = {"MT19937": ("state", "pos", 624), "Philox": (None, "buffer_pos", 4)}
+"""Where a generator is in its own numbers: NumPy reads there without a look at the bounds."""
+
+PANDAS_TYPES = re.compile(
+    r"(datetime64\[(s|ms|us|ns), [\w+/:-]{1,64}\]|U?Int(8|16|32|64)|Float(32|64)|boolean|str|string(\[\w+\])?)"
+)
+"""Types of pandas' columns that are known by their names."""
+
+
+class Special(NamedTuple):
+    """A type with its own way into a file: ``parts`` takes it apart, ``make`` checks the parts and joins them."""
+
+    fits: Callable[[Any], bool]
+    parts: Callable[[Any], tuple[Any, ...]]
+    make: Callable[..., Any]
+
+
+# ------------------------------------------------------------------------------------------------------- of Python
+def _make_partial(function: Any, args: Any, keywords: Any) -> Any:
+    if not isinstance(function, (FunctionType, BuiltinFunctionType, np.ufunc)):
+        raise ValueError("a partial call is of something that is no function")
+    return partial(function, *args, **keywords)
+
+
+# -------------------------------------------------------------------------------------------------------- of NumPy
+def _masked_parts(value: Any) -> tuple[Any, ...]:
+    return value.data, np.ma.getmaskarray(value), value.fill_value
+
+
+def _make_masked(data: Any, mask: Any, fill_value: Any) -> Any:
+    if not isinstance(data, np.ndarray) or not isinstance(mask, np.ndarray) or data.shape != mask.shape:
+        raise ValueError("a masked array has parts of different shapes")
+    return np.ma.MaskedArray(data, mask.astype(bool), fill_value=fill_value)
+
+
+def _random_parts(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, np.random.Generator):
+        return "Generator", value.bit_generator.state
+    return "RandomState", value.get_state(legacy=False)
+
+
+def _make_random(kind: str, state: Any) -> Any:
+    name = state["bit_generator"]
+    if name not in BIT_GENERATORS:
+        raise ValueError(f"the random generator {name!r} is not one of NumPy's")
+    if name in POSITIONS:
+        part, key, last = POSITIONS[name]
+        at = (state if part is None else state[part])[key]
+        if not 0 <= at <= last:
+            raise ValueError(f"the random generator {name} is at {at}, beyond its {last} numbers")
+    bits = getattr(np.random, name)(0)
+    if kind == "Generator":
+        bits.state = state
+        return np.random.Generator(bits)
+    random = np.random.RandomState(bits)
+    random.set_state(state)
+    return random
+
+
+# -------------------------------------------------------------------------------------------------------- of SciPy
+def _is_compressed(value: Any) -> bool:
+    return sparse.issparse(value) and value.format in ("csr", "csc")
+
+
+def _sparse_parts(value: Any) -> tuple[Any, ...]:
+    is_array = isinstance(value, sparse.sparray)
+    return value.format, is_array, tuple(map(int, value.shape)), value.data, value.indices, value.indptr
+
+
+def _make_sparse(form: str, is_array: bool, shape: Any, data: Any, indices: Any, indptr: Any) -> Any:
+    makers = {"csr": (sparse.csr_matrix, sparse.csr_array), "csc": (sparse.csc_matrix, sparse.csc_array)}
+    parts = (data, indices, indptr)
+    whole = type(shape) is tuple and len(shape) == 2 and all(type(k) is int and k >= 0 for k in shape)
+    if not whole or not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
+        raise ValueError("a sparse matrix has parts of wrong types")
+    found = makers[form][bool(is_array)](parts, shape=shape)
+    found.check_format(full_check=True)
+    return found
+
+
+def _is_frozen(value: Any) -> bool:
+    module, name = type(value).__module__, type(value).__name__
+    return module.startswith("scipy.stats.") and name.endswith("_frozen") and hasattr(value, "dist")
+
+
+def _frozen_parts(value: Any) -> tuple[Any, ...]:
+    if type(_law(value.dist.name)) is not type(value.dist):
+        raise ValueError(f"the distribution {value.dist.name!r} is not one of scipy.stats")
+    return value.dist.name, tuple(value.args), dict(value.kwds)
+
+
+def _make_frozen(name: str, args: Any, keywords: Any) -> Any:
+    if not all(isinstance(one, (int, float, np.generic, np.ndarray)) for one in (*args, *keywords.values())):
+        raise ValueError(f"the distribution {name!r} has parameters that are no numbers")
+    return _law(name)(*args, **keywords)
+
+
+def _law(name: Any) -> Any:
+    """A distribution by its name."""
+    from scipy import stats
+
+    found = getattr(stats, name, None) if type(name) is str and not name.startswith("_") else None
+    if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
+        raise ValueError(f"the distribution {str(name)[:50]!r} is not one of scipy.stats")
+    return found
+
+
+def _is_spline(value: Any) -> bool:
+    return type(value).__name__ == "BSpline" and type(value).__module__.startswith("scipy.interpolate")
+
+
+def _spline_parts(value: Any) -> tuple[Any, ...]:
+    return value.t, value.c, int(value.k), value.extrapolate, int(value.axis)
+
+
+def _make_spline(t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> Any:
+    from scipy.interpolate import BSpline
+
+    # the constructor looks for its axis where the coefficients had it before
+    return BSpline(t, np.moveaxis(c, 0, axis), k, extrapolate, axis)
+
+
+# ------------------------------------------------------------------------------------------------------- of pandas
+def _from_pandas(value: Any, name: str) -> bool:
+    pandas = sys.modules.get("pandas")
+    found = None if pandas is None else getattr(pandas.api.extensions if name == "ExtensionDtype" else pandas, name)
+    return found is not None and isinstance(value, found)
+
+
+def _type_parts(value: Any) -> tuple[Any, ...]:
+    if _from_pandas(value, "CategoricalDtype"):
+        categories = None if value.categories is None else np.asarray(value.categories)
+        return "category", categories, value.ordered
+    if _make_type(str(value), None, None) != value:
+        raise ValueError(f"the type {value!r} of pandas cannot be saved")
+    return str(value), None, None
+
+
+def _make_type(name: str, categories: Any, ordered: Any) -> Any:
+    import pandas
+
+    if name == "category":
+        return pandas.CategoricalDtype(categories, ordered)
+    if not PANDAS_TYPES.fullmatch(name):
+        raise ValueError(f"the type {name[:50]!r} of pandas cannot be saved")
+    return pandas.api.types.pandas_dtype(name)
+
+
+def _index_parts(value: Any) -> tuple[Any, ...]:
+    parts = np.asarray(value), value.dtype, value.name
+    if not _make_index(*parts).equals(value):
+        raise ValueError(f"an index of type {type(value).__name__} of pandas cannot be saved")
+    return parts
+
+
+def _make_index(values: Any, dtype: Any, name: Any) -> Any:
+    import pandas
+
+    if not isinstance(values, np.ndarray):
+        raise ValueError("an index of pandas is no array")
+    return pandas.Index(values, dtype=dtype, name=name)
+
+
+SPECIAL = {
+    "partial": Special(lambda v: type(v) is partial, lambda v: (v.func, v.args, v.keywords), _make_partial),
+    "slice": Special(lambda v: type(v) is slice, lambda v: (v.start, v.stop, v.step), slice),
+    "range": Special(lambda v: type(v) is range, lambda v: (v.start, v.stop, v.step), range),
+    "masked": Special(lambda v: type(v) is np.ma.MaskedArray, _masked_parts, _make_masked),
+    "random": Special(lambda v: type(v) in (np.random.Generator, np.random.RandomState), _random_parts, _make_random),
+    "sparse": Special(_is_compressed, _sparse_parts, _make_sparse),
+    "distribution": Special(_is_frozen, _frozen_parts, _make_frozen),
+    "spline": Special(_is_spline, _spline_parts, _make_spline),
+    "pandas type": Special(lambda v: _from_pandas(v, "ExtensionDtype"), _type_parts, _make_type),
+    "pandas index": Special(lambda v: _from_pandas(v, "Index"), _index_parts, _make_index),
+}
+"""What has its own way into a file, by the name that its entries have there."""
