@@ -337,8 +337,10 @@ def given_kernels(kernels: Any, no_matrix: str) -> dict[str, Any] | None:
 def in_spreads(kernel: Any, X: HostArray, *, robust: bool = False) -> InputKernel:
     """A given kernel; one that was named measures each input in its own spread, as that of a single fit does."""
     found = input_kernel(kernel)
-    named = isinstance(kernel, str) and not isinstance(found, Chi2)  # shares of a histogram have their own units
-    return Scaled(found, spreads(X, robust=robust)) if named else found
+    if not isinstance(kernel, str) or isinstance(found, Chi2):  # shares of a histogram have their own units
+        return found
+    distinct = np.unique(X, axis=0)  # a weight of two is a row written twice
+    return Scaled(found, spreads(distinct, robust=robust)).resolve(distinct)
 
 
 def _given_kind(
