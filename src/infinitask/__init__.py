@@ -20,6 +20,7 @@ from infinitask.estimators import (
     fit_path,
 )
 from infinitask.field import Field
+from infinitask.pipelines import make_pipeline, tabular
 from infinitask.solvers import Solution
 from infinitask.tuning import score_path
 
@@ -41,5 +42,7 @@ __all__ = [
     "QOneClassSVM",
     "Solution",
     "fit_path",
+    "make_pipeline",
     "score_path",
+    "tabular",
 ]
