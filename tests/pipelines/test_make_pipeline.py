@@ -11,7 +11,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.preprocessing import StandardScaler
@@ -138,7 +138,9 @@ def test_names_of_inputs_are_those_of_the_encoded_columns() -> None:
     whole = make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=8)).fit(table, y)
     assert whole.relevance_.names == ("age", "mass")
     assert list(whole.feature_names_in_) == ["age", "mass"]
-    chosen = make_pipeline(StandardScaler(), SelectKBest(k=1), InfiniteQuantileRegressor(n_nodes=8)).fit(table, y)
+    chosen = make_pipeline(StandardScaler(), SelectKBest(f_regression, k=1), InfiniteQuantileRegressor(n_nodes=8)).fit(
+        table, y
+    )
     assert chosen.relevance_.names == ("age",)
     assert make_pipeline(InfiniteQuantileRegressor(n_nodes=8)).fit(table, y).relevance_.names == ("age", "mass")
     assert make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=8)).fit(X, y).relevance_.names == (

@@ -142,15 +142,18 @@ def test_cross_validation_takes_the_table_apart() -> None:
     assert np.corrcoef(found, y)[0, 1] > 0.7
 
 
-def test_tables_of_arrow_and_polars_are_tables(model: TaskPipeline) -> None:
+def test_a_table_of_arrow_is_a_table(model: TaskPipeline) -> None:
     arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install infinitask[parquet]")
     table = arrow.Table.from_pandas(X)
     again = clone(model).fit(table, y)
     np.testing.assert_allclose(again.predict(table), model.predict(X))
     np.testing.assert_allclose(again.predict_interval(table), model.predict_interval(X))
     assert again.score(table, y) == pytest.approx(model.score(X, y))
+
+
+def test_a_table_of_polars_is_a_table(model: TaskPipeline) -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed")
-    frame = polars.from_arrow(table)
+    frame = polars.from_pandas(X)
     np.testing.assert_allclose(clone(model).fit(frame, y).predict(frame), model.predict(X), rtol=1e-5)
 
 

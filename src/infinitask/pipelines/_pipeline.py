@@ -30,8 +30,8 @@ class TaskPipeline(Pipeline):
 
     What is asked with rows X sends them through the steps before. ``predict``, ``decision_function`` and the like take
     the tasks that the model takes (``quantiles``, ``theta``, ``nu``), ``fit`` a ``sample_weight`` for the model, and
-    ``conformalize``, ``predict_interval``, ``roc_curve``, ``relevance_``, ``dual_gap_``, … are there where the model has
-    them. :func:`make_pipeline` and :func:`tabular` make it.
+    ``conformalize``, ``predict_interval``, ``roc_curve``, ``relevance_``, ``dual_gap_``, … are there where the model
+    has them. :func:`make_pipeline` and :func:`tabular` make it.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class TaskPipeline(Pipeline):
         return params | {name: sample_weight}
 
     def _named(self, y: Any) -> Self:
-        vars(self).pop("target_name_", None)
+        self.__dict__.pop("target_name_", None)
         name = getattr(y, "name", None)
         if name is not None:
             self.target_name_ = str(name)
