@@ -118,17 +118,17 @@ def rows_of(table: TableFile, target: str | None, task: Task | None, ignored: li
 
 def _targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
     """The task, its targets as the model takes them, and why it is this task."""
-    numbers, values = _as_numbers(y), y.unique()
-    if values.size == 1:
+    numbers, values = _as_numbers(y), y.unique().tolist()
+    if len(values) == 1:
         raise CommandError(f"The target {y.name!r} is {values[0]!r} in all rows; there is nothing to learn.")
     reason = "as asked"
     if task is None:
-        two = values.size == 2
+        two = len(values) == 2
         task = Task.COST if two else Task.QUANTILE
         reason = f"{y.name} has two values" if two else f"{y.name} holds numbers"
         if not two and numbers is None:
             raise CommandError(
-                f"The target {y.name!r} holds {values.size} different texts ({listed(sorted(map(str, values)), 5)}); "
+                f"The target {y.name!r} holds {len(values)} different texts ({listed(sorted(map(str, values)), 5)}); "
                 "quantiles need numbers and costs two values. Choose another target, or make two classes of it."
             )
     if task is Task.QUANTILE:
@@ -137,13 +137,14 @@ def _targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
         if not np.all(np.isfinite(numbers)):
             raise CommandError(f"The target {y.name!r} holds infinite numbers; remove these rows.")
         return task, numbers, reason
-    if values.size != 2:
+    if len(values) != 2:
         raise CommandError(
-            f"The target {y.name!r} has {values.size} different values ({listed(values, 5)}); costs are about two "
+            f"The target {y.name!r} has {len(values)} different values ({listed(values, 5)}); costs are about two "
             "classes. Choose another target, or --task quantile for numbers."
         )
-    rarer = y.value_counts().idxmin()
-    if (count := int((y == rarer).sum())) < MIN_OF_A_CLASS:
+    counts = {value: int((y == value).sum()) for value in values}
+    rarer, count = min(counts.items(), key=lambda pair: pair[1])
+    if count < MIN_OF_A_CLASS:
         raise CommandError(f"Only {count} rows have {y.name} = {rarer!r}; at least {MIN_OF_A_CLASS} are needed.")
     return task, _labels(y), reason
 

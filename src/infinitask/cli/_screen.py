@@ -118,6 +118,9 @@ def ends_well(command: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt:
             Console(stderr=True).print("Interrupted; nothing was written.")
             raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # whoever read the output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise typer.Exit(FAILED) from None
         except Exception as error:
             if os.environ.get(SHOW_TRACEBACKS):
                 raise
