@@ -26,6 +26,7 @@ GUIDE = programs("docs", "guide.md")
 CLUSTER = programs("docs", "cluster.md")
 PLOTS = programs("docs", "plots.md")
 EXPLORER = programs("docs", "explorer.md")
+TABLES = programs("docs", "tables.md")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)
 
@@ -174,6 +175,13 @@ def test_the_program_of_the_explorer_runs() -> None:
     (program,) = EXPLORER
     assert "assert " in program, "a program that checks nothing shows nothing"
     exec(compile(program, "docs/explorer.md", "exec"), {"__name__": "explorer"})
+
+
+@pytest.mark.parametrize("program", TABLES, ids=[f"program {k + 1}" for k in range(len(TABLES))])
+def test_every_program_of_the_page_on_tables_runs_by_itself(program: str) -> None:
+    pytest.importorskip("skrub", reason="skrub is not installed: pip install infinitask[table]")
+    assert "assert " in program, "a program that checks nothing shows nothing"
+    exec(compile(program, "docs/tables.md", "exec"), {"__name__": "tables"})
 
 
 @pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])
