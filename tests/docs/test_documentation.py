@@ -27,6 +27,7 @@ CLUSTER = programs("docs", "cluster.md")
 PLOTS = programs("docs", "plots.md")
 EXPLORER = programs("docs", "explorer.md")
 TABLES = programs("docs", "tables.md")
+COMMAND_LINE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)
 
@@ -182,6 +183,44 @@ def test_every_program_of_the_page_on_tables_runs_by_itself(program: str) -> Non
     pytest.importorskip("skrub", reason="skrub is not installed: pip install infinitask[table]")
     assert "assert " in program, "a program that checks nothing shows nothing"
     exec(compile(program, "docs/tables.md", "exec"), {"__name__": "tables"})
+
+
+def in_a_folder_with_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the program of the page on the command line, which writes the table of its session."""
+    pytest.importorskip("pandas")
+    (program,) = programs("docs", "command_line.md")
+    assert "assert " in program, "a program that checks nothing shows nothing"
+    monkeypatch.chdir(folder)
+    exec(compile(program, "docs/command_line.md", "exec"), {"__name__": "command_line"})
+
+
+def test_what_the_session_of_the_command_line_says_of_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_a_folder_with_the_table(tmp_path, monkeypatch)
+    pytest.importorskip("typer", reason="typer is not installed: pip install infinitask[cli]")
+    from infinitask.cli._models import rows_of
+    from infinitask.cli._tables import read_table
+
+    table = read_table(Path("houses.csv"))
+    rows = rows_of(table, "price", None, [])
+    n, d = table.frame.shape
+    assert f"data  houses.csv: {n} rows, {d} columns, {table.format}" in COMMAND_LINE
+    assert f"task  {rows.task} ({rows.reason}), target {rows.target}" in COMMAND_LINE
+    assert all(f"note {note}" in COMMAND_LINE for note in rows.notes)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_session_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_folder_with_the_table(tmp_path, monkeypatch)
+    pytest.importorskip("typer", reason="typer is not installed: pip install infinitask[cli]")
+    if importlib.util.find_spec("infinitask.persistence") is None:
+        pytest.skip("models cannot be saved")
+    from infinitask.cli import main
+
+    commands = re.findall(r"^\$ infinitask (.*)$", COMMAND_LINE, re.MULTILINE)
+    assert len(commands) == 5
+    assert [main(command.split()) for command in commands] == [0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("program", GUIDE, ids=[f"program {k + 1}" for k in range(len(GUIDE))])

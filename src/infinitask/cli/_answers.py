@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from infinitask.cli._models import Task, calibration, last, task_of
-from infinitask.cli._screen import CommandError
+from infinitask.cli._screen import CommandError, written
 from infinitask.cli._tables import pandas
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
@@ -166,7 +166,7 @@ def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
     ]
     for part in found.get("intervals", []):
         lines.append(
-            (f"{part['asked']:.0%} intervals held", f"{part['held']:.1%}, median width {part['median_width']:.4g}")
+            (f"{part['asked']:.0%} intervals held", f"{part['held']:.1%}, median width {written(part['median_width'])}")
         )
     for part in found.get("unusual", []):
         lines.append((f"outside, {part['asked']:.0%} asked", f"{part['found']:.1%}"))

@@ -13,6 +13,9 @@ from infinitask.cli._screen import CommandError, Screen, ends_well
 
 MODEL_SUFFIXES = (".infinitask", ".safetensors")
 
+NAMED_INPUTS = 5
+"""Of those that matter most, on the screen."""
+
 SHOWN_CHARACTERS = 60
 """Of a kernel, on the screen."""
 
@@ -299,8 +302,8 @@ def _shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile)
     )
     screen.say(f"\nfit   {found['model']}, {_short(found['kernel'])}, certified gap {found['dual_gap']:.1e}")
     screen.say(f"      {found['calibration']}")
-    if found["relevance"]:
-        screen.say(f"      what matters most: {_tables.listed([part['input'] for part in found['relevance']], 5)}")
+    if found["relevance"] and not getattr(model, "ignores_inputs_", False):
+        screen.say(f"      what matters most: {', '.join(part['input'] for part in found['relevance'][:NAMED_INPUTS])}")
     return {
         "data": str(table.path),
         "format": table.format,

@@ -28,6 +28,10 @@ SHOW_TRACEBACKS = "INFINITASK_TRACEBACK"
 """With this variable of the environment, errors keep their traceback."""
 
 
+LARGE, VERY_LARGE = 1e4, 1e9
+"""Numbers between these are written without digits after the point and without an exponent."""
+
+
 class CommandError(Exception):
     """What a person can do something about, as a sentence."""
 
@@ -87,9 +91,9 @@ class Screen:
 
 
 def written(value: Any) -> str:
-    """A value for a table on the screen."""
+    """A value for the screen; numbers have four digits, and those that are large all before the point."""
     if isinstance(value, (float, np.floating)):
-        return f"{value:.4g}"
+        return f"{value:,.0f}" if LARGE <= abs(float(value)) < VERY_LARGE else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
