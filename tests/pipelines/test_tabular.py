@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline as plain_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import (
+    CrossConformal,
     InfiniteCostSensitiveClassifier,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
@@ -56,7 +57,7 @@ def test_every_kind_of_column_becomes_numbers(model: TaskPipeline) -> None:
     assert {"city_Oslo", "city_Rome", "city_Lima"} <= names
     assert len([name for name in names if name.startswith("city_")]) == 4  # missing is a category
     assert {"sold_year", "sold_month", "sold_day", "sold_total_seconds"} <= names
-    assert {"note_0", "note_1", "note_2"} <= names
+    assert len([name for name in names if name.startswith("note_")]) == 3
     assert "missingindicator_rooms" not in names  # nothing was missing
     assert set(np.unique(encoded(model, X)["garden"])) == {0.0, 1.0}
     assert model.relevance_.names[model.relevance_.order[0]] == "area"
@@ -114,7 +115,7 @@ def test_many_categories_are_encoded_as_text() -> None:
     few = tabular(InfiniteQuantileRegressor(n_nodes=6), max_categories=12, text_components=2)
     many = tabular(InfiniteQuantileRegressor(n_nodes=6), max_categories=11, text_components=2)
     assert len(few.fit(table, table["x"]).relevance_.names) == 13
-    assert many.fit(table, table["x"]).relevance_.names == ("code_0", "code_1", "x")
+    assert len(many.fit(table, table["x"]).relevance_.names) == 3
 
 
 def test_numbers_and_dates_that_are_written_as_text() -> None:
@@ -135,6 +136,15 @@ def test_classes_and_level_sets() -> None:
     assert costs.roc_curve(X, high).area > 0.9
     sets = tabular(InfiniteOneClassSVM(n_nodes=6)).fit(X)
     assert np.mean(sets.predict(X, nu=0.3) == -1) == pytest.approx(0.3, abs=0.15)
+
+
+def test_intervals_across_folds_stand_around_a_table_or_behind_one() -> None:
+    model = InfiniteQuantileRegressor(n_nodes=6)
+    around = CrossConformal(tabular(model), cv=3, random_state=0).fit(X, y)
+    behind = tabular(CrossConformal(model, cv=3, random_state=0)).fit(X, y)
+    for found in (around, behind):
+        low, high = found.predict_interval(X, coverage=0.8).T
+        assert np.mean((low <= y) & (y <= high)) > 0.7
 
 
 def test_cross_validation_takes_the_table_apart() -> None:
