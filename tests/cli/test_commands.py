@@ -16,7 +16,7 @@ import pytest
 from infinitask import cli
 from infinitask.cli import _models
 from infinitask.cli._models import Task, fitted, rows_of
-from infinitask.cli._screen import SHOW_TRACEBACKS, Screen
+from infinitask.cli._screen import SHOW_TRACEBACKS, CommandError, Screen
 from infinitask.cli._tables import read_table
 from tests.support.mixed_tables import mixed_table
 
@@ -63,6 +63,28 @@ def test_whole_numbers_with_holes_are_two_classes(tmp_path: Path) -> None:
     rows = rows_of(read_table(tmp_path / "data.csv"), "case", None, [])
     assert rows.task is Task.COST
     assert set(rows.y.unique()) == {0, 1}
+
+
+def test_targets_of_parquet_files_have_plain_types(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install infinitask[parquet]")
+    X, y = mixed_table(60)
+    high = y > y.median()
+    given = {
+        "whole": (pd.array(high.astype(int), dtype="Int64"), {0, 1}),
+        "yes": (pd.array(high, dtype="boolean"), {False, True}),
+        "holes": (high.astype(object).where(y > y.min(), None), {False, True}),
+        "kind": (pd.Categorical(high.map({True: "b", False: "a"})), {"a", "b"}),
+    }
+    X.assign(**{name: values for name, (values, _) in given.items()}).to_parquet(tmp_path / "data.parquet")
+    table = read_table(tmp_path / "data.parquet")
+    for name, (_, labels) in given.items():
+        rows = rows_of(table, name, None, [])
+        assert rows.task is Task.COST
+        assert set(rows.y.tolist()) == labels
+        assert isinstance(rows.y.dtype, np.dtype)
+    X.assign(tags=[[1, 2]] * 60).to_parquet(tmp_path / "lists.parquet")
+    with pytest.raises(CommandError, match=r"'tags' .* holds lists"):
+        rows_of(read_table(tmp_path / "lists.parquet"), None, None, [])
 
 
 def test_intervals_of_a_model_that_does_not_tune_itself_are_conformal(houses: Path) -> None:

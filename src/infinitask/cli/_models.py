@@ -160,19 +160,32 @@ def _as_numbers(y: Any) -> Any:
 
 
 def _labels(y: Any) -> Any:
-    """Two labels as plain numbers, booleans or strings."""
-    if y.dtype.kind == "f" and np.all(y == np.round(y)):
-        return y.astype("int64")
-    return y if y.dtype.kind in "biuf" else y.astype(str).astype(object)
+    """Labels as plain numbers, booleans or strings; numbers with holes were no integers when they were read."""
+    kind = y.dtype.kind
+    if kind == "b":
+        return y.astype(bool)
+    if kind in "iuf":
+        return y.astype("int64" if np.all(y == np.round(y)) else "float64")
+    known = {type(value) for value in y}
+    return y.astype(bool) if known <= {bool, np.bool_} else y.astype(str).astype(object)
 
 
 def _check_inputs(table: TableFile, X: Any) -> None:
     if X.shape[1] == 0:
         raise CommandError(f"{table.path} has no columns besides the target; inputs are needed.")
-    if all(X[name].nunique(dropna=False) <= 1 for name in X.columns):
+    constant = [_is_constant(table, X[name]) for name in X.columns]
+    if all(constant):
         raise CommandError(
             f"The inputs of {table.path} ({listed(X.columns)}) are constant; there is nothing to learn from."
         )
+
+
+def _is_constant(table: TableFile, column: Any) -> bool:
+    try:
+        return int(column.nunique(dropna=False)) <= 1
+    except TypeError:
+        message = f"The column {column.name!r} of {table.path} holds lists or the like; leave it out with --ignore."
+        raise CommandError(message) from None
 
 
 # ----------------------------------------------------------------------------------------------------- fitting
