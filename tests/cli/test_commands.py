@@ -55,6 +55,13 @@ def test_rows_without_a_target_are_left_out_and_said(houses: Path) -> None:
     assert rows.notes == ["2 of 160 rows have no 'price'; they are left out."]
 
 
+def test_level_sets_leave_texts_out_and_say_so(houses: Path) -> None:
+    rows = rows_of(read_table(houses), None, None, [])
+    assert "note" not in rows.X.columns
+    assert any("note" in note for note in rows.notes)
+    assert "note" in rows_of(read_table(houses), "price", None, []).X.columns
+
+
 def test_whole_numbers_with_holes_are_two_classes(tmp_path: Path) -> None:
     X, y = mixed_table(60)
     case = (y > y.median()).astype(float)

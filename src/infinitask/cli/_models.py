@@ -112,8 +112,19 @@ def rows_of(table: TableFile, target: str | None, task: Task | None, ignored: li
     _check_inputs(table, X)
     if X.shape[0] < MIN_ROWS:
         raise CommandError(f"{table.path} has {X.shape[0]} rows to learn from; at least {MIN_ROWS} are needed.")
+    if task is Task.LEVEL_SET:
+        X = _without_texts(X, notes)
     named = None if task is Task.LEVEL_SET else target
     return Rows(task, X.reset_index(drop=True), None if y is None else y.reset_index(drop=True), named, reason, notes)
+
+
+def _without_texts(X: Any, notes: list[str]) -> Any:
+    """The columns without texts of many values: texts that an encoding has not seen would all be unusual."""
+    texts = tabular(None).named_steps["table"].fit(X).kind_to_columns_["high_cardinality"]
+    if not texts or len(texts) == X.shape[1]:
+        return X
+    notes.append(f"Level sets leave out columns of text, of which every new one is unusual: {listed(texts)}.")
+    return X.drop(columns=list(texts))
 
 
 def _targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
