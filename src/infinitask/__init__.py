@@ -21,6 +21,7 @@ from infinitask.estimators import (
 )
 from infinitask.field import Field
 from infinitask.persistence import load, save
+from infinitask.pipelines import make_pipeline, tabular
 from infinitask.solvers import Solution
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
@@ -51,6 +52,8 @@ __all__ = [
     "Solution",
     "fit_path",
     "load",
+    "make_pipeline",
     "save",
     "score_path",
+    "tabular",
 ]

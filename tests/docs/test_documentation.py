@@ -22,7 +22,7 @@ def programs(*path: str) -> list[str]:
 
 TEXT = (ROOT / "docs" / "add_a_task.md").read_text(encoding="utf-8")
 PROGRAMS = programs("docs", "add_a_task.md")
-OWN_TESTS = {"add_a_task.md", "datasets.md"}
+OWN_TESTS = {"add_a_task.md", "command_line.md", "datasets.md"}
 """Pages whose programs are looked at more closely, below or in the tests of the experiments."""
 
 GUIDE = [
@@ -32,6 +32,7 @@ GUIDE = [
     if page.name not in OWN_TESTS
 ]
 OPTIONAL = ("distributed", "matplotlib", "pandas", "pyarrow", "safetensors", "skrub", "torch")
+COMMAND_LINE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)
 
@@ -177,6 +178,43 @@ def test_every_program_runs_by_itself_and_checks_something(page: str, program: s
         if re.search(rf"^\s*(import|from) {name}\b", program, re.MULTILINE) and "except ImportError" not in program:
             pytest.importorskip(name)
     exec(compile(program, page, "exec"), {"__name__": "page"})
+
+
+def in_a_folder_with_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the program of the page on the command line, which writes the table of its session."""
+    pytest.importorskip("pandas")
+    (program,) = programs("docs", "command_line.md")
+    assert "assert " in program, "a program that checks nothing shows nothing"
+    monkeypatch.chdir(folder)
+    exec(compile(program, "docs/command_line.md", "exec"), {"__name__": "command_line"})
+
+
+def test_what_the_session_of_the_command_line_says_of_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_a_folder_with_the_table(tmp_path, monkeypatch)
+    pytest.importorskip("typer", reason="typer is not installed: pip install infinitask[cli]")
+    from infinitask.cli._models import rows_of
+    from infinitask.cli._tables import read_table
+
+    table = read_table(Path("houses.csv"))
+    rows = rows_of(table, "price", None, [])
+    n, d = table.frame.shape
+    assert f"data  houses.csv: {n} rows, {d} columns, {table.format}" in COMMAND_LINE
+    assert f"task  {rows.task} ({rows.reason}), target {rows.target}" in COMMAND_LINE
+    assert all(f"note {note}" in COMMAND_LINE for note in rows.notes)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_session_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_a_folder_with_the_table(tmp_path, monkeypatch)
+    pytest.importorskip("typer", reason="typer is not installed: pip install infinitask[cli]")
+    pytest.importorskip("safetensors", reason="safetensors is not installed: pip install infinitask[save]")
+    from infinitask.cli import main
+
+    commands = re.findall(r"^\$ infinitask (.*)$", COMMAND_LINE, re.MULTILINE)
+    assert len(commands) == 5
+    assert [main(command.split()) for command in commands] == [0, 0, 0, 0, 1]
 
 
 def test_the_page_on_plots_has_every_display() -> None:

@@ -14,7 +14,7 @@ PAGES = sorted((ROOT / "docs" / "api").glob("*.rst"))
 
 # Modules that a reader calls by themselves. The rest is described, and only parts of it have pages.
 MODULES = ("", "plotting", "report", "predictive", "metrics", "bounds", "kernels", "measures", "losses", "penalties")
-MODULES += ("features", "datasets", "tuning")
+MODULES += ("features", "datasets", "tuning", "pipelines", "persistence")
 VALUES = {"LIGHT", "DARK", "NONCROSSING_LOSSES"}
 
 

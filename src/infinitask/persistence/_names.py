@@ -22,6 +22,7 @@ OWN_MODULES = (
     "infinitask.measures",
     "infinitask.metrics",
     "infinitask.penalties",
+    "infinitask.pipelines",
     "infinitask.predictive",
     "infinitask.tuning",
 )

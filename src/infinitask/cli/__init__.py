@@ -1,0 +1,33 @@
+"""The command ``infinitask``: from a file with a table to a model, predictions and a page (extra "cli").
+
+``infinitask report data.csv --target price`` is all that a page needs; ``infinitask --help`` lists the commands.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command: 0 if all went well, 1 after an error, 2 for a wrong call, 130 after Ctrl-C.
+
+    Parameters
+    ----------
+    arguments : sequence of str or None
+        The words after the command; None: those of the process.
+    """
+    try:
+        from infinitask.cli._app import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich"):
+            raise
+        print("The command line needs typer and rich: pip install infinitask[cli]", file=sys.stderr)
+        return 1
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="infinitask")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0

@@ -1,0 +1,326 @@
+"""Which model a table gets, how it is fitted, and what it is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
+
+from infinitask import (
+    InfiniteCostSensitiveClassifier,
+    InfiniteOneClassSVM,
+    InfiniteQuantileRegressor,
+    tabular,
+)
+from infinitask.cli._screen import CommandError, Screen
+from infinitask.cli._tables import TableFile, check_column, columns_of, listed, pandas
+from infinitask.tuning import (
+    InfiniteCostSensitiveClassifierCV,
+    InfiniteOneClassSVMCV,
+    InfiniteQuantileRegressorCV,
+)
+
+MIN_ROWS = 20
+"""With fewer rows nothing can be held out, left out or calibrated."""
+
+MIN_OF_A_CLASS = 6
+"""Rows of the rarer class: five folds and the rows held out need one each."""
+
+CALIBRATION_SHARE = 0.2
+"""The share of the rows that calibrates the intervals of a model of quantiles that does not tune itself."""
+
+MIN_CALIBRATION_ROWS = 20
+"""With fewer rows for it, intervals are not calibrated: 19 rows allow coverages up to 0.95."""
+
+
+class Task(StrEnum):
+    """What is learnt."""
+
+    QUANTILE = "quantile"
+    COST = "cost"
+    LEVEL_SET = "level-set"
+
+
+MODELS: dict[tuple[Task, bool], tuple[type[Any], dict[str, Any]]] = {
+    (Task.QUANTILE, False): (InfiniteQuantileRegressor, {"noncrossing": "rearrange"}),
+    (Task.QUANTILE, True): (InfiniteQuantileRegressorCV, {}),
+    (Task.COST, False): (InfiniteCostSensitiveClassifier, {}),
+    (Task.COST, True): (InfiniteCostSensitiveClassifierCV, {}),
+    (Task.LEVEL_SET, False): (InfiniteOneClassSVM, {}),
+    (Task.LEVEL_SET, True): (InfiniteOneClassSVMCV, {}),
+}
+"""The model of a task, and of one that tunes itself, with its parameters."""
+
+KINDS = {"numeric": "number", "datetime": "date", "low_cardinality": "category", "high_cardinality": "text"}
+"""What a person calls skrub's kinds of columns."""
+
+
+@dataclass
+class Rows:
+    """Inputs and targets of a task, and what a person should know about them."""
+
+    task: Task
+    X: Any
+    y: Any
+    target: str | None
+    reason: str
+    notes: list[str] = field(default_factory=list)
+
+
+def rows_of(table: TableFile, target: str | None, task: Task | None, ignored: list[str]) -> Rows:
+    """The rows to learn from; the task is guessed where none is given.
+
+    Parameters
+    ----------
+    table : TableFile
+    target : str or None
+        Of the column that is learnt; None: level sets.
+    task : Task or None
+    ignored : list of str
+        Columns that are no inputs.
+    """
+    for name in ignored:
+        check_column(table, name, " to ignore")
+    frame, y = table.frame, None
+    notes: list[str] = []
+    if target is None:
+        if task not in (None, Task.LEVEL_SET):
+            raise CommandError(f"--task {task} needs a target: name its column with --target.")
+        task, reason = Task.LEVEL_SET, "no target was named" if task is None else "as asked"
+    else:
+        check_column(table, target, "")
+        if task is Task.LEVEL_SET:
+            notes.append(f"Level sets have no target; the column {target!r} is left out of the inputs.")
+            reason = "as asked"
+        else:
+            missing = int(frame[target].isna().sum())
+            if missing == frame.shape[0]:
+                raise CommandError(
+                    f"The target {target!r} is missing in all rows of {table.path}; choose another column."
+                )
+            if missing:
+                notes.append(f"{missing} of {frame.shape[0]} rows have no {target!r}; they are left out.")
+            frame = frame[frame[target].notna()]
+            task, y, reason = _targets(frame[target], task)
+    X = frame.drop(columns=[*ignored, *([target] if target is not None else [])], errors="ignore")
+    _check_inputs(table, X)
+    if X.shape[0] < MIN_ROWS:
+        raise CommandError(f"{table.path} has {X.shape[0]} rows to learn from; at least {MIN_ROWS} are needed.")
+    if task is Task.LEVEL_SET:
+        X = _without_texts(X, notes)
+    named = None if task is Task.LEVEL_SET else target
+    return Rows(task, X.reset_index(drop=True), None if y is None else y.reset_index(drop=True), named, reason, notes)
+
+
+def _without_texts(X: Any, notes: list[str]) -> Any:
+    """The columns without texts of many values: texts that an encoding has not seen would all be unusual."""
+    texts = tabular(None).named_steps["table"].fit(X).kind_to_columns_["high_cardinality"]
+    if not texts or len(texts) == X.shape[1]:
+        return X
+    notes.append(f"Level sets leave out columns of text, of which every new one is unusual: {listed(texts)}.")
+    return X.drop(columns=list(texts))
+
+
+def _targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
+    """The task, its targets as the model takes them, and why it is this task."""
+    numbers, values = _as_numbers(y), y.unique().tolist()
+    if len(values) == 1:
+        raise CommandError(f"The target {y.name!r} is {values[0]!r} in all rows; there is nothing to learn.")
+    reason = "as asked"
+    if task is None:
+        two = len(values) == 2
+        task = Task.COST if two else Task.QUANTILE
+        reason = f"{y.name} has two values" if two else f"{y.name} holds numbers"
+        if not two and numbers is None:
+            raise CommandError(
+                f"The target {y.name!r} holds {len(values)} different texts ({listed(sorted(map(str, values)), 5)}); "
+                "quantiles need numbers and costs two values. Choose another target, or make two classes of it."
+            )
+    if task is Task.QUANTILE:
+        if numbers is None:
+            raise CommandError(f"The target {y.name!r} holds text, such as {values[0]!r}; quantiles need numbers.")
+        if not np.all(np.isfinite(numbers)):
+            raise CommandError(f"The target {y.name!r} holds infinite numbers; remove these rows.")
+        return task, numbers, reason
+    if len(values) != 2:
+        raise CommandError(
+            f"The target {y.name!r} has {len(values)} different values ({listed(values, 5)}); costs are about two "
+            "classes. Choose another target, or --task quantile for numbers."
+        )
+    counts = {value: int((y == value).sum()) for value in values}
+    rarer, count = min(counts.items(), key=lambda pair: pair[1])
+    if count < MIN_OF_A_CLASS:
+        raise CommandError(f"Only {count} rows have {y.name} = {rarer!r}; at least {MIN_OF_A_CLASS} are needed.")
+    return task, _labels(y), reason
+
+
+def _as_numbers(y: Any) -> Any:
+    """Numbers, also those written as text; None where some are none."""
+    if y.dtype.kind == "M":
+        return None
+    try:
+        return pandas().to_numeric(y).astype("float64")
+    except (ValueError, TypeError):
+        return None
+
+
+def _labels(y: Any) -> Any:
+    """Labels as plain numbers, booleans or strings; numbers with holes were no integers when they were read."""
+    kind = y.dtype.kind
+    if kind == "b":
+        return y.astype(bool)
+    if kind in "iuf":
+        return y.astype("int64" if np.all(y == np.round(y)) else "float64")
+    known = {type(value) for value in y}
+    return y.astype(bool) if known <= {bool, np.bool_} else y.astype(str).astype(object)
+
+
+def _check_inputs(table: TableFile, X: Any) -> None:
+    if X.shape[1] == 0:
+        raise CommandError(f"{table.path} has no columns besides the target; inputs are needed.")
+    constant = [_is_constant(table, X[name]) for name in X.columns]
+    if all(constant):
+        raise CommandError(
+            f"The inputs of {table.path} ({listed(X.columns)}) are constant; there is nothing to learn from."
+        )
+
+
+def _is_constant(table: TableFile, column: Any) -> bool:
+    try:
+        return int(column.nunique(dropna=False)) <= 1
+    except TypeError:
+        message = f"The column {column.name!r} of {table.path} holds lists or the like; leave it out with --ignore."
+        raise CommandError(message) from None
+
+
+# ----------------------------------------------------------------------------------------------------- fitting
+def held_out(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+    """Rows to learn from and rows to look at; classes have the same share in both."""
+    labels = rows.y if rows.task is Task.COST else None
+    train, test = train_test_split(np.arange(rows.X.shape[0]), test_size=share, random_state=seed, stratify=labels)
+    return _part(rows, np.sort(train)), _part(rows, np.sort(test))
+
+
+def _part(rows: Rows, taken: Any) -> Rows:
+    y = None if rows.y is None else rows.y.iloc[taken].reset_index(drop=True)
+    return Rows(rows.task, rows.X.iloc[taken].reset_index(drop=True), y, rows.target, rows.reason)
+
+
+def fitted(rows: Rows, tune: bool, seed: int, screen: Screen) -> Any:
+    """The model of these rows; what a person should know about it becomes notes."""
+    make, parameters = MODELS[rows.task, tune]
+    model = tabular(make(random_state=seed, **parameters))
+    calibration = None
+    if rows.task is Task.QUANTILE and not tune:
+        if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_CALIBRATION_ROWS:
+            rows, calibration = held_out(rows, CALIBRATION_SHARE, seed)
+        else:
+            screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
+    with screen.step(f"fitting {rows.X.shape[0]} rows" + (", comparing kernels" if tune else "")):
+        model.fit(rows.X, rows.y)
+        if calibration is not None:
+            model.conformalize(calibration.X, calibration.y)
+    if getattr(model, "ignores_inputs_", False):
+        screen.note("No column was found to help: the model answers nearly the same for every row.")
+    return model
+
+
+def task_of(model: Any) -> Task:
+    """What a fitted model has learnt."""
+    for task, method in (
+        (Task.QUANTILE, "predict_distribution"),
+        (Task.COST, "roc_curve"),
+        (Task.LEVEL_SET, "mass_volume_curve"),
+    ):
+        if hasattr(model, method):
+            return task
+    raise CommandError(
+        f"The model is a {type(last(model)).__name__}; commands take models of quantiles, costs or level sets."
+    )
+
+
+def last(model: Any) -> Any:
+    """The model itself, without the steps before it."""
+    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+
+
+def calibration(model: Any, task: Task) -> str:
+    """What was done so that answers hold for new rows."""
+    if task is not Task.QUANTILE:
+        what = "decisions" if task is Task.COST else "fractions"
+        return f"{what} were set on rows left out" if hasattr(model, "shift_") else f"{what} were not calibrated"
+    if hasattr(model, "calibration_"):
+        return "intervals are conformal, by rows kept aside"
+    return "levels were calibrated by rows left out" if hasattr(model, "levels_") else "nothing was calibrated"
+
+
+def inputs_of(model: Any, table: TableFile) -> Any:
+    """The columns of a table that a model was fitted to."""
+    known = getattr(model, "feature_names_in_", None)
+    return table.frame if known is None else columns_of(table, map(str, known), ", which the model was fitted to")
+
+
+def answers_of(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, str | None, list[str]]:
+    """Inputs and targets of rows whose targets are known, the name of the target, and notes."""
+    task, X = task_of(model), inputs_of(model, table)
+    notes: list[str] = []
+    if task is Task.LEVEL_SET:
+        return X, None, None, notes
+    target = getattr(model, "target_name_", None) if target is None else target
+    if target is None:
+        raise CommandError("The model does not say what its target is called; name the column with --target.")
+    check_column(table, target, ", the target")
+    known = table.frame[target].notna().to_numpy()
+    if not known.any():
+        raise CommandError(f"The target {target!r} is missing in all rows of {table.path}.")
+    if not known.all():
+        notes.append(f"{int((~known).sum())} of {known.size} rows have no {target!r}; they are left out.")
+    y = table.frame[target][known]
+    y = _labels(y) if task is Task.COST else _as_numbers(y)
+    if y is None:
+        raise CommandError(f"The target {target!r} of {table.path} holds text; the model's are numbers.")
+    return X[known].reset_index(drop=True), y.reset_index(drop=True), target, notes
+
+
+# --------------------------------------------------------------------------------------------- files of models
+def load_model(path: Path) -> Any:
+    """A model from a file."""
+    if not path.is_file():
+        raise CommandError(
+            f"There is no file {path} with a model; make one with: infinitask fit data.csv -o {path.name}"
+        )
+    return _persistence().load(path)
+
+
+def save_model(model: Any, path: Path) -> None:
+    """A model into a file."""
+    _persistence().save(model, path)
+
+
+def _persistence() -> Any:
+    try:
+        return import_module("infinitask.persistence")
+    except ModuleNotFoundError as error:
+        raise CommandError("Files of models need safetensors: pip install infinitask[cli]") from error
+
+
+# ------------------------------------------------------------------------------------------------- columns
+def encoded_columns(model: Any, X: Any) -> list[dict[str, Any]]:
+    """Each column of a table: its kind, its missing values, and what becomes of it."""
+    vectorizer = model.named_steps.get("table") if isinstance(model, Pipeline) else None
+    kinds = getattr(vectorizer, "column_to_kind_", {})
+    outputs = getattr(vectorizer, "input_to_outputs_", {})
+    found = []
+    for name in map(str, X.columns):
+        kind = KINDS.get(kinds.get(name, ""), "number" if vectorizer is None else "empty")
+        if X[name].dtype.kind == "b":
+            kind = "yes/no"
+        encoded = [str(output) for output in outputs.get(name, [name])] if kind != "empty" else []
+        found.append({"name": name, "kind": kind, "missing": int(X[name].isna().sum()), "encoded": encoded})
+    return found

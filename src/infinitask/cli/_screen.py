@@ -1,0 +1,141 @@
+"""What a person sees: results on standard output, progress and notes on standard error, errors as one sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+FAILED, INTERRUPTED = 1, 130
+"""Exit codes; 0 is success and 2, by typer, a wrong call."""
+
+SHOW_TRACEBACKS = "INFINITASK_TRACEBACK"
+"""With this variable of the environment, errors keep their traceback."""
+
+
+LARGE, VERY_LARGE = 1e4, 1e9
+"""Numbers between these are written without digits after the point and without an exponent."""
+
+
+class CommandError(Exception):
+    """What a person can do something about, as a sentence."""
+
+
+class Screen:
+    """Where a command writes.
+
+    Parameters
+    ----------
+    as_json : bool
+        Whether standard output gets one JSON object, and nothing else.
+    """
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.out, self.err = Console(highlight=False), Console(stderr=True, highlight=False)
+        self.notes: list[str] = []
+
+    @contextmanager
+    def step(self, text: str) -> Iterator[None]:
+        """Work that takes a while; warnings on the way become notes."""
+        begun = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with self.err.status(f"{escape(text)} …"):
+                yield
+        self.err.print(f"[dim]{escape(text)}: {time.perf_counter() - begun:.1f} s[/dim]")
+        for sentence in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
+            self.note(sentence)
+
+    def note(self, sentence: str) -> None:
+        """What a person should know about the data or the fit."""
+        self.notes.append(sentence)
+        self.err.print(f"[yellow]note[/yellow] {escape(sentence)}", soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """A line of the result."""
+        if not self.as_json:
+            self.out.print(escape(text), soft_wrap=True)
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
+        """Rows of the result; numbers stand to the right."""
+        if self.as_json:
+            return
+        shown = Table(title=None if title is None else escape(title), title_justify="left", box=None, pad_edge=False)
+        for k, name in enumerate(head):
+            numbers = bool(rows) and all(isinstance(row[k], (int, float)) for row in rows)
+            shown.add_column(escape(name), justify="right" if numbers else "left", header_style="dim")
+        for row in rows:
+            shown.add_row(*(escape(written(value)) for value in row))
+        self.out.print(shown)
+
+    def result(self, found: Mapping[str, Any]) -> None:
+        """All of the result, where JSON was asked for."""
+        if self.as_json:
+            print(json.dumps(plain({**found, "notes": self.notes}), ensure_ascii=False, indent=2))
+
+
+def written(value: Any) -> str:
+    """A value for the screen; numbers have four digits, and those that are large all before the point."""
+    if isinstance(value, (float, np.floating)):
+        return f"{value:,.0f}" if LARGE <= abs(float(value)) < VERY_LARGE else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it; numbers that are not finite become null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def ends_well(command: Callable[P, R]) -> Callable[P, R]:
+    """A command whose errors are one sentence on standard error, with an exit code."""
+
+    @wraps(command)
+    def guarded(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return command(*arguments, **options)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except KeyboardInterrupt:
+            Console(stderr=True).print("Interrupted; nothing was written.")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # whoever read the output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise typer.Exit(FAILED) from None
+        except Exception as error:
+            if os.environ.get(SHOW_TRACEBACKS):
+                raise
+            Console(stderr=True, highlight=False).print(f"[red]error[/red] {escape(sentence(error))}", soft_wrap=True)
+            raise typer.Exit(FAILED) from None
+
+    return guarded
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, on one line; errors that are no sentence are named."""
+    text = " ".join(str(error).split())
+    is_sentence = isinstance(error, (CommandError, ValueError, ImportError, TypeError)) and " " in text
+    return text if is_sentence else f"{type(error).__name__}: {text}" if text else type(error).__name__

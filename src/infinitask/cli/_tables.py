@@ -1,0 +1,212 @@
+"""Tables from files as people have them: CSV with any separator and encoding, and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from infinitask.cli._screen import CommandError
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+
+SAMPLE_BYTES = 2**16
+"""The beginning of a file, by which its encoding and separator are guessed."""
+
+SAMPLE_LINES = 50
+"""At most this many lines of it are cut by each separator."""
+
+SAME_WIDTH = 0.9
+"""A separator cuts at least this share of the lines into as many cells as the first."""
+
+PARQUET = (".parquet", ".pq")
+
+MISSING = ("?",)
+"""Cells that mean a missing value, besides those that pandas knows (empty, NA, null, …)."""
+
+
+@dataclass
+class TableFile:
+    """A table that was read, and what a person should know about it."""
+
+    path: Path
+    frame: Any
+    format: str
+    notes: list[str] = field(default_factory=list)
+
+
+def pandas() -> Any:
+    """The package, or an error that names the extra."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise CommandError("Tables need pandas: pip install infinitask[cli]") from error
+    return pandas
+
+
+def read_table(path: Path) -> TableFile:
+    """Read a file with a table.
+
+    Parameters
+    ----------
+    path : Path
+        ``.parquet`` or ``.pq``, or text with a header line.
+    """
+    if not path.exists():
+        near = [str(path.with_name(name)) for name in nearest(path.name, _files_of(path.parent))]
+        raise CommandError(f"There is no file {path}.{did_you_mean(near)}")
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; give a file with a table in CSV or Parquet.")
+    found = _parquet(path) if path.suffix.lower() in PARQUET else _text(path)
+    if found.frame.shape[0] == 0:
+        raise CommandError(f"{path} has no rows; a header and at least some rows are needed.")
+    return found
+
+
+def _files_of(folder: Path) -> list[str]:
+    return [entry.name for entry in folder.iterdir() if entry.is_file()] if folder.is_dir() else []
+
+
+def _parquet(path: Path) -> TableFile:
+    try:
+        frame = pandas().read_parquet(path)
+    except ImportError as error:
+        raise CommandError("Parquet files need pyarrow: pip install infinitask[parquet]") from error
+    except Exception as error:
+        raise CommandError(f"{path} cannot be read as Parquet ({' '.join(str(error).split())}).") from error
+    frame.columns = [str(name) for name in frame.columns]
+    _check_names(path, list(frame.columns))
+    return TableFile(path, frame.reset_index(drop=True), "Parquet")
+
+
+def _text(path: Path) -> TableFile:
+    raw = path.read_bytes()
+    text, encoding = _decoded(path, raw)
+    if not text.strip():
+        raise CommandError(f"{path} is empty; a header and at least some rows are needed.")
+    separator = _separator(text[:SAMPLE_BYTES], whole=len(text) <= SAMPLE_BYTES)
+    header = next(row for row in csv.reader(io.StringIO(text), delimiter=separator) if any(row))
+    _check_names(path, [name.strip() for name in header])
+    frame = _parsed(path, text, separator, ".")
+    notes = [] if encoding == "utf-8" else [f"{path.name} is not UTF-8; it was read as {encoding}."]
+    if separator != ",":  # where commas are free, they may be decimal points
+        other = _parsed(path, text, separator, ",")
+        if _count_numbers(other) > _count_numbers(frame):
+            frame = other
+            notes.append(f"Numbers of {path.name} have decimal commas.")
+    frame.columns = [str(name).strip() for name in frame.columns]
+    first = frame.columns[0]
+    if first.startswith("Unnamed: ") and frame.shape[1] > 1 and _counts_rows(frame[first]):
+        frame = frame.drop(columns=first)
+        notes.append("The first column has no name and counts the rows; it is left out.")
+    return TableFile(path, frame, f"CSV with {SEPARATORS[separator]}", notes)
+
+
+def _decoded(path: Path, raw: bytes) -> tuple[str, str]:
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return raw.decode("utf-16"), "utf-16"
+    if b"\x00" in raw[:SAMPLE_BYTES]:
+        raise CommandError(f"{path} is not a table in CSV or Parquet; save it as one of these.")
+    for encoding in ("utf-8-sig", "cp1252"):
+        try:
+            return raw.decode(encoding), encoding.removesuffix("-sig")
+        except UnicodeDecodeError:
+            continue
+    return raw.decode("latin-1"), "latin-1"
+
+
+def _separator(sample: str, *, whole: bool) -> str:
+    """The separator that cuts most lines into as many cells as the first; of several the one with most cells."""
+    lines = [line for line in sample.splitlines() if line.strip()]
+    lines = (lines if whole or len(lines) < 2 else lines[:-1])[:SAMPLE_LINES]
+    best, cells = ",", 1
+    for separator in SEPARATORS:
+        widths = [len(row) for row in csv.reader(lines, delimiter=separator)]
+        alike = sum(width == widths[0] for width in widths) / len(widths)
+        if alike >= SAME_WIDTH and widths[0] > cells:
+            best, cells = separator, widths[0]
+    return best
+
+
+def _parsed(path: Path, text: str, separator: str, decimal: str) -> Any:
+    try:
+        return pandas().read_csv(
+            io.StringIO(text), sep=separator, decimal=decimal, na_values=list(MISSING), skipinitialspace=True
+        )
+    except ValueError as error:  # the errors of pandas are
+        raise CommandError(f"{path} cannot be read as a table ({' '.join(str(error).split())}).") from error
+
+
+def _count_numbers(frame: Any) -> int:
+    return int(frame.select_dtypes("number").shape[1])
+
+
+def _counts_rows(column: Any) -> bool:
+    values = column.tolist()
+    return values in (list(range(len(values))), list(range(1, len(values) + 1)))
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    for name in names:
+        if name and names.count(name) > 1:
+            raise CommandError(f"{path} has {names.count(name)} columns with the name {name!r}; rename or remove one.")
+
+
+def write_table(frame: Any, path: Path) -> None:
+    """Write a table, as Parquet where the name says so, else as CSV."""
+    if path.suffix.lower() in PARQUET:
+        try:
+            frame.to_parquet(path, index=False)
+        except ImportError as error:
+            raise CommandError("Parquet files need pyarrow: pip install infinitask[parquet]") from error
+    else:
+        frame.to_csv(path, index=False)
+
+
+def check_output(path: Path | None) -> None:
+    """An error where a file cannot be written, before any work is done for it."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; give the name of a file with --output.")
+    if not path.parent.is_dir():
+        raise CommandError(f"There is no folder {path.parent} for {path.name}; make it, or choose another --output.")
+
+
+# --------------------------------------------------------------------------------------------------- columns
+def columns_of(table: TableFile, names: Iterable[str], why: str) -> Any:
+    """The columns with these names, in this order; an error names one that is not there, and those like it."""
+    wanted = list(names)
+    for name in wanted:
+        check_column(table, name, why)
+    return table.frame[wanted]
+
+
+def check_column(table: TableFile, name: str, why: str) -> None:
+    """An error where a table has no such column."""
+    if name not in table.frame.columns:
+        near = nearest(name, table.frame.columns)
+        others = did_you_mean(near) or f" Its columns are {listed(table.frame.columns)}."
+        raise CommandError(f"{table.path} has no column {name!r}{why}.{others}")
+
+
+def nearest(name: str, known: Iterable[Any]) -> list[str]:
+    """Names that are like the given one, whatever their capitals."""
+    by_small = {str(other).lower(): str(other) for other in known}
+    return [by_small[small] for small in difflib.get_close_matches(name.lower(), by_small, n=3, cutoff=0.6)]
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """A question that ends an error."""
+    return f" Did you mean {' or '.join(names)}?" if names else ""
+
+
+def listed(names: Iterable[Any], limit: int = 12) -> str:
+    """Some names, for a sentence."""
+    known = [str(name) for name in names]
+    more = f" and {len(known) - limit} more" if len(known) > limit else ""
+    return ", ".join(known[:limit]) + more

@@ -1,0 +1,285 @@
+"""A pipeline that passes every question on to its model."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from importlib import import_module
+from typing import Any, Self
+
+import sklearn
+from sklearn.pipeline import Pipeline
+from sklearn.pipeline import make_pipeline as named_steps
+from sklearn.utils.metaestimators import available_if
+
+from infinitask.gradients import Relevance
+
+
+def _last_has(name: str) -> Callable[[Any], bool]:
+    def check(pipeline: Any) -> bool:
+        getattr(pipeline.steps[-1][1], name)  # its own AttributeError is the one to see
+        return True
+
+    return check
+
+
+class TaskPipeline(Pipeline):
+    """A pipeline of scikit-learn with all methods and fitted attributes of its last step.
+
+    What is asked with rows X sends them through the steps before. ``predict``, ``decision_function`` and the like take
+    the tasks that the model takes (``quantiles``, ``theta``, ``nu``), ``fit`` a ``sample_weight`` for the model, and
+    ``conformalize``, ``predict_interval``, ``roc_curve``, ``relevance_``, ``dual_gap_``, … are there where the model
+    has them. :func:`make_pipeline` and :func:`tabular` make it.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Transformers, and the model.
+    transform_input, memory, verbose
+        As in scikit-learn.
+
+    Attributes
+    ----------
+    target_name_ : str
+        What y was called; only where it had a name.
+    """
+
+    # ------------------------------------------------------------------------------------------- fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
+        """Fit the steps one after the other.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        y : array (n,) or None
+        sample_weight : array (n,) or None
+            For the last step.
+        **params
+            ``<step>__<parameter>``, as in scikit-learn.
+        """
+        super().fit(as_table(X), y, **self._with_weights(sample_weight, params))
+        return self._named(y)
+
+    @available_if(_last_has("fit_predict"))
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
+        """Fit the steps, and predict the same rows.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        y : array (n,) or None
+        sample_weight : array (n,) or None
+            For the last step.
+        **params
+            ``<step>__<parameter>``, as in scikit-learn.
+        """
+        found = super().fit_predict(as_table(X), y, **self._with_weights(sample_weight, params))
+        self._named(y)
+        return found
+
+    def _with_weights(self, sample_weight: Any, params: dict[str, Any]) -> dict[str, Any]:
+        if sample_weight is None:
+            return params
+        name = "sample_weight" if _routes() else f"{self.steps[-1][0]}__sample_weight"
+        return params | {name: sample_weight}
+
+    def _named(self, y: Any) -> Self:
+        self.__dict__.pop("target_name_", None)
+        name = getattr(y, "name", None)
+        if name is not None:
+            self.target_name_ = str(name)
+        return self
+
+    # ---------------------------------------------------------------------------------------- predicting
+    # scikit-learn's own take no arguments for the last step, or only some by name
+    @available_if(_last_has("predict"))
+    def predict(self, X: Any, *arguments: Any, **params: Any) -> Any:
+        """What the last step predicts for X.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        *arguments, **params
+            Of the last step: ``quantiles``, ``theta``, ``nu``, …
+        """
+        return self._asked("predict", X, arguments, params)
+
+    @available_if(_last_has("predict_proba"))
+    def predict_proba(self, X: Any, *arguments: Any, **params: Any) -> Any:
+        """The probabilities that the last step gives to the classes.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        *arguments, **params
+            Of the last step.
+        """
+        return self._asked("predict_proba", X, arguments, params)
+
+    @available_if(_last_has("decision_function"))
+    def decision_function(self, X: Any, *arguments: Any, **params: Any) -> Any:
+        """The decision function of the last step.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        *arguments, **params
+            Of the last step: ``theta``, ``nu``, …
+        """
+        return self._asked("decision_function", X, arguments, params)
+
+    @available_if(_last_has("score_samples"))
+    def score_samples(self, X: Any, *arguments: Any, **params: Any) -> Any:
+        """The scores that the last step gives to rows.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        *arguments, **params
+            Of the last step.
+        """
+        return self._asked("score_samples", X, arguments, params)
+
+    @available_if(_last_has("score"))
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
+        """The score of the last step.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        y : array (n,) or None
+        sample_weight : array (n,) or None
+        **params
+            As in scikit-learn.
+        """
+        return super().score(as_table(X), y, sample_weight, **params)
+
+    @available_if(_last_has("explore"))
+    def explore(self, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Any:
+        """A page in which a person moves the task and sees the consequences, with the columns as they were given.
+
+        See :func:`infinitask.report.explore`.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+            Rows to look at, best not those of the fit.
+        y : array (n,) or None
+            Their targets or labels.
+        names : list of str or None
+            Of the columns; None: their own.
+        title : str or None
+        """
+        # by name: pages know pipelines, and imports point one way
+        return import_module("infinitask.report").explore(self, as_table(X), y, names=names, title=title)
+
+    def _asked(self, method: str, X: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """The answer of the last step; it is the pipeline where the last step answers with itself."""
+        if _routes() and not arguments and hasattr(Pipeline, method):
+            return getattr(super(), method)(as_table(X), **params)
+        last = self.steps[-1][1]
+        answer = getattr(last, method)(self._encoded(X), *arguments, **params)
+        return self if answer is last else answer
+
+    def _encoded(self, X: Any) -> Any:
+        """X as the last step takes it."""
+        X = as_table(X)
+        for _, step in self.steps[:-1]:
+            if step is not None and step != "passthrough":
+                X = step.transform(X)
+        return X
+
+    # ------------------------------------------------------------------------------- what else the model has
+    @property
+    def relevance_(self) -> Relevance:
+        """Which inputs of the model matter, under the names that the steps before gave them."""
+        last = self.steps[-1][1]
+        found: Relevance = last.relevance_
+        if hasattr(last, "feature_names_in_") or len(self.steps) == 1:
+            return found
+        try:
+            names = tuple(str(name) for name in self[:-1].get_feature_names_out())
+        except (AttributeError, ValueError):  # a step that makes no names
+            return found
+        return replace(found, names=names) if len(names) == len(found.names) else found
+
+    def __getattr__(self, name: str) -> Any:
+        # called only where there is no such attribute here; scikit-learn's own properties may say so themselves
+        missing = AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name.startswith("_") or name.endswith("_request") or hasattr(Pipeline, name) or "steps" not in vars(self):
+            raise missing
+        last = self.steps[-1][1]
+        found = getattr(last, name, None)
+        if found is None and not hasattr(last, name):
+            raise missing
+        if name.endswith("_"):
+            return found
+        if not callable(found) or name in getattr(last, "get_params", dict)():
+            raise missing
+        return self._passed_on(name, found)
+
+    def _passed_on(self, name: str, method: Any) -> Any:
+        """A method of the last step; rows X go through the steps before."""
+        first = next(iter(inspect.signature(method).parameters), None)
+        if first != "X":
+
+            @wraps(method)
+            def passed_on(*arguments: Any, **params: Any) -> Any:
+                answer = method(*arguments, **params)
+                return self if answer is self.steps[-1][1] else answer
+
+        else:
+
+            @wraps(method)
+            def passed_on(*arguments: Any, **params: Any) -> Any:
+                X = params.pop("X") if "X" in params else arguments[0]
+                return self._asked(name, X, arguments[1:], params)
+
+        return passed_on
+
+    def __dir__(self) -> list[str]:
+        more = [name for name in dir(self.steps[-1][1]) if not name.startswith("_")] if "steps" in vars(self) else []
+        return sorted({*super().__dir__(), *more})
+
+
+def make_pipeline(*steps: Any, memory: Any = None, transform_input: Any = None, verbose: bool = False) -> TaskPipeline:
+    """Transformers and a model as one model, which answers every question that the last step answers.
+
+    Parameters
+    ----------
+    *steps : estimators
+        Transformers, and the model. Their names are those of their classes, in small letters.
+    memory, transform_input, verbose
+        As in :func:`sklearn.pipeline.make_pipeline`.
+
+    Returns
+    -------
+    TaskPipeline
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from infinitask import InfiniteQuantileRegressor, make_pipeline
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(150, random_state=0)
+    >>> model = make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=10)).fit(X[:100], y[:100])
+    >>> model.conformalize(X[100:], y[100:]).predict_interval(X, coverage=0.9).shape
+    (150, 2)
+    >>> model.predict(X, quantiles=[0.1, 0.9]).shape, model.dual_gap_ <= 1e-4
+    ((150, 2), True)
+    """
+    named = named_steps(*steps).steps
+    return TaskPipeline(named, memory=memory, transform_input=transform_input, verbose=verbose)
+
+
+def as_table(X: Any) -> Any:
+    """X, as a data frame of pandas where it is a table of Arrow."""
+    is_arrow = type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "to_pandas")
+    return X.to_pandas() if is_arrow else X
+
+
+def _routes() -> bool:
+    """Whether scikit-learn decides which step sees which metadata."""
+    return bool(sklearn.get_config().get("enable_metadata_routing", False))

@@ -1,0 +1,105 @@
+"""Files, and a way to call commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mixed_tables import mixed_table
+
+for package in ("typer", "rich", "pandas", "skrub"):
+    pytest.importorskip(package, reason=f"{package} is not installed: pip install infinitask[cli]")
+
+Run = Callable[..., Any]
+
+
+def runner() -> Any:
+    """One that keeps standard error apart, as older releases do only when asked."""
+    from typer.testing import CliRunner
+
+    try:
+        return CliRunner(mix_stderr=False)
+    except TypeError:
+        return CliRunner()
+
+
+@pytest.fixture
+def run() -> Run:
+    """Call a command; the answer has ``exit_code``, ``stdout`` and ``stderr``."""
+    from infinitask.cli._app import app
+
+    def called(*words: Any) -> Any:
+        return runner().invoke(app, [str(word) for word in words])
+
+    return called
+
+
+@pytest.fixture(scope="session")
+def houses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with prices, columns of every kind, and holes in the target."""
+    X, y = mixed_table(160)
+    y[[3, 50]] = None
+    path = tmp_path_factory.mktemp("tables") / "houses.csv"
+    X.assign(price=y).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def loans(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with two classes."""
+    X, y = mixed_table(160, seed=1)
+    path = tmp_path_factory.mktemp("tables") / "loans.csv"
+    X.drop(columns="note").assign(paid=(y > y.median()).map({True: "yes", False: "no"})).to_csv(path, index=False)
+    return path
+
+
+def _pages_of_pipelines() -> bool:
+    """Whether pages take pipelines."""
+    from infinitask import InfiniteOneClassSVM, make_pipeline
+    from infinitask.datasets import make_mixture
+    from infinitask.report import explore
+
+    X = make_mixture(40, random_state=0)
+    try:
+        explore(make_pipeline("passthrough", InfiniteOneClassSVM(n_nodes=4, alpha=1e-3)).fit(X), X)
+    except TypeError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="session")
+def pages() -> None:
+    """Skip where pages do not take pipelines."""
+    if not _pages_of_pipelines():
+        pytest.skip("infinitask.report takes no pipelines")
+
+
+@pytest.fixture(scope="session")
+def files_of_models() -> None:
+    """Skip where models cannot be saved."""
+    if find_spec("infinitask.persistence") is None or find_spec("safetensors") is None:
+        pytest.skip("models cannot be saved here: pip install infinitask[cli]")
+
+
+@pytest.fixture(scope="session")
+def saved(
+    files_of_models: None, houses: Path, loans: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """A saved model of each task, by the command that makes it."""
+    from infinitask.cli._app import app
+
+    folder = tmp_path_factory.mktemp("models")
+    calls = {
+        "quantile": [houses, "--target", "price"],
+        "cost": [loans, "--target", "paid"],
+        "level-set": [loans, "--ignore", "paid"],
+    }
+    for task, words in calls.items():
+        done = runner().invoke(app, ["fit", *map(str, words), "--no-tune", "-o", str(folder / f"{task}.infinitask")])
+        assert done.exit_code == 0, done.output
+        assert task in done.stdout
+    return {task: folder / f"{task}.infinitask" for task in calls}
