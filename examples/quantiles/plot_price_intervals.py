@@ -28,7 +28,7 @@ houses[words] = (houses[words] == "yes").astype(int)
 X_train, X_test, y_train, y_test = train_test_split(houses, price, test_size=0.4, random_state=0)
 
 # %%
-# One fit of :class:`~infinitask.tuning.InfiniteQuantileRegressorCV` chooses a kernel, fits every level and calibrates
+# One fit of :class:`~infinitask.InfiniteQuantileRegressorCV` chooses a kernel, fits every level and calibrates
 # the levels. ``cv=3`` makes it quicker than the default folds do. The levels and the coverage are chosen afterwards.
 
 model = InfiniteQuantileRegressorCV(cv=3, random_state=0).fit(X_train, y_train)

@@ -22,7 +22,7 @@ def tabular(estimator: Any, *, max_categories: int = 30, text_components: int = 
     skrub's ``TableVectorizer`` looks at each column by itself:
 
     * numbers, also those written as text: missing ones become the median, and where the fit saw missing ones, a column
-      "missingindicator_…" says so;
+      ``missingindicator_…`` says so;
     * booleans: 0 and 1, with missing ones as for numbers;
     * up to ``max_categories`` categories: a column for each, and one for missing where the fit saw that. A category
       that the fit has not seen is 0 in all of them;
