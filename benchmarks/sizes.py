@@ -104,7 +104,7 @@ def main() -> None:
             "# Seconds and memory by the number of rows",
             "",
             f"{INPUTS} inputs, everything by default. Processor seconds of one thread, and memory beyond what the"
-            f" process had before the fit. Made by `make bench-sizes` on {machine()}.",
+            f" process had before the fit. Made by `make bench-sizes` on {machine()}",
             "",
             "<!-- table -->",
             "| rows | " + " | ".join(f"{n:,}".replace(",", " ") for n in sizes) + " |",

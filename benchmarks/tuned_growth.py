@@ -100,7 +100,7 @@ def main() -> None:
         "# What the self-tuned quantile regressor costs",
         "",
         "`InfiniteQuantileRegressorCV(random_state=0)`, one thread, processor seconds. Made by"
-        f" `make bench-tuned` on {machine()}.",
+        f" `make bench-tuned` on {machine()}",
         "",
         "| rows | inputs | seconds | its last fit, s | ratio | peak memory, MiB | pickle, MiB | one row × 99 levels, ms"
         " | 90% intervals cover | duality gap |",
