@@ -60,6 +60,15 @@ def section_order(folder: str) -> int:
     return SECTIONS.index(Path(folder).name) if Path(folder).name in SECTIONS else len(SECTIONS)
 
 
+FIRST = ("plot_price_intervals.py", "plot_screening_test.py", "plot_machine_anomalies.py", "plot_own_loss.py")
+"""The examples to begin with."""
+
+
+def example_order(filename: str) -> tuple[bool, str]:
+    """The place of an example in its folder."""
+    return Path(filename).name not in FIRST, filename
+
+
 def house_look(gallery_conf: object, fname: str) -> None:
     """Every example begins with the same settings of matplotlib, and treats a warning of ours as an error."""
     import matplotlib.pyplot as plt
@@ -75,7 +84,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
     "subsection_order": section_order,
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": example_order,
+    "thumbnail_size": (480, 320),
     "reset_modules": ("matplotlib", house_look),
     "abort_on_example_error": True,
     "download_all_examples": False,
@@ -98,6 +108,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("index", "quickstart", "choose", "faq")}  # pages without pages below them
 html_theme_options = {
     "logo": {"text": "infinitask", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
     "navbar_align": "left",
