@@ -4,7 +4,7 @@
 * :class:`Page`: ``save`` writes the file; a notebook shows it.
 
 The file needs no server and no network. The model itself is in it and is evaluated there, for any input a person enters
-(``assets/model.js``); nothing is drawn in advance.
+(``assets/field.js`` and ``assets/models.js``); nothing is drawn in advance.
 """
 
 from ._explore import explore

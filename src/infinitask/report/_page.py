@@ -16,7 +16,8 @@ from typing import final
 from infinitask.report._export import Exported
 
 SCRIPTS = (
-    "model.js",
+    "field.js",
+    "models.js",
     "charts.js",
     "fields.js",
     "controls.js",
