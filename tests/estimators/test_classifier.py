@@ -359,9 +359,28 @@ def held_out() -> tuple[np.ndarray, np.ndarray]:
 
 def counted(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """θ, false positive rate and sensitivity, counted by scikit-learn one θ at a time."""
-    levels = np.linspace(-1.0, 1.0, 257)
+    levels = model.roc_curve(X, y).theta
+    assert {-1.0, 0.0, 1.0} <= set(levels)
+    assert np.diff(levels).max() <= 1.0 / 128.0
+    assert np.count_nonzero(levels > 0.9999) > 10  # one in ten thousand may be positive
     tables = [confusion_matrix(y, column) for column in model.predict(X, levels).T]
     return levels, *np.array([(t[0, 1] / t[0].sum(), t[1, 1] / t[1].sum()) for t in tables]).T
+
+
+def test_no_trade_off_of_the_costs_is_cheaper_than_the_chosen_one() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    y = rng.uniform(size=3000) < 0.05 / (1.0 + np.exp(-2.0 * X[:, 0] - 1.0))
+    model = InfiniteCostSensitiveClassifier(n_nodes=12, tol=1e-3).fit(X[:1000], y[:1000])
+    X, y = X[1000:], y[1000:]
+
+    def cost(theta: float, missed: float) -> float:
+        alarm = model.predict(X, theta)
+        return float(np.mean(np.where(y, missed * ~alarm, alarm)))
+
+    for missed in (3.0, 40.0, 300.0, 2000.0):
+        chosen = cost(model.choose_theta(X, y, fn_cost=missed, fp_cost=1.0), missed)
+        assert chosen <= cost(model.theta_from_costs(missed, 1.0), missed)
 
 
 @pytest.mark.parametrize("bound", [0.05, 0.2])

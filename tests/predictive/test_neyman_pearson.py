@@ -185,9 +185,9 @@ def test_counts_and_curves_are_shown_in_one_line() -> None:
     model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100])
     X, y = X[100:], y[100:]
     roc, cost, benefit = model.roc_curve(X, y), model.cost_curve(X, y), model.net_benefit_curve(X, y)
-    assert repr(roc) == f"ROCCurve(257 levels from -1 to 1, area={roc.area:.4g})"
-    assert repr(cost).startswith(f"CostCurve(257 levels from -1 to 1, mean cost {cost.cost.mean():.4g}, ")
-    assert repr(benefit) == f"NetBenefitCurve(256 thresholds from 0 to {benefit.threshold[-1]:g})"
+    assert repr(roc) == f"ROCCurve(385 levels from -1 to 1, area={roc.area:.4g})"
+    assert repr(cost).startswith(f"CostCurve(385 levels from -1 to 1, mean cost {cost.cost.mean():.4g}, ")
+    assert repr(benefit) == f"NetBenefitCurve(384 thresholds from 0 to {benefit.threshold[-1]:g})"
     one = Confusion(np.array([0.5]), np.array([3.0]), np.array([2.0]), positives=4.5, negatives=8)
     assert repr(one) == "Confusion(1 level at 0.5, 4.5 positives, 8 negatives)"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -33,7 +34,10 @@ from infinitask.problem import Recipe
 __all__ = ["CostSensitiveEstimator", "InfiniteCostSensitiveClassifier"]
 
 TRADE_OFFS = 257
-"""Levels of θ at which questions about all of Θ are answered."""
+"""Equally spaced levels of θ at which questions about all of Θ are answered."""
+
+END_RATIOS = np.geomspace(256.0, 1e5, 64)
+"""Ratios of costs beyond those levels at which errors are counted as well: with a rare class they decide."""
 
 
 class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
@@ -234,7 +238,9 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         * ``max_fpr``: the largest sensitivity with FP/negatives ≤ ``max_fpr``;
         * ``min_sensitivity``: the fewest false alarms with TP/positives ≥ ``min_sensitivity``;
         * ``fn_cost`` and ``fp_cost``: the smallest (fn_cost·FN + fp_cost·FP)/n; among equals the one next to
-          ``theta_from_costs``.
+          ``theta_from_costs``. It pays with some hundred positives: with few, chance decides.
+
+        Candidates are equally spaced θ, ratios of costs up to 100 000, and ``theta_from_costs`` itself.
 
         With ``confidence`` = 1 − δ the bound holds for new data: with probability 1 − δ over the draw of (X, y),
         P(predict(X, θ) positive | y negative) ≤ ``max_fpr``, or the same for the positives that are missed. From the
@@ -263,8 +269,9 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         >>> bool((model.predict(X[400:], theta) == 1)[y[400:] == 0].mean() <= 0.1)
         True
         """
+        costs = [cost for cost in (fn_cost, fp_cost) if isinstance(cost, Real) and 0.0 <= cost < np.inf]
         return choose_theta(
-            self._confusion(X, y),
+            self._confusion(X, y, also=(self.theta_from_costs(*costs),) if len(costs) == 2 and any(costs) else ()),
             min_sensitivity=min_sensitivity,
             max_fpr=max_fpr,
             fn_cost=fn_cost,
@@ -333,8 +340,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         """
         return NetBenefitCurve.of(self._confusion(X, y, sample_weight))
 
-    def _confusion(self, X: Any, y: Any, sample_weight: Any = None) -> Confusion:
-        """The errors on (X, y) at every level."""
+    def _confusion(self, X: Any, y: Any, sample_weight: Any = None, also: tuple[float, ...] = ()) -> Confusion:
+        """The errors on (X, y) at every level, and at some more."""
         check_is_fitted(self)
         with naming("y"):
             y = column_or_1d(y)
@@ -344,6 +351,10 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
             raise ValueError(f"y holds {unknown[0]!r}; the model knows the labels {self.classes_.tolist()}.")
         weight = weights_of(sample_weight, y)
         levels = self._levels(TRADE_OFFS)
+        if not self.field_.knows_nodes_only:
+            ends = (END_RATIOS - 1.0) / (END_RATIOS + 1.0)
+            more = np.concatenate([ends, -ends, np.asarray(also, dtype=np.float64)])
+            levels = np.union1d(levels, more[(levels[0] <= more) & (more <= levels[-1])])
         blocks = (h for _, h in self._at_levels(self._inputs(X), levels))
         return Confusion.count(levels, blocks, y == self.classes_[1], weight)
 
