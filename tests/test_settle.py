@@ -176,3 +176,15 @@ def test_how_a_free_bias_is_held() -> None:
     free = InfiniteCostSensitiveClassifier(n_nodes=5, alpha=1e-2).fit(X, labels)
     held = InfiniteCostSensitiveClassifier(n_nodes=5).fit(X, labels)
     assert (free.alpha_bias_, held.alpha_bias_ > 0.0) == (0.0, True)
+
+
+def test_the_rounding_of_an_encoded_category_is_no_spread() -> None:
+    rng = np.random.default_rng(0)
+    noise = 1e-7 * rng.normal(size=400)
+    encoded = np.where(rng.uniform(size=400) < 0.7, 0.0, rng.choice([-0.5, 0.3, 0.8], 400)) + noise
+    wild = rng.normal(size=400)
+    wild[7] = 1e9
+    for robust in (False, True):
+        first, second = spreads(np.column_stack([encoded, wild]), robust=robust)
+        assert 1.0 < first < 10.0  # not 1e7: most rows differ by rounding, and the others are no outliers
+        assert 0.3 < second < 1.5

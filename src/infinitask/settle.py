@@ -86,9 +86,9 @@ with 4, 6, 8 and 16 times: 0.886, 0.909, 0.916, 0.917. On breast cancer it falls
 IQR_OF_NORMAL = 1.349
 """The interquartile range of a normal law, in standard deviations."""
 
-FAR_INPUT = 20.0
+FAR_INPUT, MAX_SHARE_OF_FAR = 20.0, 0.05
 """Values farther than this from the median, in deviations as the quartiles have them, count as this far: one wild cell
-would otherwise hide its column."""
+would otherwise hide its column. Where more than this share of values are so far, they are not wild."""
 
 RIDGE_RATE, SMALLEST_RIDGE = 0.5, 1e-5
 """With more rows than take part, λ falls with this power of their number, down to the second number divided by it: a
@@ -210,10 +210,13 @@ def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
     size = np.max(np.abs(X), axis=0)
     unit = np.where(size > 0.0, size, 1.0)  # so that squares neither overflow nor vanish
     middle, quartiles = np.median(X, axis=0), np.subtract(*np.quantile(X, [0.75, 0.25], axis=0)) / IQR_OF_NORMAL
-    far = np.where(quartiles > 1e-12 * size, FAR_INPUT * quartiles, np.inf)
+    # where many values are far, most are one value and its rounding, as of an encoded category, and quartiles are noise
+    far = FAR_INPUT * quartiles
+    telling = (quartiles > 1e-12 * size) & (np.mean(np.abs(X - middle) > far, axis=0) <= MAX_SHARE_OF_FAR)
+    far = np.where(telling, far, np.inf)
     deviation = unit * np.std(np.clip(X, middle - far, middle + far) / unit, axis=0)
     if robust:
-        deviation = np.where(quartiles > 1e-12 * size, quartiles, deviation)
+        deviation = np.where(telling, quartiles, deviation)
         deviation = np.where(deviation > 1e-12 * size, deviation, unit)  # an input that never varied may begin to
     varies = deviation > 1e-12 * size
     return tuple(np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies).tolist())
