@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, ShuffleSplit
@@ -215,3 +216,27 @@ def test_wrong_calls_are_named() -> None:
     found = CrossConformal(Constant(), cv=LeaveOneOut()).fit(X, Y)
     with pytest.raises(ValueError, match="coverage"):
         found.predict_interval(X, 90)
+
+
+class OneModelForEachLevel(RegressorMixin, BaseEstimator):
+    """A wrapper that people write: it holds an estimator, and answers quantiles itself."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.models_ = {q: clone(self.estimator).set_params(quantile=q).fit(X, y) for q in (0.1, 0.5, 0.9)}
+        return self
+
+    def predict(self, X: Any, quantiles: Any = 0.5) -> Any:
+        near = [min(self.models_, key=lambda known: abs(known - q)) for q in np.atleast_1d(quantiles)]
+        found = np.column_stack([self.models_[q].predict(X) for q in near])
+        return found if np.ndim(quantiles) else found[:, 0]
+
+
+def test_a_model_that_holds_another_and_answers_quantiles_itself() -> None:
+    X, y = make_sine(300, random_state=0)
+    inner = HistGradientBoostingRegressor(loss="quantile", quantile=0.5, max_iter=20, random_state=0)
+    model = CrossConformal(OneModelForEachLevel(inner), cv=3).fit(X[:200], y[:200])
+    low, high = model.predict_interval(X[200:], 0.8).T
+    assert 0.7 < np.mean((low <= y[200:]) & (y[200:] <= high)) <= 1.0

@@ -164,7 +164,7 @@ def _inside(model: Any) -> Any:
     """The model inside pipelines, and inside searches and transformed targets that are not fitted yet."""
     core = _core(model)
     part = getattr(core, "estimator", getattr(core, "regressor", None))
-    return core if part is None else _inside(part)
+    return core if part is None or _takes(core, "quantiles") else _inside(part)
 
 
 def _fold(model: Any, X: Any, y: HostArray, train: HostArray, test: HostArray) -> tuple[Any, ConformalCalibration]:
