@@ -237,6 +237,6 @@ class OneModelForEachLevel(RegressorMixin, BaseEstimator):
 def test_a_model_that_holds_another_and_answers_quantiles_itself() -> None:
     X, y = make_sine(300, random_state=0)
     inner = HistGradientBoostingRegressor(loss="quantile", quantile=0.5, max_iter=20, random_state=0)
-    model = CrossConformal(OneModelForEachLevel(inner), cv=3).fit(X[:200], y[:200])
-    low, high = model.predict_interval(X[200:], 0.8).T
-    assert 0.7 < np.mean((low <= y[200:]) & (y[200:] <= high)) <= 1.0
+    model = CrossConformal(OneModelForEachLevel(inner), cv=3).fit(X[::2], y[::2])
+    low, high = model.predict_interval(X[1::2], 0.8).T
+    assert 0.7 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 1.0
