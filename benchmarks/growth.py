@@ -26,7 +26,7 @@ from compare import peak, resident
 from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.objective import Objective
-from paper_kappa import machine
+from paper_kappa import machine, numbers_of
 from profile_fit import one_thread
 from suite.problems import Array, heteroscedastic
 
@@ -280,7 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         output.write_text(text, encoding="utf-8")
         numbers = [{**asdict(curve), "points": [asdict(p) for p in points]} for curve, points in found]
         listed = json.dumps({"machine": machine(), "curves": numbers}, indent=1)
-        output.with_suffix(".json").write_text(listed, encoding="utf-8")
+        numbers_of(output).write_text(listed, encoding="utf-8")
         draw(found, output.with_suffix(".png"))
 
 

@@ -220,6 +220,13 @@ def measure(scale: Scale, at_full_size: bool) -> tuple[list[Case], float]:
     return done, max(before for before, _ in memory.values())
 
 
+def numbers_of(page: Path) -> Path:
+    """The file with the numbers behind a page: those of the documentation are kept out of it."""
+    here = Path(__file__).resolve().parent
+    documented = page.resolve().parent == here.parent / "docs" / "benchmarks"
+    return (here / "results" / page.name if documented else page).with_suffix(".json")
+
+
 def machine() -> str:
     """Where the figures come from."""
     blas = "; ".join(

@@ -21,7 +21,7 @@ from typing import Any
 from unittest import mock
 
 from infinitask import InfiniteQuantileRegressor, _threads
-from paper_kappa import machine
+from paper_kappa import machine, numbers_of
 from suite.problems import Array, heteroscedastic
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "profile.md"
@@ -287,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8")
         found = {"machine": machine(), "load": fmean(load), "cases": [asdict(case) for case in cases]}
-        output.with_suffix(".json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+        numbers_of(output).write_text(json.dumps(found, indent=1), encoding="utf-8")
     if options.output is None and output is not None:
         into_document(text, DOCUMENT)
 

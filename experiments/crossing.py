@@ -21,6 +21,7 @@ from infinitask.metrics import crossing_loss
 
 from .figures import INK, ORANGE, colour_bar, colours, save
 from .runner import Experiment, Record
+from .store import curves_of
 from .tables import made_by, markdown, write_csv
 
 __all__ = ["EXPERIMENT", "falls"]
@@ -111,7 +112,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         for name, result in found.items()
         for x, values in zip(result["x"], result["curves"], strict=True)
     ]
-    files = [write_csv(folder / "crossing.csv", rows), write_csv(folder / "crossing_curves.csv", curves)]
+    files = [write_csv(folder / "crossing.csv", rows), write_csv(curves_of(folder, "crossing_curves.csv"), curves)]
     X, y = make_sine(settings["n"], random_state=settings["seed"])
     drawn = [file for file, titles in FIGURES.items() if titles.keys() <= found.keys()]
     for file in drawn:
@@ -140,7 +141,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "Crossing: the sum over neighbouring levels of the mean decrease; under the curves it is drawn for each x, "
         "with the training inputs as ticks. Pairs: of neighbouring levels, over all "
         f"inputs; a decrease counts from {FALL:g} on. Numbers: [crossing.csv](crossing.csv), curves: "
-        "[crossing_curves.csv](crossing_curves.csv).",
+        "`experiments/curves/crossing_curves.csv`.",
         "",
     ]
     files[-1].write_text("\n\n".join(page), encoding="utf-8")

@@ -15,6 +15,7 @@ from infinitask.metrics import sensitivity_specificity
 
 from .figures import INK, save
 from .runner import Experiment, Record
+from .store import curves_of
 from .table2 import THETAS, model, split
 from .table2 import settings as table_settings
 from .tables import made_by, markdown, write_csv
@@ -67,7 +68,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
     height = 3.5 * len(records) + 0.4
     files = [
         write_csv(folder / "csc_sets.csv", rows),
-        write_csv(folder / "csc_sets_plane.csv", plane),
+        write_csv(curves_of(folder, "csc_sets_plane.csv"), plane),
         save(folder / "csc_sets.png", (10.0, height), lambda figure: _draw(figure, records, settings)),
         folder / "csc_sets.md",
     ]
@@ -82,7 +83,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "grows. Circles overlap so much that at θ = ±0.9 nearly everything is on one side; Two-Moons keep a core "
         "of their own. The paper draws the sets only. Sensitivity and specificity are those of the test half of this "
         "one split; [Table 2](table2.md) has the means. Numbers: [csc_sets.csv](csc_sets.csv), "
-        "[csc_sets_plane.csv](csc_sets_plane.csv).",
+        "`experiments/curves/csc_sets_plane.csv`.",
         "",
     ]
     files[-1].write_text("\n\n".join(page), encoding="utf-8")

@@ -31,6 +31,7 @@ from infinitask.datasets import make_mixture, make_sine, sine_quantile
 
 from .figures import BLUE, GREEN, INK, ORANGE, PURPLE, colours, save
 from .runner import Experiment, Record
+from .store import curves_of
 from .tables import made_by, markdown, write_csv
 
 __all__ = ["EXPERIMENT", "deviations", "model", "summary"]
@@ -234,7 +235,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
     ]
     files = [
         write_csv(folder / "properties.csv", rows),
-        write_csv(folder / "properties_curves.csv", curves),
+        write_csv(curves_of(folder, "properties_curves.csv"), curves),
         save(folder / "properties.png", (10.0, 8.4), lambda figure: _draw(figure, records, rows, settings)),
         folder / "properties.md",
     ]
@@ -271,7 +272,7 @@ def _page(rows: list[dict[str, Any]], gaps: list[float], settings: dict[str, Any
             *(part for name in METHODS for part in (f"## {_TITLES[name]}", _table(rows, name), _findings(rows, name))),
             *([f"The largest duality gap of our fits is {max(gaps):.1g}."] if gaps else []),
             "All numbers: [properties.csv](properties.csv), the shares of the first training set: "
-            "[properties_curves.csv](properties_curves.csv).",
+            "`experiments/curves/properties_curves.csv`.",
             "",
         ]
     )

@@ -20,6 +20,7 @@ from infinitask.datasets import make_sine, sine_quantile
 
 from .figures import colours, save
 from .runner import Experiment, Record
+from .store import curves_of
 from .tables import made_by, markdown, write_csv
 
 __all__ = ["EXPERIMENT", "normal_expectile"]
@@ -109,7 +110,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
                 curves.append({"kappa": kappa, "theta": theta, "x": x, "learnt": value, "true": float(quantile)})
     files = [
         write_csv(folder / "smoothing.csv", rows),
-        write_csv(folder / "smoothing_curves.csv", curves),
+        write_csv(curves_of(folder, "smoothing_curves.csv"), curves),
         save(folder / "smoothing.png", (10.0, 7.6), lambda figure: _draw(figure, records, settings)),
         folder / "smoothing.md",
     ]
@@ -139,7 +140,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "precision. The last two columns are root mean squares over x and the levels "
         f"{', '.join(f'{level:g}' for level in LEVELS)}, in the units of y.",
         _findings(rows, settings),
-        "Numbers: [smoothing.csv](smoothing.csv), curves: [smoothing_curves.csv](smoothing_curves.csv). "
+        "Numbers: [smoothing.csv](smoothing.csv), curves: `experiments/curves/smoothing_curves.csv`. "
         "[The benchmark](../benchmarks/paper_kappa.md) runs the paper's own algorithm on the same machine.",
         "",
     ]

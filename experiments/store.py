@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PAGES", "Store", "key", "known", "records_of"]
+__all__ = ["PAGES", "Store", "curves_of", "key", "known", "records_of"]
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "results"
 """Where the pages, pictures and tables of the documentation are."""
@@ -32,6 +32,20 @@ def records_of(folder: Path, name: str) -> Path:
 def key(unit: Mapping[str, Any]) -> str:
     """A unit as a string that is the same for equal units."""
     return json.dumps(unit, sort_keys=True)
+
+
+def curves_of(folder: Path, name: str) -> Path:
+    """The file with the many numbers behind a picture: those of the documentation are kept out of it.
+
+    Parameters
+    ----------
+    folder : Path
+        With the pages.
+    name : str
+        Of the file.
+    """
+    curves = Path(__file__).resolve().parent / "curves" if folder.resolve() == PAGES else folder
+    return curves / name
 
 
 class Store:

@@ -220,4 +220,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _save(output: Path, results: dict[str, Any]) -> None:
     output.mkdir(parents=True, exist_ok=True)
-    (output / "suite.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    numbers = FOLDER / "results" if output == RESULTS else output  # readers of the documentation do not need them
+    (numbers / "suite.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
