@@ -85,8 +85,7 @@ plt.show()
 # %%
 # The self-tuned kernels have the smallest loss, and the Gaussian process follows closely; in one fold the two and
 # gradient boosting are all but equal. Folds differ by more than these three methods do, so on another table of this
-# size the order may be another: on 150 of these cars, with all kernels competing, the Gaussian process was ahead.
-# Straight lines are clearly behind.
+# size, or on fewer cars, the order may be another. Straight lines are clearly behind.
 #
 # What did the self-tuned model compare before it chose? This is the contest of the last fold: two kernels that bend are
 # about as good as each other, the linear one is behind, and all are far from ignoring the inputs.

@@ -32,8 +32,7 @@ centiles = np.array([0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97])
 
 # %%
 # The rows are sorted by age. Folds of a number, ``cv=5``, are not shuffled, as in scikit-learn, and would leave out a
-# whole age each; so we give folds that are. (With folds in order, and GAG itself in place of its logarithm, the
-# chart was worse than the age groups below.)
+# whole age each; so we give folds that are.
 
 folds = KFold(5, shuffle=True, random_state=0)
 
