@@ -99,6 +99,7 @@ sphinx_gallery_conf = {
     "copyfile_regex": "",
     "nested_sections": True,
     "show_signature": False,
+    "write_computation_times": False,
 }
 
 # -------------------------------------------------------------------------------------------------- looks

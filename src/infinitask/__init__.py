@@ -18,6 +18,7 @@ from infinitask.estimators import (
     JointQuantileRegressor,
     QOneClassSVM,
     fit_path,
+    left_out_scores,
 )
 from infinitask.field import Field
 from infinitask.persistence import load, save
@@ -51,6 +52,7 @@ __all__ = [
     "QOneClassSVM",
     "Solution",
     "fit_path",
+    "left_out_scores",
     "load",
     "make_pipeline",
     "save",

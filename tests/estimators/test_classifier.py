@@ -526,3 +526,12 @@ def test_a_policy_that_is_beaten_does_not_lower_the_area() -> None:
     assert worse.area >= good.area - 0.5 * 0.2 * 0.3  # it stays above the steps between the good ones
     line = ROCCurve(np.array([0.0]), np.array([0.5]), np.array([0.5]))
     assert line.area == 0.5
+
+
+def test_as_many_trade_offs_as_rows_are_asked_about() -> None:
+    X, y = make_moons(400, noise=0.3, random_state=0)
+    model = InfiniteCostSensitiveClassifier(n_nodes=8, alpha=1e-2).fit(X, y)
+    theta = model.theta_from_costs(np.linspace(1.0, 9.0, 400), 2.0)
+    with pytest.warns(UserWarning, match="per_sample=True"):
+        assert model.predict(X, theta).shape == (400, 400)
+    assert model.predict(X, theta, per_sample=True).shape == (400,)

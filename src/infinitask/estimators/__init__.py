@@ -14,6 +14,7 @@ from .finite import (
     QOneClassSVM,
 )
 from .kernel_ridge import InfiniteKernelRidge
+from .left_out import left_out_scores
 from .one_class import InfiniteOneClassSVM
 from .path import fit_path
 from .quantile import InfiniteQuantileRegressor
@@ -34,6 +35,7 @@ __all__ = [
     "JointQuantileRegressor",
     "QOneClassSVM",
     "fit_path",
+    "left_out_scores",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from numbers import Real
 from typing import Any, Self
@@ -9,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from infinitask._array import HostArray
 from infinitask._validation import flag, naming
@@ -35,6 +36,9 @@ __all__ = ["CostSensitiveEstimator", "InfiniteCostSensitiveClassifier"]
 
 TRADE_OFFS = 257
 """Equally spaced levels of θ at which questions about all of Θ are answered."""
+
+MANY_TASKS = 300
+"""More trade-offs than this are seldom asked for at once."""
 
 END_RATIOS = np.geomspace(256.0, 1e5, 64)
 """Ratios of costs beyond those levels at which errors are counted as well: with a rare class they decide."""
@@ -159,7 +163,18 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         """
         check_is_fitted(self)
         theta = self._default_theta() if theta is None else theta
-        positive = self._values(X, theta, "theta", per_sample=flag("per_sample", per_sample)) > 0.0
+        if (
+            not flag("per_sample", per_sample)
+            and np.ndim(theta) == 1
+            and np.size(theta) == _num_samples(X) > MANY_TASKS
+        ):
+            warnings.warn(
+                f"theta has {np.size(theta)} trade-offs, as many as X has rows, and all of them are answered for each row; for "
+                "one trade-off for each row give per_sample=True.",
+                UserWarning,
+                stacklevel=2,
+            )
+        positive = self._values(X, theta, "theta", per_sample=per_sample) > 0.0
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
     @in_kind
