@@ -169,8 +169,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
             and np.size(theta) == _num_samples(X) > MANY_TASKS
         ):
             warnings.warn(
-                f"theta has {np.size(theta)} trade-offs, as many as X has rows, and all of them are answered for each row; for "
-                "one trade-off for each row give per_sample=True.",
+                f"theta has {np.size(theta)} trade-offs, as many as X has rows, and all of them are answered for each "
+                "row; for one trade-off for each row give per_sample=True.",
                 UserWarning,
                 stacklevel=2,
             )
