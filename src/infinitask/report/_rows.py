@@ -101,9 +101,21 @@ def names_of(X: Any, model: Any, names: Any, d: int) -> list[str]:
     return found
 
 
-def table(cells: HostArray, left: HostArray, shown: Shown, numbers: HostArray) -> Exported:
-    """The rows of a page: their cells, left(x), where they are in the given table, and what they stand for."""
+def row_names(X: Any) -> list[str] | None:
+    """What a data frame calls its rows; None where it only numbers them from 0, or has no names for them."""
+    index = getattr(X, "index", None)
+    if not hasattr(X, "columns") or not hasattr(index, "nlevels"):
+        return None
+    if index.nlevels > 1:
+        return [", ".join(str(part) for part in entry) for entry in index]
+    names = [str(entry) for entry in index.astype(str)]
+    return None if names == [str(k) for k in range(len(names))] else names
+
+
+def table(cells: HostArray, left: HostArray, shown: Shown, numbers: HostArray, names: list[str] | None) -> Exported:
+    """The rows of a page: their cells, left(x), places and names in the given table, and what they stand for."""
     return {
+        "label": None if names is None else [names[k] for k in numbers[shown.rows]],
         "X": packed(cells),
         "left": packed(left[shown.rows]),
         "number": packed(numbers[shown.rows]),
