@@ -13,7 +13,7 @@ function costsInWords({ missed, alarm }) {
     : `a false alarm counts ${say(alarm / missed)} times as much as a missed case`;
 }
 
-/** The two costs, what they mean, and whether the trade-off is theirs. @param {CostPage} page */
+/** The two costs and what they mean; and a line for beside the slider, on whether the trade-off is theirs. @param {CostPage} page */
 function costControls(page) {
   /** @param {string} id @param {number} value */
   const boxOf = (id, value) => el("input", { type: "number", id, min: 0, step: "any", value, inputmode: "decimal", "aria-describedby": "costs-alert" });
@@ -38,7 +38,7 @@ function costControls(page) {
   const line = el("p", { class: "sentence", id: "sentence", "aria-live": "polite" });
   const other = el("span", { id: "costs-theta" });
   const back = el("button", { type: "button", id: "to-costs", onclick: () => page.move(page.thetaOfCosts()) }, "Go there");
-  const elsewhere = el("p", { class: "note", "aria-live": "polite" }, other, " ", back);
+  const elsewhere = el("p", { class: "note beside", "aria-live": "polite" }, other, " ", back);
   page.drawn.push(() => {
     const { missed, alarm } = page.costs;
     const counts = page.counts ? page.at(page.theta) : null;
@@ -51,7 +51,7 @@ function costControls(page) {
     other.dataset.value = JSON.stringify(asked);
   });
   const pairs = el("div", { class: "pairs" }, pair(boxes.missed, "A missed case costs"), pair(boxes.alarm, "a false alarm"));
-  return el("div", { class: "control" }, pairs, alert, line, elsewhere);
+  return { node: el("div", { class: "control" }, pairs, alert, line), elsewhere };
 }
 
 /** The trade-off that meets a bound on one of the errors. @param {CostPage} page */

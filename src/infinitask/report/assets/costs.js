@@ -61,8 +61,10 @@ class CostPage extends Explorer {
   }
 
   build() {
-    const bar = el("section", { class: "card bar-of-controls", "aria-label": "What you ask" });
-    bar.append(this.slider.node, costControls(this));
+    const bar = el("section", { class: "card bar-of-controls of-costs", "aria-label": "What you ask" });
+    const costs = costControls(this);
+    this.slider.node.append(costs.elsewhere);
+    bar.append(this.slider.node, costs.node);
     if (this.counts) bar.append(wishControls(this));
     this.main.append(bar);
     if (this.counts) this.main.append(this.errors());

@@ -141,7 +141,9 @@ function numberControl(options, changed) {
     const fromDate = options.date && other === slider;
     const value = text.trim() === "" ? NaN : fromDate ? Date.parse(text) / DAY : Number(text);
     const known = Number.isFinite(value) && (options.free || (value >= low && value <= high));
-    complain(known ? "" : options.free ? "A number is needed." : `It must be between ${shown(options.low)} and ${shown(options.high)}${options.unit ?? ""}.`);
+    const unit = options.unit ?? "";
+    const rule = options.free ? "A number is needed" : `It must be between ${shown(options.low)} and ${shown(options.high)}${unit}`;
+    complain(known ? "" : `${rule}; it is still ${shown(last)}${unit}.`);
     if (!known) return;
     other.value = other === box ? shownNumber(value) : String(value);
     last = value / scale;
