@@ -103,7 +103,7 @@ def names_of(X: Any, model: Any, names: Any, d: int) -> list[str]:
 
 def row_names(X: Any) -> list[str] | None:
     """What a data frame calls its rows; None where it only numbers them from 0, or has no names for them."""
-    index = getattr(X, "index", None)
+    index: Any = getattr(X, "index", None)
     if not hasattr(X, "columns") or not hasattr(index, "nlevels"):
         return None
     if index.nlevels > 1:
