@@ -1,4 +1,4 @@
-"""Planes through models of several inputs: two change, the others are held, and what is drawn is what the model says."""
+"""Planes through models of several inputs: two change, the others are held, and the model is asked there."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
             f"feature={feature!r} was given, which is {low:g} in all rows of X; there is nothing to go along."
         )
     x = np.linspace(low, high, count("grid", grid, least=2))
-    held = held_at(columns, names, at)
+    held = held_at(X, names, at)
     rows = [np.full(x.size, held[k]) for k in range(len(columns))]
     rows[j] = x
     return Slice(x, like(X, rows), names[j])
@@ -173,10 +173,15 @@ def holds_numbers(column: HostArray) -> bool:
     return bool(np.issubdtype(column.dtype, np.number))
 
 
-def held_at(columns: list[HostArray], names: tuple[str, ...], at: Mapping[Any, Any] | None) -> list[Any]:
-    """A value for each column: the one that ``at`` has by name or position, or a typical one."""
+def held_at(X: Any, names: tuple[str, ...], at: Mapping[Any, Any] | None) -> list[Any]:
+    """A value for each column of a table: the one that ``at`` has by name or position, or a typical one."""
+    columns = columns_of(X)
     given = {position(name, names, "at"): value for name, value in (at or {}).items()}
     for k, value in given.items():
+        categories = getattr(X[X.columns[k]].dtype, "categories", None) if hasattr(X, "iloc") else None
+        if categories is not None and value == value and value not in categories:
+            known = ", ".join(repr(category) for category in list(categories)[:8])
+            raise ValueError(f"at holds {value!r} for {names[k]!r}; its categories are {known}.")
         if holds_numbers(columns[k]) and not is_number(value) and value == value:  # NaN: a pipeline may fill holes
             raise ValueError(f"at holds {value!r} for {names[k]!r}, a column of numbers; give a number.")
     return [given[k] if k in given else _typical(column) for k, column in enumerate(columns)]

@@ -20,7 +20,7 @@ SIZE = (6.8, 4.4)
 LETTERS = 7.5
 """Letters of a title to an inch of the figure."""
 
-LETTERS_ALONG_BAR, SHORTEST_LINE = 11.0, 12
+LETTERS_ALONG_BAR, SHORTEST_LINE = 12.5, 12
 """Letters to an inch along a colour bar, and the fewest letters of a line of its label."""
 
 Painting = tuple[Any, Look]
@@ -135,9 +135,11 @@ def _look_on(ax: Any) -> Look:
 
 def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> None:
     """Add a colour bar without a frame beside the axes."""
-    letters = int(LETTERS_ALONG_BAR * _height(axes))
+    letters = max(int(LETTERS_ALONG_BAR * _height(axes)), SHORTEST_LINE)
+    lines = len(textwrap.wrap(label, letters))
+    balanced = next(w for w in range(-(-len(label) // lines), letters + 1) if len(textwrap.wrap(label, w)) <= lines)
     bar = axes.figure.colorbar(mapping, ax=axes, ticks=ticks, pad=0.02, aspect=30)
-    bar.set_label("\n".join(textwrap.wrap(label, max(letters, SHORTEST_LINE))), labelpad=8, color=look.ink)
+    bar.set_label("\n".join(textwrap.wrap(label, balanced)), labelpad=8, color=look.ink)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, which="both", colors=look.muted)
 

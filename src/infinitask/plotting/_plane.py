@@ -60,17 +60,15 @@ def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, 
     i, j = axes = _axes(features, names, columns, display)
     low, high = np.array([_ends(columns[k], names[k]) for k in axes]).T
     a, b, points = plane(low, high, grid)
-    values = held_at(columns, names, at)
+    values = held_at(X, names, at)
     for k in axes:
         if any(position(name, names, "at") == k for name in at or {}):
             raise ValueError(f"at holds a value for {names[k]!r}, which is an axis of the plane; leave it out.")
     rows = [np.full(points.shape[0], value) for value in values]
     rows[i], rows[j] = points.T
-    table = like(X, rows)
-    _check_known(table, names, values, axes)
     held = {name: value for k, (name, value) in enumerate(zip(names, values, strict=True)) if k not in axes}
     data = np.column_stack([columns[k].astype(np.float64) for k in axes])
-    return Plane(a, b, table, data, tuple(names[k] for k in axes), held)
+    return Plane(a, b, like(X, rows), data, tuple(names[k] for k in axes), held)
 
 
 def _axes(features: Any, names: tuple[str, ...], columns: list[HostArray], display: str) -> tuple[int, int]:
@@ -109,12 +107,3 @@ def _ends(column: HostArray, name: str) -> tuple[float, float]:
     if known.size == 0:
         raise ValueError(f"features names {name!r}, of which X holds no finite value; give rows that have some.")
     return float(np.min(known)), float(np.max(known))
-
-
-def _check_known(table: Any, names: tuple[str, ...], values: list[Any], axes: tuple[int, int]) -> None:
-    """An error for a category that the column does not have, which a table writes as missing."""
-    for k in set(range(len(names))) - set(axes) if hasattr(table, "iloc") else ():
-        categories = getattr(table.dtypes.iloc[k], "categories", None)
-        if categories is not None and values[k] == values[k] and values[k] not in categories:
-            shown = ", ".join(repr(value) for value in list(categories)[:8])
-            raise ValueError(f"at holds {values[k]!r} for {names[k]!r}; its categories are {shown}.")

@@ -253,12 +253,15 @@ class LevelSetDisplay(Display):
             drawn = [k for k in range(self.nu.size) if self.values[..., k].max() >= 0.0]
             for k in drawn:
                 height, colour = self.values[..., k], mapping.to_rgba(self.nu[k])
-                axes.contourf(self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + 0.1 * k)
+                axes.contourf(
+                    self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + 0.1 * min(k, 9)
+                )
                 if height.min() < 0.0:
-                    # paper parts two sets; around the outermost one it would not be seen
-                    edge = look_.muted if k == drawn[0] else look_.paper
-                    lines = {"levels": [0.0], "colors": [edge], "linewidths": 0.8}
-                    axes.contour(self.a, self.b, height, zorder=1.05 + 0.1 * k, **lines)
+                    # paper parts two sets; around the outermost one it would not be seen, where others touch it too
+                    outermost = k == drawn[0]
+                    edge, level = (look_.muted, self.nu.size) if outermost else (look_.paper, k)
+                    lines = {"levels": [0.0], "colors": [edge], "linewidths": 1.0 if outermost else 0.8}
+                    axes.contour(self.a, self.b, height, zorder=1.05 + 0.1 * min(level, 9), **lines)
             axes.plot(*self.X.T, "o", color=look_.ink, markersize=2.2, markeredgewidth=0, alpha=0.5)
             axes.set(xlabel=self.names[0], ylabel=self.names[1])
             axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))

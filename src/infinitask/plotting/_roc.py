@@ -172,6 +172,7 @@ class ThetaROCDisplay(Display):
                     markeredgecolor=look_.ink,
                     markeredgewidth=1.8,
                     zorder=3,
+                    clip_on=False,
                     label=f"chosen trade-off {self.curve.theta[k]:.3g}",
                 )
             axes.set(xlabel="share of negatives that raise an alarm", ylabel="share of positives that are found")
