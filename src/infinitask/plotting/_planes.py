@@ -250,18 +250,17 @@ class LevelSetDisplay(Display):
         title = f"The level sets at {self.nu.size} outlier fractions" if self.nu.size > 1 else "The level set"
         with self._canvas(ax, look, title + _others(self.held), size=(8.0, 5.6), equal=True) as (axes, look_):
             mapping = look_.steps(self.nu, pale=0.3)
+            step = 0.9 / (self.nu.size + 1)  # all below the points
             drawn = [k for k in range(self.nu.size) if self.values[..., k].max() >= 0.0]
             for k in drawn:
                 height, colour = self.values[..., k], mapping.to_rgba(self.nu[k])
-                axes.contourf(
-                    self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + 0.1 * min(k, 9)
-                )
+                axes.contourf(self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + step * k)
                 if height.min() < 0.0:
                     # paper parts two sets; around the outermost one it would not be seen, where others touch it too
                     outermost = k == drawn[0]
-                    edge, level = (look_.muted, self.nu.size) if outermost else (look_.paper, k)
+                    edge, place = (look_.muted, self.nu.size) if outermost else (look_.paper, k)
                     lines = {"levels": [0.0], "colors": [edge], "linewidths": 1.0 if outermost else 0.8}
-                    axes.contour(self.a, self.b, height, zorder=1.05 + 0.1 * min(level, 9), **lines)
+                    axes.contour(self.a, self.b, height, zorder=1.0 + step * (place + 0.5), **lines)
             axes.plot(*self.X.T, "o", color=look_.ink, markersize=2.2, markeredgewidth=0, alpha=0.5)
             axes.set(xlabel=self.names[0], ylabel=self.names[1])
             axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))
