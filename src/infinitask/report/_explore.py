@@ -19,7 +19,7 @@ from infinitask.plotting._bands import binomial_band
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
 from infinitask.report._fields import fields_of
 from infinitask.report._page import Page
-from infinitask.report._rows import Shown, columns, looked_at, names_of, row_names, table
+from infinitask.report._rows import Shown, columns, looked_at, most_rows, names_of, row_names, table
 from infinitask.report._table import Table
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
@@ -40,7 +40,7 @@ CHANCE = 0.9
 """Of the band in which shares fall by chance."""
 
 FIRST_TO_LEAVE = 200
-"""Rows with the smallest p-values that are on a page in any case."""
+"""Rows with the smallest p-values that are on a page in any case, where half of its rows are as many."""
 
 Model = InfiniteQuantileRegressor | InfiniteCostSensitiveClassifier | InfiniteOneClassSVM
 
@@ -239,7 +239,8 @@ def _decision_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tu
 def _level_set_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
     """p-values; those who leave first are on the page in any case."""
     p = model.score_samples(X)
-    shown = Shown.of(p.size, width, np.argsort(p, kind="stable")[:FIRST_TO_LEAVE])
+    first = min(FIRST_TO_LEAVE, most_rows(width) // 2)  # all of them, not some
+    shown = Shown.of(p.size, width, np.argsort(p, kind="stable")[:first])
     return shown, {"rows": {"p": packed(p[shown.rows])}, "chance": _chance(p.size)}
 
 

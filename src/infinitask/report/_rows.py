@@ -46,7 +46,7 @@ class Shown:
         rare : ndarray (r,) of int or None
             Rows that count more than others do: up to half of those shown are these, and the rest stands for the rest.
         """
-        limit = max(100, min(MAX_ROWS, MAX_NUMBERS // max(1, width)))
+        limit = most_rows(width)
         if n <= limit:
             return cls(np.arange(n), np.ones(n))
         first = np.array([], dtype=np.intp) if rare is None else np.asarray(rare, dtype=np.intp)
@@ -57,6 +57,11 @@ class Shown:
         rows, weight = np.concatenate([kept, rest]), np.repeat(shares, [kept.size, rest.size])
         order = np.argsort(rows)
         return cls(rows[order], weight[order])
+
+
+def most_rows(width: int) -> int:
+    """How many rows a page shows, each of which takes ``width`` numbers."""
+    return max(100, min(MAX_ROWS, MAX_NUMBERS // max(1, width)))
 
 
 def _evenly(n: int, limit: int) -> HostArray:

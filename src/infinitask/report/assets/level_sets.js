@@ -155,7 +155,9 @@ class LevelSetPage extends Explorer {
 
   first() {
     const node = card("The first to leave", `The strangest rows, with their p-values. Below ${percent(this.model.low)}, the smallest share that was learnt, they only say which row is stranger. Press a row to look at it. p-values of rows that the model was fitted to are too large; look at rows it has not seen.`, "wide");
-    const order = Array.from(this.p.keys()).sort((a, b) => this.p[a] - this.p[b]);
+    // where not all rows are on the page, the strangest up to half of those shown are
+    const certain = this.rows.count < this.payload.total ? this.rows.count >> 1 : this.rows.count;
+    const order = Array.from(this.p.keys()).sort((a, b) => this.p[a] - this.p[b]).slice(0, certain);
     const shown = this.order.slice(0, MOST_COLUMNS);
     const table = el("table", { class: "rows", id: "first-rows" }, el("caption", { class: "hidden" }, "Rows with the smallest p-values"));
     const head = el("tr", {}, ...["row", "p-value", "now", ...shown.map((j) => this.columns[j].name)].map((name) => el("th", { scope: "col" }, name)));
