@@ -50,6 +50,28 @@ def test_the_chosen_policy_is_marked(moons: Any, theta: float | None) -> None:
     assert ring.get_xdata()[0] == pytest.approx(1.0 - float(specificity))
 
 
+def test_several_policies_are_marked_and_named(moons: Any) -> None:
+    theta = [0.5, -0.8, 0.0]
+    display = ThetaROCDisplay.from_estimator(moons.model, moons.X, moons.y, theta=theta)
+    curve = display.curve
+    marks = [line for line in display.ax_.lines if "chosen" in str(line.get_label())]
+    assert [line.get_label() for line in marks] == [f"chosen trade-off {curve.theta[k]:.3g}" for k in display.positions]
+    np.testing.assert_allclose(curve.theta[display.positions], theta, atol=np.diff(curve.theta).max())
+    for line, k in zip(marks, display.positions, strict=True):
+        assert (line.get_xdata()[0], line.get_ydata()[0]) == (curve.fpr[k], curve.tpr[k])
+    assert len({line.get_marker() for line in marks}) == 3
+    assert curve.plot(chosen=theta).positions == display.positions
+    assert curve.plot().positions == []
+
+
+@pytest.mark.parametrize(("theta", "words"), [([0.1, 3.0], "contains 3"), ("high", "theta"), ([[0.1]], "theta")])
+def test_a_wrong_policy_is_a_sentence(moons: Any, theta: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ThetaROCDisplay.from_estimator(moons.model, moons.X, moons.y, theta=theta)
+    with pytest.raises(ValueError, match="chosen"):
+        moons.model.roc_curve(moons.X, moons.y).plot(chosen=theta)
+
+
 def test_policies_of_known_labels(moons: Any) -> None:
     theta = np.array([0.6, -0.6])
     labels = moons.model.predict(moons.X, theta)

@@ -174,7 +174,7 @@ def test_an_unfitted_model_is_refused(name: str, request: pytest.FixtureRequest)
 def test_a_plane_needs_two_inputs(clouds: Any, moons: Any) -> None:
     X = np.column_stack([clouds.X, clouds.X[:, 0]])[:40]
     sets = InfiniteOneClassSVM(n_nodes=8, alpha=1e-3).fit(X)
-    with pytest.raises(ValueError, match="3 inputs; LevelSetDisplay draws a plane and needs a model with 2"):
+    with pytest.raises(ValueError, match=r"3 inputs; LevelSetDisplay draws a plane of two\. .*features=\('x0', 'x1'\)"):
         plotting.LevelSetDisplay.from_estimator(sets, X)
     labels = (X[:, 0] > 0.0).astype(int)
     decisions = InfiniteCostSensitiveClassifier(n_nodes=4, alpha=0.1).fit(X[:, :1], labels)
@@ -206,6 +206,12 @@ WRONG: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda h, s: plotting.CrossingDisplay.from_estimator(s.model, s.X, quantiles=[0.5]), "at least two"),
     (lambda h, s: plotting.ThetaPropertyDisplay.from_predictions([[1], [1]], [0.1, 0.2]), "inside"),
     (lambda h, s: plotting.ThetaROCDisplay.from_predictions([0, 1], [[0], [1]], [0.1, 0.2]), "one column each"),
+    (
+        lambda h, s: plotting.ThetaROCDisplay.from_predictions([0, 1], [[0], [1]], [0.1], chosen=[0.1, 3.0]),
+        "contains 3",
+    ),
+    (lambda h, s: plotting.ThetaROCDisplay.from_predictions([0, 1], [[0], [1]], [0.1], chosen=[[0.1]]), "chosen"),
+    (lambda h, s: plotting.ThetaROCDisplay.from_predictions([0, 1], [[0], [1]], [0.1], chosen="best"), "chosen"),
 ]
 
 

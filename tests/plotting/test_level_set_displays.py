@@ -37,6 +37,25 @@ def test_the_shares_outside_are_those_of_predict(clouds: Any) -> None:
     np.testing.assert_array_equal(line.get_xdata(), [0.2, 0.6])
 
 
+def test_shares_begin_at_the_smallest_fraction_of_the_model(clouds: Any) -> None:
+    from infinitask import InfiniteOneClassSVM
+
+    model = InfiniteOneClassSVM(n_nodes=8, alpha=1e-2, measure=(0.01, 1.0)).fit(clouds.X)
+    display = ThetaPropertyDisplay.from_estimator(model, clouds.X)
+    np.testing.assert_allclose(display.nu, [0.01, *np.arange(5, 100, 5) / 100])
+    assert display.ax_.get_xlim() == display.ax_.get_ylim() == (0.0, 1.0)
+
+
+def test_the_axes_are_those_of_the_fractions_asked_for(clouds: Any) -> None:
+    for nu in ([0.05, 0.06, 0.08], [0.9, 0.95], [0.3]):
+        display = ThetaPropertyDisplay.from_estimator(clouds.model, clouds.X, nu=nu)
+        low, high = display.ax_.get_xlim()
+        assert display.ax_.get_ylim() == (low, high)
+        shown = np.concatenate([display.nu, display.outside])
+        assert 0.0 <= low <= shown.min() <= shown.max() <= high <= 1.0
+        assert high - low <= 1.3 * max(np.ptp(shown), 0.02)
+
+
 def test_bands_of_the_shares_have_their_coverage() -> None:
     rng, nu = np.random.default_rng(0), np.array([0.05, 0.5])
     uniform = rng.uniform(size=(4000, 80))

@@ -97,7 +97,7 @@ class Tab:
         box.send_keys(repr(float(value)) if isinstance(value, float) else str(value))
         self.settle()
 
-    def pick(self, row: int) -> None:
+    def pick(self, row: int | str) -> None:
         from selenium.webdriver.common.keys import Keys
 
         box = self._find("row")

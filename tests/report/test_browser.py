@@ -120,6 +120,41 @@ def test_quantiles_that_are_conformal(tab: Tab) -> None:
     is_quiet(tab)
 
 
+def entries_that_cannot_be(tab: Tab, theta: float) -> None:
+    """Each gets a sentence beside its box and changes nothing else."""
+    state = "[page.theta, page.costs.missed, page.costs.alarm]"
+    before = tab.asked(state)
+    assert before == [theta, 10, 4]
+    alone = (
+        "Object.assign(document.getElementById(arguments[0]), {value: arguments[1]}).dispatchEvent(new Event('input'))"
+    )
+    for name, value, alert, words, right in (
+        ("missed-cost", "-5", "costs-alert", "0 or more", "10"),
+        ("alarm-cost", "", "costs-alert", "0 or more", "4"),
+        ("theta", "3", "theta-alert", "between -1 and 1", str(theta)),
+        ("required-sensitivity", "200", "wish-alert", "from 0 to 100%", "90"),
+        ("allowed-alarms", "-1", "wish-alert", "from 0 to 100%", "5"),
+    ):
+        tab.asked(alone, name, value)
+        assert words in tab.text(alert)
+        assert tab.asked("document.getElementById(arguments[0]).getAttribute('aria-invalid')", name) == "true"
+        assert tab.asked(state) == before
+        tab.asked(alone, name, right)
+        assert tab.text(alert) == ""
+        tab.asked("page.move(arguments[0])", theta)
+    tab.asked(
+        "[document.getElementById('missed-cost').value, document.getElementById('alarm-cost').value] = ['0', '0']"
+    )
+    tab.asked(alone, "alarm-cost", "0")
+    assert "above 0" in tab.text("costs-alert")
+    assert tab.asked(state) == before
+    tab.asked("document.getElementById('missed-cost').value = '10'")
+    tab.asked(alone, "alarm-cost", "4")
+    assert tab.text("costs-alert") == ""
+    tab.asked("page.move(arguments[0])", theta)
+    tab.settle()
+
+
 def test_costs(tab: Tab) -> None:
     X, y = table(200)
     case = np.where(y + 20.0 * np.sin(np.arange(200.0)) > 1_060.0, "ill", "fine")
@@ -144,25 +179,45 @@ def test_costs(tab: Tab) -> None:
         tab.agrees("out-decision", model.decision_function(tab.x(), theta=[theta]))
 
     agrees(0.0, 1.0, 1.0)
-    tab.type("theta", 0.5)
-    assert tab.box("missed-cost") == 3.0
-    agrees(0.5, 3.0, 1.0)
-    tab.slide("theta", -5)
-    theta = 0.5 - 5 / 128
-    agrees(theta, (1.0 + theta) / (1.0 - theta), 1.0)
     tab.type("missed-cost", 10)
     tab.type("alarm-cost", 4)
-    agrees(model.theta_from_costs(10.0, 4.0), 10.0, 4.0)
+    asked = model.theta_from_costs(10.0, 4.0)
+    agrees(asked, 10.0, 4.0)
     assert "2.5 times" in tab.text("sentence")
+    assert tab.text("costs-theta") == ""
+
+    def costs_stay(theta: float) -> None:
+        """The trade-off is another one, the costs are those that were typed, and the page says what they ask for."""
+        agrees(theta, 10.0, 4.0)
+        assert (tab.box("missed-cost"), tab.box("alarm-cost")) == (10.0, 4.0)
+        assert tab.text("costs-theta").startswith("These costs would ask for θ = 0.4286")
+        tab.agrees("costs-theta", asked)
+
+    tab.type("theta", 0.5)
+    costs_stay(0.5)
+    tab.slide("theta", -5)
+    costs_stay(0.5 - 5 / 128)
     tab.type("required-sensitivity", 90)
     tab.press("find-sensitivity")
     wished = model.choose_theta(rest, case[80:], min_sensitivity=0.9)
     tab.agrees("wish-line", wished)
-    agrees(wished, 4.0 * (1.0 + wished) / (1.0 - wished), 4.0)
+    costs_stay(wished)
     tab.type("allowed-alarms", 5)
     tab.press("find-alarms")
-    tab.agrees("wish-line", model.choose_theta(rest, case[80:], max_fpr=0.05))
-    theta = float(tab.asked("page.theta"))
+    theta = model.choose_theta(rest, case[80:], max_fpr=0.05)
+    tab.agrees("wish-line", theta)
+    costs_stay(theta)
+    # the least of the curve is the least cost of all trade-offs, at a trade-off where the cost is that
+    curve = model.roc_curve(rest, case[80:])
+    every = (10.0 * (1.0 - curve.tpr) * truth.sum() + 4.0 * curve.fpr * np.sum(~truth)) / truth.size
+    tab.agrees("out-least", every.min())
+    alarm = model.decision_function(rest, tab.number("out-least-theta")) > 0.0
+    assert np.isclose((10.0 * np.sum(truth & ~alarm) + 4.0 * np.sum(~truth & alarm)) / truth.size, every.min())
+    entries_that_cannot_be(tab, theta)
+    tab.press("to-costs")
+    agrees(asked, 10.0, 4.0)
+    assert tab.text("costs-theta") == ""
+    theta = asked
     for j, value in enumerate([1.5, 260.0, 0.51]):
         tab.type(f"input-{j}", value)
         tab.slide(f"input-{j}", 1)
@@ -215,6 +270,16 @@ def test_level_sets(tab: Tab, nested: bool) -> None:
     )
     assert np.allclose(listed, np.sort(model.score_samples(rest))[:15], rtol=0.0, atol=1e-9)
     tab.compared += len(listed)
+    assert tab.text("first-line") == "15 of 90 rows are listed."
+    for count in (50, 90):
+        tab.press("more-rows")
+        assert tab.text("first-line") == f"{count} of 90 rows are listed."
+        assert tab.asked("document.querySelectorAll('#first-rows tbody tr').length") == count
+        now = tab.asked("[...document.querySelectorAll('#first-rows td:nth-child(3)')].map((cell) => cell.textContent)")
+        order = np.argsort(model.score_samples(rest), kind="stable")[:count]
+        outside = model.predict(rest, 0.365)[order] < 0
+        assert now == ["unusual" if out else "usual" for out in outside]
+    assert tab.asked("document.getElementById('more-rows').hidden")
     tab.driver.execute_script("document.querySelector('button.link').click()")
     tab.settle()
     assert np.array_equal(tab.x()[0], rest[np.argmin(model.score_samples(rest))])
@@ -223,6 +288,55 @@ def test_level_sets(tab: Tab, nested: bool) -> None:
     assert tab.untouched() == set()
     assert tab.compared - start >= 40
     is_quiet(tab)
+
+
+def test_rows_are_called_as_the_table_calls_them(tab: Tab) -> None:
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 15)))
+    X.columns = [f"column {j}" for j in range(15)]
+    evil = "<img src=x onerror=alert(1)>"
+    X.index = [evil, "run-7", "7", *(f"run {k}" for k in range(26)), "run-7"]
+    model = InfiniteOneClassSVM(n_nodes=6, alpha=1e-2).fit(X)
+    tab.open(explore(model, X))
+
+    def looks_at(row: int, words: str) -> None:
+        assert np.array_equal(tab.x()[0], X.to_numpy()[row])
+        assert tab.text("row-line") == words
+
+    names = {
+        evil: (0, f"Row {evil}."),
+        "7": (2, "Row 7."),
+        "run 3": (6, "Row run 3."),
+        "5": (5, "Row run 2, at place 5 of the table."),
+    }
+    for typed, (row, words) in names.items():
+        tab.pick(typed)
+        looks_at(row, words)
+    tab.pick("run-7")
+    looks_at(1, "Row run-7, the first of 2 with this name.")
+    for typed in ("run-8", "500", "-1"):
+        tab.pick(typed)
+        assert f"No row on this page is called “{typed}”" in tab.text("row-alert")
+        looks_at(1, "Row run-7, the first of 2 with this name.")
+    tab.press("random-row")
+    assert tab.text("row-alert") == ""
+    tab.press("more-rows")
+    listed = tab.asked("[...document.querySelectorAll('#first-rows tbody th')].map((cell) => cell.textContent)")
+    assert listed == list(X.index[np.argsort(model.score_samples(X), kind="stable")])
+    assert tab.asked("document.querySelectorAll('#first-rows thead th').length") == 3 + 12
+    assert "3 of 15 columns are left out" in tab.text("first-line")
+    assert tab.asked("document.querySelectorAll('img').length") == 0
+    assert tab.asked("document.documentElement.scrollWidth") <= 1280
+    is_quiet(tab)
+
+
+def test_numbers_are_written_as_people_read_them(tab: Tab) -> None:
+    X, y = table(40)
+    said = {4.62e-6: "4.62 × 10⁻⁶", -1.5e12: "−1.50 × 10¹²", 0.25: "0.25", 0.0: "0"}
+    tab.open(explore(InfiniteQuantileRegressor(n_nodes=4, alpha=1e-1).fit(X, y), X, np.append(list(said), y[4:])))
+    for row, words in enumerate(said.values()):
+        tab.pick(row)
+        assert tab.text("row-line") == f"Row {row}. Its y was {words}."
 
 
 def pages() -> dict[str, Any]:

@@ -135,6 +135,26 @@ def test_costs_of_a_mixed_table(tab: Tab) -> None:
     is_quiet(tab)
 
 
+def axis_follows_the_bars(tab: Tab, column: int) -> None:
+    """The axis ends a little beyond the largest bar, or the line where that is near; else a sentence says where."""
+    card = "document.querySelector('[aria-labelledby=card-category-by-category]')"
+    most = max(tab.asked(f"page.answersAlong({column}, page.walk({column}, 0), (left, x) => model.score(x, left))"))
+    reached = set()
+    for nu in (5, 100):
+        tab.type("nu", nu)
+        near = nu / 100 <= 2.5 * most
+        end = max(most, nu / 100) if near else most
+        ticks = [
+            float(text)
+            for text in tab.asked(f"[...{card}.querySelectorAll('text.tick')].map((t) => t.textContent)")
+            if text[0].isdigit()
+        ]
+        assert 0.6 * end < max(ticks) <= 1.2 * end
+        assert (f"The line is at {nu}%" in tab.asked(f"{card}.textContent")) != near
+        reached.add(near)
+    assert reached == {True, False}
+
+
 @pytest.mark.parametrize("nested", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_level_sets_of_a_mixed_table(tab: Tab, nested: bool) -> None:
     X, _ = mixed.table()
@@ -151,6 +171,7 @@ def test_level_sets_of_a_mixed_table(tab: Tab, nested: bool) -> None:
     tab.agrees("out-outside", np.sum(outside))
     opened.everything_entered(agrees)
     tab.choose("by", "3")
+    axis_follows_the_bars(tab, 3)
     cells = tab.asked("[...document.querySelectorAll('#first-rows tbody td')].map((cell) => cell.textContent)")
     assert {"missing", "True"} <= set(cells)
     assert tab.compared - start >= 7

@@ -147,12 +147,15 @@ def test_rare_cases_are_all_on_the_page() -> None:
     assert np.isclose(weight[~case].sum(), np.sum(~y))
 
 
-def test_the_strangest_rows_are_on_the_page() -> None:
+@pytest.mark.parametrize("numbers", [250_000, 3_000])
+def test_the_strangest_rows_are_on_the_page(numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infinitask.report._rows.MAX_NUMBERS", numbers)
     X = make_mixture(5_000, random_state=0)
     model = InfiniteOneClassSVM(alpha=1e-3, n_nodes=8).fit(X[:100])
-    rows = explore(model, X).payload["rows"]
-    p = model.score_samples(X)
-    assert np.array_equal(np.sort(unpack(rows["p"]))[:200], np.sort(p)[:200])
+    shown = unpack(explore(model, X).payload["rows"]["p"])
+    first = min(200, len(shown) // 2)
+    assert (len(shown) < 500) == (numbers < 250_000)
+    assert np.array_equal(np.sort(shown)[:first], np.sort(model.score_samples(X))[:first])
 
 
 def test_names_come_from_the_table_the_model_or_the_user(fitted: Any) -> None:
@@ -172,6 +175,38 @@ def test_names_come_from_the_table_the_model_or_the_user(fitted: Any) -> None:
         explore(model, X, y, names=["a", "b"])
     with pytest.raises(ValueError, match="a list with a name for each"):
         explore(model, X, y, names="abc")
+
+
+def test_rows_keep_the_names_of_their_table(fitted: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    model, X, y = fitted
+
+    def labels(index: Any) -> Any:
+        return data_of(explore(model, pd.DataFrame(X, index=index), y).html)["rows"]["label"]
+
+    assert explore(model, X, y).payload["rows"]["label"] is None
+    assert labels(None) is None
+    assert labels(np.arange(50)) is None
+    assert labels(range(200, 250)) == [str(k) for k in range(200, 250)]
+    evil = [f"{EVIL[k % 3]} {k}" for k in range(50)]
+    assert labels(evil) == evil
+    assert labels(pd.date_range("2024-01-30", periods=50))[:3] == ["2024-01-30", "2024-01-31", "2024-02-01"]
+    assert labels(pd.MultiIndex.from_product([["a", "b"], range(25)]))[26] == "b, 1"
+    many = pd.DataFrame(np.random.default_rng(1).normal(size=(3_000, 3)), index=[f"run-{k}" for k in range(3_000)])
+    rows = explore(model, many).payload["rows"]
+    assert rows["label"] == [f"run-{int(k)}" for k in unpack(rows["number"])]
+    assert len(rows["label"]) == 2_500
+
+
+def test_the_band_of_chance_is_binomial() -> None:
+    X = make_mixture(120, random_state=0)
+    model = InfiniteOneClassSVM(alpha=1e-3, n_nodes=8).fit(X[:40])
+    chance = explore(model, X[40:]).payload["chance"]
+    assert (chance["rows"], chance["confidence"]) == (80, 0.9)
+    share, low, high = (unpack(chance[name]) for name in ("share", "low", "high"))
+    seen = np.mean(np.random.default_rng(0).uniform(size=(4_000, 80, 1)) < share[[5, 50, 90]], axis=1)
+    held = np.mean((low[[5, 50, 90]] <= seen) & (seen <= high[[5, 50, 90]]), axis=0)
+    assert np.all(held > 0.88)
 
 
 def test_all_main_estimators_have_a_page_and_no_other() -> None:

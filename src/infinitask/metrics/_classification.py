@@ -30,7 +30,7 @@ class SensitivitySpecificity(NamedTuple):
     sensitivity: HostArray
     specificity: HostArray
 
-    def plot(self, theta: Any, ax: Any = None, *, chosen: float | None = None, look: Any = None) -> Any:
+    def plot(self, theta: Any, ax: Any = None, *, chosen: Any = None, look: Any = None) -> Any:
         """Draw the policies: a :class:`~infinitask.plotting.ThetaROCDisplay` (extra "plot").
 
         Parameters
@@ -39,8 +39,8 @@ class SensitivitySpecificity(NamedTuple):
             The trade-offs at which the labels were predicted.
         ax : matplotlib axes or None
             None: a figure of its own.
-        chosen : float or None
-            The trade-off that is marked.
+        chosen : float, array (k,) or None
+            The trade-offs that are marked.
         look : {"light", "dark"}, Look or None
         """
         levels = levels_within("theta", theta, -1.0, 1.0)

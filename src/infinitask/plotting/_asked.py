@@ -13,9 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask._validation import count
+from infinitask._validation import count, is_number
 from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.plotting._canvas import plane
 from infinitask.tuning._self_tuned import SelfTuned
 
 
@@ -127,10 +126,13 @@ def columns_of(X: Any) -> list[HostArray]:
 
 
 def like(X: Any, columns: list[HostArray]) -> Any:
-    """Columns as a table of the type of X, so that names stay with them."""
-    if hasattr(X, "columns"):
-        return type(X)(dict(zip(X.columns, columns, strict=True)))
-    return np.column_stack(columns)
+    """Columns as a table of the type of X, so that names stay with them, and the types of columns of words."""
+    if not hasattr(X, "columns"):
+        return np.column_stack(columns)
+    table = type(X)(dict(zip(X.columns, columns, strict=True)))
+    if not hasattr(X, "iloc"):
+        return table
+    return table.astype({name: X[name].dtype for name in X.columns if not holds_numbers(np.asarray(X[name]))})
 
 
 def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] | None, grid: int) -> Slice:
@@ -149,7 +151,7 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
     """
     columns = columns_of(X)
     j = position(feature, names, "feature")
-    if not np.issubdtype(columns[j].dtype, np.number):
+    if not holds_numbers(columns[j]):
         raise ValueError(f"feature={feature!r} was given, a column of words; a slice goes along a column of numbers.")
     known = columns[j][np.isfinite(columns[j].astype(np.float64))]  # a pipeline may fill holes
     if known.size == 0:
@@ -160,10 +162,29 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
             f"feature={feature!r} was given, which is {low:g} in all rows of X; there is nothing to go along."
         )
     x = np.linspace(low, high, count("grid", grid, least=2))
-    held = {position(name, names, "at"): value for name, value in (at or {}).items()}
-    rows = [np.full(x.size, held.get(k, _typical(column))) for k, column in enumerate(columns)]
+    held = held_at(X, names, at)
+    rows = [np.full(x.size, held[k]) for k in range(len(columns))]
     rows[j] = x
     return Slice(x, like(X, rows), names[j])
+
+
+def holds_numbers(column: HostArray) -> bool:
+    """Whether a column is one of numbers; truth values are not."""
+    return bool(np.issubdtype(column.dtype, np.number))
+
+
+def held_at(X: Any, names: tuple[str, ...], at: Mapping[Any, Any] | None) -> list[Any]:
+    """A value for each column of a table: the one that ``at`` has by name or position, or a typical one."""
+    columns = columns_of(X)
+    given = {position(name, names, "at"): value for name, value in (at or {}).items()}
+    for k, value in given.items():
+        categories = getattr(X[X.columns[k]].dtype, "categories", None) if hasattr(X, "iloc") else None
+        if categories is not None and value == value and value not in categories:
+            known = ", ".join(repr(category) for category in list(categories)[:8])
+            raise ValueError(f"at holds {value!r} for {names[k]!r}; its categories are {known}.")
+        if holds_numbers(columns[k]) and not is_number(value) and value == value:  # NaN: a pipeline may fill holes
+            raise ValueError(f"at holds {value!r} for {names[k]!r}, a column of numbers; give a number.")
+    return [given[k] if k in given else _typical(column) for k, column in enumerate(columns)]
 
 
 def position(feature: Any, names: tuple[str, ...], argument: str) -> int:
@@ -181,35 +202,12 @@ def position(feature: Any, names: tuple[str, ...], argument: str) -> int:
 
 def _typical(column: HostArray) -> Any:
     """The median of numbers, the most frequent of words."""
-    if np.issubdtype(column.dtype, np.number):
+    if holds_numbers(column):
         return float(np.nanmedian(column)) if np.any(column == column) else np.nan
-    values, counts = np.unique(column.astype(str), return_counts=True)
-    return column[column.astype(str) == values[np.argmax(counts)]][0]
-
-
-class Plane(NamedTuple):
-    """A grid over two inputs: coordinates (g, g) each, the points as a table, and the data (n, 2)."""
-
-    a: HostArray
-    b: HostArray
-    points: Any
-    data: HostArray
-
-
-def two_inputs(given: Asked, X: Any, grid: int, display: str) -> Plane:
-    """A grid over the data of a model with two inputs, or an error."""
-    d = int(given.whole.n_features_in_)
-    if d != 2:
-        raise ValueError(
-            f"The model has {d} input{'s' * (d != 1)}; {display} draws a plane and needs a model with 2. Fit one with "
-            "two columns, or draw a slice with another display."
-        )
-    columns = columns_of(X)
-    if len(columns) != 2:
-        raise ValueError(f"X with {len(columns)} columns was given; the model has 2 inputs.")
-    data = np.column_stack(columns).astype(np.float64)
-    a, b, points = plane(data.min(axis=0), data.max(axis=0), grid)
-    return Plane(a, b, like(X, list(points.T)), data)
+    words = column.astype(str)
+    known = ~np.isin(words, ("None", "nan", "NaT", "<NA>"))
+    values, counts = np.unique(words[known] if np.any(known) else words, return_counts=True)
+    return column[words == values[np.argmax(counts)]][0]
 
 
 def name_of(y: Any, otherwise: str = "y") -> str:

@@ -20,6 +20,9 @@ SIZE = (6.8, 4.4)
 LETTERS = 7.5
 """Letters of a title to an inch of the figure."""
 
+LETTERS_ALONG_BAR, SHORTEST_LINE = 12.5, 12
+"""Letters to an inch along a colour bar, and the fewest letters of a line of its label."""
+
 Painting = tuple[Any, Look]
 """Axes (or several), and the look of what is drawn there."""
 
@@ -45,6 +48,13 @@ class Display:
         """A legend beside the axes, or at a given place; within axes that someone else made, where it hides least."""
         place = place or {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
         axes.legend(**(place if self._own else {"loc": "best"}))
+
+    def _legend_below(self, axes: Any, columns: int) -> None:
+        """A legend below the axes and their label; within axes that someone else made, where it hides least."""
+        if not self._own:
+            axes.legend(loc="best")
+            return
+        axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower right", ncols=columns)
 
     @contextmanager
     def _canvas(
@@ -125,10 +135,25 @@ def _look_on(ax: Any) -> Look:
 
 def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> None:
     """Add a colour bar without a frame beside the axes."""
+    letters = max(int(LETTERS_ALONG_BAR * _height(axes)), SHORTEST_LINE)
+    lines = len(textwrap.wrap(label, letters))
+    balanced = next(w for w in range(-(-len(label) // lines), letters + 1) if len(textwrap.wrap(label, w)) <= lines)
     bar = axes.figure.colorbar(mapping, ax=axes, ticks=ticks, pad=0.02, aspect=30)
-    bar.set_label(label, labelpad=8, color=look.ink)
+    bar.set_label("\n".join(textwrap.wrap(label, balanced)), labelpad=8, color=look.ink)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, which="both", colors=look.muted)
+
+
+def _height(axes: Any) -> float:
+    """About how high axes are, in inches: with units of equal length, less than their place has room for."""
+    from matplotlib import rcParams
+
+    box = axes.get_position(original=True)
+    width, height = axes.figure.get_size_inches() * np.array([box.width, box.height])
+    if axes.get_aspect() != "auto":
+        (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+        height = min(height, axes.get_aspect() * 0.92 * width * abs(high - low) / abs(right - left))
+    return float(height) * 10.0 / float(rcParams["font.size"])
 
 
 def few(levels: HostArray, most: int = 9) -> HostArray:

@@ -1,15 +1,17 @@
-"""Two inputs: decision boundaries over the trade-off, and nested level sets."""
+"""Two inputs, the others held: decision boundaries over the trade-off, and nested level sets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, asked, two_inputs
+from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, asked
 from infinitask.plotting._canvas import Display, colour_bar, few
+from infinitask.plotting._plane import plane_of
 
 TRADE_OFFS = np.round(np.linspace(-0.8, 0.8, 9), 12)
 FRACTIONS = np.round(np.linspace(0.1, 0.9, 9), 12)
@@ -18,11 +20,14 @@ FRACTIONS = np.round(np.linspace(0.1, 0.9, 9), 12)
 POINT = 4.2
 """The size of a point."""
 
+SLENDER = 1.6
+"""With units of equal length, axes are at most so many times as wide as high, or as high as wide."""
+
 
 @final
 @dataclass(eq=False, repr=False)
 class DecisionBoundaryDisplay(Display):
-    """The decision boundary of a classifier with two inputs, at several trade-offs between its errors.
+    """The decision boundary of a classifier over two inputs, at several trade-offs between its errors.
 
     Parameters
     ----------
@@ -40,6 +45,8 @@ class DecisionBoundaryDisplay(Display):
         Of the inputs.
     labels : (str, str)
         What the legend calls the classes.
+    held : dict
+        Names of other inputs, and where they are held.
 
     Attributes
     ----------
@@ -65,6 +72,7 @@ class DecisionBoundaryDisplay(Display):
     positive: HostArray | None = None
     names: tuple[str, ...] = ("x0", "x1")
     labels: tuple[str, ...] = ("negative", "positive")
+    held: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_estimator(
@@ -73,6 +81,8 @@ class DecisionBoundaryDisplay(Display):
         X: Any,
         y: Any = None,
         *,
+        features: Any = None,
+        at: Mapping[Any, Any] | None = None,
         theta: Any = None,
         grid: int = 200,
         ax: Any = None,
@@ -83,10 +93,16 @@ class DecisionBoundaryDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            A fitted classifier with two inputs, alone or at the end of a pipeline.
-        X : table (n, 2)
+            A fitted classifier, alone or at the end of a pipeline.
+        X : table (n, d)
+            Its two columns ``features`` say from where to where.
         y : array (n,) or None
             The labels; None: the rows are not drawn.
+        features : pair of int or str, or None
+            The two inputs that change, by position or name: columns of numbers. None: those of a model with two.
+        at : mapping or None
+            Names or positions of other inputs, and values to hold them at instead of typical ones: medians of
+            numbers, the most frequent of words. The rows are drawn where their two inputs are, whatever their others.
         theta : array (q,) or None
             Trade-offs; None: −0.8, −0.6, …, 0.8.
         grid : int
@@ -95,7 +111,7 @@ class DecisionBoundaryDisplay(Display):
             As in :meth:`plot`.
         """
         given = asked(estimator, DECISIONS, cls.__name__)
-        a, b, points, data = two_inputs(given, X, grid, cls.__name__)
+        a, b, points, data, names, held = plane_of(given, X, features, at, grid, cls.__name__)
         trade_offs = np.sort(given.tasks(theta, TRADE_OFFS))
         values = given.model.decision_function(given.inputs(points), trade_offs).reshape(*a.shape, -1)
         classes = given.model.classes_
@@ -106,9 +122,8 @@ class DecisionBoundaryDisplay(Display):
             )
         words = ("negative", "positive")
         labels = words if set(classes.tolist()) <= {-1, 0, 1} else tuple(str(label) for label in classes)
-        names = given.names(X)
         rows = None if y is None else data
-        return cls(a, b, values, trade_offs, rows, positive, names, labels).plot(ax, look=look)
+        return cls(a, b, values, trade_offs, rows, positive, names, labels, held).plot(ax, look=look)
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
         """Draw the boundaries, one colour for each trade-off.
@@ -121,7 +136,7 @@ class DecisionBoundaryDisplay(Display):
             None: what suits the axes, or the settings of matplotlib.
         """
         title = f"The boundary at {self.theta.size} costs of error" if self.theta.size > 1 else "The decision boundary"
-        with self._canvas(ax, look, title, size=(8.0, 5.2), equal=True) as (axes, look_):
+        with self._canvas(ax, look, title + _others(self.held), size=(8.0, 5.2), equal=True) as (axes, look_):
             mapping = look_.steps(self.theta)
             for k, theta in enumerate(self.theta):
                 height = self.values[..., k]
@@ -133,8 +148,7 @@ class DecisionBoundaryDisplay(Display):
                     self.labels, (~self.positive, self.positive), (look_.paper, look_.ink), strict=True
                 ):
                     axes.plot(*self.X[rows].T, marker="o", **marks, color=colour, alpha=0.8, label=name, zorder=1)
-                # boundaries go anywhere: beside the label of the axis nothing is hidden
-                self._legend(axes, loc="upper right", bbox_to_anchor=(1.0, -0.07), ncols=2, borderaxespad=0.0)
+                self._legend_below(axes, 2)  # boundaries go anywhere: within the axes it would hide some
             axes.set(xlabel=self.names[0], ylabel=self.names[1])
             axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))
             _equal_where_alike(axes, self.a, self.b)
@@ -146,7 +160,7 @@ class DecisionBoundaryDisplay(Display):
 @final
 @dataclass(eq=False, repr=False)
 class LevelSetDisplay(Display):
-    """Nested density level sets of a model with two inputs, one for each outlier fraction.
+    """Nested density level sets of a model over two inputs, one for each outlier fraction.
 
     Parameters
     ----------
@@ -160,6 +174,8 @@ class LevelSetDisplay(Display):
         Rows that are drawn.
     names : (str, str)
         Of the inputs.
+    held : dict
+        Names of other inputs, and where they are held.
 
     Attributes
     ----------
@@ -183,19 +199,31 @@ class LevelSetDisplay(Display):
     nu: HostArray
     X: HostArray
     names: tuple[str, ...] = ("x0", "x1")
+    held: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, *, nu: Any = None, grid: int = 200, ax: Any = None, look: Any = None
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        features: Any = None,
+        at: Mapping[Any, Any] | None = None,
+        nu: Any = None,
+        grid: int = 200,
+        ax: Any = None,
+        look: Any = None,
     ) -> Self:
         """Draw the sets of a model over the range of some rows.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted model of level sets with two inputs, alone or at the end of a pipeline.
-        X : table (n, 2)
-            Rows, drawn as points.
+            A fitted model of level sets, alone or at the end of a pipeline.
+        X : table (n, d)
+            Rows, drawn as points where their two inputs are, whatever their others.
+        features, at
+            As in :meth:`DecisionBoundaryDisplay.from_estimator`.
         nu : array (q,) or None
             Fractions left outside; None: 0.1, 0.2, …, 0.9.
         grid : int
@@ -204,10 +232,10 @@ class LevelSetDisplay(Display):
             As in :meth:`plot`.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
-        a, b, points, data = two_inputs(given, X, grid, cls.__name__)
+        a, b, points, data, names, held = plane_of(given, X, features, at, grid, cls.__name__)
         fractions = np.sort(given.tasks(nu, FRACTIONS))
         values = given.model.decision_function(given.inputs(points), fractions).reshape(*a.shape, -1)
-        return cls(a, b, values, fractions, data, given.names(X)).plot(ax, look=look)
+        return cls(a, b, values, fractions, data, names, held).plot(ax, look=look)
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
         """Draw the sets, the largest first: a place shows the largest fraction at which it is still inside.
@@ -220,25 +248,33 @@ class LevelSetDisplay(Display):
             None: what suits the axes, or the settings of matplotlib.
         """
         title = f"The level sets at {self.nu.size} outlier fractions" if self.nu.size > 1 else "The level set"
-        with self._canvas(ax, look, title, size=(8.0, 5.6), equal=True) as (axes, look_):
+        with self._canvas(ax, look, title + _others(self.held), size=(8.0, 5.6), equal=True) as (axes, look_):
             mapping = look_.steps(self.nu, pale=0.3)
-            for k, nu in enumerate(self.nu):
-                height, colour = self.values[..., k], mapping.to_rgba(nu)
-                if height.max() < 0.0:
-                    continue
-                axes.contourf(self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + 0.1 * k)
+            step = 0.9 / (self.nu.size + 1)  # all below the points
+            drawn = [k for k in range(self.nu.size) if self.values[..., k].max() >= 0.0]
+            for k in drawn:
+                height, colour = self.values[..., k], mapping.to_rgba(self.nu[k])
+                axes.contourf(self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + step * k)
                 if height.min() < 0.0:
-                    lines = {"levels": [0.0], "colors": [look_.paper], "linewidths": 0.8}
-                    axes.contour(self.a, self.b, height, zorder=1.05 + 0.1 * k, **lines)
+                    # paper parts two sets; around the outermost one it would not be seen, where others touch it too
+                    outermost = k == drawn[0]
+                    edge, place = (look_.muted, self.nu.size) if outermost else (look_.paper, k)
+                    lines = {"levels": [0.0], "colors": [edge], "linewidths": 1.0 if outermost else 0.8}
+                    axes.contour(self.a, self.b, height, zorder=1.0 + step * (place + 0.5), **lines)
             axes.plot(*self.X.T, "o", color=look_.ink, markersize=2.2, markeredgewidth=0, alpha=0.5)
             axes.set(xlabel=self.names[0], ylabel=self.names[1])
+            axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))
             _equal_where_alike(axes, self.a, self.b)
             colour_bar(axes, mapping, "fraction of the data left outside", few(self.nu), look_)
         return self
 
 
 def _equal_where_alike(axes: Any, a: HostArray, b: HostArray) -> None:
-    """A unit is as long on both axes where the two inputs have about the same range."""
+    """A unit is as long on both axes where that leaves axes that can be read."""
     ratio = float(np.ptp(a)) / float(np.ptp(b))
-    if 0.25 < ratio < 4.0:
-        axes.set_aspect("equal")
+    axes.set_aspect("equal" if 1.0 / SLENDER <= ratio <= SLENDER else "auto")
+
+
+def _others(held: dict[str, Any]) -> str:
+    """What a title says where there are other inputs."""
+    return f", {'the other input' if len(held) == 1 else 'other inputs'} held" if held else ""

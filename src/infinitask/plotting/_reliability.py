@@ -17,17 +17,34 @@ from infinitask.plotting._look import Look
 LEVELS = np.round(np.linspace(0.05, 0.95, 19), 2)
 """Levels and fractions that are looked at where none are given."""
 
+SMALL_FRACTION = 0.01
+"""Where a model knows fractions down to 0, shares are looked at from here on."""
+
+WIDE, SMALLEST_SPAN = (0.2, 0.8), 0.02
+"""Levels from one end of WIDE to the other are drawn on axes from 0 to 1; others on axes of their own, no smaller than
+SMALLEST_SPAN."""
+
 
 def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, confidence: float, n: int) -> None:
     """The promised shares against the seen ones, with the band of chance and the diagonal."""
-    fine = np.linspace(0.0, 1.0, 201)
+    start, end = _span(nominal, observed)
+    fine = np.linspace(start, end, 201)
     low, high = binomial_band(fine, n, confidence)
     words = f"where {percent(confidence)} fall by chance"
     axes.fill_between(fine, low, high, color=look.main, alpha=look.veil, linewidth=0, step="mid", label=words)
-    axes.plot([0.0, 1.0], [0.0, 1.0], "--", color=look.muted, linewidth=1.0, label="as promised")
+    axes.plot([start, end], [start, end], "--", color=look.muted, linewidth=1.0, label="as promised")
     axes.plot(nominal, observed, "-o", color=look.main, markersize=4.0, linewidth=1.4, label=f"seen on {n} rows")
-    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    axes.set(xlim=(start, end), ylim=(start, end), aspect="equal")
     axes.legend(loc="best")
+
+
+def _span(nominal: HostArray, observed: HostArray) -> tuple[float, float]:
+    """From where to where the axes go: all shares, or those that were asked for where these are a part."""
+    if nominal.min() <= WIDE[0] and nominal.max() >= WIDE[1]:
+        return 0.0, 1.0
+    low, high = min(nominal.min(), observed.min()), max(nominal.max(), observed.max())
+    margin = 0.1 * max(high - low, SMALLEST_SPAN)
+    return max(0.0, float(low - margin)), min(1.0, float(high + margin))
 
 
 @final
@@ -193,14 +210,15 @@ class ThetaPropertyDisplay(Display):
             A fitted model of level sets, alone or at the end of a pipeline.
         X : table (n, d)
         nu : array (q,) or None
-            Fractions; None: those of 0.05, 0.1, …, 0.95 that the model knows.
+            Fractions; None: the smallest that the model knows, and those of 0.05, 0.1, …, 0.95 that it knows.
         confidence : float in (0, 1)
             Of the band, at each fraction by itself.
         ax, look
             As in :meth:`plot`.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
-        fractions = given.tasks(nu, LEVELS)
+        smallest = float(given.model.measure_.support[0][0]) if hasattr(given.model, "measure_") else SMALL_FRACTION
+        fractions = given.tasks(nu, np.union1d(LEVELS, [smallest or SMALL_FRACTION]))
         inside = given.model.predict(given.inputs(X), fractions)
         return cls.from_predictions(inside, fractions, confidence=confidence, ax=ax, look=look)
 

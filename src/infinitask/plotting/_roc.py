@@ -1,31 +1,35 @@
-"""The ROC curve of the continuum, with the chosen trade-off marked."""
+"""The ROC curve of the continuum, with chosen trade-offs marked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Self, final
 
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask._validation import levels_within, number
+from infinitask._validation import levels_within
 from infinitask.metrics import sensitivity_specificity
 from infinitask.plotting._asked import DECISIONS, asked
 from infinitask.plotting._canvas import Display, colour_bar
 from infinitask.predictive import ROCCurve
 
+MARKERS = ("o", "s", "D", "^", "v", "p")
+"""Chosen trade-offs differ by their marks."""
+
 
 @final
 @dataclass(eq=False, repr=False)
 class ThetaROCDisplay(Display):
-    """The policies that one fit offers: sensitivity against false alarms for every trade-off, the chosen one marked.
+    """The policies that one fit offers: sensitivity against false alarms for every trade-off, chosen ones marked.
 
     Parameters
     ----------
     curve : ROCCurve
         ``roc_curve(X, y)`` of a classifier.
-    chosen : float or None
-        The trade-off that is marked, at the nearest one of the curve.
+    chosen : float, array (k,) or None
+        Trade-offs that are marked, each at the nearest one of the curve.
 
     Attributes
     ----------
@@ -45,7 +49,11 @@ class ThetaROCDisplay(Display):
     """
 
     curve: ROCCurve
-    chosen: float | None = None
+    chosen: Any = None
+
+    def __post_init__(self) -> None:
+        if self.chosen is not None:
+            levels_within("chosen", self.chosen, -1.0, 1.0)
 
     @classmethod
     def from_estimator(
@@ -54,7 +62,7 @@ class ThetaROCDisplay(Display):
         X: Any,
         y: Any,
         *,
-        theta: float | None = None,
+        theta: Any = None,
         sample_weight: Any = None,
         ax: Any = None,
         look: Any = None,
@@ -67,17 +75,19 @@ class ThetaROCDisplay(Display):
             A fitted classifier, alone or at the end of a pipeline.
         X : table (n, d)
         y : array (n,)
-        theta : float or None
-            The trade-off that is marked, such as ``choose_theta`` finds; None: the default of the model.
+        theta : float, array (k,) or None
+            The trade-offs that are marked, such as ``choose_theta`` finds; None: the default of the model.
         sample_weight : array (n,) or None
         ax, look
             As in :meth:`plot`.
         """
         given = asked(estimator, DECISIONS, cls.__name__)
+        if theta is not None:
+            levels_within("theta", theta, -1.0, 1.0)
         curve = given.model.roc_curve(given.inputs(X), y, sample_weight)
         default: Any = given.model.theta
         chosen = (default if np.ndim(default) == 0 else None) if theta is None else theta
-        return cls(curve, None if chosen is None else number("theta", chosen)).plot(ax, look=look)
+        return cls(curve, chosen).plot(ax, look=look)
 
     @classmethod
     def from_predictions(
@@ -86,7 +96,7 @@ class ThetaROCDisplay(Display):
         y_pred: Any,
         theta: Any,
         *,
-        chosen: float | None = None,
+        chosen: Any = None,
         pos_label: Any = None,
         sample_weight: Any = None,
         ax: Any = None,
@@ -100,8 +110,8 @@ class ThetaROCDisplay(Display):
         y_pred : array (n, q)
             Labels, one column for each trade-off.
         theta : array (q,)
-        chosen : float or None
-            The trade-off that is marked.
+        chosen : float, array (k,) or None
+            The trade-offs that are marked.
         pos_label, sample_weight
             As in :func:`~infinitask.metrics.sensitivity_specificity`.
         ax, look
@@ -124,9 +134,15 @@ class ThetaROCDisplay(Display):
         return np.column_stack([[0.0, 0.0], np.stack([self.curve.fpr, self.curve.tpr])[:, order], [1.0, 1.0]])
 
     @property
+    def positions(self) -> list[int]:
+        """The positions of the chosen trade-offs on the curve, in the order in which they were given."""
+        chosen = np.ravel(np.asarray([] if self.chosen is None else self.chosen, dtype=np.float64))
+        return [int(np.argmin(np.abs(self.curve.theta - theta))) for theta in chosen]
+
+    @property
     def position(self) -> int | None:
-        """The position of the chosen trade-off on the curve."""
-        return None if self.chosen is None else int(np.argmin(np.abs(self.curve.theta - self.chosen)))
+        """The position of the chosen trade-off on the curve, the first of several."""
+        return next(iter(self.positions), None)
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
         """Draw the curve.
@@ -145,17 +161,18 @@ class ThetaROCDisplay(Display):
             dots = axes.scatter(
                 self.curve.fpr, self.curve.tpr, c=self.curve.theta, cmap=look_.colours(), s=14, linewidths=0, zorder=2
             )
-            k = self.position
-            if k is not None:
+            for k, marker in zip(self.positions, cycle(MARKERS)):
                 axes.plot(
                     self.curve.fpr[k],
                     self.curve.tpr[k],
-                    "o",
+                    marker,
+                    linestyle="none",
                     markersize=11,
                     markerfacecolor="none",
                     markeredgecolor=look_.ink,
                     markeredgewidth=1.8,
                     zorder=3,
+                    clip_on=False,
                     label=f"chosen trade-off {self.curve.theta[k]:.3g}",
                 )
             axes.set(xlabel="share of negatives that raise an alarm", ylabel="share of positives that are found")

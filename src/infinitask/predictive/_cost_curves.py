@@ -227,15 +227,15 @@ class ROCCurve:
         tpr = np.concatenate([[0.0], np.maximum.accumulate(self.tpr[order]), [1.0]])
         return float(np.trapezoid(tpr, fpr))
 
-    def plot(self, ax: Any = None, *, chosen: float | None = None, look: Any = None) -> Any:
+    def plot(self, ax: Any = None, *, chosen: Any = None, look: Any = None) -> Any:
         """Draw it: a :class:`~infinitask.plotting.ThetaROCDisplay` (extra "plot").
 
         Parameters
         ----------
         ax : matplotlib axes or None
             None: a figure of its own.
-        chosen : float or None
-            The trade-off that is marked.
+        chosen : float, array (k,) or None
+            The trade-offs that are marked.
         look : {"light", "dark"}, Look or None
         """
         return display("ThetaROCDisplay")(self, chosen).plot(ax, look=look)

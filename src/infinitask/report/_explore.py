@@ -15,10 +15,11 @@ from infinitask._validation import naming
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.estimators.classifier import TRADE_OFFS
 from infinitask.estimators.one_class import SCORE_LEVELS
+from infinitask.plotting._bands import binomial_band
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
 from infinitask.report._fields import fields_of
 from infinitask.report._page import Page
-from infinitask.report._rows import Shown, columns, looked_at, names_of, table
+from infinitask.report._rows import Shown, columns, looked_at, most_rows, names_of, row_names, table
 from infinitask.report._table import Table
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
@@ -35,8 +36,11 @@ PERCENTS = np.arange(1, 100) / 100.0
 RELIABILITY_ROWS = 5_000
 """At most this many rows are asked whether quantiles and intervals hold: shares are known to one percent then."""
 
+CHANCE = 0.9
+"""Of the band in which shares fall by chance."""
+
 FIRST_TO_LEAVE = 200
-"""Rows with the smallest p-values that are on a page in any case."""
+"""Rows with the smallest p-values that are on a page in any case, where half of its rows are as many."""
 
 Model = InfiniteQuantileRegressor | InfiniteCostSensitiveClassifier | InfiniteOneClassSVM
 
@@ -116,7 +120,7 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
         "base": base,
         "relevance": relevance,
         "model": exported,
-        "rows": table(cells, left, shown, taken) | answers.pop("rows"),
+        "rows": table(cells, left, shown, taken, row_names(X)) | answers.pop("rows"),
         "total": n,
         "looked_at": int(taken.size),
         **answers,
@@ -215,7 +219,7 @@ def _quantile_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tu
         "held": packed(held),
     }
     answers = {"rows": {"y": packed(y[shown.rows])}, "range": [float(y.min()), float(y.max())]}
-    return shown, answers | {"reliability": reliability}
+    return shown, answers | {"reliability": reliability, "chance": _chance(asked.size)}
 
 
 def _decision_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
@@ -235,8 +239,16 @@ def _decision_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tu
 def _level_set_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
     """p-values; those who leave first are on the page in any case."""
     p = model.score_samples(X)
-    shown = Shown.of(p.size, width, np.argsort(p, kind="stable")[:FIRST_TO_LEAVE])
-    return shown, {"rows": {"p": packed(p[shown.rows])}}
+    first = min(FIRST_TO_LEAVE, most_rows(width) // 2)  # all of them, not some
+    shown = Shown.of(p.size, width, np.argsort(p, kind="stable")[:first])
+    return shown, {"rows": {"p": packed(p[shown.rows])}, "chance": _chance(p.size)}
+
+
+def _chance(n: int) -> Exported:
+    """Where a share of n rows lies by chance if it is the promised one."""
+    share = np.arange(101) / 100.0
+    low, high = binomial_band(share, n, CHANCE)
+    return {"rows": n, "confidence": CHANCE, "share": packed(share), "low": packed(low), "high": packed(high)}
 
 
 _ANSWERS = {"quantiles": _quantile_answers, "costs": _decision_answers, "level-sets": _level_set_answers}

@@ -24,6 +24,7 @@ SCRIPTS = (
     "plane.js",
     "categories.js",
     "quantiles.js",
+    "cost_controls.js",
     "costs.js",
     "level_sets.js",
     "start.js",

@@ -46,7 +46,7 @@ class Shown:
         rare : ndarray (r,) of int or None
             Rows that count more than others do: up to half of those shown are these, and the rest stands for the rest.
         """
-        limit = max(100, min(MAX_ROWS, MAX_NUMBERS // max(1, width)))
+        limit = most_rows(width)
         if n <= limit:
             return cls(np.arange(n), np.ones(n))
         first = np.array([], dtype=np.intp) if rare is None else np.asarray(rare, dtype=np.intp)
@@ -57,6 +57,11 @@ class Shown:
         rows, weight = np.concatenate([kept, rest]), np.repeat(shares, [kept.size, rest.size])
         order = np.argsort(rows)
         return cls(rows[order], weight[order])
+
+
+def most_rows(width: int) -> int:
+    """How many rows a page shows, each of which takes ``width`` numbers."""
+    return max(100, min(MAX_ROWS, MAX_NUMBERS // max(1, width)))
 
 
 def _evenly(n: int, limit: int) -> HostArray:
@@ -101,9 +106,21 @@ def names_of(X: Any, model: Any, names: Any, d: int) -> list[str]:
     return found
 
 
-def table(cells: HostArray, left: HostArray, shown: Shown, numbers: HostArray) -> Exported:
-    """The rows of a page: their cells, left(x), where they are in the given table, and what they stand for."""
+def row_names(X: Any) -> list[str] | None:
+    """What a data frame calls its rows; None where it only numbers them from 0, or has no names for them."""
+    index: Any = getattr(X, "index", None)
+    if not hasattr(X, "columns") or not hasattr(index, "nlevels"):
+        return None
+    if index.nlevels > 1:
+        return [", ".join(str(part) for part in entry) for entry in index]
+    names = [str(entry) for entry in index.astype(str)]
+    return None if names == [str(k) for k in range(len(names))] else names
+
+
+def table(cells: HostArray, left: HostArray, shown: Shown, numbers: HostArray, names: list[str] | None) -> Exported:
+    """The rows of a page: their cells, left(x), places and names in the given table, and what they stand for."""
     return {
+        "label": None if names is None else [names[k] for k in numbers[shown.rows]],
         "X": packed(cells),
         "left": packed(left[shown.rows]),
         "number": packed(numbers[shown.rows]),

@@ -1,5 +1,9 @@
 /** Charts of lists: one line for each category, the answer across. */
 
+/** The smallest answer that an axis ends at; a line up to so many times the largest answer away is drawn; the axis goes on
+ * by this factor, since numbers stand right of the bars. */
+const [LEAST_AXIS, REACH, ROOM_FOR_WORDS] = [1e-3, 2.5, 1.2];
+
 /** Height of a chart with so many lines. @param {number} count @param {number} [each] */
 function heightOf(count, each = 26) {
   return 66 + each * count;
@@ -53,15 +57,21 @@ function categoryCard(explorer, options) {
     const here = codes.indexOf(explorer.x[by]);
     /** @type {Layer[]} */
     const layers = values.map((value, k) => barAcross(k, 0, value, k === here ? "var(--accent)" : "var(--quiet)", k === here ? 0.85 : 0.5));
+    // the axis ends a little beyond the largest answer, and the line is drawn where it is not far beyond
+    const most = Math.max(...values, LEAST_AXIS);
+    const limit = options.limit();
+    const near = limit <= REACH * most;
+    const end = ROOM_FOR_WORDS * (near ? Math.max(most, limit) : most);
+    const beyond = near ? "" : `The line is at ${percent(limit)}, right of this picture.`;
+    note.textContent = [saysCategories(column, codes.length), beyond].filter(Boolean).join(" ");
     layers.push(
-      { type: "rule", x: options.limit(), colour: "var(--ink)", width: 2 },
+      { type: "rule", x: limit, colour: "var(--ink)", width: 2 },
       { type: "words", xs: values, ys: values.map((_, k) => k), texts: values.map(options.text) },
     );
-    note.textContent = saysCategories(column, codes.length);
     chart.draw({
-      x: [0, 1.12],
+      x: [0, end],
       y: [codes.length - 0.5, -0.5],
-      xTicks: [0, 0.25, 0.5, 0.75, 1],
+      xTicks: niceTicks(0, Math.min(1, end), 5),
       yNames: names,
       xLabel: options.answer,
       yLabel: column.name,

@@ -69,12 +69,19 @@ function niceTicks(low, high, count) {
 const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const short = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, notation: "compact" });
 
+/** A number with its power of ten written above the line: 4.62 × 10⁻⁶. @param {number} value @param {number} digits */
+function powerOfTen(value, digits) {
+  const [number, power] = value.toExponential(digits).replace("+", "").split("e");
+  const raised = [...power].map((sign) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(sign)] ?? "⁻").join("");
+  return `${number.replace("-", "−")} × 10${raised}`;
+}
+
 /** A number as a person reads it. @param {number} value */
 function say(value) {
   if (Number.isNaN(value)) return "unknown";
   if (!Number.isFinite(value)) return value > 0 ? "no upper end" : "no lower end";
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return value.toExponential(2).replace("e", " × 10^").replace("^+", "^");
+  if (size !== 0 && (size < 1e-4 || size >= 1e9)) return powerOfTen(value, 2);
   return plain.format(value).replace("-", "−");
 }
 
@@ -88,7 +95,7 @@ function tickText(value, ticks) {
   const size = Math.max(...ticks.map(Math.abs));
   if (size >= 1e5) return short.format(value).replace("-", "−");
   const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : Math.abs(value) || 1;
-  if (size < 1e-3) return Math.abs(value) < 1e-12 * step ? "0" : value.toExponential(1);
+  if (size < 1e-3) return Math.abs(value) < 1e-12 * step ? "0" : powerOfTen(value, 1);
   const digits = clip(Math.ceil(-Math.log10(step) - 1e-9) + (Math.abs(step * 10 ** Math.ceil(-Math.log10(step) - 1e-9) % 1) > 1e-9 ? 1 : 0), 0, 6);
   return (Math.abs(value) < 1e-12 * step ? 0 : value).toFixed(digits).replace("-", "−");
 }
@@ -258,6 +265,17 @@ class Chart {
   }
 }
 Chart.count = 0;
+
+/** Where a share falls by chance, around the promised one. @param {any} chance @returns {Layer} */
+function chanceBand(chance) {
+  const [xs, low, high] = [chance.share, chance.low, chance.high].map(unpack);
+  return { type: "band", xs, low, high, colour: "var(--soft)", opacity: 0.18 };
+}
+
+/** What the band means, for a legend. @param {any} chance @returns {[string, string]} */
+function chanceKey(chance) {
+  return ["band", `where ${percent(chance.confidence)} of shares of ${plain.format(chance.rows)} rows fall by chance`];
+}
 
 /** A range with a margin. @param {number} low @param {number} high @param {number} [margin] @returns {[number, number]} */
 function widened(low, high, margin = 0.04) {

@@ -1,7 +1,8 @@
 /** Controls, words and cards that all three pages share. Text from the data is only ever set as text. */
 
 /** @typedef {{X: Float64Array, left: Float64Array, number: Float64Array, weight: Float64Array, count: number, s: number,
- *   y?: Float64Array, case?: Float64Array, p?: Float64Array}} Rows */
+ *   y?: Float64Array, case?: Float64Array, p?: Float64Array, label: string[] | null}} Rows
+ *   `label`: what the table calls its rows; null: they are numbered from 0. */
 
 /**
  * An element with attributes and children; strings become text.
@@ -46,6 +47,11 @@ function statList(entries) {
   };
 }
 
+/** Where a sentence appears when an entry cannot be. @param {string} id */
+function alertLine(id) {
+  return el("p", { class: "note warning", id, "aria-live": "polite" });
+}
+
 /** @param {string} id @param {string} label @param {[string, string][]} choices @param {string} value
  * @param {(value: string) => void} changed */
 function choice(id, label, choices, value, changed) {
@@ -71,7 +77,7 @@ class Explorer {
     this.d = this.columns.length;
     this.anyModel = model;
     const rows = payload.rows;
-    this.rows = /** @type {Rows} */ ({ count: rows.X.shape[0], s: rows.left.shape[1] });
+    this.rows = /** @type {Rows} */ ({ count: rows.X.shape[0], s: rows.left.shape[1], label: rows.label });
     for (const name of ["X", "left", "number", "weight", "y", "case", "p"]) {
       if (rows[name]) /** @type {any} */ (this.rows)[name] = unpack(rows[name]);
     }
@@ -154,33 +160,54 @@ class Explorer {
   inputPanel() {
     const panel = el("section", { class: "card inputs", "aria-labelledby": "inputs-head" }, el("h2", { id: "inputs-head" }, "The input"));
     const { rows } = this;
-    const box = el("input", { type: "number", id: "row", min: 0, step: 1, max: rows.number[rows.count - 1], placeholder: "row" });
-    const pick = () => {
-      const wanted = Number(box.value);
-      if (box.value.trim() === "" || !Number.isFinite(wanted)) return;
-      const right = clip(search(rows.number, wanted, "left"), 0, rows.count - 1);
-      const nearer = right > 0 && wanted - rows.number[right - 1] < rows.number[right] - wanted ? right - 1 : right;
-      this.lookAtRow(nearer, rows.number[nearer] !== wanted);
+    const alert = alertLine("row-alert");
+    const kind = rows.label ? { type: "text", autocomplete: "off" } : { type: "number", min: 0, step: 1, max: rows.number[rows.count - 1] };
+    const box = el("input", { ...kind, id: "row", placeholder: "row", "aria-describedby": alert.id });
+    /** @param {string} words */
+    const complain = (words) => {
+      alert.textContent = words;
+      box.setAttribute("aria-invalid", String(words !== ""));
     };
-    box.addEventListener("change", pick);
+    box.addEventListener("change", () => {
+      const wanted = box.value.trim();
+      complain("");
+      if (wanted === "") return;
+      const named = this.rowsCalled(wanted);
+      if (named.length) {
+        this.lookAtRow(named[0], named.length > 1 ? `, the first of ${named.length} with this name` : "");
+        return;
+      }
+      const number = Number(wanted);
+      if (!Number.isInteger(number) || number < 0) {
+        complain(rows.label ? `No row on this page is called “${shortened(wanted, 40)}”.` : "A row has a whole number, from 0 on.");
+        return;
+      }
+      const right = clip(search(rows.number, number, "left"), 0, rows.count - 1);
+      const nearer = right > 0 && number - rows.number[right - 1] < rows.number[right] - number ? right - 1 : right;
+      const exact = rows.number[nearer] === number;
+      if (rows.label && !exact) complain(`No row on this page is called “${wanted}”, and none is at that place of the table.`);
+      else this.lookAtRow(nearer, rows.label ? `, at place ${number} of the table` : exact ? "" : ", the nearest on this page");
+    });
     const typical = () => {
       this.rowLine.textContent = "A typical value of every input.";
       this.look(this.columns.map((column) => column.typical));
     };
     const random = () => {
       const i = Math.floor(Math.random() * rows.count);
-      box.value = String(rows.number[i]);
-      this.lookAtRow(i, false);
+      box.value = this.rowName(i);
+      complain("");
+      this.lookAtRow(i);
     };
     panel.append(
       el(
         "div",
         { class: "pick" },
-        el("label", { for: "row" }, "Pick a row (from 0)"),
+        el("label", { for: "row" }, rows.label ? "Pick a row (its name, or its place from 0)" : "Pick a row (from 0)"),
         box,
         el("button", { type: "button", id: "random-row", onclick: random }, "Any row"),
         el("button", { type: "button", id: "typical-row", onclick: typical }, "Typical"),
       ),
+      alert,
       this.rowLine,
     );
     panel.append(this.rangeLine);
@@ -206,11 +233,21 @@ class Explorer {
     return panel;
   }
 
-  /** @param {number} i @param {boolean} other */
-  lookAtRow(i, other) {
+  /** What a row is called: as the table calls it, or by its place. @param {number} i */
+  rowName(i) {
+    return this.rows.label?.[i] ?? String(this.rows.number[i]);
+  }
+
+  /** Rows on the page that the table calls so. @param {string} name @returns {number[]} */
+  rowsCalled(name) {
+    return (this.rows.label ?? []).flatMap((label, i) => (label.trim() === name ? [i] : []));
+  }
+
+  /** @param {number} i @param {string} [which] Words on how it was found. */
+  lookAtRow(i, which = "") {
     const { rows, d } = this;
     const truth = rows.y ? ` Its ${this.target} was ${say(rows.y[i])}.` : rows.case ? ` It was ${rows.case[i] ? "a" : "no"} case.` : "";
-    this.rowLine.textContent = `Row ${rows.number[i]}${other ? ", the nearest on this page" : ""}.${truth}`;
+    this.rowLine.textContent = `Row ${shortened(this.rowName(i), 60)}${which}.${truth}`;
     this.look(rowOf(rows.X, i, d));
   }
 

@@ -1,4 +1,9 @@
-/** The page of decisions: from "no false alarm" to "miss no case". */
+/**
+ * The page of decisions: from "no false alarm" to "miss no case".
+ *
+ * The two costs are what a person typed, and nothing else changes them. The trade-off θ may be another one than they ask
+ * for: that of a slider, or one that meets a bound on errors.
+ */
 
 class CostPage extends Explorer {
   /** @param {any} payload */
@@ -8,15 +13,11 @@ class CostPage extends Explorer {
     this.model = model;
     this.theta = clip(0, model.low, model.high);
     this.costs = { missed: 1, alarm: 1 };
-    this.unit = 1;
     const [other, positive] = /** @type {[string, string]} */ (payload.labels);
     this.names = { case: positive, other };
     this.counts = this.rows.case ? this.count(this.rows.case) : null;
-    this.missedBox = el("input", { type: "number", id: "missed-cost", min: 0, step: "any", value: 1 });
-    this.alarmBox = el("input", { type: "number", id: "alarm-cost", min: 0, step: "any", value: 1 });
-    this.ratioLine = el("p", { class: "sentence", id: "sentence", "aria-live": "polite" });
     this.slider = numberControl(
-      { id: "theta", label: "Trade-off", low: model.low, high: model.high, step: 1 / 128, value: this.theta, theta: true, ends: ["no false alarm", "miss no case"] },
+      { id: "theta", label: "Trade-off θ", low: model.low, high: model.high, step: 1 / 128, value: this.theta, theta: true, ends: ["no false alarm", "miss no case"] },
       (theta) => this.move(theta),
     );
     this.build();
@@ -41,39 +42,30 @@ class CostPage extends Explorer {
     return { missed, alarms, positives, negatives };
   }
 
-  /** Another trade-off. @param {number} theta @param {boolean} [costs] Whether costs follow. */
-  move(theta, costs = true) {
+  /** Another trade-off; the costs stay. @param {number} theta */
+  move(theta) {
     this.theta = clip(theta, this.model.low, this.model.high);
-    if (costs) {
-      const t = this.theta;
-      this.costs = t >= 1 ? { missed: this.unit, alarm: 0 } : { missed: (this.unit * (1 + t)) / (1 - t), alarm: this.unit };
-      this.missedBox.value = String(+this.costs.missed.toPrecision(6));
-      this.alarmBox.value = String(+this.costs.alarm.toPrecision(6));
-    }
     this.slider.set(this.theta);
     this.redraw();
   }
 
+  /** The trade-off that the costs ask for, or the nearest that was learnt. */
+  thetaOfCosts() {
+    const { missed, alarm } = this.costs;
+    return clip((missed - alarm) / (missed + alarm), this.model.low, this.model.high);
+  }
+
+  /** The average cost for each row. @param {{missed: number, alarms: number, positives: number, negatives: number}} errors */
+  costOf({ missed, alarms, positives, negatives }) {
+    return (this.costs.missed * missed + this.costs.alarm * alarms) / (positives + negatives);
+  }
+
   build() {
-    const bar = el("section", { class: "card bar-of-controls", "aria-label": "What you ask" });
-    /** @param {HTMLInputElement} box @param {string} label @param {"missed" | "alarm"} which */
-    const cost = (box, label, which) => {
-      box.addEventListener("input", () => {
-        const value = Number(box.value);
-        const costs = { ...this.costs, [which]: value };
-        const known = box.value.trim() !== "" && value >= 0 && costs.missed + costs.alarm > 0;
-        box.setAttribute("aria-invalid", String(!known));
-        if (!known) return;
-        this.costs = costs;
-        if (costs.alarm > 0) this.unit = costs.alarm;
-        this.move((costs.missed - costs.alarm) / (costs.missed + costs.alarm), false);
-      });
-      return el("span", { class: "pair" }, el("label", { for: box.id }, label), box);
-    };
-    const pairs = [cost(this.missedBox, "A missed case costs", "missed"), cost(this.alarmBox, "a false alarm", "alarm")];
-    const right = el("div", { class: "control" }, el("div", { class: "pairs" }, ...pairs), this.ratioLine);
-    bar.append(this.slider.node, right);
-    if (this.counts) bar.append(this.wish());
+    const bar = el("section", { class: "card bar-of-controls of-costs", "aria-label": "What you ask" });
+    const costs = costControls(this);
+    this.slider.node.append(costs.elsewhere);
+    bar.append(this.slider.node, costs.node);
+    if (this.counts) bar.append(wishControls(this));
     this.main.append(bar);
     if (this.counts) this.main.append(this.errors());
     this.main.append(this.here());
@@ -84,17 +76,6 @@ class CostPage extends Explorer {
     const matter = this.relevanceCard("How much the decision moves when an input changes by one standard deviation, on the scale of the decision.");
     if (matter) this.main.append(matter);
     this.aside.append(this.inputPanel());
-    this.drawn.push(() => {
-      const { missed, alarm } = this.costs;
-      const words =
-        alarm === 0 ? "only missed cases count" : missed === 0 ? "only false alarms count" : missed === alarm ? "both errors count the same" : missed > alarm
-          ? `a missed case counts ${say(missed / alarm)} times as much as a false alarm`
-          : `a false alarm counts ${say(alarm / missed)} times as much as a missed case`;
-      const counts = this.counts ? this.at(this.theta) : null;
-      const found = counts ? ` Of ${say(counts.positives)} cases ${say(Math.round(counts.positives - counts.missed))} are found, with ${say(Math.round(counts.alarms))} false alarms.` : "";
-      this.ratioLine.textContent = `Here ${words}.${found}`;
-      this.ratioLine.dataset.value = JSON.stringify(alarm === 0 ? null : missed / alarm);
-    });
   }
 
   /** Errors on the rows at any trade-off. @param {number} theta */
@@ -111,39 +92,6 @@ class CostPage extends Explorer {
       else if (!cases[i] && alarm) alarms += rows.weight[i];
     }
     return { missed, alarms, positives, negatives };
-  }
-
-  /** The trade-off that meets a wish. */
-  wish() {
-    const sensitivity = el("input", { type: "number", id: "required-sensitivity", min: 0, max: 100, step: "any", value: 95 });
-    const rate = el("input", { type: "number", id: "allowed-alarms", min: 0, max: 100, step: "any", value: 10 });
-    const answer = el("p", { class: "note", id: "wish-line", role: "status" });
-    /** @param {HTMLInputElement} box @param {boolean} isRate */
-    const find = (box, isRate) => () => {
-      const share = Number(box.value) / 100;
-      const known = box.value.trim() !== "" && share >= 0 && share <= 1;
-      box.setAttribute("aria-invalid", String(!known));
-      if (!known) return;
-      const theta = this.bounded(share, isRate);
-      answer.dataset.value = JSON.stringify(theta);
-      if (theta === null) {
-        answer.textContent = isRate ? "No trade-off has so few false alarms on these rows." : "No trade-off finds so many cases on these rows.";
-        return;
-      }
-      this.move(theta);
-      const { missed, alarms, positives, negatives } = this.at(theta);
-      answer.textContent = `Trade-off ${say(theta)}: ${percent(1 - missed / positives)} of the cases are found, ${percent(alarms / negatives)} of the others raise an alarm.`;
-    };
-    return el(
-      "div",
-      { class: "control" },
-      el("div", { class: "pairs" },
-        el("span", { class: "pair" }, el("label", { for: "required-sensitivity" }, "Find at least"), sensitivity, el("span", {}, "% of cases"),
-          el("button", { type: "button", id: "find-sensitivity", onclick: find(sensitivity, false) }, "Set")),
-        el("span", { class: "pair" }, el("label", { for: "allowed-alarms" }, "or false alarms for at most"), rate, el("span", {}, "%"),
-          el("button", { type: "button", id: "find-alarms", onclick: find(rate, true) }, "Set"))),
-      answer,
-    );
   }
 
   /** As `choose_theta`: one error within its bound, the other as small as possible. @param {number} share @param {boolean} isRate */
@@ -177,13 +125,13 @@ class CostPage extends Explorer {
     const stats = statList([
       ["sensitivity", "Cases found (sensitivity)"],
       ["specificity", "Others left in peace (specificity)"],
-      ["cost", "Cost for each row, on average"],
+      ["cost", "Cost for each row, with your costs"],
       ["gain", "Best cost without looking at inputs"],
     ]);
     node.append(table, stats.node);
     this.drawn.push(() => {
-      const { missed, alarms, positives, negatives } = this.at(this.theta);
-      const total = positives + negatives;
+      const errors = this.at(this.theta);
+      const { missed, alarms, positives, negatives } = errors;
       /** @type {Record<string, number>} */
       const cells = { found: positives - missed, missed, alarms, quiet: negatives - alarms };
       for (const [id, value] of Object.entries(cells)) {
@@ -193,8 +141,8 @@ class CostPage extends Explorer {
       }
       stats.set("sensitivity", 1 - missed / positives, percent(1 - missed / positives));
       stats.set("specificity", 1 - alarms / negatives, percent(1 - alarms / negatives));
-      const cost = (this.costs.missed * missed + this.costs.alarm * alarms) / total;
-      const constant = Math.min(this.costs.missed * positives, this.costs.alarm * negatives) / total;
+      const cost = this.costOf(errors);
+      const constant = Math.min(this.costOf({ ...errors, missed: positives, alarms: 0 }), this.costOf({ ...errors, missed: 0, alarms: negatives }));
       stats.set("cost", cost, say(cost));
       stats.set("gain", constant, say(constant));
     });
@@ -220,12 +168,13 @@ class CostPage extends Explorer {
       stats.set("probability", p, percent(p));
       stats.set("decision", value, value > 0 ? "alarm" : "no alarm");
       stats.set("flip", flip, flip >= model.high ? "at no trade-off" : flip <= model.low ? "at every trade-off" : say(flip));
-      const y = widened(Math.min(...curve, 0), Math.max(...curve, 0));
-      // a decision that is put beyond all others may be very far away
-      const near = [...curve].map(Math.abs).sort((a, b) => a - b)[Math.floor(0.9 * curve.length)] || 1;
+      // at the ends of Θ decisions jump beyond all others: the axis is that of the middle 90%
+      const margin = 0.05 * (model.high - model.low);
+      const middle = [...curve].filter((_, j) => model.levels[j] >= model.low + margin && model.levels[j] <= model.high - margin);
+      const y = widened(Math.min(...middle, 0), Math.max(...middle, 0));
       chart.draw({
         x: [model.low, model.high],
-        y: [Math.max(y[0], -3 * near), Math.min(y[1], 3 * near)],
+        y,
         yTicks: [0],
         height: 190,
         xLabel: "trade-off: no false alarm … miss no case",
@@ -234,7 +183,7 @@ class CostPage extends Explorer {
           { type: "rule", y: 0, colour: "var(--soft)" },
           { type: "line", xs: model.levels, ys: curve, colour: "var(--accent)", width: 2.5 },
           { type: "rule", x: this.theta, colour: "var(--soft)", dash: "4 4" },
-          { type: "points", xs: [this.theta], ys: [value], colour: thetaColour((this.theta - model.low) / (model.high - model.low)), size: 6, edge: "var(--ink)" },
+          { type: "points", xs: [this.theta], ys: [clip(value, ...y)], colour: thetaColour((this.theta - model.low) / (model.high - model.low)), size: 6, edge: "var(--ink)" },
         ],
         says: `Decision at this input over all trade-offs; here it is ${value > 0 ? "an alarm" : "no alarm"}, and the chance of a case is ${percent(p)}.`,
       });
@@ -365,17 +314,21 @@ class CostPage extends Explorer {
 
   costCurve() {
     const node = card("What it would cost elsewhere", "The average cost for each row with your two costs, had another trade-off been set. Dashed: an alarm for all, or for none.");
+    const stats = statList([["least", "The least, on these rows"], ["least-theta", "It is at trade-off"]]);
     const holder = el("div");
-    node.append(holder);
+    node.append(stats.node, holder, legend(["dot theta", "yours"], ["dot open", "the least on these rows"]));
     const chart = new Chart(holder);
     const { missed, alarms, positives, negatives } = /** @type {NonNullable<CostPage["counts"]>} */ (this.counts);
     this.drawn.push(() => {
-      const { model, costs } = this;
-      const total = positives + negatives;
-      const ys = missed.map((m, j) => (costs.missed * m + costs.alarm * alarms[j]) / total);
-      const now = this.at(this.theta);
-      const [all, none] = [(costs.alarm * negatives) / total, (costs.missed * positives) / total];
-      const cost = (costs.missed * now.missed + costs.alarm * now.alarms) / total;
+      const { model } = this;
+      const rows = { positives, negatives };
+      const ys = missed.map((m, j) => this.costOf({ missed: m, alarms: alarms[j], ...rows }));
+      const all = this.costOf({ missed: 0, alarms: negatives, ...rows });
+      const none = this.costOf({ missed: positives, alarms: 0, ...rows });
+      const cost = this.costOf(this.at(this.theta));
+      const best = leastNear(ys, model.levels, this.thetaOfCosts());
+      stats.set("least", ys[best], say(ys[best]));
+      stats.set("least-theta", model.levels[best], say(model.levels[best]));
       const top = Math.min(Math.max(...ys), 2.5 * Math.max(Math.min(all, none), cost)) || 1;
       chart.draw({
         x: [model.low, model.high], y: [0, 1.08 * top], xLabel: "trade-off", yLabel: "cost for each row",
@@ -384,8 +337,9 @@ class CostPage extends Explorer {
           { type: "rule", y: none, colour: "var(--soft)", dash: "4 4" },
           { type: "line", xs: model.levels, ys, colour: "var(--accent)", width: 2.5, name: "cost" },
           { type: "points", xs: [this.theta], ys: [cost], colour: thetaColour((this.theta - model.low) / (model.high - model.low)), size: 6, edge: "var(--ink)" },
+          { type: "points", xs: [model.levels[best]], ys: [ys[best]], colour: "none", size: 8, edge: "var(--ink)" },
         ],
-        says: `Average cost over all trade-offs; ${say(cost)} at the chosen one.`,
+        says: `Average cost over all trade-offs; ${say(cost)} at the chosen one, at least ${say(ys[best])}, at trade-off ${say(model.levels[best])}.`,
       });
     });
     return node;

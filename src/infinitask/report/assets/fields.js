@@ -126,15 +126,24 @@ function numberControl(options, changed) {
   }
   const name = el("label", { for: id }, label);
   const head = el("div", { class: "control-head" }, name, el("span", { class: "box" }, box, options.unit ? el("span", {}, options.unit) : ""));
-  const node = el("div", { class: "control" }, head, slider);
+  const alert = alertLine(`${id}-alert`);
+  box.setAttribute("aria-describedby", alert.id);
+  const node = el("div", { class: "control" }, head, alert, slider);
   if (options.ends) node.append(el("div", { class: "ends" }, el("span", {}, options.ends[0]), el("span", {}, options.ends[1])));
   let last = options.value;
+  /** @param {string} words What is wrong with the entry; nothing else changes. */
+  const complain = (words) => {
+    alert.textContent = words;
+    box.setAttribute("aria-invalid", String(words !== ""));
+  };
   /** @param {string} text @param {HTMLInputElement} other */
   const take = (text, other) => {
     const fromDate = options.date && other === slider;
     const value = text.trim() === "" ? NaN : fromDate ? Date.parse(text) / DAY : Number(text);
     const known = Number.isFinite(value) && (options.free || (value >= low && value <= high));
-    box.setAttribute("aria-invalid", String(!known));
+    const unit = options.unit ?? "";
+    const rule = options.free ? "A number is needed" : `It must be between ${shown(options.low)} and ${shown(options.high)}${unit}`;
+    complain(known ? "" : `${rule}; it is still ${shown(last)}${unit}.`);
     if (!known) return;
     other.value = other === box ? shownNumber(value) : String(value);
     last = value / scale;
@@ -169,7 +178,7 @@ function numberControl(options, changed) {
       // who is typing must not be interrupted
       if (document.activeElement === box) return;
       box.value = shown(value);
-      box.setAttribute("aria-invalid", "false");
+      complain("");
     },
   };
 }

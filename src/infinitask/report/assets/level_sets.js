@@ -1,5 +1,9 @@
 /** The page of level sets: which rows are unusual, for every share that is to be called so. */
 
+/** Rows in the list of the strangest, and what its button goes on to; columns of that list. */
+const ROWS_LISTED = [15, 50, 200];
+const MOST_COLUMNS = 12;
+
 const SETS = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 
 class LevelSetPage extends Explorer {
@@ -32,7 +36,7 @@ class LevelSetPage extends Explorer {
       for (let i = 0; i < this.rows.count; i++) if (!this.isInside(i)) outside += this.rows.weight[i];
       stats.set("outside", outside, `${plain.format(Math.round(outside))} of ${plain.format(Math.round(this.total))}`);
       stats.set("share", outside / this.total, percent(outside / this.total));
-      sentence.textContent = `You want to call ${percent(this.nu)} of usual rows unusual; on these rows it is ${percent(outside / this.total)}.`;
+      sentence.textContent = `The set leaves out ${percent(this.nu)} of usual rows. Of the rows of this page, it leaves out ${percent(outside / this.total)}.`;
     });
     this.main.append(bar);
     if (this.numbers.length) this.main.append(this.map());
@@ -150,33 +154,54 @@ class LevelSetPage extends Explorer {
   }
 
   first() {
-    const node = card("The first to leave", `The strangest rows, with their p-values. Below ${percent(this.model.low)}, the smallest share that was learnt, they only say which row is stranger. Press a row number to look at it.`, "wide");
-    const order = Array.from(this.p.keys()).sort((a, b) => this.p[a] - this.p[b]).slice(0, 15);
-    const shown = this.order.slice(0, 6);
+    const node = card("The first to leave", `The strangest rows, with their p-values. Below ${percent(this.model.low)}, the smallest share that was learnt, they only say which row is stranger. Press a row to look at it. p-values of rows that the model was fitted to are too large; look at rows it has not seen.`, "wide");
+    // where not all rows are on the page, the strangest up to half of those shown are
+    const certain = this.rows.count < this.payload.total ? this.rows.count >> 1 : this.rows.count;
+    const order = Array.from(this.p.keys()).sort((a, b) => this.p[a] - this.p[b]).slice(0, certain);
+    const shown = this.order.slice(0, MOST_COLUMNS);
     const table = el("table", { class: "rows", id: "first-rows" }, el("caption", { class: "hidden" }, "Rows with the smallest p-values"));
     const head = el("tr", {}, ...["row", "p-value", "now", ...shown.map((j) => this.columns[j].name)].map((name) => el("th", { scope: "col" }, name)));
     const body = el("tbody");
-    const verdicts = order.map((i) => {
+    /** @type {HTMLElement[]} */
+    const verdicts = [];
+    /** @param {number} i */
+    const row = (i) => {
       const verdict = el("td");
-      const number = String(this.rows.number[i]);
-      const button = el("button", { type: "button", class: "link", "aria-label": `Look at row ${number}`, onclick: () => this.lookAtRow(i, false) }, number);
+      const name = this.rowName(i);
+      const button = el("button", { type: "button", class: "link", "aria-label": `Look at row ${name}`, title: name, onclick: () => this.lookAtRow(i) }, shortened(name, 30));
       const p = el("td", { class: "number" }, say(this.p[i]));
       p.dataset.value = JSON.stringify(this.p[i]);
       const cells = shown.map((j) => el("td", { class: "number" }, sayValue(this.columns[j], this.rows.X[i * this.d + j])));
-      body.append(el("tr", {}, el("th", { scope: "row" }, button), p, verdict, ...cells));
-      return verdict;
-    });
+      verdicts.push(verdict);
+      return el("tr", {}, el("th", { scope: "row" }, button), p, verdict, ...cells);
+    };
+    const words = el("p", { class: "note", id: "first-line", role: "status" });
+    const more = el("button", { type: "button", id: "more-rows" });
+    const judge = () => verdicts.forEach((verdict, k) => (verdict.textContent = this.isInside(order[k]) ? "usual" : "unusual"));
+    /** @param {number} count */
+    const show = (count) => {
+      body.append(...order.slice(verdicts.length, count).map(row));
+      judge();
+      const left = this.d - shown.length;
+      const columns = left ? ` ${left} of ${this.d} columns are left out, those that matter least.` : "";
+      words.textContent = `${plain.format(verdicts.length)} of ${plain.format(Math.round(this.total))} rows are listed.${columns}`;
+      const next = ROWS_LISTED.find((size) => size > count);
+      more.hidden = next === undefined || order.length <= count;
+      more.textContent = `Show ${Math.min(next ?? 0, order.length)} rows`;
+      more.onclick = () => show(next ?? count);
+    };
+    show(ROWS_LISTED[0]);
     table.append(el("thead", {}, head), body);
-    node.append(el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of the first to leave" }, table));
-    this.drawn.push(() => verdicts.forEach((verdict, k) => (verdict.textContent = this.isInside(order[k]) ? "usual" : "unusual")));
+    node.append(words, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of the first to leave" }, table), more);
+    this.drawn.push(judge);
     return node;
   }
 
   /** Do as many rows leave as was asked for? */
   promise() {
-    const node = card("Does it keep its word?", "The share of rows with a p-value below each share. On the diagonal, as many rows leave as you ask for. If the model was fitted to these rows, new ones will agree less well.");
+    const node = card("Does it keep its word?", "The share of rows with a p-value below each share. On the diagonal, as many rows leave as you ask for. Rows that the model was fitted to leave less often than new ones: look at rows it has not seen.");
     const holder = el("div");
-    node.append(holder);
+    node.append(holder, legend(["accent", `share of ${plain.format(this.payload.chance.rows)} rows`], chanceKey(this.payload.chance)));
     const chart = new Chart(holder);
     const order = Array.from(this.p.keys()).sort((a, b) => this.p[a] - this.p[b]);
     let sum = 0;
@@ -189,6 +214,7 @@ class LevelSetPage extends Explorer {
         x: [0, 1], y: [0, 1], xTicks: [0, 0.25, 0.5, 0.75, 1], yTicks: [0, 0.25, 0.5, 0.75, 1],
         xLabel: "share asked for", yLabel: "share of rows that left",
         layers: [
+          chanceBand(this.payload.chance),
           { type: "line", xs: [0, 1], ys: [0, 1], colour: "var(--soft)", width: 1, dash: "4 4" },
           { type: "line", xs: ps, ys: shares, colour: "var(--accent)", width: 2.5, name: "left" },
           { type: "points", xs: [this.nu], ys: [now], colour: thetaColour(this.nu), size: 6, edge: "var(--ink)" },

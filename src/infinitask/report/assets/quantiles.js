@@ -72,6 +72,7 @@ class QuantilePage extends Explorer {
       ["above", "Chance above the limit"],
       ["between", "Between two quantiles"],
     ]);
+    const alert = alertLine("ends-alert");
     /** @param {"from" | "to"} name @param {string} label */
     const end = (name, label) => {
       const box = el("input", { type: "number", id: name, min: 100 * inside.low, max: 100 * inside.high, step: "any", value: 100 * this[name] });
@@ -79,13 +80,14 @@ class QuantilePage extends Explorer {
         const value = Number(box.value) / 100;
         const known = box.value.trim() !== "" && value >= inside.low && value <= inside.high;
         box.setAttribute("aria-invalid", String(!known));
+        alert.textContent = known ? "" : `It must be between ${percent(inside.low)} and ${percent(inside.high)}.`;
         if (!known) return;
         this[name] = value;
         this.redraw();
       });
       return el("span", { class: "pair" }, el("label", { for: name }, label), box, el("span", {}, "%"));
     };
-    const ends = el("div", { class: "pairs" }, end("from", "Between quantiles"), end("to", "and"));
+    const ends = el("div", { class: "pairs" }, end("from", "Between quantiles"), end("to", "and"), alert);
     const left = el("div");
     const right = el("div");
     node.append(sentence, stats.node, ends, el("div", { class: "charts" }, left, right));
@@ -370,6 +372,7 @@ class QuantilePage extends Explorer {
         xLabel: "promised share",
         yLabel: "observed share of rows",
         layers: [
+          chanceBand(this.payload.chance),
           { type: "line", xs: [0, 1], ys: [0, 1], colour: "var(--soft)", width: 1, dash: "4 4" },
           { type: "line", xs: coverages, ys: held, colour: "var(--ink)", width: 1.6, dash: "5 3", name: "inside the interval" },
           { type: "line", xs: levels, ys: below, colour: "var(--accent)", width: 2.5, name: "below the quantile" },
@@ -379,7 +382,7 @@ class QuantilePage extends Explorer {
         says: `Reliability: ${percent(under)} of the rows lie below their ${percent(this.level)} quantile, ${percent(share)} inside their ${percent(this.coverage)} interval.`,
       });
     });
-    node.append(legend(["accent", "rows below the quantile"], ["dashed", "rows inside the interval"]));
+    node.append(legend(["accent", "rows below the quantile"], ["dashed", "rows inside the interval"], chanceKey(this.payload.chance)));
     return node;
   }
 }
