@@ -46,8 +46,8 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
         if texts:
             warnings.warn(
                 f"Level sets leave out columns of text or many categories: {_listed(texts)}. New texts are encoded "
-                "unlike those of the fit, and nearly all rows would be unusual. Drop these columns, make numbers or few "
-                "categories of them, or raise max_categories.",
+                "unlike those of the fit, and nearly all rows would be unusual. Drop these columns, make numbers or "
+                "few categories of them, or raise max_categories.",
                 UserWarning,
                 stacklevel=2,
             )
