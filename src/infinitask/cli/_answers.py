@@ -207,6 +207,13 @@ def _mean(values: Any) -> float | None:
     return float(np.mean(values)) if values.size else None
 
 
+def _shown(name: str, value: Any) -> Any:
+    """A number of an evaluation; the trade-off of equal costs is said to be that."""
+    if name == "theta" and value == 0.0:
+        return "0 (both errors cost the same)"
+    return "none" if value is None else value
+
+
 def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
     """An evaluation as lines for the screen."""
     words = {
@@ -223,7 +230,7 @@ def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
     }
     said = ("positive", "share_of_positive", "bound")  # in a sentence of their own
     lines: list[tuple[str, Any]] = [
-        (words.get(name, name), "none" if value is None else value)
+        (words.get(name, name), _shown(name, value))
         for name, value in found.items()
         if not isinstance(value, list) and name not in said
     ]

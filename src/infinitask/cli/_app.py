@@ -153,8 +153,8 @@ def fit(
     tunes = _steps.tuned(tune, given)
     _steps.announce(screen, given, tunes)
     model = fitted(given, tunes, seed, screen, least)
+    save_model(model, output)  # before anything is printed: who reads it may stop listening
     found = _steps.shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
-    save_model(model, output)
     screen.say(f"\nmodel  {output} ({output.stat().st_size / 1e6:.1f} MB)")
     screen.result(found | {"saved": str(output), "bytes": output.stat().st_size})
 

@@ -32,8 +32,8 @@ SECONDS = {
     ("level-set", False): (3.0, 1.2, 4.0),
     ("level-set", True): (24.0, 0.5, 4.0),
 }
-"""By task and whether it tunes itself: seconds of one core for 1 000 rows and 8 inputs, the power of the rows with which
-they grow, and how many times as long other tables take, those with rare classes or many inputs."""
+"""By task and whether it tunes itself: seconds of one core for 1 000 rows and 8 inputs, the power of the rows with
+which they grow, and how many times as long other tables take, those with rare classes or many inputs."""
 
 LONG = 60.0
 """Seconds; fits that may take longer are announced."""
