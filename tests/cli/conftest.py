@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.mixed_tables import mixed_table
@@ -61,7 +62,8 @@ def loans(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def payments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file in which the rarer of two labels is the first in sorted order."""
     X, y = mixed_table(200, seed=2)
-    label = (y > y.quantile(0.8)).map({True: "fraud", False: "ok"})
+    risk = y + np.random.default_rng(3).normal(0.0, 120.0, 200)
+    label = (risk > risk.quantile(0.8)).map({True: "fraud", False: "ok"})
     path = tmp_path_factory.mktemp("tables") / "payments.csv"
     X[["area", "rooms", "city"]].assign(status=label).to_csv(path, index=False)
     return path
