@@ -40,6 +40,7 @@ LONG = 60.0
 
 
 def read(screen: Screen, path: Path) -> _tables.TableFile:
+    """A table from a file, with its notes said."""
     with screen.step(f"reading {path.name}"):
         table = _tables.read_table(path)
     noted(screen, table.notes)
@@ -47,6 +48,7 @@ def read(screen: Screen, path: Path) -> _tables.TableFile:
 
 
 def noted(screen: Screen, notes: list[str]) -> None:
+    """Say some notes."""
     for note in notes:
         screen.note(note)
 
@@ -132,6 +134,7 @@ def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) 
 def shown_evaluation(
     screen: Screen, model: Any, X: Any, y: Any, where: str, wish: Wish | None = None
 ) -> dict[str, Any]:
+    """How good a model is on some rows, said and returned."""
     from infinitask.cli._answers import evaluated, evaluation_lines
 
     with screen.step("evaluating"):
@@ -157,6 +160,7 @@ def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
 
 
 def page(screen: Screen, model: Any, X: Any, y: Any, title: str | None, output: Path) -> dict[str, Any]:
+    """Write the page of a model about some rows."""
     from infinitask.report import explore
 
     with screen.step("making the page"):
