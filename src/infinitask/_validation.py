@@ -26,6 +26,12 @@ LARGEST = 1e100
 SUPPORT_SLACK = 1e-7
 """A task asked for in single precision must not fall outside the interval that it bounds."""
 
+NO_NUMBERS = re.compile("Input X contains NaN|could not convert string|DateTime64DType")
+"""What scikit-learn, Python and NumPy say of inputs that are missing, texts or dates."""
+
+FOR_TABLES = "If X is a table, infinitask.tabular(model) takes missing values and categories."
+"""Ends an error about such inputs."""
+
 
 # ---------------------------------------------------------------------------------------------- single values
 def number(
@@ -191,14 +197,23 @@ def check_parameters(parameters: Mapping[str, Any], own: Mapping[str, Constraint
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Put the name of an argument before an error of scikit-learn, joblib or NumPy that does not contain it."""
+    """Put the name of an argument before an error of scikit-learn, joblib or NumPy that does not contain it.
+
+    Where inputs X hold missing values or texts, the error ends with what takes them.
+    """
     try:
         yield
     except (TypeError, ValueError) as error:
-        if re.search(rf"(?<![A-Za-z]){name}(?![a-z])", str(error)):
+        text = str(error)
+        is_named = re.search(rf"(?<![A-Za-z]){name}(?![a-z])", text) is not None
+        for_tables = name.startswith("X") and NO_NUMBERS.search(text) is not None
+        if for_tables:  # the lines after the first advise models of other libraries
+            text = f"{text.partition(chr(10))[0].rstrip('.')}. {FOR_TABLES}"
+        if is_named and not for_tables:
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} {'were' if ' and ' in name else 'was'} refused. {error}") from error
+        were = "were" if " and " in name else "was"
+        raise kind(text if is_named else f"{name} {were} refused. {text}") from error
 
 
 # ------------------------------------------------------------------------------------------- tasks and data

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.support.mixed_tables import mixed_table
@@ -54,6 +55,34 @@ def loans(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X, y = mixed_table(160, seed=1)
     path = tmp_path_factory.mktemp("tables") / "loans.csv"
     X.drop(columns="note").assign(paid=(y > y.median()).map({True: "yes", False: "no"})).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def payments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file in which the rarer of two labels is the first in sorted order."""
+    X, y = mixed_table(200, seed=2)
+    risk = y + np.random.default_rng(3).normal(0.0, 120.0, 200)
+    label = (risk > risk.quantile(0.8)).map({True: "fraud", False: "ok"})
+    path = tmp_path_factory.mktemp("tables") / "payments.csv"
+    X[["area", "rooms", "city"]].assign(status=label).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def fraud(files_of_models: None, payments: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model of its first 120 rows."""
+    from infinitask.cli._app import app
+
+    folder = tmp_path_factory.mktemp("models")
+    lines = payments.read_text(encoding="utf-8").splitlines()
+    (folder / "old.csv").write_text("\n".join(lines[:121]), encoding="utf-8")
+    path = folder / "fraud.infinitask"
+    done = runner().invoke(
+        app, ["fit", str(folder / "old.csv"), "--target", "status", "--no-tune", "--output", str(path)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "fraud is the positive class, " in done.stdout
     return path
 
 

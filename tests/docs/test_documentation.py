@@ -181,12 +181,12 @@ def test_every_program_runs_by_itself_and_checks_something(page: str, program: s
 
 
 def in_a_folder_with_the_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the program of the page on the command line, which writes the table of its session."""
+    """Run the programs of the page on the command line, which write the tables of its sessions."""
     pytest.importorskip("pandas")
-    (program,) = programs("docs", "command_line.md")
-    assert "assert " in program, "a program that checks nothing shows nothing"
     monkeypatch.chdir(folder)
-    exec(compile(program, "docs/command_line.md", "exec"), {"__name__": "command_line"})
+    for program in programs("docs", "command_line.md"):
+        assert "assert " in program, "a program that checks nothing shows nothing"
+        exec(compile(program, "docs/command_line.md", "exec"), {"__name__": "command_line"})
 
 
 def test_what_the_session_of_the_command_line_says_of_its_table(
@@ -203,6 +203,8 @@ def test_what_the_session_of_the_command_line_says_of_its_table(
     assert f"data  houses.csv: {n} rows, {d} columns, {table.format}" in COMMAND_LINE
     assert f"task  {rows.task} ({rows.reason}), target {rows.target}" in COMMAND_LINE
     assert all(f"note {note}" in COMMAND_LINE for note in rows.notes)
+    past = rows_of(read_table(Path("past.csv")), "status", None, [])
+    assert f"{past.positive} is the positive class, {(past.y == past.positive).mean():.1%} of the rows" in COMMAND_LINE
 
 
 @pytest.mark.slow
@@ -213,8 +215,8 @@ def test_the_commands_of_the_session_run_one_after_the_other(tmp_path: Path, mon
     from infinitask.cli import main
 
     commands = re.findall(r"^\$ infinitask (.*)$", COMMAND_LINE, re.MULTILINE)
-    assert len(commands) == 5
-    assert [main(command.split()) for command in commands] == [0, 0, 0, 0, 1]
+    assert len(commands) == 9
+    assert [main(command.split()) for command in commands] == [0, 0, 0, 0, 1, 0, 0, 0, 0]
 
 
 def test_the_page_on_plots_has_every_display() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -134,8 +135,106 @@ def test_classes_and_level_sets() -> None:
     costs = tabular(InfiniteCostSensitiveClassifier(n_nodes=6)).fit(X, high)
     assert costs.predict(X, theta=[-0.5, 0.5]).shape == (150, 2)
     assert costs.roc_curve(X, high).area > 0.9
-    sets = tabular(InfiniteOneClassSVM(n_nodes=6)).fit(X)
+    sets = tabular(InfiniteOneClassSVM(n_nodes=6)).fit(X.drop(columns="note"))
     assert np.mean(sets.predict(X, nu=0.3) == -1) == pytest.approx(0.3, abs=0.15)
+
+
+# -------------------------------------------------------------------------------------- texts and level sets
+def test_level_sets_leave_texts_out_and_warn_once() -> None:
+    with pytest.warns(
+        UserWarning, match=r"leave out columns of text or many categories: note\. .* max_categories"
+    ) as said:
+        sets = tabular(InfiniteOneClassSVM(n_nodes=6)).fit(X)
+    assert len(said) == 1
+    assert not any(name.startswith("note") for name in sets.relevance_.names)
+    other = X.assign(note=[f"nothing like it, {k}" for k in range(len(X))])
+    np.testing.assert_array_equal(sets.score_samples(other), sets.score_samples(X))
+    new, _ = mixed_table(400, seed=5)
+    assert np.mean(sets.predict(new, nu=0.2) == -1) == pytest.approx(0.2, abs=0.1)
+
+
+def test_level_sets_of_texts_alone_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"All columns hold text or many categories \(note\)"):
+        tabular(InfiniteOneClassSVM(n_nodes=6)).fit(X[["note"]])
+
+
+def test_level_sets_with_texts_come_back_from_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors", reason="safetensors is not installed: pip install infinitask[save]")
+    from infinitask import load, save
+
+    with pytest.warns(UserWarning, match="leave out columns of text"):
+        sets = tabular(InfiniteOneClassSVM(n_nodes=6)).fit(X)
+    save(sets, tmp_path / "sets.infinitask")
+    again = load(tmp_path / "sets.infinitask")
+    np.testing.assert_array_equal(again.score_samples(X[X.columns[::-1]]), sets.score_samples(X))
+
+
+def test_fit_predict_takes_fractions() -> None:
+    table = X.drop(columns="note")
+    sets = tabular(InfiniteOneClassSVM(n_nodes=6)).fit(table)
+    fresh = clone(sets)
+    np.testing.assert_array_equal(fresh.fit_predict(table, nu=[0.1, 0.3]), sets.predict(table, nu=[0.1, 0.3]))
+    np.testing.assert_array_equal(fresh.fit_predict(table, nu=0.2), sets.predict(table, nu=0.2))
+    np.testing.assert_array_equal(fresh.fit_predict(table), sets.predict(table))
+
+
+def test_a_missing_number_is_ordinary_without_indicators() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    holes = rng.choice(200, 6, replace=False)
+    table.loc[holes, "a"] = np.nan
+    marked = tabular(InfiniteOneClassSVM(n_nodes=20)).fit(table)
+    plain = tabular(InfiniteOneClassSVM(n_nodes=20), indicators=False).fit(table)
+    assert plain.relevance_.names == ("a", "b", "c")
+    assert np.max(marked.score_samples(table)[holes]) < np.max(plain.score_samples(table)[holes])
+    assert np.mean(marked.score_samples(table)[holes]) < 0.3 < np.mean(plain.score_samples(table)[holes])
+    filled = table.fillna({"a": table["a"].median()}).astype("float32")  # as an imputer of one's own would
+    np.testing.assert_allclose(plain.score_samples(table), plain.score_samples(filled), atol=1e-6)
+
+
+# --------------------------------------------------------------------------------------- columns by their names
+def test_columns_may_stand_in_any_order_and_others_beside_them(model: TaskPipeline) -> None:
+    turned = X[X.columns[::-1]].assign(more=1.0)
+    np.testing.assert_array_equal(model.predict(turned, quantiles=[0.1, 0.9]), model.predict(X, quantiles=[0.1, 0.9]))
+    np.testing.assert_array_equal(model.predict_interval(turned), model.predict_interval(X))
+    assert model.score(turned, y) == model.score(X, y)
+
+
+def test_names_that_are_numbers_are_names() -> None:
+    table = pd.DataFrame({0: X["area"], 1: X["city"]})
+    model = tabular(InfiniteQuantileRegressor(n_nodes=6)).fit(table, y)
+    np.testing.assert_array_equal(model.predict(table[[1, 0]]), model.predict(table))
+
+
+def test_a_column_that_is_missing_is_named(model: TaskPipeline) -> None:
+    with pytest.raises(ValueError, match=r"no column 'area', which the model was fitted to; .* has 'Area': rename"):
+        model.predict(X.rename(columns={"area": "Area"}))
+    with pytest.raises(
+        ValueError, match=r"no columns 'area', 'city', which .*; add them, with missing values.*known\.$"
+    ):
+        model.predict(X.drop(columns=["area", "city"]))
+
+
+def test_a_table_without_rows_is_refused_with_a_sentence(model: TaskPipeline) -> None:
+    with pytest.raises(ValueError, match="The table has no rows"):
+        model.predict(X[:0])
+    with pytest.raises(ValueError, match="The table has no rows"):
+        clone(model).fit(X[:0], y[:0])
+
+
+@pytest.mark.parametrize("given", [InfiniteQuantileRegressor(n_nodes=6), InfiniteOneClassSVM(n_nodes=6)])
+def test_plain_estimators_name_what_takes_tables(given: Any) -> None:
+    for table, said in (
+        (X[["area", "rooms"]], "contains NaN"),
+        (X[["city"]].fillna("Oslo"), "could not convert string"),
+    ):
+        with pytest.raises(ValueError, match=rf"{said}.*infinitask\.tabular\(model\) takes missing values"):
+            given.fit(table, y)
+    numbers = X[["area"]].fillna(100.0).to_numpy()
+    with pytest.raises(ValueError, match=r"contains NaN.*infinitask\.tabular"):
+        given.fit(numbers, y).predict(np.full((1, 1), np.nan))
+    with pytest.raises(ValueError, match=r"infinity or a value too large for dtype\('float64'\)\.$"):
+        given.predict(np.full((1, 1), np.inf))
 
 
 def test_intervals_across_folds_stand_around_a_table_or_behind_one() -> None:
@@ -173,7 +272,7 @@ def test_without_skrub_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         tabular(InfiniteQuantileRegressor())
 
 
-@pytest.mark.parametrize("wrong", [{"max_categories": 0}, {"text_components": 1.5}])
+@pytest.mark.parametrize("wrong", [{"max_categories": 0}, {"text_components": 1.5}, {"indicators": 1}])
 def test_wrong_numbers_are_named(wrong: dict[str, Any]) -> None:
     (name,) = wrong
     with pytest.raises(ValueError, match=name):

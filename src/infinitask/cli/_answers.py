@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -85,23 +86,75 @@ def _decisions(model: Any, X: Any, theta: list[float] | None, costs: tuple[float
 
 
 def _level_sets(model: Any, X: Any, nu: list[float] | None) -> dict[str, Any]:
-    fractions = [float(model.offset_)] if nu is None else nu
+    fractions, smallest = [float(model.offset_)] if nu is None else nu, smallest_of(model)
+    below = [share for share in fractions if 0.0 < share < smallest]
+    if below:
+        raise CommandError(
+            f"--nu {below[0]:g} was asked for, and the model has learnt fractions from {smallest:.3g} on; ask for one "
+            f"of these, or fit again with: infinitask fit ... --smallest {below[0]:g}"
+        )
     values = model.predict(X, nu=fractions)
     columns = {f"unusual_{share:g}": values[:, k] < 0 for k, share in enumerate(fractions)}
     return columns | {"p_value": model.score_samples(X)}
 
 
+def smallest_of(model: Any) -> float:
+    """The smallest fraction that a model of level sets has learnt."""
+    return float(model.measure_.support[0][0])
+
+
 # ---------------------------------------------------------------------------------------------------- how good
-def evaluated(model: Any, X: Any, y: Any, costs: tuple[float, float] | None = None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Wish:
+    """What is wanted of decisions: at most one of a trade-off and the two bounds, and what errors cost."""
+
+    costs: tuple[float, float] | None = None
+    theta: float | None = None
+    max_fpr: float | None = None
+    min_sensitivity: float | None = None
+    confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name, value in self._deciding.items() if value is not None]
+        if len(given) > 1:
+            raise CommandError(f"{' and '.join(given)} were given; one of them decides. Give one.")
+        if self.confidence is not None and not self.bound:
+            raise CommandError("--confidence is that of a bound; give --max-fpr or --min-sensitivity too.")
+
+    @property
+    def _deciding(self) -> dict[str, float | None]:
+        return {"--theta": self.theta, "--max-fpr": self.max_fpr, "--min-sensitivity": self.min_sensitivity}
+
+    @property
+    def bound(self) -> str:
+        """The bound on an error, in words; empty where there is none."""
+        sure = "" if self.confidence is None else f", for new rows with confidence {self.confidence:g}"
+        if self.max_fpr is not None:
+            return f"at most {self.max_fpr:.3g} of the others raise an alarm{sure}"
+        return (
+            "" if self.min_sensitivity is None else f"at least {self.min_sensitivity:.3g} of the cases are found{sure}"
+        )
+
+    def decides(self, model: Any, X: Any, y: Any) -> float:
+        """The trade-off θ, chosen on these rows where there is a bound."""
+        if self.bound:
+            bounds = {"max_fpr": self.max_fpr, "min_sensitivity": self.min_sensitivity, "confidence": self.confidence}
+            return float(model.choose_theta(X, y, **bounds))
+        if self.theta is not None:
+            return self.theta
+        return 0.0 if self.costs is None else float(model.theta_from_costs(*self.costs))
+
+
+def evaluated(model: Any, X: Any, y: Any, wish: Wish | None = None) -> dict[str, Any]:
     """How good a model is on some rows, in names and numbers."""
-    task = task_of(model)
-    if costs is not None and task is not Task.COST:
-        raise CommandError(f"Costs of errors were given, and the model is one of {task}.")
+    task, wish = task_of(model), Wish() if wish is None else wish
+    if wish != Wish() and task is not Task.COST:
+        raise CommandError(f"Costs of errors, or bounds on them, were given, and the model is one of {task}.")
     if task is Task.QUANTILE:
         return _quality_of_quantiles(model, X, np.asarray(y, dtype=np.float64))
     if task is Task.COST:
-        return _quality_of_decisions(model, X, np.asarray(y), costs)
-    values = model.predict(X, nu=(known := [nu for nu in FRACTIONS if nu >= model.measure_.support[0][0]]))
+        return _quality_of_decisions(model, X, np.asarray(y), wish)
+    values = model.predict(X, nu=(known := [nu for nu in FRACTIONS if nu >= smallest_of(model)]))
     outside = np.mean(values < 0, axis=0)
     return {"unusual": [{"asked": nu, "found": float(share)} for nu, share in zip(known, outside, strict=True)]}
 
@@ -122,28 +175,43 @@ def _quality_of_quantiles(model: Any, X: Any, y: Any) -> dict[str, Any]:
     }
 
 
-def _quality_of_decisions(model: Any, X: Any, y: Any, costs: tuple[float, float] | None) -> dict[str, Any]:
+def _quality_of_decisions(model: Any, X: Any, y: Any, wish: Wish) -> dict[str, Any]:
     curve = model.roc_curve(X, y)  # labels that the model does not know are refused here
     positive, p = y == model.classes_[1], model.predict_proba(X)[:, 1]
-    theta = 0.0 if costs is None else float(model.theta_from_costs(*costs))
+    theta = wish.decides(model, X, y)
     alarm = model.predict(X, theta=theta) == model.classes_[1]
+    missed, false_alarms = int(np.sum(positive & ~alarm)), int(np.sum(alarm & ~positive))
     found = {
         "positive": str(model.classes_[1]),
         "share_of_positive": float(np.mean(positive)),
+        "cases": int(np.sum(positive)),
         "roc_area": float(curve.area),
         "brier": float(np.mean((p - positive) ** 2)),
         "theta": theta,
+        "alarms": int(np.sum(alarm)),
+        "found": int(np.sum(positive & alarm)),
+        "missed": missed,
+        "false_alarms": false_alarms,
         "accuracy": float(np.mean(alarm == positive)),
         "sensitivity": _mean(alarm[positive]),
         "specificity": _mean(~alarm[~positive]),
     }
-    if costs is not None:
-        found["mean_cost"] = float(np.mean(costs[0] * (positive & ~alarm) + costs[1] * (alarm & ~positive)))
+    if wish.costs is not None:
+        found["mean_cost"] = (wish.costs[0] * missed + wish.costs[1] * false_alarms) / positive.size
+    if wish.bound:
+        found["bound"] = wish.bound
     return found
 
 
 def _mean(values: Any) -> float | None:
     return float(np.mean(values)) if values.size else None
+
+
+def _shown(name: str, value: Any) -> Any:
+    """A number of an evaluation; the trade-off of equal costs is said to be that."""
+    if name == "theta" and value == 0.0:
+        return "0 (both errors cost the same)"
+    return "none" if value is None else value
 
 
 def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -152,17 +220,19 @@ def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
         "explained": "explained (D²)",
         "crps": "CRPS",
         "error_of_median": "mean error of the median",
-        "positive": "positive class",
-        "share_of_positive": "its share",
         "roc_area": "area under the ROC curve",
         "brier": "Brier score",
         "theta": "θ of the decisions",
-        "mean_cost": "mean cost",
+        "found": "cases found",
+        "missed": "cases missed",
+        "false_alarms": "false alarms",
+        "mean_cost": "cost for each row",
     }
+    said = ("positive", "share_of_positive", "bound")  # in a sentence of their own
     lines: list[tuple[str, Any]] = [
-        (words.get(name, name), "none" if value is None else value)
+        (words.get(name, name), _shown(name, value))
         for name, value in found.items()
-        if not isinstance(value, list)
+        if not isinstance(value, list) and name not in said
     ]
     for part in found.get("intervals", []):
         lines.append(
@@ -189,6 +259,9 @@ def described(model: Any) -> dict[str, Any]:
         "model": type(inner).__name__,
         "target": getattr(model, "target_name_", None),
         "classes": [str(label) for label in model.classes_] if task is Task.COST else None,
+        "positive": str(model.classes_[1]) if task is Task.COST else None,
+        "share_of_positive": getattr(model, "positive_share_", None) if task is Task.COST else None,
+        "smallest_fraction": smallest_of(model) if task is Task.LEVEL_SET else None,
         "columns": None if known is None else [str(name) for name in known],
         "inputs": int(inner.n_features_in_),
         "kernel": repr(inner.kernel_),

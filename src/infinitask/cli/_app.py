@@ -8,19 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from infinitask.cli import _tables
+from infinitask.cli import _steps, _tables
 from infinitask.cli._screen import CommandError, Screen, ends_well
 
 MODEL_SUFFIXES = (".infinitask", ".safetensors")
 
-TUNED_ROWS_OF_COSTS = 1_000
-"""Up to this many rows, a model of costs tunes itself by default; 2 000 rows and 33 inputs take 75 s of one core."""
-
-NAMED_INPUTS = 5
-"""Of those that matter most, on the screen."""
-
-SHOWN_CHARACTERS = 60
-"""Of a kernel, on the screen."""
+LARGEST_SMALLEST = 0.5
+"""The smallest fraction of level sets is at most this."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -46,6 +40,12 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="For the rows held out 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 FnCost = Annotated[float | None, typer.Option("--fn-cost", help="What a missed positive costs.")]
 FpCost = Annotated[float | None, typer.Option("--fp-cost", help="What a false alarm costs.")]
+Positive = Annotated[
+    str | None, typer.Option("--positive", help="The label of the cases, for costs; none: the rarer one.")
+]
+Smallest = Annotated[
+    float | None, typer.Option("--smallest", help="The smallest fraction of level sets; none: by the number of rows.")
+]
 
 
 @app.command()
@@ -57,6 +57,8 @@ def report(
     task: TaskName = None,
     tune: Tune = None,
     ignore: Ignore = None,
+    positive: Positive = None,
+    smallest: Smallest = None,
     title: Annotated[str | None, typer.Option("--title", help="Of the page.")] = None,
     test_share: Annotated[
         float, typer.Option("--test-share", min=0.05, max=0.9, help="The share of rows held out and looked at.")
@@ -68,12 +70,14 @@ def report(
     """From a table to a page in which a person moves the task: one HTML file, without a server."""
     screen = Screen(as_json)
     _tables.check_output(output)
+    choices = {"target": target, "task": task, "ignore": ignore, "positive": positive, "smallest": _fraction(smallest)}
     if rows is not None:
+        _suit_a_table(choices)
         found = _report_of_model(screen, data, rows, target, title, output)
     elif data.suffix.lower() in MODEL_SUFFIXES:
         raise typer.BadParameter(f"{data} is a model; name the table to look at after it.")
     else:
-        found = _report_of_table(screen, data, target, task, tune, ignore, title, test_share, output, seed)
+        found = _report_of_table(screen, data, choices, tune, title, test_share, output, seed)
     screen.say(f"\npage  {output} ({found['bytes'] / 1e6:.1f} MB)")
     screen.result(found)
 
@@ -81,10 +85,8 @@ def report(
 def _report_of_table(
     screen: Screen,
     data: Path,
-    target: str | None,
-    task: str | None,
+    choices: dict[str, Any],
     tune: bool | None,
-    ignore: list[str] | None,
     title: str | None,
     test_share: float,
     output: Path,
@@ -92,13 +94,16 @@ def _report_of_table(
 ) -> dict[str, Any]:
     from infinitask.cli._models import fitted, held_out
 
-    given, table = _learnt_from(screen, data, target, task, ignore)
+    smallest = choices.pop("smallest")
+    given, table = _steps.learnt_from(screen, data, **choices)
     train, test = held_out(given, test_share, seed)
-    model = fitted(train, _tuned(tune, given), seed, screen)
-    found = _shown_fit(screen, model, given, table)
+    tunes = _steps.tuned(tune, given)
+    _steps.announce(screen, train, tunes)
+    model = fitted(train, tunes, seed, screen, smallest)
+    found = _steps.shown_fit(screen, model, given, table)
     found |= {"rows": given.X.shape[0], "fitted_rows": train.X.shape[0], "held_out_rows": test.X.shape[0]}
-    found["evaluation"] = _shown_evaluation(screen, model, test.X, test.y, f"{test.X.shape[0]} rows held out")
-    return found | _page(screen, model, test.X, test.y, title, output)
+    found["evaluation"] = _steps.shown_evaluation(screen, model, test.X, test.y, f"{test.X.shape[0]} rows held out")
+    return found | _steps.page(screen, model, test.X, test.y, title, output)
 
 
 def _report_of_model(
@@ -108,7 +113,7 @@ def _report_of_model(
 
     with screen.step(f"reading {path.name}"):
         model = load_model(path)
-    table = _read(screen, data)
+    table = _steps.read(screen, data)
     named = getattr(model, "target_name_", None) if target is None else target
     knows = task_of(model) is not Task.LEVEL_SET and named is not None and named in table.frame.columns
     if target is not None and not knows:
@@ -116,11 +121,12 @@ def _report_of_model(
     found: dict[str, Any] = {"model": str(path), "data": str(data), "task": str(task_of(model)), "target": named}
     if knows:
         X, y, _, notes = answers_of(model, table, named)
-        _noted(screen, notes)
-        found["evaluation"] = _shown_evaluation(screen, model, X, y, f"{X.shape[0]} rows")
+        _steps.noted(screen, notes)
+        found["evaluation"] = _steps.shown_evaluation(screen, model, X, y, f"{X.shape[0]} rows")
     else:
+        _steps.say_positive(screen, model)
         X, y = inputs_of(model, table), None
-    return found | {"rows": int(X.shape[0])} | _page(screen, model, X, y, title, output)
+    return found | {"rows": int(X.shape[0])} | _steps.page(screen, model, X, y, title, output)
 
 
 @app.command()
@@ -131,6 +137,8 @@ def fit(
     task: TaskName = None,
     tune: Tune = None,
     ignore: Ignore = None,
+    positive: Positive = None,
+    smallest: Smallest = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file of the model.")] = Path("model.infinitask"),
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -140,10 +148,13 @@ def fit(
 
     screen = Screen(as_json)
     _tables.check_output(output)
-    given, table = _learnt_from(screen, data, target, task, ignore)
-    model = fitted(given, _tuned(tune, given), seed, screen)
-    found = _shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
-    save_model(model, output)
+    least = _fraction(smallest)
+    given, table = _steps.learnt_from(screen, data, target, task, ignore, positive)
+    tunes = _steps.tuned(tune, given)
+    _steps.announce(screen, given, tunes)
+    model = fitted(given, tunes, seed, screen, least)
+    save_model(model, output)  # before anything is printed: who reads it may stop listening
+    found = _steps.shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
     screen.say(f"\nmodel  {output} ({output.stat().st_size / 1e6:.1f} MB)")
     screen.result(found | {"saved": str(output), "bytes": output.stat().st_size})
 
@@ -180,15 +191,16 @@ def predict(
     }
     with screen.step(f"reading {model.name}"):
         fitted = load_model(model)
-    table = _read(screen, data)
+    table = _steps.read(screen, data)
     X = inputs_of(fitted, table)
+    found = _steps.say_positive(screen, fitted)
     with screen.step(f"predicting {X.shape[0]} rows"):
         answers = predicted(fitted, X, **asked)
     if with_inputs:
         new = [name for name in answers.columns if name not in table.frame.columns]
         clash = [name for name in answers.columns if name not in new]
         answers = table.frame.join(answers[new].join(answers[clash].add_suffix("_predicted")))
-    found = {"model": str(model), "data": str(data), "rows": int(answers.shape[0]), "columns": list(answers.columns)}
+    found |= {"model": str(model), "data": str(data), "rows": int(answers.shape[0]), "columns": list(answers.columns)}
     if output is not None:
         _tables.write_table(answers, output)
         screen.say(f"{answers.shape[0]:,} rows, columns {_tables.listed(answers.columns)}: {output}")
@@ -207,17 +219,29 @@ def evaluate(
     target: Annotated[str | None, typer.Option("--target", "-t", help="If not called as in the fit.")] = None,
     fn_cost: FnCost = None,
     fp_cost: FpCost = None,
+    theta: Annotated[float | None, typer.Option("--theta", help="The trade-off of the decisions.")] = None,
+    max_fpr: Annotated[
+        float | None, typer.Option("--max-fpr", help="Choose θ: at most this share of the others raises an alarm.")
+    ] = None,
+    min_sensitivity: Annotated[
+        float | None, typer.Option("--min-sensitivity", help="Choose θ: at least this share of the cases is found.")
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option("--confidence", help="With which the bound holds for new rows, such as 0.95.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """How good a saved model is on rows whose targets are known."""
+    """How good a saved model is on rows whose targets are known; for costs also: which trade-off meets a bound."""
+    from infinitask.cli._answers import Wish
     from infinitask.cli._models import answers_of, load_model, task_of
 
-    screen, costs = Screen(as_json), _costs(fn_cost, fp_cost)
+    screen = Screen(as_json)
+    wish = Wish(_costs(fn_cost, fp_cost), theta, max_fpr, min_sensitivity, confidence)
     with screen.step(f"reading {model.name}"):
         fitted = load_model(model)
-    X, y, named, notes = answers_of(fitted, _read(screen, data), target)
-    _noted(screen, notes)
-    quality = _shown_evaluation(screen, fitted, X, y, data.name, costs)
+    X, y, named, notes = answers_of(fitted, _steps.read(screen, data), target)
+    _steps.noted(screen, notes)
+    quality = _steps.shown_evaluation(screen, fitted, X, y, data.name, wish)
     found = {"model": str(model), "data": str(data), "task": str(task_of(fitted)), "target": named}
     screen.result(found | {"rows": int(X.shape[0]), "evaluation": quality})
 
@@ -231,8 +255,15 @@ def info(model: Model, as_json: AsJson = False) -> None:
 
     screen = Screen(as_json)
     found = described(load_model(model)) | {"bytes": model.stat().st_size}
-    lines = [(name.replace("_", " "), value) for name, value in found.items() if name not in ("relevance", "columns")]
-    lines = [(name, _short(value) if name == "kernel" else value) for name, value in lines]
+    apart = ("relevance", "columns", "positive", "share_of_positive", "smallest_fraction")
+    lines = [(name.replace("_", " "), value) for name, value in found.items() if name not in apart]
+    lines = [(name, _steps.short(value) if name == "kernel" else value) for name, value in lines]
+    if found["positive"] is not None:
+        share = found["share_of_positive"]
+        of_rows = "" if share is None else f", {share:.1%} of the rows of the fit"
+        lines.insert(4, ("positive class", f"{found['positive']}{of_rows}"))
+    if found["smallest_fraction"] is not None:
+        lines.insert(4, ("smallest fraction", f"{found['smallest_fraction']:.1%}"))
     lines.insert(3, ("columns", _tables.listed(found["columns"] or [])))
     shown = [(name, _tables.listed(value) if isinstance(value, list) else value) for name, value in lines]
     screen.table(("", ""), [(name, value) for name, value in shown if value not in (None, "")])
@@ -251,100 +282,7 @@ def demo(context: typer.Context) -> None:
     raise typer.Exit(main(context.args))
 
 
-# --------------------------------------------------------------------------------------------- what commands share
-def _read(screen: Screen, path: Path) -> _tables.TableFile:
-    with screen.step(f"reading {path.name}"):
-        table = _tables.read_table(path)
-    _noted(screen, table.notes)
-    return table
-
-
-def _noted(screen: Screen, notes: list[str]) -> None:
-    for note in notes:
-        screen.note(note)
-
-
-def _learnt_from(
-    screen: Screen, data: Path, target: str | None, task: str | None, ignore: list[str] | None
-) -> tuple[Any, _tables.TableFile]:
-    """The rows to learn from, with what was found said."""
-    from infinitask.cli._models import Task, rows_of
-
-    known = [str(kind) for kind in Task]
-    if task is not None and task not in known:
-        raise typer.BadParameter(f"{task!r} is none of {', '.join(known)}.", param_hint="--task")
-    table = _read(screen, data)
-    given = rows_of(table, target, None if task is None else Task(task), ignore or [])
-    _noted(screen, given.notes)
-    screen.say(f"data  {data}: {table.frame.shape[0]:,} rows, {table.frame.shape[1]} columns, {table.format}")
-    screen.say(f"task  {given.task} ({given.reason})" + (f", target {given.target}" if given.target else ""))
-    if given.task is Task.COST:
-        labels = sorted(given.y.unique())
-        screen.say(f"      {labels[1]} is the positive class, {(given.y == labels[1]).mean():.1%} of the rows")
-    return given, table
-
-
-def _tuned(tune: bool | None, given: Any) -> bool:
-    """As asked, or where the comparison takes less than a minute: level sets take longest, then costs."""
-    from infinitask.cli._models import Task
-
-    if tune is not None:
-        return tune
-    return given.task is Task.QUANTILE or (given.task is Task.COST and given.X.shape[0] <= TUNED_ROWS_OF_COSTS)
-
-
-def _shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -> dict[str, Any]:
-    """What became of the columns, and how the fit ended."""
-    from infinitask.cli._answers import described
-    from infinitask.cli._models import encoded_columns
-
-    columns, found = encoded_columns(model, given.X), described(model)
-    screen.say("")
-    screen.table(
-        ("column", "kind", "missing", "becomes"),
-        [
-            (part["name"], part["kind"], part["missing"], _tables.listed(part["encoded"], 4) or "left out")
-            for part in columns
-        ],
-    )
-    screen.say(f"\nfit   {found['model']}, {_short(found['kernel'])}, certified gap {found['dual_gap']:.1e}")
-    screen.say(f"      {found['calibration']}")
-    if found["relevance"] and not getattr(model, "ignores_inputs_", False):
-        screen.say(f"      what matters most: {', '.join(part['input'] for part in found['relevance'][:NAMED_INPUTS])}")
-    return {
-        "data": str(table.path),
-        "format": table.format,
-        **found,
-        "reason": given.reason,
-        "columns": columns,
-    }
-
-
-def _shown_evaluation(
-    screen: Screen, model: Any, X: Any, y: Any, where: str, costs: tuple[float, float] | None = None
-) -> dict[str, Any]:
-    from infinitask.cli._answers import evaluated, evaluation_lines
-
-    with screen.step("evaluating"):
-        found = evaluated(model, X, y, costs)
-    screen.say("")
-    screen.table((f"on {where}", ""), evaluation_lines(found))
-    return found
-
-
-def _page(screen: Screen, model: Any, X: Any, y: Any, title: str | None, output: Path) -> dict[str, Any]:
-    from infinitask.report import explore
-
-    with screen.step("making the page"):
-        explore(model, X, y, title=title).save(output)
-    return {"page": str(output), "bytes": output.stat().st_size}
-
-
-def _short(text: str) -> str:
-    """The beginning of a long text; the kernel of many inputs has many numbers."""
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
-
-
+# ------------------------------------------------------------------------------------------------- what was typed
 def _numbers(name: str, text: str | None) -> list[float] | None:
     """Numbers with commas between them."""
     if text is None:
@@ -354,6 +292,22 @@ def _numbers(name: str, text: str | None) -> list[float] | None:
     except ValueError:
         message = f"{text!r} is not a list of numbers with commas between them, such as 0.1,0.9."
         raise typer.BadParameter(message, param_hint=name) from None
+
+
+def _fraction(smallest: float | None) -> float | None:
+    if smallest is not None and not 0.0 < smallest <= LARGEST_SMALLEST:
+        message = (
+            f"{smallest:g} was given; it is a share of the rows above 0 and at most {LARGEST_SMALLEST:g}, such as 0.01."
+        )
+        raise typer.BadParameter(message, param_hint="--smallest")
+    return smallest
+
+
+def _suit_a_table(choices: dict[str, Any]) -> None:
+    """An error where a saved model is told what only a fit can be told."""
+    given = [f"--{name}" for name in ("task", "ignore", "positive", "smallest") if choices[name]]
+    if given:
+        raise CommandError(f"{' and '.join(given)} is for a fit, and a saved model was given; the model decides it.")
 
 
 def _costs(fn_cost: float | None, fp_cost: float | None) -> tuple[float, float] | None:

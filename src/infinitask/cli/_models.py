@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ from infinitask import (
     InfiniteQuantileRegressor,
     tabular,
 )
+from infinitask.cli._classes import cases, keep_labels, positive_of
 from infinitask.cli._screen import CommandError, Screen
 from infinitask.cli._tables import TableFile, check_column, columns_of, listed, pandas
 from infinitask.tuning import (
@@ -37,6 +38,12 @@ CALIBRATION_SHARE = 0.2
 
 MIN_CALIBRATION_ROWS = 20
 """With fewer rows for it, intervals are not calibrated: 19 rows allow coverages up to 0.95."""
+
+ROWS_OF_SMALLEST, SMALLEST_BETWEEN = 10, (0.01, 0.05)
+"""Level sets learn fractions from this many rows on, within these bounds."""
+
+DEFAULT_FRACTION = 0.1
+"""The share of unusual rows that is predicted where none is asked for, if the model knows it."""
 
 
 class Task(StrEnum):
@@ -71,9 +78,13 @@ class Rows:
     target: str | None
     reason: str
     notes: list[str] = field(default_factory=list)
+    positive: Any = None
+    """The label of the positive class, where there are two."""
 
 
-def rows_of(table: TableFile, target: str | None, task: Task | None, ignored: list[str]) -> Rows:
+def rows_of(
+    table: TableFile, target: str | None, task: Task | None, ignored: list[str], positive: str | None = None
+) -> Rows:
     """The rows to learn from; the task is guessed where none is given.
 
     Parameters
@@ -84,6 +95,8 @@ def rows_of(table: TableFile, target: str | None, task: Task | None, ignored: li
     task : Task or None
     ignored : list of str
         Columns that are no inputs.
+    positive : str or None
+        The label of the positive class; None: the rarer one.
     """
     for name in ignored:
         check_column(table, name, " to ignore")
@@ -114,15 +127,26 @@ def rows_of(table: TableFile, target: str | None, task: Task | None, ignored: li
         raise CommandError(f"{table.path} has {X.shape[0]} rows to learn from; at least {MIN_ROWS} are needed.")
     if task is Task.LEVEL_SET:
         X = _without_texts(X, notes)
-    named = None if task is Task.LEVEL_SET else target
-    return Rows(task, X.reset_index(drop=True), None if y is None else y.reset_index(drop=True), named, reason, notes)
+    if positive is not None and task is not Task.COST:
+        raise CommandError(
+            f"--positive {positive} was given, and the task is {task}; only costs have a positive class."
+        )
+    found = Rows(task, X.reset_index(drop=True), None if y is None else y.reset_index(drop=True), None, reason, notes)
+    found.target = None if task is Task.LEVEL_SET else target
+    found.positive = positive_of(found.y, positive) if task is Task.COST else None
+    return found
 
 
 def _without_texts(X: Any, notes: list[str]) -> Any:
     """The columns without texts of many values: texts that an encoding has not seen would all be unusual."""
     texts = tabular(None).named_steps["table"].fit(X).kind_to_columns_["high_cardinality"]
-    if not texts or len(texts) == X.shape[1]:
+    if not texts:
         return X
+    if len(texts) == X.shape[1]:
+        raise CommandError(
+            f"All columns hold text of many values ({listed(texts)}), of which every new one is unusual; level sets "
+            "need numbers, dates or few categories."
+        )
     notes.append(f"Level sets leave out columns of text, of which every new one is unusual: {listed(texts)}.")
     return X.drop(columns=list(texts))
 
@@ -209,23 +233,48 @@ def held_out(rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
 
 def _part(rows: Rows, taken: Any) -> Rows:
     y = None if rows.y is None else rows.y.iloc[taken].reset_index(drop=True)
-    return Rows(rows.task, rows.X.iloc[taken].reset_index(drop=True), y, rows.target, rows.reason)
+    return replace(rows, X=rows.X.iloc[taken].reset_index(drop=True), y=y, notes=[])
 
 
-def fitted(rows: Rows, tune: bool, seed: int, screen: Screen) -> Any:
-    """The model of these rows; what a person should know about it becomes notes."""
+def smallest_fraction(n: int) -> float:
+    """The smallest fraction that level sets of n rows learn: some ten rows decide where its boundary is."""
+    return float(np.clip(ROWS_OF_SMALLEST / n, *SMALLEST_BETWEEN))
+
+
+def fitted(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | None = None) -> Any:
+    """The model of these rows; what a person should know about it becomes notes.
+
+    Parameters
+    ----------
+    rows : Rows
+    tune : bool
+        Whether the model compares kernels.
+    seed : int
+    screen : Screen
+    smallest : float or None
+        The smallest fraction of level sets; None: by the number of rows.
+    """
     make, parameters = MODELS[rows.task, tune]
+    if rows.task is Task.LEVEL_SET:
+        low = smallest_fraction(rows.X.shape[0]) if smallest is None else smallest
+        parameters = parameters | {"measure": (low, 1.0), "nu": max(low, DEFAULT_FRACTION)}
+    elif smallest is not None:
+        raise CommandError(f"--smallest {smallest:g} was given, and the task is {rows.task}; only level sets have it.")
+    y = cases(rows.y, rows.positive) if rows.task is Task.COST else rows.y
     model = tabular(make(random_state=seed, **parameters))
     calibration = None
     if rows.task is Task.QUANTILE and not tune:
         if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_CALIBRATION_ROWS:
             rows, calibration = held_out(rows, CALIBRATION_SHARE, seed)
+            y = rows.y
         else:
             screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
     with screen.step(f"fitting {rows.X.shape[0]} rows" + (", comparing kernels" if tune else "")):
-        model.fit(rows.X, rows.y)
+        model.fit(rows.X, y)
         if calibration is not None:
             model.conformalize(calibration.X, calibration.y)
+    if rows.task is Task.COST:
+        keep_labels(model, rows.y, rows.positive)
     if getattr(model, "ignores_inputs_", False):
         screen.note("No column was found to help: the model answers nearly the same for every row.")
     return model

@@ -67,6 +67,10 @@ class Screen:
         self.notes.append(sentence)
         self.err.print(f"[yellow]note[/yellow] {escape(sentence)}", soft_wrap=True)
 
+    def hint(self, sentence: str) -> None:
+        """What helps while a command runs, and is of no use afterwards."""
+        self.err.print(f"[dim]{escape(sentence)}[/dim]", soft_wrap=True)
+
     def say(self, text: str) -> None:
         """A line of the result."""
         if not self.as_json:

@@ -37,6 +37,7 @@ OWN_CLASSES = (
     "infinitask.losses._rows.SmoothedNonCrossing",
     "infinitask.losses._rows.SquaredNonCrossing",
     "infinitask.objective.Smoothing",
+    "infinitask.pipelines._table_step.TableEncoder",
     "infinitask.problem.Recipe",
     "infinitask.solvers.Reason",
     "infinitask.solvers.Solution",

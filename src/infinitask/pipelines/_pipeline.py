@@ -73,11 +73,20 @@ class TaskPipeline(Pipeline):
         sample_weight : array (n,) or None
             For the last step.
         **params
-            ``<step>__<parameter>``, as in scikit-learn.
+            Tasks of ``predict``, such as ``nu``; and ``<step>__<parameter>`` for the fit, as in scikit-learn.
         """
+        tasks = self._tasks_of(params)
+        for_fit = {name: value for name, value in params.items() if name not in tasks}
+        if tasks:
+            return self.fit(X, y, sample_weight, **for_fit).predict(X, **tasks)
         found = super().fit_predict(as_table(X), y, **self._with_weights(sample_weight, params))
         self._named(y)
         return found
+
+    def _tasks_of(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Those of the arguments that ``predict`` of the last step takes by name."""
+        known = inspect.signature(self.steps[-1][1].predict).parameters
+        return {name: value for name, value in params.items() if name in known}
 
     def _with_weights(self, sample_weight: Any, params: dict[str, Any]) -> dict[str, Any]:
         if sample_weight is None:

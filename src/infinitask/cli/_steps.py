@@ -1,0 +1,173 @@
+"""Steps that commands have in common, with what they say on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from infinitask.cli import _tables
+from infinitask.cli._classes import which_is_positive
+from infinitask.cli._screen import Screen
+
+if TYPE_CHECKING:
+    from infinitask.cli._answers import Wish
+    from infinitask.cli._models import Rows
+
+TUNED_ROWS_OF_COSTS = 1_000
+"""Up to this many rows, a model of costs tunes itself by default; 2 000 rows and 33 inputs take 75 s of one core."""
+
+NAMED_INPUTS = 5
+"""Of those that matter most, on the screen."""
+
+SHOWN_CHARACTERS = 60
+"""Of a kernel, on the screen."""
+
+SECONDS = {
+    ("quantile", False): (1.0, 0.7, 10.0),
+    ("quantile", True): (13.0, 0.5, 4.0),
+    ("cost", False): (4.0, 0.7, 10.0),
+    ("cost", True): (19.0, 0.5, 4.0),
+    ("level-set", False): (3.0, 1.2, 4.0),
+    ("level-set", True): (24.0, 0.5, 4.0),
+}
+"""By task and whether it tunes itself: seconds of one core for 1 000 rows and 8 inputs, the power of the rows with
+which they grow, and how many times as long other tables take, those with rare classes or many inputs."""
+
+LONG = 60.0
+"""Seconds; fits that may take longer are announced."""
+
+
+def read(screen: Screen, path: Path) -> _tables.TableFile:
+    """A table from a file, with its notes said."""
+    with screen.step(f"reading {path.name}"):
+        table = _tables.read_table(path)
+    noted(screen, table.notes)
+    return table
+
+
+def noted(screen: Screen, notes: list[str]) -> None:
+    """Say some notes."""
+    for note in notes:
+        screen.note(note)
+
+
+def learnt_from(
+    screen: Screen,
+    data: Path,
+    target: str | None,
+    task: str | None,
+    ignore: list[str] | None,
+    positive: str | None,
+) -> tuple[Any, _tables.TableFile]:
+    """The rows to learn from, with what was found said."""
+    from infinitask.cli._models import Task, rows_of
+
+    known = [str(kind) for kind in Task]
+    if task is not None and task not in known:
+        raise typer.BadParameter(f"{task!r} is none of {', '.join(known)}.", param_hint="--task")
+    table = read(screen, data)
+    given = rows_of(table, target, None if task is None else Task(task), ignore or [], positive)
+    noted(screen, given.notes)
+    screen.say(f"data  {data}: {table.frame.shape[0]:,} rows, {table.frame.shape[1]} columns, {table.format}")
+    screen.say(f"task  {given.task} ({given.reason})" + (f", target {given.target}" if given.target else ""))
+    if given.task is Task.COST:
+        screen.say("      " + which_is_positive(given.positive, float((given.y == given.positive).mean())))
+    return given, table
+
+
+def tuned(tune: bool | None, given: Any) -> bool:
+    """As asked, or where the comparison takes less than a minute: level sets take longest, then costs."""
+    from infinitask.cli._models import Task
+
+    if tune is not None:
+        return tune
+    return given.task is Task.QUANTILE or (given.task is Task.COST and given.X.shape[0] <= TUNED_ROWS_OF_COSTS)
+
+
+def announce(screen: Screen, given: Rows, tune: bool) -> None:
+    """Say how long a fit may take, where that is long."""
+    seconds, growth, harder = SECONDS[str(given.task), tune]
+    least = seconds * (given.X.shape[0] / 1_000.0) ** growth
+    if least * harder >= LONG:
+        faster = "; --no-tune is faster" if tune else ""
+        screen.hint(f"The fit may take {duration(least)} to {duration(least * harder)}{faster}.")
+
+
+def duration(seconds: float) -> str:
+    """Some time, roughly."""
+    if seconds < 90.0:
+        return f"{max(1.0, float(f'{seconds:.1g}')):.0f} seconds"
+    return f"{seconds / 60.0:.0f} minutes"
+
+
+def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -> dict[str, Any]:
+    """What became of the columns, and how the fit ended."""
+    from infinitask.cli._answers import described
+    from infinitask.cli._models import encoded_columns
+
+    columns, found = encoded_columns(model, given.X), described(model)
+    screen.say("")
+    screen.table(
+        ("column", "kind", "missing", "becomes"),
+        [
+            (part["name"], part["kind"], part["missing"], _tables.listed(part["encoded"], 4) or "left out")
+            for part in columns
+        ],
+    )
+    screen.say(f"\nfit   {found['model']}, {short(found['kernel'])}, certified gap {found['dual_gap']:.1e}")
+    screen.say(f"      {found['calibration']}")
+    if found["smallest_fraction"] is not None:
+        screen.say(f"      fractions from {found['smallest_fraction']:.1%} on were learnt; --smallest sets it")
+    if found["relevance"] and not getattr(model, "ignores_inputs_", False):
+        screen.say(f"      what matters most: {', '.join(part['input'] for part in found['relevance'][:NAMED_INPUTS])}")
+    return {
+        "data": str(table.path),
+        "format": table.format,
+        **found,
+        "reason": given.reason,
+        "columns": columns,
+    }
+
+
+def shown_evaluation(
+    screen: Screen, model: Any, X: Any, y: Any, where: str, wish: Wish | None = None
+) -> dict[str, Any]:
+    """How good a model is on some rows, said and returned."""
+    from infinitask.cli._answers import evaluated, evaluation_lines
+
+    with screen.step("evaluating"):
+        found = evaluated(model, X, y, wish)
+    screen.say("")
+    if "positive" in found:
+        screen.say(which_is_positive(found["positive"], found["share_of_positive"]))
+    screen.table((f"on {where}", ""), evaluation_lines(found))
+    if "bound" in found:
+        screen.say(f"\nθ was chosen on these rows: {found['bound']}. To decide so: predict --theta {found['theta']!r}")
+    return found
+
+
+def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
+    """Which class is the positive one, where a model decides between two; as a note, for the output may be a table."""
+    from infinitask.cli._models import Task, task_of
+
+    if task_of(model) is not Task.COST:
+        return {}
+    label, share = model.classes_[1], getattr(model, "positive_share_", None)
+    screen.note(which_is_positive(label, share, "the rows of the fit"))
+    return {"positive": str(label), "share_of_positive": share}
+
+
+def page(screen: Screen, model: Any, X: Any, y: Any, title: str | None, output: Path) -> dict[str, Any]:
+    """Write the page of a model about some rows."""
+    from infinitask.report import explore
+
+    with screen.step("making the page"):
+        explore(model, X, y, title=title).save(output)
+    return {"page": str(output), "bytes": output.stat().st_size}
+
+
+def short(text: str) -> str:
+    """The beginning of a long text; the kernel of many inputs has many numbers."""
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

@@ -1,0 +1,103 @@
+"""The step of :func:`infinitask.tabular` that makes numbers of a table; it needs skrub."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from typing import Any
+
+from skrub import TableVectorizer
+
+NAMED_COLUMNS = 12
+"""At most this many columns are named in a sentence."""
+
+
+class TableEncoder(TableVectorizer):
+    """Makes numbers of a table with mixed columns, and takes the columns of the fit by their names.
+
+    It is skrub's ``TableVectorizer``. At predict time the columns of a data frame may stand in any order and others
+    beside them, which are ignored; one that is missing, and a table without rows, are refused with a sentence. With
+    ``high_cardinality="drop"`` a fit warns where a column of text is left out.
+
+    Parameters
+    ----------
+    cardinality_threshold, low_cardinality, high_cardinality, numeric, datetime, specific_transformers, \
+drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
+        As in skrub.
+    """
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn what becomes of each column, and encode the table.
+
+        Parameters
+        ----------
+        X : data frame (n, d)
+        y : array (n,) or None
+        """
+        _check_rows(X)
+        encoded = super().fit_transform(X, y)
+        drops = isinstance(self.high_cardinality, str) and self.high_cardinality == "drop"
+        texts = self.kind_to_columns_["high_cardinality"] if drops else []
+        if texts and encoded.shape[1] == 0:
+            raise ValueError(
+                f"All columns hold text or many categories ({_listed(texts)}), and level sets leave these out: every "
+                "new text is unusual. Give columns of numbers, dates or few categories, or raise max_categories."
+            )
+        if texts:
+            warnings.warn(
+                f"Level sets leave out columns of text or many categories: {_listed(texts)}. New texts are encoded "
+                "unlike those of the fit, and nearly all rows would be unusual. Drop these columns, make numbers or "
+                "few categories of them, or raise max_categories.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return encoded
+
+    def transform(self, X: Any) -> Any:
+        """Encode a table.
+
+        Parameters
+        ----------
+        X : data frame (n, ≥ d)
+            With the columns of the fit, in any order.
+        """
+        _check_rows(X)
+        return super().transform(self._taken(X))
+
+    def _taken(self, X: Any) -> Any:
+        """The columns of the fit, in their order; what is no data frame is left to skrub."""
+        names, known = getattr(X, "columns", None), getattr(self, "feature_names_in_", None)
+        if names is None or known is None:
+            return X
+        given, wanted = [str(name) for name in names], [str(name) for name in known]
+        if given == wanted or len(set(given)) < len(given):
+            return X
+        missing = [name for name in wanted if name not in given]
+        if missing:
+            raise ValueError(_missing(missing, [name for name in given if name not in wanted]))
+        places = [given.index(name) for name in wanted]
+        return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
+
+
+def _missing(missing: list[str], others: list[str]) -> str:
+    """The sentence about columns that are not there, with one of the others whose name is alike."""
+    one = len(missing) == 1
+    small = {name.lower(): name for name in others}
+    near = difflib.get_close_matches(missing[0].lower(), small, n=1)
+    hint = f" The table has {small[near[0]]!r}: rename it if that is {missing[0]!r}." if near else ""
+    return (
+        f"The table has no column{'' if one else 's'} {_listed([repr(name) for name in missing])}, which the model was "
+        f"fitted to; add {'it' if one else 'them'}, with missing values where nothing is known.{hint}"
+    )
+
+
+def _check_rows(X: Any) -> None:
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) > 0 and shape[0] == 0:
+        raise ValueError("The table has no rows (0 samples); give at least one.")
+
+
+def _listed(names: Any) -> str:
+    known = [str(name) for name in names]
+    more = f" and {len(known) - NAMED_COLUMNS} more" if len(known) > NAMED_COLUMNS else ""
+    return ", ".join(known[:NAMED_COLUMNS]) + more
