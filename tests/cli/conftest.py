@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -86,32 +85,10 @@ def fraud(files_of_models: None, payments: Path, tmp_path_factory: pytest.TempPa
     return path
 
 
-def _pages_of_pipelines() -> bool:
-    """Whether pages take pipelines."""
-    from infinitask import InfiniteOneClassSVM, make_pipeline
-    from infinitask.datasets import make_mixture
-    from infinitask.report import explore
-
-    X = make_mixture(40, random_state=0)
-    try:
-        explore(make_pipeline("passthrough", InfiniteOneClassSVM(n_nodes=4, alpha=1e-3)).fit(X), X)
-    except TypeError:
-        return False
-    return True
-
-
-@pytest.fixture(scope="session")
-def pages() -> None:
-    """Skip where pages do not take pipelines."""
-    if not _pages_of_pipelines():
-        pytest.skip("infinitask.report takes no pipelines")
-
-
 @pytest.fixture(scope="session")
 def files_of_models() -> None:
     """Skip where models cannot be saved."""
-    if find_spec("infinitask.persistence") is None or find_spec("safetensors") is None:
-        pytest.skip("models cannot be saved here: pip install infinitask[cli]")
+    pytest.importorskip("safetensors", reason="models cannot be saved here: pip install infinitask[cli]")
 
 
 @pytest.fixture(scope="session")

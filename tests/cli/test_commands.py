@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -208,7 +209,7 @@ def test_the_demo_is_the_demo(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 # -------------------------------------------------------------------------------------------------- pages
-def test_one_command_makes_a_page(run: Run, pages: None, houses: Path, tmp_path: Path) -> None:
+def test_one_command_makes_a_page(run: Run, houses: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = run("report", houses, "--target", "price", "--no-tune", "--title", "Houses & <prices>", "-o", page)
     assert done.exit_code == 0, done.output
@@ -223,9 +224,7 @@ def test_one_command_makes_a_page(run: Run, pages: None, houses: Path, tmp_path:
 
 
 @pytest.mark.parametrize("task", ["cost", "level-set"])
-def test_pages_of_other_tasks_and_what_is_said_as_json(
-    run: Run, pages: None, loans: Path, tmp_path: Path, task: str
-) -> None:
+def test_pages_of_other_tasks_and_what_is_said_as_json(run: Run, loans: Path, tmp_path: Path, task: str) -> None:
     words = ["--target", "paid", "--no-tune"] if task == "cost" else ["--ignore", "paid"]
     done = run("report", loans, *words, "--json", "-o", tmp_path / "page.html")
     assert done.exit_code == 0, done.output
@@ -249,7 +248,7 @@ def test_pages_of_other_tasks_and_what_is_said_as_json(
 
 
 @pytest.mark.slow
-def test_a_page_by_a_process_of_its_own(pages: None, houses: Path, tmp_path: Path) -> None:
+def test_a_page_by_a_process_of_its_own(houses: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "infinitask", "report", str(houses), "-t", "price"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
@@ -342,9 +341,7 @@ def test_what_a_model_is(run: Run, saved: dict[str, Path]) -> None:
     assert "decisions were set on rows left out" in shown
 
 
-def test_a_page_of_a_saved_model(
-    run: Run, pages: None, saved: dict[str, Path], houses: Path, loans: Path, tmp_path: Path
-) -> None:
+def test_a_page_of_a_saved_model(run: Run, saved: dict[str, Path], houses: Path, loans: Path, tmp_path: Path) -> None:
     done = run("report", saved["quantile"], houses, "--json", "-o", tmp_path / "page.html")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["rows"] == 158
@@ -357,3 +354,60 @@ def test_a_page_of_a_saved_model(
 def test_a_file_that_is_no_model_is_said(run: Run, files_of_models: None, houses: Path, tmp_path: Path) -> None:
     assert "with a model" in wrong(run("info", tmp_path / "none.infinitask"))
     wrong(run("info", houses))
+
+
+def test_a_file_that_is_read_is_never_written(run: Run, houses: Path, saved: dict[str, Path], tmp_path: Path) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_bytes(houses.read_bytes())
+    before = table.read_bytes()
+    model = saved["quantile"]
+    kept = model.read_bytes()
+    calls = [
+        ["report", str(table), "--target", "price", "-o", str(table)],
+        ["fit", str(table), "--target", "price", "-o", str(table.parent / "." / table.name)],
+        ["predict", str(model), str(table), "-o", str(table)],
+        ["predict", str(model), str(table), "-o", str(model)],
+        ["report", str(model), str(table), "-o", str(model)],
+    ]
+    for call in calls:
+        done = run(*call)
+        assert done.exit_code == 1
+        assert "would be lost" in done.stderr
+    assert table.read_bytes() == before
+    assert model.read_bytes() == kept
+
+
+def test_nothing_is_half_written(run: Run, saved: dict[str, Path], houses: Path, tmp_path: Path) -> None:
+    done = run("predict", str(saved["quantile"]), str(houses), "-o", str(tmp_path / "out.csv"))
+    assert done.exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_what_only_a_fit_decides_is_refused_beside_a_saved_model(
+    run: Run, saved: dict[str, Path], houses: Path, tmp_path: Path
+) -> None:
+    for option in (["--no-tune"], ["--test-share", "0.5"], ["--seed", "3"], ["--ignore", "area"]):
+        done = run("report", str(saved["quantile"]), str(houses), *option, "-o", str(tmp_path / "page.html"))
+        assert done.exit_code == 1
+        assert option[0].replace("no-", "") in done.stderr
+
+
+def test_dates_of_a_file_are_dates_of_the_page(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 500, 120), "D")
+    table = pd.DataFrame({"area": rng.uniform(20, 90, 120), "sold": days.strftime("%d/%m/%Y")})
+    table["price"] = table["area"] + rng.normal(size=120)
+    table.to_csv(tmp_path / "houses.csv", index=False)
+    done = run("report", str(tmp_path / "houses.csv"), "-t", "price", "--no-tune", "-o", str(tmp_path / "page.html"))
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    data = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+    sold = next(column for column in data["columns"] if column["name"] == "sold")
+    assert sold["kind"] == "number"
+    assert sold["date"]
+
+
+def test_the_version_is_said(run: Run) -> None:
+    done = run("--version")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("infinitask ")

@@ -93,7 +93,7 @@ def test_every_command_says_which_class_is_positive(run: Run, fraud: Path, payme
     assert json.loads(run("predict", fraud, payments, "--json").stdout)["positive"] == "fraud"
 
 
-def test_predictions_evaluation_and_page_agree(run: Run, pages: None, fraud: Path, payments: Path) -> None:
+def test_predictions_evaluation_and_page_agree(run: Run, fraud: Path, payments: Path) -> None:
     costs = ["--fn-cost", "20", "--fp-cost", "1"]
     found = json.loads(run("evaluate", fraud, payments, *costs, "--json").stdout)["evaluation"]
     predicted = json.loads(run("predict", fraud, payments, *costs, "--json").stdout)

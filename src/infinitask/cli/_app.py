@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,9 @@ from infinitask.cli import _steps, _tables
 from infinitask.cli._screen import CommandError, Screen, ends_well
 
 MODEL_SUFFIXES = (".infinitask", ".safetensors")
+
+TEST_SHARE = 0.25
+"""The share of rows that a report holds out."""
 
 LARGEST_SMALLEST = 0.5
 """The smallest fraction of level sets is at most this."""
@@ -33,7 +37,9 @@ TaskName = Annotated[
 ]
 Tune = Annotated[
     bool | None,
-    typer.Option("--tune/--no-tune", help="Compare some fifty kernels; by default where that takes seconds."),
+    typer.Option(
+        "--tune/--no-tune", help="Choose among some fifty kernels; by default where that takes about a minute."
+    ),
 ]
 Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="A column that is no input; may be repeated.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="For the rows held out and the folds.")]
@@ -46,6 +52,19 @@ Positive = Annotated[
 Smallest = Annotated[
     float | None, typer.Option("--smallest", help="The smallest fraction of level sets; none: by the number of rows.")
 ]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"infinitask {version('infinitask')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    show: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")] = False,
+) -> None:
+    """Fit once, choose the task at prediction: every quantile, every cost of errors, every share of outliers."""
 
 
 @app.command()
@@ -62,17 +81,17 @@ def report(
     title: Annotated[str | None, typer.Option("--title", help="Of the page.")] = None,
     test_share: Annotated[
         float, typer.Option("--test-share", min=0.05, max=0.9, help="The share of rows held out and looked at.")
-    ] = 0.25,
+    ] = TEST_SHARE,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """From a table to a page in which a person moves the task: one HTML file, without a server."""
     screen = Screen(as_json)
-    _tables.check_output(output)
+    _tables.check_output(output, data, rows)
     choices = {"target": target, "task": task, "ignore": ignore, "positive": positive, "smallest": _fraction(smallest)}
     if rows is not None:
-        _suit_a_table(choices)
+        _suit_a_table(choices | {"tune": tune is not None, "test-share": test_share != TEST_SHARE, "seed": seed != 0})
         found = _report_of_model(screen, data, rows, target, title, output)
     elif data.suffix.lower() in MODEL_SUFFIXES:
         raise typer.BadParameter(f"{data} is a model; name the table to look at after it.")
@@ -147,7 +166,7 @@ def fit(
     from infinitask.cli._models import fitted, save_model
 
     screen = Screen(as_json)
-    _tables.check_output(output)
+    _tables.check_output(output, data)
     least = _fraction(smallest)
     given, table = _steps.learnt_from(screen, data, target, task, ignore, positive)
     tunes = _steps.tuned(tune, given)
@@ -181,7 +200,7 @@ def predict(
     from infinitask.cli._models import inputs_of, load_model
 
     screen = Screen(as_json)
-    _tables.check_output(output)
+    _tables.check_output(output, model, data)
     asked: dict[str, Any] = {
         "quantiles": _numbers("--quantiles", quantiles),
         "coverage": _numbers("--coverage", coverage),
@@ -305,7 +324,7 @@ def _fraction(smallest: float | None) -> float | None:
 
 def _suit_a_table(choices: dict[str, Any]) -> None:
     """An error where a saved model is told what only a fit can be told."""
-    given = [f"--{name}" for name in ("task", "ignore", "positive", "smallest") if choices[name]]
+    given = [f"--{name}" for name, value in choices.items() if value and name != "target"]
     if given:
         raise CommandError(f"{' and '.join(given)} is for a fit, and a saved model was given; the model decides it.")
 

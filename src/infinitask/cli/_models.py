@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
+    load,
+    save,
     tabular,
 )
 from infinitask.cli._classes import cases, keep_labels, positive_of
@@ -344,19 +345,12 @@ def load_model(path: Path) -> Any:
         raise CommandError(
             f"There is no file {path} with a model; make one with: infinitask fit data.csv -o {path.name}"
         )
-    return _persistence().load(path)
+    return load(path)
 
 
 def save_model(model: Any, path: Path) -> None:
     """A model into a file."""
-    _persistence().save(model, path)
-
-
-def _persistence() -> Any:
-    try:
-        return import_module("infinitask.persistence")
-    except ModuleNotFoundError as error:
-        raise CommandError("Files of models need safetensors: pip install infinitask[cli]") from error
+    save(model, path)
 
 
 # ------------------------------------------------------------------------------------------------- columns

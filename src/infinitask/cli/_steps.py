@@ -163,8 +163,8 @@ def page(screen: Screen, model: Any, X: Any, y: Any, title: str | None, output: 
     """Write the page of a model about some rows."""
     from infinitask.report import explore
 
-    with screen.step("making the page"):
-        explore(model, X, y, title=title).save(output)
+    with screen.step("making the page"), _tables.replacing(output) as beside:
+        explore(model, X, y, title=title).save(beside)
     return {"page": str(output), "bytes": output.stat().st_size}
 
 

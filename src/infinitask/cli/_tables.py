@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import difflib
 import io
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,7 @@ def _text(path: Path) -> TableFile:
             frame = other
             notes.append(f"Numbers of {path.name} have decimal commas.")
     frame.columns = [str(name).strip() for name in frame.columns]
+    frame = _with_dates(frame)
     first = frame.columns[0]
     if first.startswith("Unnamed: ") and frame.shape[1] > 1 and _counts_rows(frame[first]):
         frame = frame.drop(columns=first)
@@ -141,6 +144,19 @@ def _parsed(path: Path, text: str, separator: str, decimal: str) -> Any:
         raise CommandError(f"{path} cannot be read as a table ({' '.join(str(error).split())}).") from error
 
 
+def _with_dates(frame: Any) -> Any:
+    """The table with texts that are dates as dates, by the rule of the step that encodes them."""
+    try:
+        from skrub import ToDatetime
+    except ImportError:  # the command that needs it says so
+        return frame
+    for name in frame.columns:
+        if frame[name].dtype.kind in "OTUS" or str(frame[name].dtype) in ("str", "string"):
+            with suppress(ValueError):  # a column that holds no dates is refused
+                frame[name] = ToDatetime().fit_transform(frame[name])
+    return frame
+
+
 def _count_numbers(frame: Any) -> int:
     return int(frame.select_dtypes("number").shape[1])
 
@@ -158,19 +174,34 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 def write_table(frame: Any, path: Path) -> None:
     """Write a table, as Parquet where the name says so, else as CSV."""
-    if path.suffix.lower() in PARQUET:
-        try:
-            frame.to_parquet(path, index=False)
-        except ImportError as error:
-            raise CommandError("Parquet files need pyarrow: pip install infinitask[parquet]") from error
-    else:
-        frame.to_csv(path, index=False)
+    with replacing(path) as beside:
+        if path.suffix.lower() in PARQUET:
+            try:
+                frame.to_parquet(beside, index=False)
+            except ImportError as error:
+                raise CommandError("Parquet files need pyarrow: pip install infinitask[parquet]") from error
+        else:
+            frame.to_csv(beside, index=False)
 
 
-def check_output(path: Path | None) -> None:
-    """An error where a file cannot be written, before any work is done for it."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file beside the given one to write to, which takes its place when all went well: nothing is half written."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def check_output(path: Path | None, *inputs: Path | None) -> None:
+    """An error where a file cannot be written, or is one that is read, before any work is done for it."""
     if path is None:
         return
+    for given in inputs:
+        if given is not None and path.exists() and given.exists() and path.samefile(given):
+            raise CommandError(f"--output {path} is a file that is read, and would be lost; choose another name.")
     if path.is_dir():
         raise CommandError(f"{path} is a folder; give the name of a file with --output.")
     if not path.parent.is_dir():
