@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from infinitask.persistence._allowance import MAX_ARGUMENTS, MAX_RANGE
+from infinitask.persistence._harmless import check_keywords
 from infinitask.persistence._rules import SCALARS, check_keys
 
 BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
@@ -52,6 +53,7 @@ class Special(NamedTuple):
 # ------------------------------------------------------------------------------------------------------- of Python
 def _partial_parts(value: Any) -> tuple[Any, ...]:
     _check_arguments(value.args, value.keywords, "a partial call")
+    check_keywords(value.keywords, "a partial call")
     return value.func, value.args, value.keywords
 
 
@@ -59,6 +61,7 @@ def _make_partial(function: Any, args: Any, keywords: Any) -> Any:
     if not isinstance(function, (FunctionType, BuiltinFunctionType, np.ufunc)):
         raise ValueError("a partial call is of something that is no function")
     _check_arguments(args, keywords, "a partial call")
+    check_keywords(keywords, "a partial call")
     return partial(function, *args, **keywords)
 
 

@@ -16,6 +16,7 @@ from array_api_compat import is_cupy_array, is_jax_array, is_torch_array
 
 from infinitask._array import HostArray, to_host
 from infinitask.persistence._allowance import Repeats
+from infinitask.persistence._harmless import check_parameters
 from infinitask.persistence._names import (
     TYPES,
     is_named_tuple,
@@ -140,6 +141,7 @@ class Writer:
         state = _state(value, path)
         _checked(check_names, path, cls, state)
         _, absent = left_out(cls)
+        _checked(check_parameters, path, cls, {key: one for key, one in state.items() if key not in absent})
         found: list[Any] = []
         for attribute, one in state.items():
             if attribute not in absent:
