@@ -9,6 +9,8 @@ there are no cycles, and reading is one pass:
 
 * :mod:`~infinitask.persistence._names` knows which classes and functions a file may name;
 * :mod:`~infinitask.persistence._rules` says which attributes an object may get;
+* :mod:`~infinitask.persistence._harmless` says what parameters may be that open files or start processes;
+* :mod:`~infinitask.persistence._allowance` says how many values of a kind there may be;
 * :mod:`~infinitask.persistence._writer` turns a model into the table and the arrays;
 * :mod:`~infinitask.persistence._reader` turns them into a model;
 * :mod:`~infinitask.persistence._special` has the few types of other libraries that need their own way;

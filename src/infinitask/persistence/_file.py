@@ -16,6 +16,7 @@ import scipy
 import sklearn
 
 from infinitask._array import HostArray
+from infinitask.persistence._allowance import check_counts
 from infinitask.persistence._reader import Reader
 from infinitask.persistence._writer import Writer
 
@@ -86,6 +87,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         last = writer.value(model, type(model).__name__)
     except RecursionError as error:
         raise ValueError("The model is nested too deeply to be saved.") from error
+    try:
+        check_counts(writer.entries)
+    except ValueError as error:
+        raise ValueError(f"The model cannot be saved: {error}.") from error
     table = json.dumps({"entries": writer.entries, "model": last}, allow_nan=False, separators=(",", ":"))
     if _count(table) > MAX_VALUES or len(writer.arrays) > MAX_ARRAYS:
         raise ValueError(

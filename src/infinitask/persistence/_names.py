@@ -188,6 +188,11 @@ def name_of_class(cls: type[Any]) -> str | None:
     return _name_of(cls, cls.__qualname__, cls.__module__, known_classes())
 
 
+def is_listed(cls: type[Any]) -> bool:
+    """Whether files may name a class without its being registered."""
+    return cls not in _registered.values() and name_of_class(cls) is not None
+
+
 def function_named(name: str) -> Any:
     """The function that a file names."""
     if name not in known_functions():

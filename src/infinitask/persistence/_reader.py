@@ -12,8 +12,11 @@ from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from infinitask._array import HostArray
+from infinitask.features._inverse import Inverse
+from infinitask.persistence._allowance import Repeats, check_counts
 from infinitask.persistence._names import TYPES, class_named, function_named, is_named_tuple
 from infinitask.persistence._rules import check_keys, completed
 from infinitask.persistence._special import SPECIAL
@@ -40,11 +43,13 @@ class Reader:
         self.arrays = arrays
         self.unread = set(arrays)
         self._made: list[Any] = []
+        self._repeats = Repeats()
 
     def read(self, entries: Any, last: Any) -> Any:
         """The value that ``last`` stands for, after all entries are made."""
         if type(entries) is not list:
             raise ValueError("its table is no list")
+        check_counts(entries)
         for entry in entries:
             self._made.append(self._value_of(entry))
         if self.unread:
@@ -65,13 +70,21 @@ class Reader:
             raise ValueError("an entry has no list of values")
         return [self._value(one) for one in encoded]
 
+    def _parts(self, kind: str, encoded: Any) -> list[Any]:
+        """The parts of a special value, none of which is longer than the file says."""
+        parts = self._values(encoded)
+        if any(type(part) is range for part in parts):
+            raise ValueError(f"a range is a part of a value of the kind {kind!r}")
+        self._repeats.count(parts)
+        return parts
+
     def _value_of(self, entry: Any) -> Any:
         if type(entry) is not list or not entry or type(entry[0]) is not str:
             raise ValueError("an entry does not say what it is")
         kind, *rest = entry
         if kind in SPECIAL:
             (parts,) = rest
-            return SPECIAL[kind].make(*self._values(parts))
+            return SPECIAL[kind].make(*self._parts(kind, parts))
         if kind in CONTAINERS:
             (parts,) = rest
             values = self._values(parts)
@@ -186,6 +199,8 @@ class Reader:
         state = completed(cls, self._make_dict(attributes))
         made = object.__new__(cls)
         if hasattr(cls, "__setstate__"):
+            if not issubclass(cls, BaseEstimator):
+                self._check_state(name, state)
             made.__setstate__(state)
             return made
         slots = {key for key in state if isinstance(inspect.getattr_static(cls, key, None), MemberDescriptorType)}
@@ -194,6 +209,14 @@ class Reader:
         if state:
             vars(made).update(state)
         return made
+
+    def _check_state(self, name: str, state: dict[str, Any]) -> None:
+        """A ValueError where a class that packs its arrays would make much of little."""
+        if issubclass(_class(name), Inverse) and "packed" in state:
+            packed = state["packed"]
+            if not isinstance(packed, np.ndarray) or packed.ndim != 1 or packed.dtype != np.float64:
+                raise ValueError(f"{name!r} has a factor that is no array of floats")
+        self._repeats.count(state.values())
 
 
 KINDS = frozenset(name.removeprefix("_make_") for name in vars(Reader) if name.startswith("_make_"))

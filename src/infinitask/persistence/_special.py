@@ -1,4 +1,8 @@
-"""Values of NumPy, SciPy and pandas that are not made of attributes: each has its own parts, and its own way back."""
+"""Values of NumPy, SciPy and pandas that are not made of attributes: each has its own parts, and its own way back.
+
+Parts have exact types, so nothing is unrolled or hashed here that is longer than the file says: a range of a billion
+numbers takes 20 bytes in a file, and so does a tuple that holds another one ten times.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from infinitask.persistence._allowance import MAX_ARGUMENTS, MAX_RANGE
+from infinitask.persistence._harmless import check_keywords
+from infinitask.persistence._rules import SCALARS, check_keys
+
 BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 """Generators of NumPy whose state may be saved."""
 
 POSITIONS = {"MT19937": ("state", "pos", 624), "Philox": (None, "buffer_pos", 4)}
 """Where a generator is in its own numbers: NumPy reads there without a look at the bounds."""
 
+LONGEST_STATE = 624
+"""Numbers in the state of a generator: MT19937 has the most."""
+
+MASKED_KINDS = frozenset("biufcmMO")
+"""Kinds of masked arrays: a text to fill in would take as much memory as the type says."""
+
 PANDAS_TYPES = re.compile(
     r"(datetime64\[(s|ms|us|ns), [\w+/:-]{1,64}\]|U?Int(8|16|32|64)|Float(32|64)|boolean|str|string(\[\w+\])?)"
 )
 """Types of pandas' columns that are known by their names."""
+
+
+INDEX_TYPES = {np.dtype(np.int32), np.dtype(np.int64)}
+"""Types of the indices of sparse matrices."""
 
 
 class Special(NamedTuple):
@@ -33,21 +51,53 @@ class Special(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------------------- of Python
+def _partial_parts(value: Any) -> tuple[Any, ...]:
+    _check_arguments(value.args, value.keywords, "a partial call")
+    check_keywords(value.keywords, "a partial call")
+    return value.func, value.args, value.keywords
+
+
 def _make_partial(function: Any, args: Any, keywords: Any) -> Any:
     if not isinstance(function, (FunctionType, BuiltinFunctionType, np.ufunc)):
         raise ValueError("a partial call is of something that is no function")
+    _check_arguments(args, keywords, "a partial call")
+    check_keywords(keywords, "a partial call")
     return partial(function, *args, **keywords)
+
+
+def _check_arguments(args: Any, keywords: Any, what: str) -> None:
+    if type(args) is not tuple or type(keywords) is not dict or not all(type(key) is str for key in keywords):
+        raise ValueError(f"{what} has arguments that are no tuple, or keywords that are no dict with texts as keys")
+    if len(args) + len(keywords) > MAX_ARGUMENTS:
+        raise ValueError(f"{what} has {len(args) + len(keywords)} arguments, and at most {MAX_ARGUMENTS} are allowed")
+
+
+def _range_parts(value: Any) -> tuple[Any, ...]:
+    _make_range(value.start, value.stop, value.step)
+    return value.start, value.stop, value.step
+
+
+def _make_range(start: Any, stop: Any, step: Any) -> Any:
+    if not all(type(one) is int for one in (start, stop, step)):
+        raise ValueError("a range is not made of whole numbers")
+    if (stop - start) // step > MAX_RANGE:
+        raise ValueError(f"a range has {(stop - start) // step} numbers, and at most {MAX_RANGE} are allowed")
+    return range(start, stop, step)
 
 
 # -------------------------------------------------------------------------------------------------------- of NumPy
 def _masked_parts(value: Any) -> tuple[Any, ...]:
-    return value.data, np.ma.getmaskarray(value), value.fill_value
+    parts = value.data, np.ma.getmaskarray(value), value.fill_value
+    _make_masked(*parts)
+    return parts
 
 
 def _make_masked(data: Any, mask: Any, fill_value: Any) -> Any:
     if not isinstance(data, np.ndarray) or not isinstance(mask, np.ndarray) or data.shape != mask.shape:
         raise ValueError("a masked array has parts of different shapes")
-    return np.ma.MaskedArray(data, mask.astype(bool), fill_value=fill_value)
+    if data.dtype.kind not in MASKED_KINDS or mask.dtype != bool or not isinstance(fill_value, SCALARS):
+        raise ValueError("a masked array has parts of wrong types")
+    return np.ma.MaskedArray(data, mask, fill_value=fill_value)
 
 
 def _random_parts(value: Any) -> tuple[Any, ...]:
@@ -57,13 +107,14 @@ def _random_parts(value: Any) -> tuple[Any, ...]:
 
 
 def _make_random(kind: str, state: Any) -> Any:
+    _check_state(state)
     name = state["bit_generator"]
     if name not in BIT_GENERATORS:
         raise ValueError(f"the random generator {name!r} is not one of NumPy's")
     if name in POSITIONS:
         part, key, last = POSITIONS[name]
         at = (state if part is None else state[part])[key]
-        if not 0 <= at <= last:
+        if type(at) is not int or not 0 <= at <= last:
             raise ValueError(f"the random generator {name} is at {at}, beyond its {last} numbers")
     bits = getattr(np.random, name)(0)
     if kind == "Generator":
@@ -72,6 +123,20 @@ def _make_random(kind: str, state: Any) -> Any:
     random = np.random.RandomState(bits)
     random.set_state(state)
     return random
+
+
+def _check_state(state: Any, *, nested: bool = False) -> None:
+    """A ValueError where the state of a generator is not made of single numbers and short arrays."""
+    if type(state) is not dict:
+        raise ValueError("the state of a random generator is no dict")
+    for one in state.values():
+        if type(one) is dict and not nested:
+            _check_state(one, nested=True)
+        elif isinstance(one, np.ndarray):
+            if one.ndim != 1 or one.size > LONGEST_STATE or one.dtype.kind not in "iu":
+                raise ValueError("the state of a random generator has an array that is none of its own")
+        elif not isinstance(one, SCALARS):
+            raise ValueError(f"the state of a random generator has a {type(one).__name__}")
 
 
 # -------------------------------------------------------------------------------------------------------- of SciPy
@@ -90,6 +155,9 @@ def _make_sparse(form: str, is_array: bool, shape: Any, data: Any, indices: Any,
     whole = type(shape) is tuple and len(shape) == 2 and all(type(k) is int and k >= 0 for k in shape)
     if not whole or not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
         raise ValueError("a sparse matrix has parts of wrong types")
+    # other types would be copied into larger ones
+    if type(is_array) is not bool or data.dtype.kind not in "biufc" or {p.dtype for p in parts[1:]} - INDEX_TYPES:
+        raise ValueError("a sparse matrix has numbers of wrong types")
     found = makers[form][bool(is_array)](parts, shape=shape)
     found.check_format(full_check=True)
     return found
@@ -103,13 +171,20 @@ def _is_frozen(value: Any) -> bool:
 def _frozen_parts(value: Any) -> tuple[Any, ...]:
     if type(_law(value.dist.name)) is not type(value.dist):
         raise ValueError(f"the distribution {value.dist.name!r} is not one of scipy.stats")
+    _check_numbers(value.dist.name, tuple(value.args), dict(value.kwds))
     return value.dist.name, tuple(value.args), dict(value.kwds)
 
 
 def _make_frozen(name: str, args: Any, keywords: Any) -> Any:
-    if not all(isinstance(one, (int, float, np.generic, np.ndarray)) for one in (*args, *keywords.values())):
-        raise ValueError(f"the distribution {name!r} has parameters that are no numbers")
+    _check_numbers(name, args, keywords)
     return _law(name)(*args, **keywords)
+
+
+def _check_numbers(name: str, args: Any, keywords: Any) -> None:
+    """A ValueError where a distribution has other parameters than numbers; SciPy would make a table of two arrays."""
+    _check_arguments(args, keywords, "a distribution")
+    if not all(isinstance(one, (int, float, np.number, np.bool_)) for one in (*args, *keywords.values())):
+        raise ValueError(f"the distribution {name!r} has parameters that are no numbers")
 
 
 def _law(name: Any) -> Any:
@@ -120,6 +195,10 @@ def _law(name: Any) -> Any:
     if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
         raise ValueError(f"the distribution {str(name)[:50]!r} is not one of scipy.stats")
     return found
+
+
+SPLINE_TYPES = (np.dtype(np.float64), np.dtype(np.complex128))
+"""Types of the numbers of splines; others would be copied into larger ones."""
 
 
 def _is_spline(value: Any) -> bool:
@@ -133,6 +212,10 @@ def _spline_parts(value: Any) -> tuple[Any, ...]:
 def _make_spline(t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> Any:
     from scipy.interpolate import BSpline
 
+    if not all(isinstance(one, np.ndarray) and one.dtype in SPLINE_TYPES for one in (t, c)):
+        raise ValueError("a spline has knots or coefficients that are no arrays of floats")
+    if type(k) is not int or type(axis) is not int or extrapolate not in (None, True, False, "periodic"):
+        raise ValueError("a spline has a degree, an axis or a way to extrapolate that is none")
     # the constructor looks for its axis where the coefficients had it before
     return BSpline(t, np.moveaxis(c, 0, axis), k, extrapolate, axis)
 
@@ -147,6 +230,8 @@ def _from_pandas(value: Any, name: str) -> bool:
 def _type_parts(value: Any) -> tuple[Any, ...]:
     if _from_pandas(value, "CategoricalDtype"):
         categories = None if value.categories is None else np.asarray(value.categories)
+        if categories is not None:
+            _check_labels(categories)
         return "category", categories, value.ordered
     if _make_type(str(value), None, None) != value:
         raise ValueError(f"the type {value!r} of pandas cannot be saved")
@@ -157,9 +242,11 @@ def _make_type(name: str, categories: Any, ordered: Any) -> Any:
     import pandas
 
     if name == "category":
+        if categories is not None:
+            _check_labels(categories)
         return pandas.CategoricalDtype(categories, ordered)
-    if not PANDAS_TYPES.fullmatch(name):
-        raise ValueError(f"the type {name[:50]!r} of pandas cannot be saved")
+    if type(name) is not str or not PANDAS_TYPES.fullmatch(name):
+        raise ValueError(f"the type {str(name)[:50]!r} of pandas cannot be saved")
     return pandas.api.types.pandas_dtype(name)
 
 
@@ -173,15 +260,29 @@ def _index_parts(value: Any) -> tuple[Any, ...]:
 def _make_index(values: Any, dtype: Any, name: Any) -> Any:
     import pandas
 
-    if not isinstance(values, np.ndarray):
-        raise ValueError("an index of pandas is no array")
+    _check_labels(values)
+    if not isinstance(dtype, (np.dtype, pandas.api.extensions.ExtensionDtype)) or getattr(dtype, "kind", "O") in "US":
+        raise ValueError("an index of pandas has a type that is none")
+    if not isinstance(name, SCALARS):
+        raise ValueError("an index of pandas has a name that is neither a number nor a text")
     return pandas.Index(values, dtype=dtype, name=name)
 
 
+def _check_labels(values: Any) -> None:
+    """A ValueError where pandas would take long to hash labels: those in objects are single numbers and texts."""
+    if not isinstance(values, np.ndarray) or values.ndim != 1:
+        raise ValueError("labels of pandas are no array")
+    if values.dtype.kind == "O":
+        labels = values.tolist()
+        check_keys(labels)
+        if not all(isinstance(one, SCALARS) for one in labels):
+            raise ValueError("labels of pandas are neither numbers nor texts")
+
+
 SPECIAL = {
-    "partial": Special(lambda v: type(v) is partial, lambda v: (v.func, v.args, v.keywords), _make_partial),
+    "partial": Special(lambda v: type(v) is partial, _partial_parts, _make_partial),
     "slice": Special(lambda v: type(v) is slice, lambda v: (v.start, v.stop, v.step), slice),
-    "range": Special(lambda v: type(v) is range, lambda v: (v.start, v.stop, v.step), range),
+    "range": Special(lambda v: type(v) is range, _range_parts, _make_range),
     "masked": Special(lambda v: type(v) is np.ma.MaskedArray, _masked_parts, _make_masked),
     "random": Special(lambda v: type(v) in (np.random.Generator, np.random.RandomState), _random_parts, _make_random),
     "sparse": Special(_is_compressed, _sparse_parts, _make_sparse),

@@ -15,6 +15,8 @@ import numpy as np
 from array_api_compat import is_cupy_array, is_jax_array, is_torch_array
 
 from infinitask._array import HostArray, to_host
+from infinitask.persistence._allowance import Repeats
+from infinitask.persistence._harmless import check_parameters
 from infinitask.persistence._names import (
     TYPES,
     is_named_tuple,
@@ -55,6 +57,7 @@ class Writer:
         self.entries: list[list[Any]] = []
         self.arrays: dict[str, HostArray] = {}
         self._known: dict[int, tuple[int, Any]] = {}
+        self._repeats = Repeats()
         self._open: dict[int, Any] = {}
 
     def value(self, value: Any, path: str) -> Any:
@@ -114,7 +117,9 @@ class Writer:
             return ["function", _function(value, path)]
         for name, special in SPECIAL.items():
             if special.fits(value):
-                return [name, self._values(_checked(special.parts, path, value), path)]
+                parts = _checked(special.parts, path, value)
+                _checked(self._repeats.count, path, parts)
+                return [name, self._values(parts, path)]
         return self._object(value, path)
 
     def _object(self, value: Any, path: str) -> list[Any]:
@@ -136,6 +141,7 @@ class Writer:
         state = _state(value, path)
         _checked(check_names, path, cls, state)
         _, absent = left_out(cls)
+        _checked(check_parameters, path, cls, {key: one for key, one in state.items() if key not in absent})
         found: list[Any] = []
         for attribute, one in state.items():
             if attribute not in absent:

@@ -1,0 +1,59 @@
+"""How much a file may make: some entries make values that are larger than what the file says of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+MOST_ENTRIES: Mapping[str, int] = {
+    "distribution": 2**9,
+    "mapping": 2**16,
+    "masked": 2**14,
+    "object": 2**16,
+    "pandas index": 2**12,
+    "pandas type": 2**14,
+    "partial": 2**14,
+    "random": 2**12,
+    "sparse": 2**14,
+    "spline": 2**14,
+}
+"""The most entries of a kind, where each makes kilobytes of a few bytes in the file or takes long to make."""
+
+MAX_REPEATED_BYTES = 2**26
+"""The most bytes of arrays that are given to more than one entry which may copy them, 64 MiB."""
+
+MAX_ARGUMENTS = 2**6
+"""The most arguments of a partial call or of a distribution."""
+
+MAX_RANGE = 2**20
+"""The most numbers in a range: methods that take one make a list of it."""
+
+
+def check_counts(entries: Iterable[Any]) -> None:
+    """A ValueError where a table has too many entries of a kind, before any of them is made."""
+    kinds = Counter(entry[0] for entry in entries if type(entry) is list and entry and type(entry[0]) is str)
+    for kind, most in MOST_ENTRIES.items():
+        if kinds[kind] > most:
+            raise ValueError(f"it has {kinds[kind]} entries of the kind {kind!r}, and at most {most} are read")
+
+
+class Repeats:
+    """Counts the bytes of arrays that are copied more than once, since a reference to an array costs nothing."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, Any] = {}  # with the array, so that no other gets its address
+        self._bytes = 0
+
+    def count(self, parts: Iterable[Any]) -> None:
+        """A ValueError where the arrays among the parts were given too often."""
+        for part in parts:
+            if not isinstance(part, np.ndarray):
+                continue
+            if id(part) in self._seen:
+                self._bytes += part.nbytes
+            self._seen[id(part)] = part
+        if self._bytes > MAX_REPEATED_BYTES:
+            raise ValueError(f"arrays that several values share take more than {MAX_REPEATED_BYTES} bytes")
