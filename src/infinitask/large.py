@@ -29,6 +29,7 @@ from infinitask.objective import Integral, Objective, PartedObjective, Smoothing
 from infinitask.objective._terms import compiles
 from infinitask.parts import SINGLE_TOLERANCE, PartMaker, Targets
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
+from infinitask.remarks import judged, within_reason
 from infinitask.settle import settled
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
 from infinitask.solvers.continuation import joined
@@ -96,6 +97,7 @@ def learn_large(
         recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
         posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
         problem = _described(pose(posed, rows, rng), survey)
+        posed = within_reason(posed, problem)
         targets = None if sample.y is None else Targets(classes, Units() if recipe.loss.degree is None else units)
         parted = _parted(posed, problem, source, survey, targets)
         if recipe.verbose:
@@ -112,6 +114,7 @@ def learn_large(
         if recipe.verbose:
             print(f"{passes} passes over the rows, after the first", file=sys.stderr)
     field = units.field(problem.field(solution.z))
+    solution = judged(problem, solution)
     solution = units.solution(solution, recipe.loss.degree or 0)
     shift = None
     if recipe.exact_fractions:
