@@ -488,7 +488,7 @@ def _integrals(
     weights = as_like(quadrature.weights, rows)
     targets = None if y is None else as_like(y if y.ndim == 2 else y[:, None], rows)
     recipe.loss.check_targets(targets)
-    finding = recipe.loss.check(theta, targets)
+    finding = _held(recipe, recipe.loss.check(theta, targets))
     if named and targets is not None:
         targets = namespace(rows).concat([targets, as_like(np.zeros((named, 1)), rows) + targets[:1, :]], axis=0)
 
@@ -503,6 +503,15 @@ def _integrals(
     falling = noncrossing_penalty(recipe.noncrossing_loss, recipe.noncrossing, kappa)
     omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
     return (risk, integral(falling, 1, None, omega)), finding
+
+
+def _held(recipe: Recipe, finding: Finding | None) -> Finding | None:
+    """What was found wrong with the loss; that it falls without end is an error unless a ridge holds the bias."""
+    if finding is None or not finding.endless:
+        return finding
+    if recipe.bias_kernel is not None and recipe.alpha_bias is not None and recipe.alpha_bias <= ALL_BUT_FREE:
+        raise ValueError(finding.sentence)
+    return None
 
 
 def _linear_in_bias(recipe: Recipe, psi_bias: TaskFeatures | None, quadrature: Quadrature) -> HostArray | None:

@@ -40,7 +40,7 @@ WIDE_BOUNDARY, WIDE_TIE = 0.5, 0.25
 """The share of rows on a boundary that is too much; the second where rows are equal to others, so that they fall to one
 side together: the fraction outside may be off by that share."""
 
-MAX_UNCERTIFIED_EVALUATIONS = 200
+MAX_UNCERTIFIED_EVALUATIONS = 100
 """The most evaluations of a fit whose loss was found wrong."""
 
 TIES = 2.0

@@ -47,6 +47,8 @@ class Finding(NamedTuple):
     """What was found, and what to do."""
     certified: bool
     """Whether a duality gap still means something."""
+    endless: bool = False
+    """Whether nothing but a ridge holds h: without one there is no best answer."""
 
 
 def named(value: Any) -> str:
@@ -165,28 +167,33 @@ def check_convex(name: str, both: Any, theta: Array, y: Array | None) -> Finding
             for part in (at, [s[0] for s in seen], [s[1] for s in seen])
         )
         eps = rounding(theta, *seen[0])
-        _check_bounded(name, P, V, NOISE * eps, theta)
+        endless = _endless(name, P, V, NOISE * eps, theta)
         # at h = 0 the size of the terms is seen, which may cancel close to y
         size = np.abs(V[0]) + np.median(np.where(np.isfinite(V), np.abs(V), 0.0), axis=0)
-        return _tangent_above(name, (P, V, S), (SINGLE_SHARE * eps**0.5, NOISE * eps * size), theta, y)
+        return _tangent_above(name, (P, V, S), (SINGLE_SHARE * eps**0.5, NOISE * eps * size), theta, y) or endless
 
 
-def _check_bounded(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) -> None:
-    """An error where the mean loss falls as fast far away as it does close by: then no h is the best."""
+def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) -> Finding | None:
+    """A finding where the mean loss falls as fast far away as it does close by; an error where both sides do."""
     reach = P - P[1]
     far = [np.argmin(reach, axis=0)[None], np.argmax(reach, axis=0)[None]]
     left, right = (np.take_along_axis(V - V[1], k, axis=0)[0] for k in far)
     to_left, to_right = (np.take_along_axis(reach, k, axis=0)[0] for k in far)
     before, beyond = np.mean(left / to_left, axis=0), np.mean(right / to_right, axis=0)
     bends = beyond - before > slack * (np.abs(before) + np.abs(beyond))
-    endless = np.isfinite(before) & np.isfinite(beyond) & ~bends & ((beyond < 0.0) | (before > 0.0))
-    if np.any(endless):
-        j = int(np.argmax(endless))
-        raise ValueError(
-            f"{name} falls without end at {where(theta, None, (0, j))}: with y in the mean, its slope is "
-            f"{before[j]:.3g} far below y and {beyond[j]:.3g} far above. No h is the best then. Write a loss that is "
-            "convex in h and has a smallest value."
-        )
+    unbent = np.isfinite(before) & np.isfinite(beyond) & ~bends
+    concave, endless = unbent & (beyond < 0.0) & (before > 0.0), unbent & ((beyond < 0.0) | (before > 0.0))
+    if not np.any(endless):
+        return None
+    j = int(np.argmax(concave if np.any(concave) else endless))
+    told = (
+        f"{name} falls without end at {where(theta, None, (0, j))}: in the mean over y its slope is {before[j]:.3g} "
+        f"far below y and {beyond[j]:.3g} far above, so that no h is the best. Write a loss that is convex in h and has "
+        "a smallest value"
+    )
+    if np.any(concave):
+        raise ValueError(f"{told}.")
+    return Finding(f"{told}, or hold the bias by a ridge, for instance alpha_bias=None.", certified=True, endless=True)
 
 
 def _tangent_above(
