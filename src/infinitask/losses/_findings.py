@@ -188,8 +188,8 @@ def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) 
     j = int(np.argmax(concave if np.any(concave) else endless))
     told = (
         f"{name} falls without end at {where(theta, None, (0, j))}: in the mean over y its slope is {before[j]:.3g} "
-        f"far below y and {beyond[j]:.3g} far above, so that no h is the best. Write a loss that is convex in h and has "
-        "a smallest value"
+        f"far below y and {beyond[j]:.3g} far above, so that no h is the best. Write a loss that is convex in h and "
+        "has a smallest value"
     )
     if np.any(concave):
         raise ValueError(f"{told}.")
