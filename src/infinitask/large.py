@@ -29,7 +29,7 @@ from infinitask.objective import Integral, Objective, PartedObjective, Smoothing
 from infinitask.objective._terms import compiles
 from infinitask.parts import SINGLE_TOLERANCE, PartMaker, Targets
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
-from infinitask.remarks import judged, within_reason
+from infinitask.remarks import judged, quiet_where_wrong, within_reason
 from infinitask.settle import settled
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
 from infinitask.solvers.continuation import joined
@@ -104,7 +104,8 @@ def learn_large(
             r, s = parted.shape
             shown = problem.phi.description, f"{r} × {s} unknowns", parted.parts.description
             print("; ".join((f"{survey.n} rows", *shown)), file=sys.stderr)
-        solution = _solved(posed, problem, parted)
+        with quiet_where_wrong(problem):
+            solution = _solved(posed, problem, parted)
         passes = parted.parts.passes
         if parted.M is None and solution.reason is Reason.LBFGS_STALLED:
             # what single precision cannot reach, double precision does, even if it takes more passes

@@ -7,6 +7,7 @@ what to do.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from infinitask.problem import Problem, Recipe
 from infinitask.solvers import Reason, Solution
 from infinitask.units import Units
 
-__all__ = ["judged", "remarks_on", "rows_on_the_boundary", "within_reason"]
+__all__ = ["judged", "quiet_where_wrong", "remarks_on", "rows_on_the_boundary", "within_reason"]
 
 STANDARDISED = 5.0
 """Targets whose root mean square is at most this count as standardised."""
@@ -77,6 +78,12 @@ def within_reason(recipe: Recipe, problem: Problem) -> Recipe:
     if problem.finding is None or problem.finding.certified:
         return recipe
     return replace(recipe, max_iter=min(recipe.max_iter, MAX_UNCERTIFIED_EVALUATIONS))
+
+
+def quiet_where_wrong(problem: Problem) -> AbstractContextManager[Any]:
+    """No warnings of numbers that overflow while a loss that was found wrong is fitted: one sentence says it all."""
+    wrong = problem.finding is not None and not problem.finding.certified
+    return np.errstate(all="ignore") if wrong else nullcontext()
 
 
 def judged(problem: Problem, solution: Solution) -> Solution:
