@@ -133,7 +133,7 @@ def settled(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | Non
     """
     units = _units(recipe, data) if recipe.units is None else recipe.units
     if data.y is not None:
-        check_loss(recipe.loss, recipe.measure, units, data.y)
+        check_loss(recipe.loss, recipe.measure, units, data.y, recipe.device)
     ridge = 1.0 if recipe.loss.degree is None else units.spread ** (2 - recipe.loss.degree)
     changes: dict[str, Any] = {"units": units}
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)

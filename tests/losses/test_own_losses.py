@@ -17,6 +17,7 @@ from infinitask.losses import (
     ConvexLoss,
     EpsilonInsensitive,
     Expectile,
+    FunctionLoss,
     Loss,
     MQuantile,
     Pinball,
@@ -314,3 +315,17 @@ def test_no_row_and_no_page_are_said() -> None:
     assert not hasattr(model, "explore")
     with pytest.raises(AttributeError, match="has no explore: a page has to know what h"):
         model.explore(X)
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_a_function_with_a_degree_is_tested_where_it_is_computed(device: str | None) -> None:
+    pytest.importorskip("torch")
+
+    class Cubic(FunctionLoss):
+        degree = 2
+
+    loss = Cubic(lambda theta, y, h: theta * abs(y - h) ** 3, smooth_scale=math.inf)
+    with pytest.raises(ValueError, match=r"Cubic has degree = 2, .* set degree = 3\."):
+        fitted(loss, 100.0 * Y, measure=(0.5, 1.0), device=device)
+    Cubic.degree = 3
+    assert fitted(loss, 100.0 * Y, measure=(0.5, 1.0), device=device).dual_gap_ <= 1e-4

@@ -126,8 +126,11 @@ def _kinked(name: str, found: str) -> Finding:
 
 
 # --------------------------------------------------------------------------------------------- value and slope
-def check_array(method: str, found: Any, h: Array, theta: Array, y: Array | None) -> None:
-    """``found``, returned by a method, must be an array of the shape of h without NaN, and finite at h = 0."""
+def check_array(method: str, found: Any, h: Array, theta: Array, y: Array | None, *, finite: bool = True) -> None:
+    """``found``, returned by a method, must be an array of the shape of h without NaN, and finite at h = 0.
+
+    ``finite``: whether the numbers are looked at.
+    """
     if not hasattr(found, "shape") and not isinstance(found, (int, float)):
         raise TypeError(
             f"{method} returned {named(found)}; it must return an array of the shape of h, here {tuple(h.shape)}, and "
@@ -140,6 +143,8 @@ def check_array(method: str, found: Any, h: Array, theta: Array, y: Array | None
             f"θ of shape {tuple(theta.shape)}, y of shape {None if y is None else tuple(y.shape)} and h of shape "
             f"{tuple(h.shape)}; it must have the shape of h."
         )
+    if not finite:
+        return
     numbers, at = to_host(found), to_host(h)
     wrong = np.isnan(numbers) | (~np.isfinite(numbers) & (at == 0.0))
     if np.any(wrong):
@@ -253,7 +258,9 @@ def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding 
 
 
 # --------------------------------------------------------------------------------------------------------- units
-def check_units(loss: Loss, theta: HostArray, y: HostArray, centre: float, spread: float) -> None:
+def check_units(
+    loss: Loss, theta: HostArray, y: HostArray, centre: float, spread: float, like: Array | None = None
+) -> None:
     """An error where a loss with a degree does not change with the units of y as it says.
 
     Parameters
@@ -265,6 +272,8 @@ def check_units(loss: Loss, theta: HostArray, y: HostArray, centre: float, sprea
         What is taken off y and h; 0: nothing is.
     spread : float
         By which y and h are divided.
+    like : array or None
+        What the loss is computed with, an array of any library; None: NumPy.
     """
     name, degree = type(loss).__name__, loss.degree
     if degree is None:
@@ -278,23 +287,30 @@ def check_units(loss: Loss, theta: HostArray, y: HostArray, centre: float, sprea
     shape = y.shape[0], theta.shape[0]
     at = np.stack([y + spread * offset * rng.uniform(0.5, 1.0, size=shape) for offset in offsets])
     with np.errstate(all="ignore"):
-        plain = _values(loss, theta, y, at)
+        like = theta if like is None else like
+        plain = _values(loss, theta, y, at, like)
         size = float(np.median(np.abs(plain[np.isfinite(plain)]))) if np.any(np.isfinite(plain)) else 0.0
-        eps = rounding(loss.value(theta, y, at[0]))
+        eps = rounding(loss.value(*(as_like(a, like) for a in (theta, y, at[0]))))
         near = max(SAME_LOSS, eps**0.5) + 1e2 * eps * float(np.max(np.abs(y))) / spread
         if centre != 0.0:
-            _check_shift(name, plain, _values(loss, theta, y - centre, at - centre), near, size, (theta, y, at, centre))
+            _check_shift(
+                name, plain, _values(loss, theta, y - centre, at - centre, like), near, size, (theta, y, at, centre)
+            )
         for unit in UNITS_TRIED:
             a = unit * spread
             inside = loss.in_units(a)
             if not hasattr(inside, "pointwise"):
                 raise TypeError(f"{name}.in_units returned {named(inside)}; it must return a loss, such as {name}(…).")
-            found = _values(inside, theta, y / a, at / a)
+            found = _values(inside, theta, y / a, at / a, like)
             _check_degree(loss, plain, found, near, size, (theta, y, at, a))
 
 
-def _values(loss: Loss, theta: HostArray, y: HostArray, at: HostArray) -> HostArray:
-    return np.stack([np.asarray(loss.value(theta, y, h), dtype=np.float64) + np.zeros_like(h) for h in at])
+def _values(loss: Loss, theta: HostArray, y: HostArray, at: HostArray, like: Array) -> HostArray:
+    tasks, targets = as_like(theta, like), as_like(y, like)
+    found = [loss.value(tasks, targets, as_like(h, like)) for h in at]
+    for value in found:
+        check_array(f"{type(loss).__name__}.value", value, as_like(at[0], like), tasks, targets, finite=False)
+    return np.stack([to_host(value).astype(np.float64) for value in found])
 
 
 def _worst(a: HostArray, b: HostArray, near: float, size: float) -> tuple[int, ...] | None:
