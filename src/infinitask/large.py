@@ -29,6 +29,7 @@ from infinitask.objective import Integral, Objective, PartedObjective, Smoothing
 from infinitask.objective._terms import compiles
 from infinitask.parts import SINGLE_TOLERANCE, PartMaker, Targets
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
+from infinitask.remarks import judged, quiet_where_wrong, within_reason
 from infinitask.settle import settled
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
 from infinitask.solvers.continuation import joined
@@ -96,13 +97,15 @@ def learn_large(
         recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
         posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
         problem = _described(pose(posed, rows, rng), survey)
+        posed = within_reason(posed, problem)
         targets = None if sample.y is None else Targets(classes, Units() if recipe.loss.degree is None else units)
         parted = _parted(posed, problem, source, survey, targets)
         if recipe.verbose:
             r, s = parted.shape
             shown = problem.phi.description, f"{r} × {s} unknowns", parted.parts.description
             print("; ".join((f"{survey.n} rows", *shown)), file=sys.stderr)
-        solution = _solved(posed, problem, parted)
+        with quiet_where_wrong(problem):
+            solution = _solved(posed, problem, parted)
         passes = parted.parts.passes
         if parted.M is None and solution.reason is Reason.LBFGS_STALLED:
             # what single precision cannot reach, double precision does, even if it takes more passes
@@ -112,6 +115,7 @@ def learn_large(
         if recipe.verbose:
             print(f"{passes} passes over the rows, after the first", file=sys.stderr)
     field = units.field(problem.field(solution.z))
+    solution = judged(problem, solution)
     solution = units.solution(solution, recipe.loss.degree or 0)
     shift = None
     if recipe.exact_fractions:

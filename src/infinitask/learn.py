@@ -30,9 +30,9 @@ from infinitask.measures import Quadrature
 from infinitask.memory import Memory, alike
 from infinitask.objective import Smoothing
 from infinitask.problem import Data, Problem, Recipe, in_units, pose
-from infinitask.remarks import remarks_on, rows_on_the_boundary
+from infinitask.remarks import judged, quiet_where_wrong, remarks_on, rows_on_the_boundary, within_reason
 from infinitask.settle import settled, with_width
-from infinitask.solvers import Eigenbasis, Solution, Start, solve, solve_in_order, suits_levels
+from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve, solve_in_order, suits_levels
 from infinitask.threshold import Shift
 from infinitask.units import Units
 
@@ -162,9 +162,13 @@ def _learnt(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Ge
             print(f"the objective below is that of y in units of its spread, {units.spread:.3g}", file=sys.stderr)
     if recipe.certify is not None:
         check_map(problem.phi.map)
-    near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
-    solution, smallest_slope = _solved(posed, problem, memory, near)
+    posed = within_reason(posed, problem)
+    with quiet_where_wrong(problem):
+        near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
+        solution, smallest_slope = _solved(posed, problem, memory, near)
     certified = None if recipe.certify is None else kernel_gap(posed, rows, problem, solution)
+    solution = judged(problem, solution)
+    certified = np.inf if certified is not None and solution.reason is Reason.NOT_CERTIFIED else certified
     if recipe.verbose and certified is not None:
         print(f"kernel gap {certified:.1e}", file=sys.stderr)
     field = units.field(problem.field(solution.z))

@@ -24,7 +24,7 @@ from infinitask.features import (
 )
 from infinitask.field import Field
 from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
-from infinitask.losses import LevelSet, Loss
+from infinitask.losses import Finding, LevelSet, Loss
 from infinitask.measures import Measure, Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import Penalty, Ridge, noncrossing_penalty
@@ -240,6 +240,8 @@ class Problem:
     task_kernel: TaskKernel
     constant: float | None
     """Value of the constant feature by which a bias with the task kernel joins φ; None if it did not."""
+    finding: Finding | None = None
+    """What was found wrong with the loss; None: nothing."""
     named: int = 0
     """How many of the last rows are no data: inputs that were named for the penalty on crossing, see `_integrals`."""
 
@@ -341,22 +343,25 @@ def pose(
     if phi is None:
         phi = _input_features(recipe, X, tolerance(recipe, data) if tol is None else tol, rng)
     rows, constant, psi_bias = _bias(recipe, phi.values, psi, plain, kernel, task_gamma, quadrature.nodes)
+    integrals, finding = _integrals(recipe, rows, psi, psi_bias, quadrature, data.y)
     objective = Objective(
         rows,
         as_like(np.pad(data.weight, (0, rows.shape[0] - data.weight.size)), X),
-        _integrals(recipe, rows, psi, psi_bias, quadrature, data.y),
+        integrals,
         recipe.alpha,
         recipe.alpha if recipe.alpha_bias is None else recipe.alpha_bias,
         _linear_in_bias(recipe, psi_bias, quadrature),
         BLOCK_ENTRIES if recipe.device is None else DEVICE_ENTRIES,
     )
     named = int(rows.shape[0]) - data.weight.size
-    return Problem(objective, quadrature, phi, psi, psi_bias, kernel, constant, named)
+    return Problem(objective, quadrature, phi, psi, psi_bias, kernel, constant, finding, named)
 
 
 def _task_kernel(recipe: Recipe, nodes: HostArray) -> tuple[TaskKernel, Any]:
-    """k_Θ with its bandwidth as a number, and the bandwidth given or derived."""
-    gamma = _node_gamma(nodes, recipe.task_gaps) if recipe.task_gamma is None else recipe.task_gamma
+    """k_Θ with its bandwidth as a number, or one for each coordinate, and the bandwidth given or derived."""
+    gamma = recipe.task_gamma
+    if gamma is None:  # several coordinates have a width each, which the kernel finds itself
+        gamma = _node_gamma(nodes, recipe.task_gaps) if nodes.shape[1] == 1 else "median"
     return task_kernel(recipe.task_kernel, gamma).resolve(nodes), gamma
 
 
@@ -470,8 +475,8 @@ def _integrals(
     psi_bias: TaskFeatures | None,
     quadrature: Quadrature,
     y: HostArray | None,
-) -> tuple[Integral, ...]:
-    """The empirical risk and, where it has a weight, the penalty on crossing.
+) -> tuple[tuple[Integral, ...], Finding | None]:
+    """The empirical risk and, where it has a weight, the penalty on crossing; and what was found wrong with the loss.
 
     Inputs that were named for the penalty are the last rows. The risk leaves them out by a weight of 0 (what stands
     there as a target does not matter), and the penalty is the mean over them alone.
@@ -483,7 +488,7 @@ def _integrals(
     weights = as_like(quadrature.weights, rows)
     targets = None if y is None else as_like(y if y.ndim == 2 else y[:, None], rows)
     recipe.loss.check_targets(targets)
-    recipe.loss.check(theta, targets)
+    finding = _held(recipe, recipe.loss.check(theta, targets))
     if named and targets is not None:
         targets = namespace(rows).concat([targets, as_like(np.zeros((named, 1)), rows) + targets[:1, :]], axis=0)
 
@@ -493,11 +498,20 @@ def _integrals(
 
     risk = integral(recipe.loss, 0, targets)
     if recipe.noncrossing == 0.0:
-        return (risk,)
+        return (risk,), finding
     kappa = float(getattr(recipe.loss, "kappa", 0.0))
     falling = noncrossing_penalty(recipe.noncrossing_loss, recipe.noncrossing, kappa)
     omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
-    return risk, integral(falling, 1, None, omega)
+    return (risk, integral(falling, 1, None, omega)), finding
+
+
+def _held(recipe: Recipe, finding: Finding | None) -> Finding | None:
+    """What was found wrong with the loss; that it falls without end is an error unless a ridge holds the bias."""
+    if finding is None or not finding.endless:
+        return finding
+    if recipe.bias_kernel is not None and recipe.alpha_bias is not None and recipe.alpha_bias <= ALL_BUT_FREE:
+        raise ValueError(finding.sentence)
+    return None
 
 
 def _linear_in_bias(recipe: Recipe, psi_bias: TaskFeatures | None, quadrature: Quadrature) -> HostArray | None:

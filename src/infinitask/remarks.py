@@ -7,6 +7,8 @@ what to do.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,10 +17,10 @@ from infinitask._array import HostArray, namespace, to_host
 from infinitask.losses import CostSensitiveHinge, LevelSet
 from infinitask.measures import Quadrature
 from infinitask.problem import Problem, Recipe
-from infinitask.solvers import Solution
+from infinitask.solvers import Reason, Solution
 from infinitask.units import Units
 
-__all__ = ["remarks_on", "rows_on_the_boundary"]
+__all__ = ["judged", "quiet_where_wrong", "remarks_on", "rows_on_the_boundary", "within_reason"]
 
 STANDARDISED = 5.0
 """Targets whose root mean square is at most this count as standardised."""
@@ -38,6 +40,9 @@ FEWEST_ROWS_FOR_BOUNDARY = 100
 WIDE_BOUNDARY, WIDE_TIE = 0.5, 0.25
 """The share of rows on a boundary that is too much; the second where rows are equal to others, so that they fall to one
 side together: the fraction outside may be off by that share."""
+
+MAX_UNCERTIFIED_EVALUATIONS = 100
+"""The most evaluations of a fit whose loss was found wrong."""
 
 TIES = 2.0
 """Rows are equal to others where this number of them, or more, are the same in the mean."""
@@ -68,8 +73,39 @@ class _Fitted(Protocol):
     def n_sampled(self) -> float | None: ...
 
 
+def within_reason(recipe: Recipe, problem: Problem) -> Recipe:
+    """The recipe with few evaluations where nothing can be certified: more of them lead nowhere."""
+    if problem.finding is None or problem.finding.certified:
+        return recipe
+    return replace(recipe, max_iter=min(recipe.max_iter, MAX_UNCERTIFIED_EVALUATIONS))
+
+
+def quiet_where_wrong(problem: Problem) -> AbstractContextManager[Any]:
+    """No warnings of numbers that overflow while a loss that was found wrong is fitted: one sentence says it all."""
+    wrong = problem.finding is not None and not problem.finding.certified
+    return np.errstate(all="ignore") if wrong else nullcontext()
+
+
+def judged(problem: Problem, solution: Solution) -> Solution:
+    """A solution as it is to be believed: with a loss that was found wrong, no gap is a certificate."""
+    finding = problem.finding
+    if finding is None:
+        return solution
+    if not finding.certified:
+        history = solution.history.copy()
+        history[:, 2] = -np.inf
+        changes: dict[str, Any] = {"gap": np.inf, "dual": -np.inf, "history": history, "reason": Reason.NOT_CERTIFIED}
+    elif not solution.converged:
+        changes = {"reason": Reason.NOT_SMOOTH}
+    else:
+        return solution
+    return replace(solution, note=finding.sentence, **changes)
+
+
 def remarks_on(fit: _Fitted) -> Iterator[str]:
     """Sentences for the cases in which a certified optimum is still a poor model, each with what to do."""
+    if fit.problem.finding is not None:
+        yield fit.problem.finding.sentence
     if isinstance(fit.recipe.loss, LevelSet):
         yield from _wide_boundaries(fit)
     elif isinstance(fit.recipe.loss, CostSensitiveHinge):

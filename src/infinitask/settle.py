@@ -43,7 +43,7 @@ from infinitask.losses import (
 )
 from infinitask.problem import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES, Data, Recipe
 from infinitask.relevance import relevance
-from infinitask.units import Units
+from infinitask.units import Units, check_loss
 
 __all__ = [
     "leave_one_out",
@@ -132,6 +132,8 @@ def settled(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | Non
     (True, True)
     """
     units = _units(recipe, data) if recipe.units is None else recipe.units
+    if data.y is not None:
+        check_loss(recipe.loss, recipe.measure, units, data.y, recipe.device)
     ridge = 1.0 if recipe.loss.degree is None else units.spread ** (2 - recipe.loss.degree)
     changes: dict[str, Any] = {"units": units}
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)

@@ -16,11 +16,13 @@ from typing import final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._array import HostArray, place
 from infinitask.field import Field
+from infinitask.losses import Loss, Pinball, check_units
+from infinitask.measures import Measure
 from infinitask.solvers import Solution
 
-__all__ = ["Units", "weighted_quantiles"]
+__all__ = ["Units", "check_loss", "weighted_quantiles"]
 
 WIDER_SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 """The spread is the median distance from the centre; where more than half of the targets are equal, the first of these
@@ -28,6 +30,9 @@ quantiles of the distances that is not 0."""
 
 NO_SPREAD = 1e-13
 """A spread below this part of the targets is rounding: they are all equal."""
+
+SAMPLED_TASKS = 24
+"""At how many θ the degree of a loss is tested."""
 
 SAME_SHARE = 1e-9
 """Sums of weights that differ by less are equal up to rounding."""
@@ -93,6 +98,35 @@ class Units:
         unit = self.spread**degree
         history = solution.history * np.array([1.0, unit, unit])
         return replace(solution, objective=unit * solution.objective, dual=unit * solution.dual, history=history)
+
+
+def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device: str | None = None) -> None:
+    """An error where a loss of the user's does not change with the units of y as its degree says.
+
+    Parameters
+    ----------
+    loss : Loss
+        Those of the library itself are not tested at every fit: their tests do that.
+    measure : Measure
+    units : Units
+    y : ndarray (n,) or (n, m)
+    device : str or None
+        Where the loss is computed.
+
+    Examples
+    --------
+    >>> from infinitask.losses import Pinball
+    >>> from infinitask.measures import Uniform
+    >>> check_loss(Pinball(), Uniform(), Units(), np.array([1.0, 2.0]))
+    """
+    tested = type(loss).__module__ == Pinball.__module__ and "degree" not in vars(loss)
+    if loss.degree is None or tested:
+        return
+    atoms = measure.atoms()
+    shares = np.random.default_rng(0).uniform(size=(SAMPLED_TASKS, measure.dim))
+    nodes = measure.ppf(shares) if atoms is None else atoms.nodes
+    theta = nodes[:, 0] if measure.dim == 1 else nodes
+    check_units(loss, theta, y if y.ndim == 2 else y[:, None], units.centre, units.spread, place(theta, device))
 
 
 def _middles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:

@@ -45,7 +45,7 @@ def check_nodes(name: str, tasks: HostArray, nodes: HostArray) -> None:
 
 def check_inside(name: str, tasks: HostArray, loss: Loss) -> None:
     """An error where a task is an end of the loss's domain."""
-    low, high = loss.domain
+    (low,), (high,) = loss.box(1)
     if not (low < tasks.min() and tasks.max() < high):
         raise ValueError(
             f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly between."
@@ -59,12 +59,19 @@ def check_domain(measure: Measure, loss: Loss) -> None:
             f"measure={measure!r} lives in {measure.dim} dimensions; {type(loss).__name__} takes θ of dimension "
             f"{loss.dim}."
         )
-    low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))
-    if not (low >= loss.domain[0] and high <= loss.domain[1]):
+    (low, high), (first, last) = measure.support, loss.box(measure.dim)
+    if not (np.all(low >= first) and np.all(high <= last)):
+        several = measure.dim > 1
+        hint = ", or give the loss a domain with one pair for each coordinate" if several else ""
         raise ValueError(
-            f"measure={measure!r} lives on [{low:g}, {high:g}]; {type(loss).__name__} is defined for θ in "
-            f"[{loss.domain[0]:g}, {loss.domain[1]:g}]. Restrict the measure to that interval."
+            f"measure={measure!r} lives on {_box(low, high)}; {type(loss).__name__} is defined for θ in "
+            f"{_box(first, last)}. Restrict the measure to {'these intervals' if several else 'that interval'}{hint}."
         )
+
+
+def _box(low: HostArray, high: HostArray) -> str:
+    """The intervals of a box, one for each coordinate."""
+    return " × ".join(f"[{a:g}, {b:g}]" for a, b in zip(low, high, strict=True))
 
 
 def targets_of(X: Any, y: Any) -> HostArray:

@@ -287,10 +287,9 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         given = not (np.shape(value) == np.shape(default) and np.all(np.asarray(value) == np.asarray(default)))
         support = recipe.measure.support
         if not given:
-            domain = recipe.loss.domain
-            if recipe.measure.dim > 1 or not np.all(np.isfinite(domain)):
+            if recipe.measure.dim > 1 or not np.all(np.isfinite(recipe.loss.box(1))):
                 return False
-            support = np.array([domain[0]]), np.array([domain[1]])
+            support = recipe.loss.box(1)
         tasks, single = parse_tasks(value, name, support, percent=is_fraction(recipe.loss))
         atoms = recipe.measure.atoms()
         if given and atoms is not None and "diagonal" in (str(recipe.task_kernel), str(recipe.bias_kernel)):

@@ -22,7 +22,7 @@ from infinitask.losses import (
     Pinball,
     Squared,
 )
-from infinitask.measures import Discrete, Uniform
+from infinitask.measures import Discrete, Measure, ProductMeasure, Uniform
 from infinitask.penalties import IntegratedRidge, Penalty, Ridge
 from infinitask.problem import Recipe
 
@@ -41,6 +41,16 @@ PENALTIES: dict[str, Penalty] = {
     "integrated": IntegratedRidge(),
     "both": Ridge() + IntegratedRidge(),
 }
+
+
+def _default_measure(loss: Loss) -> Measure:
+    """Uniform on the support of a loss, or on its domain; where that has no end a measure has to be given."""
+    ends = np.asarray(loss.domain if loss.support is None else loss.support, dtype=np.float64)
+    if not np.all(np.isfinite(ends)):
+        return Uniform()
+    pairs = np.broadcast_to(ends, (loss.dim or 1, 2)) if ends.ndim == 1 else ends
+    factors = [Uniform(low, high) for low, high in pairs.tolist()]
+    return factors[0] if len(factors) == 1 else ProductMeasure(factors)
 
 
 class InfiniteTaskEstimator(BaseInfiniteTask):
@@ -71,8 +81,9 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     theta : float, array or None, default=None
         The task that ``decision_function`` answers when none is asked for; None: the median of the measure, or the
         point of largest weight of a discrete one in several dimensions.
-    measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
-        μ on Θ; None: uniform on the domain of the loss. A loss of your own that names no domain needs one.
+    measure : measure, (low, high), frozen scipy.stats distribution, list of these or None, default=None
+        μ on Θ; a list has one for each coordinate of θ; None: uniform on the domain of the loss. A loss of your own
+        that names no domain needs one.
     {parameters}
 
     Attributes
@@ -161,7 +172,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         loss = self._loss()
-        default = Uniform(*(loss.support or loss.domain))
+        default = _default_measure(loss)
         recipe = self._recipe_of(
             loss,
             default,
@@ -250,6 +261,14 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         weight = weights_of(sample_weight, predicted)
         loss = self.recipe_.loss.value(self.nodes_, y if y.ndim == 2 else y[:, None], predicted)
         return -float(weight @ (loss @ self.weights_)) / float(weight.sum())
+
+    @property
+    def explore(self) -> Any:
+        """There is no page for a loss that the library does not know; asking for one says which models have it."""
+        raise AttributeError(
+            f"{type(self).__name__} has no explore: a page has to know what h(x)(θ) means. The models for quantiles, "
+            "costs and level sets have one; of this model, draw predict(X, theta)."
+        )
 
     def _default_theta(self) -> Any:
         if self.theta is not None:

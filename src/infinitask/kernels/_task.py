@@ -8,16 +8,20 @@ which penalties are possible.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
 
-from infinitask._array import Array, namespace
+from infinitask._array import Array, as_like, namespace, to_host
 from infinitask._validation import number, polynomial_parameters
 
 from ._distances import as_rows, decay, euclidean_gamma, gamma_by_rule, matrices, positive_gamma, root_distances
+
+SAME_TASK = 1e-12
+"""A coordinate of the nodes that varies by less than this part of its size does not vary."""
 
 _DERIVATIVES = {(0, 0): "k", (1, 0): "∂₁k", (0, 1): "∂₂k", (1, 1): "∂₁∂₂k"}
 
@@ -39,7 +43,8 @@ class TaskKernel(BaseEstimator, ABC):
     Notes
     -----
     A ``gamma`` is a positive number, or "median" (None is the same): 1/(2σ²) with σ the median distance of the
-    nodes; the mean of the positive distances where that is 0, and γ = 1 where all nodes coincide.
+    nodes; the mean of the positive distances where that is 0, and γ = 1 where all nodes coincide. Where θ has several
+    coordinates, each is measured in the standard deviation of the nodes, and ``gamma`` becomes a tuple.
 
     To write another kernel, derive from this class and implement ``_gram``.
     """
@@ -98,19 +103,41 @@ class _StationaryTask(TaskKernel):
     By the chain rule ∂₁k = a f′(v), ∂₂k = −a f′(v) and ∂₁∂₂k = −a² f″(v).
     """
 
-    gamma: float | str | None
+    gamma: float | str | tuple[float, ...] | None
 
     def resolve(self, nodes: Array) -> Self:
-        """A copy whose ``gamma`` is a number."""
-        rule = "median" if self.gamma is None else self.gamma
-        gamma = gamma_by_rule(type(self).__name__, rule, {"median": euclidean_gamma}, as_rows(nodes))
+        """A copy whose ``gamma`` is a number, or one for each coordinate."""
+        rows = as_rows(nodes)
+        if isinstance(self.gamma, (tuple, list)):
+            gamma: float | tuple[float, ...] = self._gammas(int(rows.shape[1]))
+        elif rows.shape[1] > 1 and self.gamma in (None, "median"):
+            gamma = _gamma_of_each(rows)
+        else:
+            rule = "median" if self.gamma is None else self.gamma
+            gamma = gamma_by_rule(type(self).__name__, rule, {"median": euclidean_gamma}, rows)
         return clone(self).set_params(gamma=gamma)  # type: ignore[no-any-return]
 
     @property
     def _gamma(self) -> float:
-        return positive_gamma(type(self).__name__, self.gamma)
+        return self._gammas(1)[0] if isinstance(self.gamma, (tuple, list)) else self._number(self.gamma)
+
+    def _gammas(self, d: int) -> tuple[float, ...]:
+        """γ of each of d coordinates, where they have their own."""
+        given = self.gamma if isinstance(self.gamma, (tuple, list)) else ()
+        if len(given) != d:
+            raise ValueError(
+                f"{type(self).__name__} was given gamma={self.gamma!r} for tasks with {d} coordinates; give one number "
+                "for each coordinate, or one for all of them."
+            )
+        return tuple(map(self._number, given))
+
+    def _number(self, gamma: Any) -> float:
+        return positive_gamma(type(self).__name__, gamma)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        if isinstance(self.gamma, (tuple, list)) and S.shape[1] > 1:
+            rates = as_like([math.sqrt(gamma) for gamma in self._gammas(int(S.shape[1]))], S)
+            return self._profile(root_distances(S * rates, T * rates, 1.0, self._squared_rate_per_gamma()), 0)
         ratio, order = self._squared_rate_per_gamma(), sum(orders)
         gram = self._profile(root_distances(S, T, self._gamma, ratio, signed=order > 0), order)
         if order == 0:
@@ -128,13 +155,26 @@ class _StationaryTask(TaskKernel):
         """The derivative of f of the given order at v."""
 
 
+def _gamma_of_each(nodes: Array) -> tuple[float, ...]:
+    """γ/s² for each coordinate, with s its standard deviation and γ the rule for coordinates in units of theirs.
+
+    A level in [0, 1] and a cost in [20, 1000] count the same: by distances alone the first would not be seen.
+    """
+    rows = to_host(nodes).astype(float)
+    spread = rows.std(axis=0)
+    spread[spread <= SAME_TASK * abs(rows).max(axis=0)] = 1.0
+    gamma = euclidean_gamma(rows / spread)
+    return tuple(min(max(gamma / s / s, sys.float_info.min), sys.float_info.max) for s in spread.tolist())
+
+
 class Gaussian(_StationaryTask):
-    """Smooth functions of θ: k(s, t) = exp(−γ‖s − t‖²).
+    """Smooth functions of θ: k(s, t) = exp(−γ‖s − t‖²), or exp(−Σ_k γ_k (s_k − t_k)²).
 
     Parameters
     ----------
-    gamma : float, "median" or None, default="median"
-        γ = 1/(2σ²) for a length scale σ; the rule is that of :class:`TaskKernel`.
+    gamma : float, tuple of float, "median" or None, default="median"
+        γ = 1/(2σ²) for a length scale σ; a tuple has one for each coordinate of θ; the rule is that of
+        :class:`TaskKernel`.
 
     Examples
     --------
@@ -148,7 +188,7 @@ class Gaussian(_StationaryTask):
            [ 0.607,  0.   ]])
     """
 
-    def __init__(self, gamma: float | str | None = "median") -> None:
+    def __init__(self, gamma: float | str | tuple[float, ...] | None = "median") -> None:
         self.gamma = gamma
 
     def slope_error(self, step: float) -> float:
@@ -172,8 +212,8 @@ class MaternTask(_StationaryTask):
     Parameters
     ----------
     nu : {1.5, 2.5}, default=1.5
-    gamma : float, "median" or None, default="median"
-        The rule is that of :class:`TaskKernel`.
+    gamma : float, tuple of float, "median" or None, default="median"
+        A tuple has one for each coordinate of θ; the rule is that of :class:`TaskKernel`.
 
     Examples
     --------
@@ -182,7 +222,7 @@ class MaternTask(_StationaryTask):
     array([[1.   , 0.483]])
     """
 
-    def __init__(self, nu: float = 1.5, gamma: float | str | None = "median") -> None:
+    def __init__(self, nu: float = 1.5, gamma: float | str | tuple[float, ...] | None = "median") -> None:
         self.nu = nu
         self.gamma = gamma
 

@@ -36,6 +36,7 @@ To add a loss, write a class with its row in ``_rows.py``.
 
 from ._base import BoxLoss, Loss, Pointwise, Row, Sums
 from ._convex import ConvexLoss
+from ._findings import Finding, check_units
 from ._function import FunctionLoss
 from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, MQuantile, Pinball, Squared
 
@@ -45,6 +46,7 @@ __all__ = [
     "CostSensitiveHinge",
     "EpsilonInsensitive",
     "Expectile",
+    "Finding",
     "FunctionLoss",
     "LevelSet",
     "Loss",
@@ -54,4 +56,5 @@ __all__ = [
     "Row",
     "Squared",
     "Sums",
+    "check_units",
 ]

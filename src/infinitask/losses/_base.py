@@ -6,9 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from infinitask._array import Array, HostArray, as_like, namespace
+from infinitask.losses._findings import FINEST, Finding, check_row, row_kink
 
 
 class Pointwise(NamedTuple):
@@ -62,11 +64,12 @@ class Loss(BaseEstimator, ABC):
     its own targets) or None, ``h`` is (n, m).
     """
 
-    domain: tuple[float, float] = (0.0, 1.0)
-    """The interval on which the loss is defined, in every coordinate of θ."""
+    domain: tuple[Any, Any] | tuple[tuple[float, float], ...] = (0.0, 1.0)
+    """The interval (low, high) on which the loss is defined; where θ has several coordinates, a pair for each of them,
+    ((low, high), (low, high)), or one that holds for all."""
 
-    support: tuple[float, float] | None = None
-    """The support of the default measure; None: the domain."""
+    support: tuple[Any, Any] | tuple[tuple[float, float], ...] | None = None
+    """The support of the default measure, written as the domain; None: the domain."""
 
     dim: int | None = None
     """The dimension of θ; None: any."""
@@ -85,8 +88,25 @@ class Loss(BaseEstimator, ABC):
     def check_targets(self, y: Array | None) -> None:
         """Raise an error if the loss cannot take these targets."""
 
-    def check(self, theta: Array, y: Array | None) -> None:
-        """Raise an error if the definition of the loss is wrong at (θ, y): no certificate would hold."""
+    def check(self, theta: Array, y: Array | None) -> Finding | None:
+        """Raise an error if the loss cannot be fitted at (θ, y); what else is wrong with it, None: nothing."""
+        return None
+
+    def box(self, dim: int) -> tuple[HostArray, HostArray]:
+        """The ends (low, high) of the domain in each of ``dim`` coordinates of θ, (dim,) each.
+
+        A class with several coordinates that names no domain of its own is defined everywhere.
+        """
+        if dim > 1 and self.domain is Loss.domain:
+            return np.full(dim, -math.inf), np.full(dim, math.inf)
+        pairs = np.asarray(self.domain, dtype=np.float64)
+        if pairs.shape not in ((2,), (dim, 2)):
+            raise ValueError(
+                f"{type(self).__name__} has domain = {self.domain!r} for θ of dimension {dim}; it must be a pair (low, "
+                f"high){'' if dim == 1 else ', or one pair for each coordinate, ((low, high), (low, high), …)'}."
+            )
+        low, high = np.broadcast_to(pairs, (dim, 2)).T
+        return low, high
 
     @abstractmethod
     def pointwise(
@@ -191,35 +211,14 @@ class BoxLoss(Loss):
     def row(self, theta: Array, y: Array | None) -> Row:
         """The interval, dead zone and softness at (θ, y)."""
 
-    def check(self, theta: Array, y: Array | None) -> None:
-        """The entries must broadcast, the interval must contain 0, dead zone and softness must not be negative."""
-        row = self.row(theta, y)
-        if not isinstance(row, Row):
-            raise TypeError(f"{type(self).__name__}.row returned a {type(row).__name__}; it must return a Row.")
-        # without targets a row cannot know n
-        m, n = theta.shape[0], 1 if y is None else y.shape[0]
-        for name, entry in row._asdict().items():
-            if entry is None:
-                continue
-            sign = -1.0 if name == "low" else 1.0
-            if not isinstance(entry, (int, float)) and not hasattr(entry, "shape"):
-                raise TypeError(
-                    f"{type(self).__name__}.row gave a {name} of type {type(entry).__name__}; it must be a number, an "
-                    "array of the library of theta, or None."
-                )
-            shape = tuple(getattr(entry, "shape", ()))
-            if any(size not in (1, full) for size, full in zip(shape[::-1], (m, n), strict=False)) or len(shape) > 2:
-                of_sample = "" if y is None else f", ({n}, 1) for one value per sample, or ({n}, {m})"
-                raise ValueError(
-                    f"{type(self).__name__}.row gave a {name} of shape {shape} for {m} tasks"
-                    f"{'' if y is None else f' and {n} samples'}; expected a number, ({m},) for one value per task"
-                    f"{of_sample}."
-                )
-            if not bool(namespace(theta).all(sign * _array(entry, theta) >= 0.0)):
-                raise ValueError(
-                    f"{type(self).__name__}.row gave a {name} that is {'above' if sign < 0 else 'below'} 0 somewhere; "
-                    "the interval of slopes must contain 0 (low ≤ 0 ≤ high), dead zone and softness be at least 0."
-                )
+    def check(self, theta: Array, y: Array | None) -> Finding | None:
+        """The entries must broadcast, the interval must contain 0, dead zone and softness must not be negative.
+
+        Where the interval has no end there must be softness, and where the loss calls itself smooth, everywhere.
+        """
+        name, row = type(self).__name__, self.row(theta, y)
+        check_row(name, row, Row, theta, y)
+        return row_kink(name, row, theta) if self.smooth(FINEST) else None
 
     def residual(self, y: Array | None, h: Array) -> Array:
         """r = y − h, or −h without targets."""

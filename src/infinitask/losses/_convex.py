@@ -16,15 +16,15 @@ sign lies between v and −ℓ'(h), and two tangents close in on it.
 from __future__ import annotations
 
 import math
-import warnings
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._array import Array, namespace
 from infinitask._validation import number
 from infinitask.losses._base import Loss, Pointwise, _is_zero
+from infinitask.losses._findings import FINEST, Finding, check_convex, slope_jump
 from infinitask.losses._tangents import Tangent, crossing, either, narrow, share
 
 MAX_DOUBLINGS = 60
@@ -33,22 +33,13 @@ MAX_DOUBLINGS = 60
 SLOPE_SLACK = 1e-12
 """A dual point outside the interval of slopes by no more than this counts as its end."""
 
-CHECKED_TASKS, CHECKED_TARGETS = 24, 64
-"""Convexity is checked at about this many θ and y."""
-
-CHECKED_OFFSETS = (1e-3, 1e-2, 0.1, 0.4, 1.0, 3.0, 10.0)
-"""Distances from y at which convexity is checked, in units of the spread of y."""
-
-CHECKED_VALUES = (-3.0, -1.0, -0.1, 0.1, 1.0, 3.0)
-"""Values of h at which convexity is checked as well."""
-
 
 class ConvexLoss(Loss):
     """A loss of your own: a subclass implements :meth:`value`, ℓ_θ(y, h), and :meth:`slope`, ∂ℓ_θ(y, h)/∂h.
 
-    The loss must be convex in h. A fit checks this at sample points and warns if it fails. Envelope, dual point and
-    lower bound are computed from tangents of the loss, so the duality gap is as good a certificate as that of a
-    :class:`~infinitask.losses.BoxLoss`.
+    The loss must be convex in h. A fit checks this at sample points; if it fails, the fit warns, and nothing is
+    certified. Envelope, dual point and lower bound are computed from tangents of the loss, so the duality gap is as
+    good a certificate as that of a :class:`~infinitask.losses.BoxLoss`.
 
     ``smooth_scale`` tells a solver that the slope has no kinks: it is the distance in h over which the slope changes by
     about one, math.inf for a loss that never needs smoothing, and 0 (the default) for a loss with kinks. An estimator
@@ -181,110 +172,13 @@ class ConvexLoss(Loss):
         return xp.where(found, term, xp.full_like(u, -math.inf))
 
     # ---------------------------------------------------------------------------------------------- the check
-    def check(self, theta: Array, y: Array | None) -> None:
-        """Check the loss at sample points: shapes, finite numbers, no tangent above the loss."""
-        theta, y = _some(theta, y)
-        points = [as_like(h, theta) for h in _points(theta, y)]
-        with np.errstate(all="ignore"):  # far out a loss may overflow
-            seen = [self._value_and_slope(theta, y, h) for h in points]
-            for name, index in (("value", 0), ("slope", 1)):
-                for h, both in zip(points, seen, strict=True):
-                    self._check_array(name, both[index], h, theta, y)
-            P, V, S = (
-                np.stack([to_host(a).astype(np.float64) for a in part])
-                for part in (points, [s[0] for s in seen], [s[1] for s in seen])
-            )
-            eps = float(namespace(theta).finfo(theta.dtype).eps)
-            # at h = 0 the size of the terms is seen, which may cancel close to y
-            size = np.abs(V[0]) + np.median(np.where(np.isfinite(V), np.abs(V), 0.0), axis=0)
-            self._check_tangents(P, V, S, 0.1 * eps**0.5, 1e3 * eps * size, theta, y)
+    def check(self, theta: Array, y: Array | None) -> Finding | None:
+        """Check the loss at sample points: shapes, finite numbers, a smallest value, no tangent above the loss.
 
-    def _check_array(self, name: str, found: Any, h: Array, theta: Array, y: Array | None) -> None:
-        """``found``, returned by a method, must have the shape of h and no NaN, and be finite at h = 0."""
-        method = f"{type(self).__name__}.{name}"
-        shape = tuple(getattr(found, "shape", ()))
-        if shape != tuple(h.shape):
-            raise ValueError(
-                f"{method} returned an array of shape {shape} for θ of shape {tuple(theta.shape)}, y of shape "
-                f"{None if y is None else tuple(y.shape)} and h of shape {tuple(h.shape)}; it must have the shape of h."
-            )
-        numbers, at = to_host(found), to_host(h)
-        wrong = np.isnan(numbers) | (~np.isfinite(numbers) & (at == 0.0))
-        if np.any(wrong):
-            k = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-            raise ValueError(
-                f"{method} returned {numbers[k]} at {_where(theta, y, k)}, h = {at[k]:.4g}; it must be a finite number."
-                " Write the loss so that it does not overflow there, or rescale y."
-            )
-
-    def _check_tangents(
-        self, P: HostArray, V: HostArray, S: HostArray, relative: float, floor: HostArray, theta: Array, y: Array | None
-    ) -> None:
-        """A warning if a tangent at one of the points P (k, n, m) is above the loss at another one."""
-        step = P[None] - P[:, None]
-        move = S[:, None] * step
-        allowed = relative * (np.abs(V[:, None]) + np.abs(V[None]) + np.abs(move)) + floor
-        above = V[:, None] + move - V[None]
-        excess = np.where(np.isfinite(above) & np.isfinite(allowed) & (above > allowed), above / allowed, 0.0)
-        a, b, *k = (int(i) for i in np.unravel_index(int(np.argmax(excess)), excess.shape))
-        if excess[a, b, *k] == 0.0:
-            return
-        warnings.warn(
-            f"{type(self).__name__} is not convex in h, or its slope is not its derivative: at "
-            f"{_where(theta, y, tuple(k))} the tangent at h = {P[a, *k]:.4g} lies above the loss at h = {P[b, *k]:.4g} "
-            f"by {above[a, b, *k]:.2g}. The duality gap is no certificate for such a loss, and the answer may be far "
-            "from the best one. Correct the slope, or choose a convex loss.",
-            UserWarning,
-            stacklevel=6,
-        )
-
-
-def _where(theta: Array, y: Array | None, k: tuple[Any, ...]) -> str:
-    """The pair k in words."""
-    i, j = int(k[0]), int(k[1])
-    task = ", ".join(f"{t:.4g}" for t in np.atleast_1d(to_host(theta)[j]))
-    task = f"({task})" if theta.ndim == 2 else task
-    return f"θ = {task}" + ("" if y is None else f", y = {to_host(y)[i, min(j, y.shape[1] - 1)]:.4g}")
-
-
-def _some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
-    """Some θ and some y, always the same ones, with the smallest and the largest.
-
-    Their numbers differ, so that a result of the wrong shape is noticed.
-    """
-    rng = np.random.default_rng(0)
-    tasks = to_host(theta)
-    nodes = _chosen(tasks, CHECKED_TASKS, rng)
-    if y is None:
-        return as_like(tasks[nodes], theta), None
-    targets = to_host(y)
-    rows = _chosen(targets, CHECKED_TARGETS, rng)
-    if rows.size == nodes.size:
-        rows = np.append(rows, rows[-1])
-    if targets.shape[1] > 1:
-        targets = targets[:, nodes]
-    return as_like(tasks[nodes], theta), as_like(targets[rows], y)
-
-
-def _chosen(values: HostArray, most: int, rng: np.random.Generator) -> HostArray:
-    """Indices of about ``most`` rows of ``values``, with the extremes of every column."""
-    columns = values.reshape(values.shape[0], -1)[:, :8]
-    extremes = np.concatenate([np.argmin(columns, axis=0), np.argmax(columns, axis=0)])
-    return np.unique(np.concatenate([extremes, rng.permutation(values.shape[0])[:most]]))
-
-
-def _points(theta: Array, y: Array | None) -> list[HostArray]:
-    """Values of h, (n, m) each: 0, close to 0, close to y and far from y, at random distances."""
-    m = theta.shape[0]
-    rng = np.random.default_rng(1)
-    centre = np.zeros((2 if m == 1 else 1, 1)) if y is None else to_host(y).astype(np.float64)
-    spread = float(np.std(centre)) or float(np.max(np.abs(centre))) or 1.0
-    zero = np.zeros((centre.shape[0], m))
-
-    def scattered(size: float) -> HostArray:
-        return np.asarray(size * rng.uniform(0.5, 1.0, size=zero.shape))
-
-    points = [zero, zero + centre]
-    for offset in CHECKED_OFFSETS:
-        points += [centre + scattered(sign * spread * offset) for sign in (-1.0, 1.0)]
-    return points + [scattered(size) for size in CHECKED_VALUES]
+        Where it calls itself smooth, its slope must not jump.
+        """
+        name = type(self).__name__
+        found = check_convex(name, self._value_and_slope, theta, y)
+        if found is not None or not self.smooth(FINEST):
+            return found
+        return slope_jump(name, self.slope, theta, y)

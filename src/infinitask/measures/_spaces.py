@@ -339,14 +339,17 @@ def as_measure(spec: Any, default: Measure) -> Measure:
 
     Parameters
     ----------
-    spec : None, Measure, frozen SciPy distribution or (low, high)
-        None stands for ``default``, a pair of numbers for the uniform measure between them.
+    spec : None, Measure, frozen SciPy distribution, (low, high) or list of these
+        None stands for ``default``, a pair of numbers for the uniform measure between them. A list of pairs, measures
+        or distributions has one for each coordinate of θ.
     default : Measure
 
     Examples
     --------
     >>> as_measure((0.0, 2.0), default=Uniform())
     Uniform(high=2.0)
+    >>> as_measure([(0.0, 1.0), (20.0, 1000.0)], default=Uniform()).dim
+    2
     """
     if spec is None:
         return default
@@ -356,10 +359,24 @@ def as_measure(spec: Any, default: Measure) -> Measure:
         return ScipyMeasure(spec)
     if isinstance(spec, tuple) and len(spec) == 2 and all(map(is_number, spec)):
         return Uniform(float(spec[0]), float(spec[1]))
+    if isinstance(spec, (list, tuple)) and len(spec) > 0 and not any(map(is_number, spec)):
+        pairs = [tuple(one) if isinstance(one, list) else one for one in spec]
+        if all(one is not None and not isinstance(one, str) for one in pairs):
+            return ProductMeasure([as_measure(one, default) for one in pairs])
     raise ValueError(
         f"measure={spec!r} is not a measure on the tasks; give None, a Measure such as Uniform(0.1, 0.9), a pair "
-        "(low, high) of finite numbers, or a frozen continuous distribution of scipy.stats."
+        "(low, high) of finite numbers, a frozen continuous distribution of scipy.stats, or a list with one of these "
+        f"for each coordinate of θ.{_points_meant(spec)}"
     )
+
+
+def _points_meant(spec: Any) -> str:
+    """What to write for single tasks, where numbers were given."""
+    values = [spec] if is_number(spec) else list(spec) if isinstance(spec, (list, tuple, np.ndarray)) else []
+    if not values or not all(map(is_number, values)):
+        return ""
+    shown = ", ".join(f"{value:g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
+    return f" For {'this task' if len(values) == 1 else 'these tasks'} alone, give Discrete([{shown}])."
 
 
 def _is_frozen_continuous(spec: Any) -> bool:

@@ -65,6 +65,8 @@ class Reason(Enum):
     LBFGS_STALLED = f"L-BFGS made no further progress {_ABOVE}; raise tol or alpha, or rescale the data."
     NEWTON_STALLED = f"Newton's method made no further progress {_ABOVE}; raise tol or alpha, or rescale the data."
     STALLED = f"No further progress was possible {_ABOVE}; raise tol or alpha, or rescale the data."
+    NOT_CERTIFIED = "{note} The fit ended early: dual_gap_ is infinite."
+    NOT_SMOOTH = f"{{note}} The solver stopped {_ABOVE}."
     IN_ORDER = "All curves are in order, at a duality gap of {gap:.1e}, within the tolerance {tol:.1e}."
     ORDER_ABOVE_TOLERANCE = f"All curves are in order, {_ABOVE}; raise tol or alpha."
 
@@ -76,9 +78,9 @@ class Reason(Enum):
         """Whether the gap asked for was reached."""
         return self in (Reason.CONVERGED, Reason.IN_ORDER)
 
-    def sentence(self, *, gap: float, tol: float, max_iter: int) -> str:
-        """The sentence, with its numbers."""
-        return self.value.format(gap=gap, tol=tol, max_iter=max_iter)
+    def sentence(self, *, gap: float, tol: float, max_iter: int, note: str = "") -> str:
+        """The sentence, with its numbers, and with what was found wrong where that is the reason."""
+        return self.value.format(gap=gap, tol=tol, max_iter=max_iter, note=note)
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class Solution:
     dual_at : Start or None
         Where the slopes were the best dual point, of all single ones, and how the losses were smoothed there; None: not
         known. It may hold a number for every pair and is not kept after a fit.
+    note : str
+        What was found wrong with the loss, where that is the reason.
 
     Examples
     --------
@@ -133,6 +137,7 @@ class Solution:
     smoothing: Smoothing = field(default_factory=lambda: Smoothing(()))
     floor: float = 0.0
     dual_at: Start | None = None
+    note: str = ""
 
     @property
     def converged(self) -> bool:
@@ -142,7 +147,7 @@ class Solution:
     @property
     def message(self) -> str:
         """Why the solver stopped, as a sentence."""
-        return self.reason.sentence(gap=self.gap, tol=self.tol, max_iter=self.max_iter)
+        return self.reason.sentence(gap=self.gap, tol=self.tol, max_iter=self.max_iter, note=self.note)
 
 
 class Start(NamedTuple):

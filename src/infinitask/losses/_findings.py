@@ -1,0 +1,356 @@
+"""What a test of a loss can find: that a row is none, that units are not as declared, that a slope is wrong.
+
+What makes a fit impossible is an error. What leaves a fit possible, but slow or without a certificate, is a
+:class:`Finding`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask.losses._samples import CHECKED_OFFSETS, points, rounding, some, where
+
+if TYPE_CHECKING:
+    from infinitask.losses._base import Loss, Row
+
+SINGLE_SHARE = 0.1
+"""A tangent may lie above the loss by this part of the square root of a rounding error."""
+
+NOISE = 1e3
+"""Sums may be off by this many rounding errors of their terms."""
+
+FINEST = 1e-6
+"""A loss that calls itself smooth over distances of this size has no kink."""
+
+NARROWINGS, LEFT_OF_JUMP = 36, 0.2
+"""A jump of the slope is sought by halving an interval this often; at a jump, more than this part of the rise is
+left."""
+
+KINK_TASKS, KINK_TARGETS = 8, 16
+"""A jump is sought at no more θ and y than this."""
+
+UNITS_TRIED = (1.0, 2.0)
+"""Units in which the degree of a loss is tested, times the spread of the targets."""
+
+SAME_LOSS = 1e-6
+"""Values of the same loss in two units may differ by this part of their size."""
+
+
+class Finding(NamedTuple):
+    """What was found wrong with a loss that can be fitted all the same."""
+
+    sentence: str
+    """What was found, and what to do."""
+    certified: bool
+    """Whether a duality gap still means something."""
+    endless: bool = False
+    """Whether nothing but a ridge holds h: without one there is no best answer."""
+
+
+def named(value: Any) -> str:
+    """What a method returned instead of an array, in words."""
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+# ---------------------------------------------------------------------------------------------------------- rows
+def check_row(name: str, row: Any, kind: type, theta: Array, y: Array | None) -> None:
+    """An error unless entries broadcast, the interval contains 0, nothing is negative, and the loss is finite."""
+    if not isinstance(row, kind):
+        raise TypeError(f"{name}.row returned {named(row)}; it must return a Row, such as Row(theta - 1.0, theta).")
+    # without targets a row cannot know n
+    xp, m, n = namespace(theta), theta.shape[0], 1 if y is None else y.shape[0]
+    entries: dict[str, Any] = row._asdict()  # type: ignore[attr-defined]
+    for entry_name, entry in entries.items():
+        if entry is None:
+            continue
+        if not isinstance(entry, (int, float)) and not hasattr(entry, "shape"):
+            raise TypeError(
+                f"{name}.row gave a {entry_name} of type {type(entry).__name__}; it must be a number, an array of the "
+                "library of theta, or None."
+            )
+        shape = tuple(getattr(entry, "shape", ()))
+        if any(size not in (1, full) for size, full in zip(shape[::-1], (m, n), strict=False)) or len(shape) > 2:
+            of_sample = "" if y is None else f", ({n}, 1) for one value per sample, or ({n}, {m})"
+            raise ValueError(
+                f"{name}.row gave a {entry_name} of shape {shape} for {m} tasks"
+                f"{'' if y is None else f' and {n} samples'}; expected a number, ({m},) for one value per task"
+                f"{of_sample}."
+            )
+        sign, values = -1.0 if entry_name == "low" else 1.0, _entry(entry, theta)
+        if bool(xp.any(xp.isnan(values))):
+            raise ValueError(
+                f"{name}.row gave a {entry_name} that is NaN somewhere; it must be a number at every θ and y. Look for "
+                "a division by 0, or for θ outside the domain of the loss."
+            )
+        if not bool(xp.all(sign * values >= 0.0)):
+            raise ValueError(
+                f"{name}.row gave a {entry_name} that is {'above' if sign < 0 else 'below'} 0 somewhere; the interval "
+                "of slopes must contain 0 (low ≤ 0 ≤ high), dead zone and softness be at least 0."
+            )
+    for end, soft in (("low", "soft_low"), ("high", "soft_high")):
+        endless = math.inf if entries[end] is None else abs(_entry(entries[end], theta))
+        endless = _entry(endless, theta) == math.inf
+        if bool(xp.any(endless & (_entry(entries[soft], theta) == 0.0))):
+            raise ValueError(
+                f"{name}.row gave no finite {end} and no {soft}; the loss is then infinite wherever y and h differ. "
+                f"Give a finite {end}, or a {soft} above 0."
+            )
+
+
+def row_kink(name: str, row: Row, theta: Array) -> Finding | None:
+    """What to say of a row with a kink of a loss that calls itself smooth."""
+    xp = namespace(theta)
+    for end, soft, side in ((row.low, row.soft_low, "soft_low"), (row.high, row.soft_high, "soft_high")):
+        bends = _entry(math.inf if end is None else abs(_entry(end, theta)), theta) > 0.0
+        if bool(xp.any(bends & (_entry(soft, theta) == 0.0))):
+            return _kinked(name, f"its row has a slope without softness ({side} is 0), which is a kink")
+    return None
+
+
+def _entry(value: Any, like: Array) -> Array:
+    if value is None or isinstance(value, (int, float)):
+        return as_like(0.0 if value is None else value, like)
+    return value
+
+
+def _kinked(name: str, found: str) -> Finding:
+    return Finding(
+        f"{name} says that it needs no smoothing, but {found}; a solver that trusts it gets stuck there. Leave out "
+        "`smooth_scale`, or the method `smooth`: the kink is then smoothed at first, and not at the end.",
+        certified=True,
+    )
+
+
+# --------------------------------------------------------------------------------------------- value and slope
+def check_array(method: str, found: Any, h: Array, theta: Array, y: Array | None, *, finite: bool = True) -> None:
+    """``found``, returned by a method, must be an array of the shape of h without NaN, and finite at h = 0.
+
+    ``finite``: whether the numbers are looked at.
+    """
+    if not hasattr(found, "shape") and not isinstance(found, (int, float)):
+        raise TypeError(
+            f"{method} returned {named(found)}; it must return an array of the shape of h, here {tuple(h.shape)}, and "
+            "of the library of h."
+        )
+    shape = tuple(getattr(found, "shape", ()))
+    if shape != tuple(h.shape):
+        raise ValueError(
+            f"{method} returned {'an array' if hasattr(found, 'shape') else 'a number, an array'} of shape {shape} for "
+            f"θ of shape {tuple(theta.shape)}, y of shape {None if y is None else tuple(y.shape)} and h of shape "
+            f"{tuple(h.shape)}; it must have the shape of h."
+        )
+    if not finite:
+        return
+    numbers, at = to_host(found), to_host(h)
+    wrong = np.isnan(numbers) | (~np.isfinite(numbers) & (at == 0.0))
+    if np.any(wrong):
+        k = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        raise ValueError(
+            f"{method} returned {numbers[k]} at {where(theta, y, k)}, h = {at[k]:.4g}; it must be a finite number. "
+            "Write the loss so that it does not overflow there, or rescale y."
+        )
+
+
+def check_convex(name: str, both: Any, theta: Array, y: Array | None) -> Finding | None:
+    """A finding where a tangent is above the loss; an error where shapes or numbers are wrong, or nothing is best.
+
+    ``both`` maps (θ, y, h) to value and slope.
+    """
+    theta, y = some(theta, y)
+    at = [as_like(h, theta) for h in points(theta, y)]
+    with np.errstate(all="ignore"):  # far out a loss may overflow
+        seen = [both(theta, y, h) for h in at]
+        for method, index in (("value", 0), ("slope", 1)):
+            for h, pair in zip(at, seen, strict=True):
+                check_array(f"{name}.{method}", pair[index], h, theta, y)
+        P, V, S = (
+            np.stack([to_host(a).astype(np.float64) for a in part])
+            for part in (at, [s[0] for s in seen], [s[1] for s in seen])
+        )
+        eps = rounding(theta, *seen[0])
+        endless = _endless(name, P, V, NOISE * eps, theta)
+        # at h = 0 the size of the terms is seen, which may cancel close to y
+        size = np.abs(V[0]) + np.median(np.where(np.isfinite(V), np.abs(V), 0.0), axis=0)
+        return _tangent_above(name, (P, V, S), (SINGLE_SHARE * eps**0.5, NOISE * eps * size), theta, y) or endless
+
+
+def _endless(name: str, P: HostArray, V: HostArray, slack: float, theta: Array) -> Finding | None:
+    """A finding where the mean loss falls as fast far away as it does close by; an error where both sides do."""
+    reach = P - P[1]
+    far = [np.argmin(reach, axis=0)[None], np.argmax(reach, axis=0)[None]]
+    left, right = (np.take_along_axis(V - V[1], k, axis=0)[0] for k in far)
+    to_left, to_right = (np.take_along_axis(reach, k, axis=0)[0] for k in far)
+    before, beyond = np.mean(left / to_left, axis=0), np.mean(right / to_right, axis=0)
+    bends = beyond - before > slack * (np.abs(before) + np.abs(beyond))
+    unbent = np.isfinite(before) & np.isfinite(beyond) & ~bends
+    concave, endless = unbent & (beyond < 0.0) & (before > 0.0), unbent & ((beyond < 0.0) | (before > 0.0))
+    if not np.any(endless):
+        return None
+    j = int(np.argmax(concave if np.any(concave) else endless))
+    told = (
+        f"{name} falls without end at {where(theta, None, (0, j))}: in the mean over y its slope is {before[j]:.3g} "
+        f"far below y and {beyond[j]:.3g} far above, so that no h is the best. Write a loss that is convex in h and "
+        "has a smallest value"
+    )
+    if np.any(concave):
+        raise ValueError(f"{told}.")
+    return Finding(f"{told}, or hold the bias by a ridge, for instance alpha_bias=None.", certified=True, endless=True)
+
+
+def _tangent_above(
+    name: str, seen: tuple[HostArray, HostArray, HostArray], slack: tuple[float, HostArray], theta: Array, y: Any
+) -> Finding | None:
+    """A finding if a tangent at one of the points P (k, n, m) is above the loss at another one."""
+    (P, V, S), (relative, floor) = seen, slack
+    step = P[None] - P[:, None]
+    move = S[:, None] * step
+    allowed = relative * (np.abs(V[:, None]) + np.abs(V[None]) + np.abs(move)) + floor
+    above = V[:, None] + move - V[None]
+    excess = np.where(np.isfinite(above) & np.isfinite(allowed) & (above > allowed), above / allowed, 0.0)
+    a, b, *k = (int(i) for i in np.unravel_index(int(np.argmax(excess)), excess.shape))
+    if excess[a, b, *k] == 0.0:
+        return None
+    return Finding(
+        f"{name} is not convex in h, or its slope is not its derivative: at {where(theta, y, tuple(k))} the tangent "
+        f"at h = {P[a, *k]:.4g} lies above the loss at h = {P[b, *k]:.4g} by {above[a, b, *k]:.2g}. The duality gap is "
+        "no certificate for such a loss, and the answer may be far from the best one. Correct the slope, or choose a "
+        "convex loss.",
+        certified=False,
+    )
+
+
+def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding | None:
+    """A finding where the slope jumps, of a loss that calls itself smooth: an interval around a jump is halved."""
+    theta, y = some(theta, y)
+    theta, y = theta[:KINK_TASKS, ...], None if y is None else y[:KINK_TARGETS, ...]
+    y = y if y is None or y.shape[1] == 1 else y[:, :KINK_TASKS]
+    P = np.sort(np.stack(points(theta, y)), axis=0)
+
+    def at(h: HostArray) -> HostArray:
+        return np.asarray(to_host(slope(theta, y, as_like(h, theta))), dtype=np.float64)
+
+    with np.errstate(all="ignore"):
+        S = np.stack([at(h) for h in P])
+        rises = np.where(np.isfinite(S[1:]) & np.isfinite(S[:-1]), S[1:] - S[:-1], -np.inf)
+        k = np.argmax(rises, axis=0)[None]
+        low, high = (np.take_along_axis(p, k, axis=0)[0] for p in (P[:-1], P[1:]))
+        at_low, at_high = (np.take_along_axis(s, k, axis=0)[0] for s in (S[:-1], S[1:]))
+        first, narrow = at_high - at_low, NOISE * rounding(theta)
+        for _ in range(NARROWINGS):
+            middle = 0.5 * (low + high)
+            if np.all(high - low <= narrow * (np.abs(middle) + np.max(high - low))):
+                break
+            here = at(middle)
+            left = here - at_low > at_high - here
+            low, at_low = np.where(left, low, middle), np.where(left, at_low, here)
+            high, at_high = np.where(left, middle, high), np.where(left, here, at_high)
+        jump = at_high - at_low
+        jumps = np.isfinite(jump) & (jump > LEFT_OF_JUMP * first) & (first > 0.0)
+    if not np.any(jumps):
+        return None
+    pair = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(jumps, jump, 0.0))), jump.shape))
+    found = f"its slope jumps from {at_low[pair]:.4g} to {at_high[pair]:.4g} at {where(theta, y, pair)}"
+    return _kinked(name, f"{found}, h = {high[pair]:.4g}")
+
+
+# --------------------------------------------------------------------------------------------------------- units
+def check_units(
+    loss: Loss, theta: HostArray, y: HostArray, centre: float, spread: float, like: Array | None = None
+) -> None:
+    """An error where a loss with a degree does not change with the units of y as it says.
+
+    Parameters
+    ----------
+    loss : Loss
+    theta : ndarray (m,) or (m, d)
+    y : ndarray (n, 1) or (n, m)
+    centre : float
+        What is taken off y and h; 0: nothing is.
+    spread : float
+        By which y and h are divided.
+    like : array or None
+        What the loss is computed with, an array of any library; None: NumPy.
+    """
+    name, degree = type(loss).__name__, loss.degree
+    if degree is None:
+        return
+    if isinstance(degree, bool) or not isinstance(degree, (int, float)) or not math.isfinite(degree):
+        raise ValueError(f"{name} has degree = {degree!r}; it must be a number p, or None where there is none.")
+    theta, chosen = some(theta, y)
+    assert chosen is not None
+    y = chosen
+    rng, offsets = np.random.default_rng(1), (0.0, *CHECKED_OFFSETS, *(-offset for offset in CHECKED_OFFSETS))
+    shape = y.shape[0], theta.shape[0]
+    at = np.stack([y + spread * offset * rng.uniform(0.5, 1.0, size=shape) for offset in offsets])
+    with np.errstate(all="ignore"):
+        like = theta if like is None else like
+        plain = _values(loss, theta, y, at, like)
+        size = float(np.median(np.abs(plain[np.isfinite(plain)]))) if np.any(np.isfinite(plain)) else 0.0
+        eps = rounding(loss.value(*(as_like(a, like) for a in (theta, y, at[0]))))
+        near = max(SAME_LOSS, eps**0.5) + 1e2 * eps * float(np.max(np.abs(y))) / spread
+        if centre != 0.0:
+            _check_shift(
+                name, plain, _values(loss, theta, y - centre, at - centre, like), near, size, (theta, y, at, centre)
+            )
+        for unit in UNITS_TRIED:
+            a = unit * spread
+            inside = loss.in_units(a)
+            if not hasattr(inside, "pointwise"):
+                raise TypeError(f"{name}.in_units returned {named(inside)}; it must return a loss, such as {name}(…).")
+            found = _values(inside, theta, y / a, at / a, like)
+            _check_degree(loss, plain, found, near, size, (theta, y, at, a))
+
+
+def _values(loss: Loss, theta: HostArray, y: HostArray, at: HostArray, like: Array) -> HostArray:
+    tasks, targets = as_like(theta, like), as_like(y, like)
+    found = [loss.value(tasks, targets, as_like(h, like)) for h in at]
+    for value in found:
+        check_array(f"{type(loss).__name__}.value", value, as_like(at[0], like), tasks, targets, finite=False)
+    return np.stack([to_host(value).astype(np.float64) for value in found])
+
+
+def _worst(a: HostArray, b: HostArray, near: float, size: float) -> tuple[int, ...] | None:
+    """The place where two values of a loss differ most; None: they do not."""
+    both = np.isfinite(a) & np.isfinite(b)
+    excess = np.where(both, np.abs(a - b) / (near * (np.abs(a) + np.abs(b) + size) + 1e-300), 0.0)
+    k = tuple(int(i) for i in np.unravel_index(int(np.argmax(excess)), excess.shape))
+    return k if excess[k] > 1.0 else None
+
+
+def _check_shift(name: str, plain: HostArray, moved: HostArray, near: float, size: float, place: Any) -> None:
+    (theta, y, at, centre), k = place, _worst(plain, moved, near, size)
+    if k is None:
+        return
+    raise ValueError(
+        f"{name} has a degree, but it does not depend on y − h alone: at {where(theta, y, k[1:])}, h = {at[k]:.4g} it "
+        f"is {plain[k]:.4g}, and {moved[k]:.4g} where y and h are both less by {centre:.4g}. Set degree = None; y is "
+        "then taken as it is."
+    )
+
+
+def _check_degree(loss: Loss, plain: HostArray, inside: HostArray, near: float, size: float, place: Any) -> None:
+    (theta, y, at, a), p = place, float(loss.degree or 0)
+    k = _worst(plain, a**p * inside, near, size)
+    if k is None:
+        return
+    name, writer = type(loss).__name__, next(cls for cls in type(loss).__mro__ if "in_units" in vars(cls))
+    counted = np.isfinite(plain) & np.isfinite(inside) & (plain > near * size) & (inside > 0.0)
+    exponents = np.log(plain[counted] / inside[counted]) / math.log(a) if a != 1.0 else np.zeros(0)
+    seen = float(np.median(exponents)) if exponents.size else math.nan
+    told = (
+        f"{name} has degree = {loss.degree:g}, but in units of {a:.4g} it is not {a:.4g}^{loss.degree:g} times "
+        f"smaller: at {where(theta, y, k[1:])}, h = {at[k]:.4g} it is {plain[k]:.4g}, and with y and h divided by "
+        f"{a:.4g} it is {inside[k]:.4g}, which stands for {a**p * inside[k]:.4g}."
+    )
+    if exponents.size and float(np.max(np.abs(exponents - seen))) < 1e-3:
+        raise ValueError(f"{told} The samples have the degree {round(seen, 3):g}: set degree = {round(seen, 3):g}.")
+    own = writer.__name__ != "Loss"
+    written = "Correct in_units(spread)" if own else "Write a method in_units(spread)"
+    raise ValueError(
+        f"{told} It has a length of its own. {written}, which returns the loss for a y that was divided by spread (a "
+        "length δ of the loss becomes δ/spread), or set degree = None; y is then taken as it is."
+    )
