@@ -37,8 +37,6 @@ centre = y[train].mean()
 class AsymmetricHuber(BoxLoss):
     """Errors above the answer weigh τ, those below 1 − τ; squared up to k and straight beyond."""
 
-    domain = (0.0, np.inf)
-
     def smooth(self, scale):
         """No kink: nothing needs smoothing."""
         return True
