@@ -616,7 +616,7 @@ def test_specs_are_parameter_objects_that_nothing_writes_to(kernel: BaseEstimato
     assert repr(resolved.resolve(_points(5, 1, seed=3))) == repr(resolved)
 
 
-@pytest.mark.parametrize("gamma", [0, -1.0, np.inf, np.nan, True, [1.0, 2.0], (-1.0,), "auto"])
+@pytest.mark.parametrize("gamma", [0, -1.0, np.inf, np.nan, True, [1.0], (-1.0,), "auto"])
 @pytest.mark.parametrize("family", [RBF, Laplacian, Chi2, Matern, Polynomial, Gaussian, MaternTask])
 def test_bad_gamma_is_refused(family: Any, gamma: Any) -> None:
     kernel = family(gamma=gamma)

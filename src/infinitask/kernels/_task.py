@@ -108,7 +108,7 @@ class _StationaryTask(TaskKernel):
     def resolve(self, nodes: Array) -> Self:
         """A copy whose ``gamma`` is a number, or one for each coordinate."""
         rows = as_rows(nodes)
-        if isinstance(self.gamma, (tuple, list)):
+        if isinstance(self.gamma, tuple):
             gamma: float | tuple[float, ...] = self._gammas(int(rows.shape[1]))
         elif rows.shape[1] > 1 and self.gamma in (None, "median"):
             gamma = _gamma_of_each(rows)
@@ -119,11 +119,11 @@ class _StationaryTask(TaskKernel):
 
     @property
     def _gamma(self) -> float:
-        return self._gammas(1)[0] if isinstance(self.gamma, (tuple, list)) else self._number(self.gamma)
+        return self._gammas(1)[0] if isinstance(self.gamma, tuple) else self._number(self.gamma)
 
     def _gammas(self, d: int) -> tuple[float, ...]:
         """γ of each of d coordinates, where they have their own."""
-        given = self.gamma if isinstance(self.gamma, (tuple, list)) else ()
+        given = self.gamma if isinstance(self.gamma, tuple) else ()
         if len(given) != d:
             raise ValueError(
                 f"{type(self).__name__} was given gamma={self.gamma!r} for tasks with {d} coordinates; give one number "
@@ -135,7 +135,7 @@ class _StationaryTask(TaskKernel):
         return positive_gamma(type(self).__name__, gamma)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
-        if isinstance(self.gamma, (tuple, list)) and S.shape[1] > 1:
+        if isinstance(self.gamma, tuple) and S.shape[1] > 1:
             rates = as_like([math.sqrt(gamma) for gamma in self._gammas(int(S.shape[1]))], S)
             return self._profile(root_distances(S * rates, T * rates, 1.0, self._squared_rate_per_gamma()), 0)
         ratio, order = self._squared_rate_per_gamma(), sum(orders)
