@@ -290,7 +290,8 @@ def _page(found: Found, settings: dict[str, Any]) -> str:
             f"{', '.join(f'{level:g}' for level in LEVELS)} on the test rows, quantiles of a row sorted, whatever the "
             "method. Constant: the quantiles of the training targets. Self-tuned: "
             f"`InfiniteQuantileRegressorCV(random_state=0)`, left out beyond {CV_ROWS} training rows, because it fits "
-            "many models. LightGBM: its defaults, one model for each level. Linear: scikit-learn's `QuantileRegressor` "
+            "many models; the figures are of a version that did not calibrate its levels yet. LightGBM: its defaults, "
+            "one model for each level. Linear: scikit-learn's `QuantileRegressor` "
             f"without penalty on standardised inputs, at most {LINEAR_ROWS} training rows. Gaussian process: "
             f"scikit-learn's, one length scale and noise on standardised inputs, left out beyond {GP_ROWS} training "
             "rows.",

@@ -3,7 +3,7 @@ The same fit on a GPU
 =====================
 
 A trader refits quantiles every hour and has a GPU in the rack. Which word must change in the code, is the answer the
-same, and from how many rows on is the GPU worth its noise?
+same, and from how many rows on does the GPU pay?
 """
 
 # %%
