@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from infinitask import InfiniteQuantileRegressor
+from infinitask.datasets import make_sine
 from infinitask.plotting import ContestDisplay, ConvergenceDisplay, RelevanceDisplay
 
 
@@ -82,3 +85,10 @@ def test_level_sets_are_compared_by_their_areas(tuned_sets: Any) -> None:
     assert display.losses[display.best] == display.losses.min()
     with pytest.raises(ValueError, match="path"):
         display.plot(kind="path")
+
+
+def test_a_fit_that_proves_nothing_has_no_gap_to_draw() -> None:
+    X, y = make_sine(60, random_state=0)
+    solution = InfiniteQuantileRegressor(n_nodes=8).fit(X, y).solution_
+    with pytest.raises(ValueError, match="proves no gap"):
+        ConvergenceDisplay.from_solution(replace(solution, gap=float("inf")))

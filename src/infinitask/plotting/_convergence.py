@@ -71,6 +71,8 @@ class ConvergenceDisplay(Display):
         evaluations, primal, dual = np.asarray(solution.history, dtype=np.float64).reshape(-1, 3).T
         if evaluations.size == 0:
             raise ValueError("The solution has no history; it was found without evaluations of the objective.")
+        if not np.isfinite(solution.gap):
+            raise ValueError(f"The solution proves no gap that could be drawn: {solution.message}")
         # bounds proved last may be better than those of any evaluation
         distance = np.minimum.accumulate(primal) - np.maximum.accumulate(dual)
         last = solution.objective - solution.dual
