@@ -31,6 +31,9 @@ GUIDE = [
     for program in programs(page.relative_to(ROOT).as_posix())
     if page.name not in OWN_TESTS
 ]
+QUICK_PAGES = {"docs/explorer.md", "docs/guide/costs.md", "docs/guide/level_sets.md", "docs/guide/tables.md"}
+"""Pages whose programs are tried by the quick tests; those of all others by the slow ones."""
+
 OPTIONAL = ("distributed", "matplotlib", "pandas", "pyarrow", "safetensors", "skrub", "torch")
 COMMAND_LINE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
@@ -171,7 +174,13 @@ def test_what_the_page_on_the_paper_calls_exists() -> None:
             assert all(word in words for word in re.findall(r"[A-Za-z_]\w*", quoted)), quoted
 
 
-@pytest.mark.parametrize(("page", "program"), GUIDE, ids=[f"{page} {k + 1}" for k, (page, _) in enumerate(GUIDE)])
+@pytest.mark.parametrize(
+    ("page", "program"),
+    [
+        pytest.param(page, program, id=f"{page} {k + 1}", marks=[] if page in QUICK_PAGES else pytest.mark.slow)
+        for k, (page, program) in enumerate(GUIDE)
+    ],
+)
 def test_every_program_runs_by_itself_and_checks_something(page: str, program: str) -> None:
     assert re.search(r"^\s*assert ", program, re.MULTILINE), "a program that checks nothing shows nothing"
     for name in OPTIONAL:

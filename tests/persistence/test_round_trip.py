@@ -160,11 +160,13 @@ def test_every_estimator_before_it_was_fitted(case: Case, tmp_path: Path) -> Non
     assert same(case.values(loaded.fit(X, case.target(Y)), NEW), case.values(model.fit(X, case.target(Y)), NEW))
 
 
+@pytest.mark.slow
 def test_every_estimator_with_a_precomputed_kernel(case: Case, tmp_path: Path) -> None:
     model = case.fit(X @ X.T + 1.0, Y, kernel="precomputed", tol=1e-2)
     check(model, tmp_path, NEW @ X.T + 1.0)
 
 
+@pytest.mark.slow
 def test_every_estimator_of_sparse_inputs(case: Case, tmp_path: Path) -> None:
     check(case.fit(sparse.csr_array(np.maximum(X, 0.0)), Y, tol=1e-2), tmp_path, sparse.csr_array(np.maximum(NEW, 0)))
 
@@ -190,6 +192,7 @@ def test_quantiles_with_all_features(features: str, tmp_path: Path) -> None:
     check(InfiniteQuantileRegressor(**QUICK, **FEATURES[features]).fit(X, Y), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", OPTIONS | QUANTILE_OPTIONS)
 def test_quantiles_with_all_options(option: str, tmp_path: Path) -> None:
     model = InfiniteQuantileRegressor(**{**QUICK, **(OPTIONS | QUANTILE_OPTIONS)[option]}).fit(X, Y)

@@ -108,6 +108,7 @@ def test_quantiles(tab: Tab) -> None:
     is_quiet(tab)
 
 
+@pytest.mark.slow
 def test_quantiles_that_are_conformal(tab: Tab) -> None:
     X, y = table()
     model = InfiniteQuantileRegressor(n_nodes=10, alpha=1e-2).fit(X[:60], y[:60]).conformalize(X[60:], y[60:])

@@ -109,6 +109,7 @@ def test_quantiles_of_a_mixed_table(tab: Tab) -> None:
     is_quiet(tab)
 
 
+@pytest.mark.slow
 def test_costs_of_a_mixed_table(tab: Tab) -> None:
     X, y = mixed.table()
     case = np.where(y > 200.0, "dear", "cheap")
