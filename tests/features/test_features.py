@@ -374,7 +374,9 @@ def test_a_constant_kernel_has_one_feature_without_slope() -> None:
 def test_tasks_in_the_plane_and_bandwidths_from_nodes() -> None:
     nodes = inputs(40)
     features = task_features(Gaussian(gamma="median"), nodes)
-    assert isinstance(features.map.kernel.gamma, float)  # type: ignore[attr-defined]
+    widths = features.map.kernel.gamma  # type: ignore[attr-defined]
+    assert len(widths) == 2  # one for each number of a task
+    assert min(widths) > 0.0
     np.testing.assert_allclose(
         features.values[0] @ features.values[0].T, Gaussian().resolve(nodes)(nodes, nodes), atol=1e-11
     )
