@@ -224,6 +224,7 @@ def test_one_command_makes_a_page(run: Run, houses: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("task", ["cost", "level-set"])
+@pytest.mark.slow
 def test_pages_of_other_tasks_and_what_is_said_as_json(run: Run, loans: Path, tmp_path: Path, task: str) -> None:
     words = ["--target", "paid", "--no-tune"] if task == "cost" else ["--ignore", "paid"]
     done = run("report", loans, *words, "--json", "-o", tmp_path / "page.html")
@@ -341,6 +342,7 @@ def test_what_a_model_is(run: Run, saved: dict[str, Path]) -> None:
     assert "decisions were set on rows left out" in shown
 
 
+@pytest.mark.slow
 def test_a_page_of_a_saved_model(run: Run, saved: dict[str, Path], houses: Path, loans: Path, tmp_path: Path) -> None:
     done = run("report", saved["quantile"], houses, "--json", "-o", tmp_path / "page.html")
     assert done.exit_code == 0, done.output

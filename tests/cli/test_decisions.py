@@ -152,6 +152,7 @@ def test_the_smallest_fraction_follows_the_rows(n: int, smallest: float) -> None
     assert smallest_fraction(n) == pytest.approx(smallest)
 
 
+@pytest.mark.slow
 def test_the_smallest_fraction_can_be_set_and_is_said(
     run: Run, files_of_models: None, loans: Path, tmp_path: Path
 ) -> None:

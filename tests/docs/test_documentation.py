@@ -31,7 +31,7 @@ GUIDE = [
     for program in programs(page.relative_to(ROOT).as_posix())
     if page.name not in OWN_TESTS
 ]
-QUICK_PAGES = {"docs/explorer.md", "docs/guide/costs.md", "docs/guide/level_sets.md", "docs/guide/tables.md"}
+QUICK_PAGES = {"docs/explorer.md"}
 """Pages whose programs are tried by the quick tests; those of all others by the slow ones."""
 
 OPTIONAL = ("distributed", "matplotlib", "pandas", "pyarrow", "safetensors", "skrub", "torch")
@@ -236,6 +236,7 @@ def test_the_page_on_plots_has_every_display() -> None:
         assert name in page, name
 
 
+@pytest.mark.slow
 def test_the_program_of_the_readme_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pandas")
     text = (ROOT / "README.md").read_text(encoding="utf-8")

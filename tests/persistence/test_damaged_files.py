@@ -34,6 +34,7 @@ def test_a_changed_byte_is_found(good: Path, tmp_path: Path) -> None:
     assert outcomes.count("refused") > 280
 
 
+@pytest.mark.slow
 def test_a_changed_table_with_the_right_checksum(good: Path, tmp_path: Path) -> None:
     """What a checksum hides from the test above: any change of the table is refused, or gives a model."""
     rng = np.random.default_rng(1)

@@ -155,6 +155,7 @@ def test_tables_with_skrub(tmp_path: Path) -> None:
     assert same(loaded.fit(table, Y).predict(table), model.predict(table))
 
 
+@pytest.mark.slow
 def test_tables_with_other_parts_of_skrub(tmp_path: Path) -> None:
     skrub = pytest.importorskip("skrub")
     table, dates = frame(), skrub.DatetimeEncoder

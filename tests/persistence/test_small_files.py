@@ -180,6 +180,7 @@ class TestRepeatedReferences:
         assert tried(forged(tmp_path / "m", table(*entries))) == "loaded"
         assert load(tmp_path / "m").get_params() == InfiniteQuantileRegressor().get_params()
 
+    @pytest.mark.slow
     def test_as_many_distributions_as_there_may_be(self, tmp_path: Path) -> None:
         laws = [["distribution", ["norm", [0], [1]]]] * MOST_ENTRIES["distribution"]
         path = forged(tmp_path / "m", table(["tuple", []], ["dict", []], *laws))

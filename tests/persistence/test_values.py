@@ -333,6 +333,7 @@ class TestTheFile:
         with pytest.raises(FileNotFoundError, match=r"There is no file .*nothing.*; give one"):
             load(tmp_path / "nothing")
 
+    @pytest.mark.slow
     def test_another_process_answers_alike(self, tmp_path: Path) -> None:
         X = rng.normal(size=(30, 2))
         model = InfiniteQuantileRegressor(n_nodes=6, tol=1e-2).fit(X, X[:, 0])

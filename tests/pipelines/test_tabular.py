@@ -110,6 +110,7 @@ def test_a_table_with_nothing_in_it_has_an_answer(model: TaskPipeline) -> None:
     assert np.all(np.isfinite(model.predict(empty, quantiles=[0.1, 0.9])))
 
 
+@pytest.mark.slow
 def test_many_categories_are_encoded_as_text() -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"code": rng.choice([f"code {k}" for k in range(12)], 120), "x": rng.normal(size=120)})
@@ -169,6 +170,7 @@ def test_level_sets_with_texts_come_back_from_a_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.score_samples(X[X.columns[::-1]]), sets.score_samples(X))
 
 
+@pytest.mark.slow
 def test_fit_predict_takes_fractions() -> None:
     table = X.drop(columns="note")
     sets = tabular(InfiniteOneClassSVM(n_nodes=6)).fit(table)
@@ -237,6 +239,7 @@ def test_plain_estimators_name_what_takes_tables(given: Any) -> None:
         given.predict(np.full((1, 1), np.inf))
 
 
+@pytest.mark.slow
 def test_intervals_across_folds_stand_around_a_table_or_behind_one() -> None:
     model = InfiniteQuantileRegressor(n_nodes=6)
     around = CrossConformal(tabular(model), cv=3, random_state=0).fit(X, y)

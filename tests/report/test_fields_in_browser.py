@@ -157,6 +157,7 @@ def axis_follows_the_bars(tab: Tab, column: int) -> None:
 
 
 @pytest.mark.parametrize("nested", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_level_sets_of_a_mixed_table(tab: Tab, nested: bool) -> None:
     X, _ = mixed.table()
     opened = Opened(tab, mixed.fitted(InfiniteOneClassSVM(n_nodes=8, nested=nested), X[:100]), X[60:])

@@ -21,7 +21,7 @@ POINT = 4.2
 """The size of a point."""
 
 SLENDER = 1.6
-"""With units of equal length, axes are at most so many times as wide as high, or as high as wide."""
+"""The largest ratio of width and height at which a unit is drawn equally long on both axes."""
 
 
 @final
