@@ -1,0 +1,9 @@
+"""Our models as guests in other libraries: each module needs the library that it is for, and is imported by its name.
+
+* :mod:`~infinitask.integrations.skpro`: distributions of skpro (extra "skpro").
+* :mod:`~infinitask.integrations.pyod`: a detector of PyOD whose contamination may change after the fit (extra "pyod").
+* :mod:`~infinitask.integrations.sktime`: forecasts with quantiles, by reduction (extra "sktime").
+* :mod:`~infinitask.integrations.onnx`: the predictor as a graph that runs without Python (extra "onnx").
+* :mod:`~infinitask.integrations.skops`: what skops may load without asking (extra "skops").
+* :mod:`~infinitask.integrations.mlflow`: models in MLflow, without pickle (extra "mlflow").
+"""
