@@ -69,7 +69,7 @@ def test_equal_rows_that_fall_to_one_side_together_are_remarked() -> None:
 
 
 def test_rows_on_the_boundary_are_remarked() -> None:
-    X = np.random.default_rng(0).standard_normal((200, 1))
+    X = np.random.default_rng(0).standard_normal((100, 1))
     with pytest.warns(UserWarning, match=r"at ν = .*% of the training rows lie on the boundary"):
-        InfiniteOneClassSVM(gamma=20.0, n_nodes=20).fit(X)
-    quietly(InfiniteOneClassSVM(n_nodes=20), np.random.default_rng(0).standard_normal((200, 2)))
+        InfiniteOneClassSVM(gamma=20.0, n_nodes=10).fit(X)
+    quietly(InfiniteOneClassSVM(n_nodes=10), np.random.default_rng(0).standard_normal((100, 2)))

@@ -41,7 +41,7 @@ LONG: list[InputKernel] = [
 
 
 @pytest.mark.parametrize("X", [INSIDE[:1], INSIDE, BEYOND[:1], BEYOND[:3], BEYOND], ids=lambda X: str(X[0, 0] > 5))
-@pytest.mark.parametrize("kernel", [*SHORT, *LONG, reduce(Sum, SHORT + LONG)], ids=lambda kernel: repr(kernel)[:60])
+@pytest.mark.parametrize("kernel", [*SHORT, *LONG, reduce(Sum, SHORT + LONG)], ids=lambda kernel: type(kernel).__name__)
 def test_it_is_the_product(kernel: InputKernel, X: Any) -> None:
     gram = kernel(X, Z)
     folded = Folded(Towards(kernel, Z), A)
@@ -52,7 +52,7 @@ def test_it_is_the_product(kernel: InputKernel, X: Any) -> None:
     np.testing.assert_allclose(folded.times(R)(X), gram @ A @ R, rtol=0.0, atol=10.0 * slack)
 
 
-@pytest.mark.parametrize("kernel", SHORT, ids=lambda kernel: repr(kernel)[:60])
+@pytest.mark.parametrize("kernel", SHORT, ids=lambda kernel: type(kernel).__name__)
 def test_no_landmark_is_looked_at(kernel: InputKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     folded = Folded(Towards(kernel, Z), A)
     assert folded.rest is None
