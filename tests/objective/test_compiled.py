@@ -349,7 +349,7 @@ def test_small_fits_do_not_load_numba() -> None:
 import sys
 from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
-InfiniteQuantileRegressor().fit(*make_sine(400, random_state=0))
+InfiniteQuantileRegressor(n_nodes=20).fit(*make_sine(100, random_state=0))
 print("numba" in sys.modules)
 """
     environment = {name: value for name, value in os.environ.items() if name != SWITCH}

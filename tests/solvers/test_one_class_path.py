@@ -137,7 +137,7 @@ KINDS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("alpha", [1e-6, 1e-3, 0.1, 10.0])
 @pytest.mark.parametrize("params", KINDS, ids=repr)
 def test_level_sets_are_solved_by_a_walk(params: dict[str, Any], alpha: float) -> None:
-    X = points(200)
+    X = points(90)
     walk = InfiniteOneClassSVM(alpha=alpha, gamma=0.5, **params).fit(X)
     steps = InfiniteOneClassSVM(alpha=alpha, gamma=0.5, solver="lbfgs", **params).fit(X)
     assert walk.dual_gap_ <= 1e-5

@@ -25,8 +25,8 @@ CASES: list[Any] = [
     (InfiniteQuantileRegressor, CROSSING),
     pytest.param(InfiniteQuantileRegressor, {**CROSSING, "task_gamma": 30.0, "alpha": 1e-5}, marks=pytest.mark.slow),
     pytest.param(InfiniteQuantileRegressor, {**CROSSING, "smoothing": 0.1, "alpha": 1e-5}, marks=pytest.mark.slow),
-    (InfiniteQuantileRegressor, {**CROSSING, "alpha_bias": 0.0}),
-    (InfiniteQuantileRegressor, {**CROSSING, "bias_kernel": "matern52"}),
+    (InfiniteQuantileRegressor, {**CROSSING, "alpha_bias": 1e-4}),
+    (InfiniteQuantileRegressor, {**CROSSING, "bias_kernel": "matern52", "alpha_bias": 1e-4, "n_nodes": 20}),
     pytest.param(
         InfiniteQuantileRegressor,
         {**CROSSING, "task_kernel": "matern52", "task_gamma": 5.0, "measure": (0.0, 1.0)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from infinitask import InfiniteQuantileRegressor, fit_path
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Splitting, State, continuation, small_ridge, solve, splitting
+from infinitask.solvers import Solution, Splitting, State, continuation, small_ridge, solve, splitting
 from infinitask.solvers._splitting_run import Run
 from infinitask.solvers.base import Start
 
@@ -44,6 +45,14 @@ def quantiles(weight: float, alpha: float, n: int = 80, d: int = 1) -> Objective
     return Objective(np.hstack([np.full((n, 1), 5.0), rows]), np.full(n, 1.0 / n), tuple(terms), alpha)
 
 
+@cache
+def optimum(weight: float) -> Solution:
+    """The solution of ``quantiles(weight, alpha=1e-5)`` by Newton's method."""
+    found = solve(quantiles(weight, alpha=1e-5), solver="newton", tol=1e-8)
+    assert found.converged
+    return found
+
+
 @WEIGHTS
 @pytest.mark.parametrize("by_node", [False, True], ids=["one-step", "by-node"])
 @pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
@@ -54,8 +63,7 @@ def test_every_look_holds_the_optimum_between_its_bounds(
     if single:
         monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
     objective = quantiles(weight, alpha=1e-5)
-    best = solve(objective, solver="newton", tol=1e-8)
-    assert best.converged
+    best = optimum(weight)
     fewer = Splitting.of(objective).without(least * objective.alpha)
     looks: list[State] = []
 
