@@ -50,7 +50,9 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
     return {}
 
 
-@parametrize_with_checks([JointQuantileRegressor(), QOneClassSVM()], expected_failed_checks=_expected_failures)
+@parametrize_with_checks(
+    [JointQuantileRegressor(), QOneClassSVM(nus=[0.2, 0.6])], expected_failed_checks=_expected_failures
+)
 def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -> None:
     run_check(estimator, check)
 

@@ -25,9 +25,9 @@ def objective_of_the_field(model: InfiniteOneClassSVM, X: np.ndarray) -> float:
 
 @pytest.mark.parametrize("task_kernel", ["rbf", "matern32", "matern52"])
 @pytest.mark.parametrize("task_gamma", [None, 1.0, 20.0, 300.0], ids=str)
-@pytest.mark.parametrize("n_nodes", [4, 10, 20, 50, 100])
+@pytest.mark.parametrize("n_nodes", [4, 10, 30, 100])
 def test_the_field_attains_the_certified_objective(n_nodes: int, task_gamma: Any, task_kernel: str) -> None:
-    X = make_mixture(40, random_state=n_nodes)
+    X = make_mixture(20, random_state=n_nodes)
     model = InfiniteOneClassSVM(
         n_nodes=n_nodes, task_gamma=task_gamma, task_kernel=task_kernel, gamma=0.3, alpha=1e-4, tol=1e-7
     ).fit(X)
