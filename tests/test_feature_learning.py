@@ -48,7 +48,7 @@ def shares(kernel: Any, X: HostArray) -> HostArray:
 @pytest.mark.parametrize("diagonal", [True, False])
 @pytest.mark.parametrize("inner", [None, Matern(0.5), Matern(2.5)], ids=repr)
 def test_inputs_that_do_not_matter_get_little_weight(inner: Any, diagonal: bool) -> None:
-    X, y = rows(400)
+    X, y = rows(200)
     kernel = learnt_metric(RECIPE, Data.canonical(X, y), LearntMetric(inner, diagonal=diagonal))
     assert isinstance(kernel, Scaled if diagonal else Metric)
     found = shares(kernel, X)

@@ -74,7 +74,7 @@ MODELS: dict[str, Any] = {
     "quantiles, random features": InfiniteQuantileRegressor(
         n_nodes=8, tol=TOL, features="fourier", rank=40, random_state=0
     ),
-    "quantiles one by one": IndependentQuantileRegressor(tol=TOL),
+    "quantiles one by one": IndependentQuantileRegressor(quantiles=[0.1, 0.6], tol=TOL),
     "expectiles": InfiniteExpectileRegressor(n_nodes=8, tol=TOL),
     "tubes": InfiniteSVR(n_nodes=8, tol=TOL),
     "ridges": InfiniteKernelRidge(n_nodes=8, tol=TOL),

@@ -165,9 +165,9 @@ def test_sets_of_one_input_are_parts_of_each_other() -> None:
     X, new = rng.normal(20.0, 3.0, size=(300, 1)), rng.normal(20.0, 3.0, size=(5000, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # no boundary holds most of the rows
-        model = InfiniteOneClassSVM(n_nodes=30).fit(X)
+        model = InfiniteOneClassSVM(n_nodes=20).fit(X)
     inside = model.predict(new, nu=[0.1, 0.2, 0.5, 0.8]) == 1
     np.testing.assert_allclose(np.mean(~inside, axis=0), [0.1, 0.2, 0.5, 0.8], atol=0.08)
     for wide, narrow in zip(inside.T[:-1], inside.T[1:], strict=True):
         assert np.mean(narrow & ~wide) < 0.02
-    assert model.kernel_.kernel.gamma < 0.5 * InfiniteOneClassSVM(n_nodes=30).fit(X[:90]).kernel_.kernel.gamma
+    assert model.kernel_.kernel.gamma < 0.5 * InfiniteOneClassSVM(n_nodes=20).fit(X[:90]).kernel_.kernel.gamma

@@ -40,15 +40,15 @@ def moons() -> tuple[Any, Any]:
 
 
 CASES = [
-    (InfiniteQuantileRegressor(n_nodes=20), data()),
-    (InfiniteQuantileRegressor(n_nodes=20, noncrossing=0.0, alpha_bias=1e-2), data()),
-    (InfiniteQuantileRegressor(n_nodes=20, alpha_bias=0.0), data()),
-    (InfiniteQuantileRegressor(n_nodes=20, bias_kernel=None, kernel="laplacian"), data()),
-    (InfiniteQuantileRegressor(n_nodes=12, noncrossing="hard"), data(30)),
-    (InfiniteQuantileRegressor(n_nodes=20, smoothing=0.5, features="nystroem", rank=20, random_state=0), data()),
+    (InfiniteQuantileRegressor(n_nodes=12), data()),
+    (InfiniteQuantileRegressor(n_nodes=12, noncrossing=0.0, alpha_bias=1e-2), data()),
+    (InfiniteQuantileRegressor(n_nodes=12, alpha_bias=0.0), data()),
+    (InfiniteQuantileRegressor(n_nodes=12, bias_kernel=None, kernel="laplacian"), data()),
+    (InfiniteQuantileRegressor(n_nodes=8, noncrossing="hard"), data(30)),
+    (InfiniteQuantileRegressor(n_nodes=12, smoothing=0.5, features="nystroem", rank=20, random_state=0), data()),
     (JointQuantileRegressor(), data()),
     (InfiniteCostSensitiveClassifier(n_nodes=10), moons()),
-    (InfiniteOneClassSVM(n_nodes=20), (moons()[0], None)),
+    (InfiniteOneClassSVM(n_nodes=12), (moons()[0], None)),
 ]
 
 

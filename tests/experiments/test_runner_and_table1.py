@@ -150,7 +150,7 @@ def test_a_unit_of_table_1(method: str, monkeypatch: pytest.MonkeyPatch) -> None
     X, y = make_sine(60, random_state=0)
     monkeypatch.setattr(table1, "split", lambda name, i: (X[::2], X[1::2], y[::2], y[1::2]))
     unit = {"dataset": "engel", "split": 0, "method": method}
-    settings = table1.settings(True) | {"startup": 8, "iterations": 2}
+    settings = table1.settings(True) | {"startup": 4, "iterations": 2}
     found = table1.work(unit, settings)
     assert found[method]["gap"] <= 1e-4
     again = table1.work(unit, settings)

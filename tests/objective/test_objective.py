@@ -660,7 +660,7 @@ def test_libraries_agree(case: Case, xp: Any, dtype: str) -> None:
 
 
 def test_nothing_as_large_as_rows_times_nodes_is_stored() -> None:
-    n, m = 20_000, 50
+    n, m = 8_000, 50
     # each thread holds a block: small ones, so that the number of cores does not decide
     objective = replace(CASES[1].objective(n=n, m=m), block_entries=1_024)
     smoothing, z = around_zero(objective), point(objective)

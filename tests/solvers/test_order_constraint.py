@@ -52,11 +52,11 @@ def test_no_curve_falls_anywhere_at_the_training_inputs(kind: type[Any], params:
 def test_the_certificate_is_for_the_constrained_problem() -> None:
     """The objective with the constraint lies above any penalised one, and a heavy penalty comes close to it."""
     X, y = make_sine(40, random_state=0)
-    hard = InfiniteQuantileRegressor(noncrossing="hard", **CROSSING).fit(X, y)
+    hard = InfiniteQuantileRegressor(noncrossing="hard", n_nodes=20, **CROSSING).fit(X, y)
     for weight in (0.0, 0.1, 1.0):
-        penalised = InfiniteQuantileRegressor(noncrossing=weight, tol=1e-6, **CROSSING).fit(X, y)
+        penalised = InfiniteQuantileRegressor(noncrossing=weight, tol=1e-6, n_nodes=20, **CROSSING).fit(X, y)
         assert penalised.solution_.dual <= hard.objective_
-    heavy = InfiniteQuantileRegressor(noncrossing=100.0, tol=1e-6, **CROSSING).fit(X, y)
+    heavy = InfiniteQuantileRegressor(noncrossing=100.0, tol=1e-6, n_nodes=20, **CROSSING).fit(X, y)
     assert hard.solution_.dual == pytest.approx(heavy.objective_, rel=3e-4)
 
 

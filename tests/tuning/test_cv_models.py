@@ -477,7 +477,7 @@ def test_the_classifier_finds_a_rare_class() -> None:
 def test_a_rare_class_without_inputs(share: float) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 1)), np.arange(200) < 200 * share
-    model = InfiniteCostSensitiveClassifierCV(kernels=["rbf"], random_state=0).fit(X, y)
+    model = InfiniteCostSensitiveClassifierCV(kernels=["rbf"], n_nodes=15, random_state=0).fit(X, y)
     alarms = model.predict(X, [-0.99, 0.99]).mean(axis=0)
     assert alarms[0] < 0.1  # wherever the classes lie, the decision moves all the way with θ
     assert alarms[1] > 0.9

@@ -25,7 +25,7 @@ from infinitask.tuning import InfiniteOneClassSVMCV
 from infinitask.tuning._volumes import FACTORS, MAX_BOX_INPUTS, Entrant, Family, Race, candidates, reference_points
 from tests.support.scikit_learn_checks import run_check
 
-QUICK: dict[str, Any] = {"kernels": ["rbf"], "cv": 2, "n_nodes": 8, "tol": 1e-2, "exact_fractions": False}
+QUICK: dict[str, Any] = {"kernels": ["rbf"], "cv": 2, "n_nodes": 5, "tol": 1e-2, "exact_fractions": False}
 LAST_FIT: dict[str, Any] = {"n_nodes": 12, "tol": 1e-2, "exact_fractions": False}
 """The last fit does not decide the kernel."""
 
@@ -55,7 +55,7 @@ def test_on_two_moons_no_width_of_a_grid_has_a_smaller_volume() -> None:
 def test_units_of_the_inputs_do_not_matter() -> None:
     X = make_mixture(50, random_state=0)
     wide = X * [2.0**13, 2.0**-10]  # without rounding: the same to the last bit
-    one, other = (InfiniteOneClassSVMCV(random_state=0, **LAST_FIT).fit(data) for data in (X, wide))
+    one, other = (InfiniteOneClassSVMCV(cv=2, random_state=0, **LAST_FIT).fit(data) for data in (X, wide))
     assert one.cv_results_["kernels"] == other.cv_results_["kernels"]
     np.testing.assert_array_equal(one.cv_results_["volumes"], other.cv_results_["volumes"])
     np.testing.assert_array_equal(one.score_samples(X), other.score_samples(wide))
@@ -164,7 +164,7 @@ def test_the_number_of_processes_does_not_change_the_choice() -> None:
 
 def test_only_stationary_kernels_compete_with_random_features() -> None:
     X = make_mixture(40, random_state=0)
-    model = InfiniteOneClassSVMCV(features="fourier", rank=50, random_state=0, **LAST_FIT).fit(X)
+    model = InfiniteOneClassSVMCV(features="fourier", rank=50, cv=2, random_state=0, **LAST_FIT).fit(X)
     assert not any("ranks" in name for name in model.cv_results_["kernels"])
 
 
@@ -231,7 +231,7 @@ def test_folds_may_be_given() -> None:
 
 def test_single_fractions_are_compared_at_these() -> None:
     X = make_mixture(50, random_state=0)
-    model = InfiniteOneClassSVMCV(measure=Discrete([0.1, 0.5]), random_state=0, tol=1e-2).fit(X)
+    model = InfiniteOneClassSVMCV(measure=Discrete([0.1, 0.5]), cv=2, random_state=0, tol=1e-2).fit(X)
     np.testing.assert_array_equal(model.cv_results_["levels"], [0.1, 0.5])
 
 
