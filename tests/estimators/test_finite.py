@@ -59,7 +59,11 @@ def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -
 
 @pytest.mark.slow  # one fit for each task
 @parametrize_with_checks(
-    [IndependentQuantileRegressor(), IndependentCostSensitiveClassifier()], expected_failed_checks=_expected_failures
+    [
+        IndependentQuantileRegressor(quantiles=[0.25, 0.75]),
+        IndependentCostSensitiveClassifier(thetas=[-0.5, 0.0], calibrated=False),
+    ],
+    expected_failed_checks=_expected_failures,
 )
 def test_scikit_learn_accepts_independent_fits(estimator: Any, check: Callable[[Any], None]) -> None:
     run_check(estimator, check)
