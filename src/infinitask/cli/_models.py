@@ -22,6 +22,7 @@ from infinitask import (
 from infinitask.cli._classes import cases, keep_labels, positive_of
 from infinitask.cli._screen import CommandError, Screen
 from infinitask.cli._tables import TableFile, check_column, columns_of, listed, pandas
+from infinitask.estimators._frames import as_arrays
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -345,7 +346,7 @@ def load_model(path: Path) -> Any:
         raise CommandError(
             f"There is no file {path} with a model; make one with: infinitask fit data.csv -o {path.name}"
         )
-    return load(path)
+    return as_arrays(load(path))
 
 
 def save_model(model: Any, path: Path) -> None:

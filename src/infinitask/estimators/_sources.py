@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 
 from infinitask._array import HostArray, namespace, to_host
 from infinitask.blocks import Blocks, RowSource, Survey
+from infinitask.estimators._frames import as_arrays, framed, output_of
 from infinitask.features import Auto, Nystroem, RandomFourier, feature_recipe
 from infinitask.features._recipes import AUTO_CAP
 from infinitask.large import check_parts, holds_all, learn_large, needs_all_rows, sample_size
@@ -137,11 +138,17 @@ def in_kind(method: _Method) -> _Method:
     """A method of an estimator and rows X whose answer is of the kind of X.
 
     Rows of Dask: an array of Dask, computed when it is asked for. A tensor: one of the same library, on the same
-    device, numbers in its precision. Everything else: an array of NumPy, as the method returns it.
+    device, numbers in its precision. Everything else: an array of NumPy, as the method returns it. Where ``set_output``
+    asked for data frames, a frame.
     """
 
     @wraps(method)
     def answer(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        kind = output_of(self)
+        if kind is not None:
+            found = answer(as_arrays(self), X, *arguments, **options)  # a method may ask another one
+            name = method.__name__
+            return found if _is_dask(X) else framed(to_host(found), kind, self, name, X, arguments, options)
         if type(X) is np.ndarray:
             return method(self, X, *arguments, **options)
         if _is_dask(X):

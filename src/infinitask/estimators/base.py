@@ -34,6 +34,7 @@ from infinitask._validation import (
     parse_tasks,
 )
 from infinitask.blocks import RowSource, Survey
+from infinitask.estimators import _frames
 from infinitask.estimators._checks import (
     check_domain,
     check_inside,
@@ -230,6 +231,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         # what a later fit may start from does not travel
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_memory"}
+
+    set_output = _frames.set_output
 
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")

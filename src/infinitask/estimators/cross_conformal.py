@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask._validation import check_parameters, coverages, naming
+from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.metrics._scorers import _core, _levels, _takes
@@ -120,7 +121,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         asked = self.quantiles if quantiles is None else quantiles
-        return np.asarray(np.mean([model.predict(X, quantiles=asked) for model in self.estimators_], axis=0))
+        return np.asarray(np.mean([_answers(model, X, asked) for model in self.estimators_], axis=0))
 
     @in_kind
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
@@ -140,6 +141,8 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         coverages(coverage)
         return self.calibration_.interval([_curves(model, X) for model in self.estimators_], coverage)
+
+    set_output = _frames.set_output
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "calibration_")
@@ -181,7 +184,11 @@ def _curves(model: Any, X: Any) -> Rearrangement:
     """The quantile functions of the rows, at the percentiles that the model knows."""
     core = _core(model)
     levels = _levels(core, 0.0, 1.0)
-    # predict of a search takes no levels; that of the model it has chosen does
-    asked = model if _takes(model, "quantiles") else getattr(model, "best_estimator_", model)
-    values = np.asarray(asked.predict(X, quantiles=levels))
+    values = _answers(model, X, levels)
     return Rearrangement.of(levels, values.reshape(-1, levels.size))
+
+
+def _answers(model: Any, X: Any, levels: Any) -> HostArray:
+    """Quantiles as an array; predict of a search takes no levels, that of the model it has chosen does."""
+    asked = model if _takes(model, "quantiles") else getattr(model, "best_estimator_", model)
+    return np.asarray(asked.predict(X, quantiles=levels))

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as named_steps
 from sklearn.utils.metaestimators import available_if
 
+from infinitask.estimators._frames import FRAMED, framed, output_of, set_output
 from infinitask.gradients import Relevance
 
 
@@ -80,8 +81,7 @@ class TaskPipeline(Pipeline):
         if tasks:
             return self.fit(X, y, sample_weight, **for_fit).predict(X, **tasks)
         found = super().fit_predict(as_table(X), y, **self._with_weights(sample_weight, params))
-        self._named(y)
-        return found
+        return self._named(y)._in_kind("predict", found, X, (), {})
 
     def _tasks_of(self, params: dict[str, Any]) -> dict[str, Any]:
         """Those of the arguments that ``predict`` of the last step takes by name."""
@@ -186,11 +186,36 @@ class TaskPipeline(Pipeline):
 
     def _asked(self, method: str, X: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The answer of the last step; it is the pipeline where the last step answers with itself."""
-        if _routes() and not arguments and hasattr(Pipeline, method):
-            return getattr(super(), method)(as_table(X), **params)
         last = self.steps[-1][1]
-        answer = getattr(last, method)(self._encoded(X), *arguments, **params)
-        return self if answer is last else answer
+        if _routes() and not arguments and hasattr(Pipeline, method):
+            answer = getattr(super(), method)(as_table(X), **params)
+        else:
+            answer = getattr(last, method)(self._encoded(X), *arguments, **params)
+        return self if answer is last else self._in_kind(method, answer, X, arguments, params)
+
+    def _in_kind(self, method: str, answer: Any, X: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """An answer of the last step as ``set_output`` wants it: its rows are named as those of X."""
+        kind = output_of(self)
+        if kind is None or method not in FRAMED:
+            return answer
+        return framed(answer, kind, self.steps[-1][1], method, X, arguments, params)
+
+    def set_output(self, *, transform: Any = None, predict: str | None = None) -> Self:
+        """Choose whether answers, and what steps hand on, are arrays or data frames.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None
+            For the steps, as in scikit-learn.
+        predict : {"default", "pandas", "polars"} or None
+            For ``predict``, ``predict_interval``, ``predict_proba``, ``decision_function`` and ``score_samples``:
+            columns are named by what was asked, rows as those of X, the table that the pipeline is given; see
+            ``set_output`` of a model. None: as it is.
+        """
+        if transform is not None:
+            super().set_output(transform=transform)
+        set_output(self, predict=predict)
+        return self
 
     def _encoded(self, X: Any) -> Any:
         """X as the last step takes it."""

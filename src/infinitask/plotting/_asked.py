@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask._validation import count, is_number
+from infinitask.estimators._frames import as_arrays
 from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.tuning._self_tuned import SelfTuned
 
@@ -103,7 +104,7 @@ def asked(model: Any, kind: Kind, display: str) -> Asked:
             f"{given} was given; {display} shows {kind.have} and needs a fitted model, such as {kind.example}."
         )
     check_is_fitted(model)
-    return Asked(model, whole, before)
+    return Asked(as_arrays(model), whole, before)
 
 
 # ------------------------------------------------------------------------------------------------- inputs

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 from infinitask._array import HostArray, place, to_host
 from infinitask._validation import naming
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
+from infinitask.estimators._frames import as_arrays
 from infinitask.estimators.classifier import TRADE_OFFS
 from infinitask.estimators.one_class import SCORE_LEVELS
 from infinitask.plotting._bands import binomial_band
@@ -155,7 +156,7 @@ def _encoded_names(Z: Any, encoder: Any, p: int) -> list[str]:
 def _inner(model: Any) -> Model:
     """The model that answers."""
     tuned = (InfiniteQuantileRegressorCV, InfiniteCostSensitiveClassifierCV, InfiniteOneClassSVMCV)
-    found = model._best() if isinstance(model, tuned) else model
+    found = as_arrays(model._best() if isinstance(model, tuned) else model)
     if not isinstance(found, (InfiniteQuantileRegressor, InfiniteCostSensitiveClassifier, InfiniteOneClassSVM)):
         raise TypeError(
             f"A page was asked for {type(model).__name__}; it is made for InfiniteQuantileRegressor, "

@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._validation import check_parameters
 from infinitask.blocks import RowSource, Survey
+from infinitask.estimators import _frames
+from infinitask.estimators._frames import output_of
 from infinitask.estimators._sources import far_rows, fit_to, on_host, source_of, surveyed
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.features import Nystroem
@@ -132,7 +134,11 @@ class SelfTuned(BaseEstimator):
         best, task = self.best_estimator_, getattr(self, self._default_task)
         if getattr(best, self._default_task) is not task:
             setattr(best, self._default_task, task)
+        if output_of(best) != output_of(self):
+            best.set_output(predict=output_of(self) or "default")
         return best
+
+    set_output = _frames.set_output
 
     def __sklearn_is_fitted__(self) -> bool:
         return "best_estimator_" in vars(self)

@@ -1,0 +1,162 @@
+"""Answers as data frames: columns that are named by what was asked, rows that are named as those of X."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from infinitask._validation import choice
+from infinitask.metrics._scorers import _core
+
+CONFIG = "_sklearn_output_config"
+"""Where scikit-learn keeps what ``set_output`` was told; a clone takes it along."""
+
+KINDS = ("default", "pandas", "polars")
+
+FRAMED = {
+    "predict": "prediction",
+    "predict_interval": "interval",
+    "predict_proba": "probability",
+    "decision_function": "decision",
+    "score_samples": "score",
+}
+"""The methods whose answers may be frames, and what an answer is called that no task names."""
+
+TASK_PREFIXES = {
+    "quantiles": "q",
+    "expectiles": "expectile_",
+    "theta": "theta_",
+    "nu": "nu_",
+    "epsilon": "epsilon_",
+    "log_alpha": "log_alpha_",
+}
+"""The arguments that name tasks, and how the columns of their answers begin."""
+
+
+def set_output(self: Any, *, transform: Any = None, predict: str | None = None) -> Any:
+    """Choose whether answers are arrays or data frames with named columns and the index of X.
+
+    It holds for ``predict``, ``predict_interval``, ``predict_proba``, ``decision_function`` and ``score_samples``. One
+    number for each row is a series, several are a frame. The columns of levels are "q0.05", "q0.5", …, those of other
+    tasks "theta_0.5", "nu_0.1", …; intervals are "low" and "high", of several coverages "low_0.9", "high_0.9", …;
+    probabilities have the names of the classes. Collections of Dask are answered by arrays of Dask in any case.
+
+    Parameters
+    ----------
+    transform : None
+        Models do not transform; a pipeline hands it to its steps.
+    predict : {"default", "pandas", "polars"} or None
+        "default": arrays. None: as it is. The global ``transform_output`` of scikit-learn is about transformers and
+        changes no prediction.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> X = pd.DataFrame({"hour": [1.0, 2.0, 3.0, 4.0]}, index=["a", "b", "c", "d"])
+    >>> model = InfiniteQuantileRegressor(n_nodes=5).fit(X, X["hour"]).set_output(predict="pandas")
+    >>> model.predict(X, quantiles=[0.1, 0.9]).columns.tolist(), model.predict_interval(X).columns.tolist()
+    (['q0.1', 'q0.9'], ['low', 'high'])
+    >>> model.predict(X).index.tolist()
+    ['a', 'b', 'c', 'd']
+    """
+    if transform is not None:
+        raise ValueError(
+            f"set_output(transform={transform!r}) was given to {type(self).__name__}, which does not transform; "
+            "set_output(predict='pandas') makes frames of predictions."
+        )
+    if predict is not None:
+        _library(choice("predict", predict, KINDS))
+        setattr(self, CONFIG, {**getattr(self, CONFIG, {}), "predict": predict})
+    return self
+
+
+def output_of(model: Any) -> str | None:
+    """The library whose frames a model answers with; None: arrays."""
+    config = vars(model).get(CONFIG)
+    kind: str | None = None if config is None else config.get("predict")
+    return None if kind == "default" else kind
+
+
+def as_arrays(model: Any) -> Any:
+    """The model itself, or a copy that answers with arrays where it was told otherwise."""
+    if output_of(model) is None:
+        return model
+    plain = copy.copy(model)
+    setattr(plain, CONFIG, {**getattr(model, CONFIG), "predict": "default"})
+    return plain
+
+
+def framed(answer: Any, kind: str, model: Any, method: str, X: Any, arguments: Any, options: Any) -> Any:
+    """An answer as a frame, or as a series where it has one number for each row.
+
+    Parameters
+    ----------
+    answer : array (n,), (n, q) or (n, q, 2)
+    kind : {"pandas", "polars"}
+    model : estimator
+        Whose method was asked.
+    method : str
+        A key of ``FRAMED``.
+    X : array or table (n, d)
+    arguments, options
+        Of the call, after X.
+    """
+    values = np.asarray(answer)
+    names = _names(values, model, method, arguments, options)
+    library = _library(kind)
+    if kind == "pandas":
+        index = X.index if isinstance(X, library.DataFrame) else None
+        if values.ndim == 1:
+            return library.Series(values, index=index, name=names[0])
+        return library.DataFrame(values.reshape(len(values), -1), index=index, columns=names)
+    if values.ndim == 1:
+        return library.Series(names[0], values)
+    columns = values.reshape(len(values), -1).T
+    return library.DataFrame([library.Series(name, column) for name, column in zip(names, columns, strict=True)])
+
+
+def _library(kind: str) -> Any:
+    try:
+        return None if kind == "default" else import_module(kind)
+    except ImportError as error:
+        raise ImportError(
+            f"Frames of {kind} were asked for, and {kind} is not installed: "
+            f"pip install {'infinitask[table]' if kind == 'pandas' else kind}"
+        ) from error
+
+
+def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -> list[str]:
+    """What the columns of an answer are called."""
+    core = _core(model)
+    if method == "predict_proba":
+        return [str(label) for label in core.classes_]
+    if not hasattr(core, method):  # of another wrapper
+        return _numbered(values, FRAMED[method])
+    asked = inspect.signature(getattr(core, method)).bind(None, *arguments, **options)
+    asked.apply_defaults()
+    if method == "predict_interval":
+        coverage = asked.arguments["coverage"]
+        if np.ndim(coverage) == 0:
+            return ["low", "high"]
+        return [f"{end}_{_number(share)}" for share in np.ravel(coverage) for end in ("low", "high")]
+    task = next((name for name in asked.arguments if name in TASK_PREFIXES), None)
+    tasks = None if task is None else asked.arguments[task]
+    if task is not None and tasks is None and not (method == "decision_function" and values.ndim == 1):
+        tasks = getattr(core, task, None)  # as the constructor has it
+    if task is None or tasks is None or asked.arguments.get("per_sample", False):
+        return _numbered(values, FRAMED[method])
+    each = [tasks] if values.ndim == 1 else list(np.asarray(tasks))
+    return [TASK_PREFIXES[task] + ",".join(_number(part) for part in np.ravel(one)) for one in each]
+
+
+def _numbered(values: Any, name: str) -> list[str]:
+    return [name] if values.ndim == 1 else [f"{name}_{j}" for j in range(int(np.prod(values.shape[1:])))]
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.12g}"
