@@ -22,7 +22,7 @@ from infinitask.estimators import (
 )
 from infinitask.field import Field
 from infinitask.persistence import load, save
-from infinitask.pipelines import make_pipeline, tabular
+from infinitask.pipelines import TransformedTarget, make_pipeline, tabular
 from infinitask.solvers import Solution
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
@@ -51,6 +51,7 @@ __all__ = [
     "JointQuantileRegressor",
     "QOneClassSVM",
     "Solution",
+    "TransformedTarget",
     "fit_path",
     "left_out_scores",
     "load",

@@ -1,11 +1,14 @@
-"""Steps before a model: pipelines that answer every question their model answers, and tables as they are.
+"""Steps before a model and around it: pipelines and searches that answer every question their model answers, tables as
+they are, and targets on another scale.
 
 * :func:`make_pipeline`: transformers and a model; intervals, curves, calibration and fitted attributes of the model are
   those of the pipeline.
 * :func:`tabular`: a model for tables with numbers, categories, text, dates and missing values (extra "table").
+* :class:`TransformedTarget`: a model of log y, or of another monotone function of y, that answers in the units of y.
 """
 
 from ._pipeline import TaskPipeline, make_pipeline
 from ._tabular import tabular
+from ._target import TransformedTarget
 
-__all__ = ["TaskPipeline", "make_pipeline", "tabular"]
+__all__ = ["TaskPipeline", "TransformedTarget", "make_pipeline", "tabular"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
 from importlib import import_module
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 
 from infinitask.estimators._frames import FRAMED, framed, output_of, set_output
 from infinitask.gradients import Relevance
+from infinitask.pipelines._passing import PassesOn
 
 
 def _last_has(name: str) -> Callable[[Any], bool]:
@@ -26,7 +26,7 @@ def _last_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class TaskPipeline(Pipeline):
+class TaskPipeline(PassesOn, Pipeline):
     """A pipeline of scikit-learn with all methods and fitted attributes of its last step.
 
     What is asked with rows X sends them through the steps before. ``predict``, ``decision_function`` and the like take
@@ -184,6 +184,9 @@ class TaskPipeline(Pipeline):
         # by name: pages know pipelines, and imports point one way
         return import_module("infinitask.report").explore(self, as_table(X), y, names=names, title=title)
 
+    def _inside(self) -> Any:
+        return self.steps[-1][1] if "steps" in vars(self) else None
+
     def _asked(self, method: str, X: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """The answer of the last step; it is the pipeline where the last step answers with itself."""
         last = self.steps[-1][1]
@@ -238,44 +241,6 @@ class TaskPipeline(Pipeline):
         except (AttributeError, ValueError):  # a step that makes no names
             return found
         return replace(found, names=names) if len(names) == len(found.names) else found
-
-    def __getattr__(self, name: str) -> Any:
-        # called only where there is no such attribute here; scikit-learn's own properties may say so themselves
-        missing = AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if name.startswith("_") or name.endswith("_request") or hasattr(Pipeline, name) or "steps" not in vars(self):
-            raise missing
-        last = self.steps[-1][1]
-        found = getattr(last, name, None)
-        if found is None and not hasattr(last, name):
-            raise missing
-        if name.endswith("_"):
-            return found
-        if not callable(found) or name in getattr(last, "get_params", dict)():
-            raise missing
-        return self._passed_on(name, found)
-
-    def _passed_on(self, name: str, method: Any) -> Any:
-        """A method of the last step; rows X go through the steps before."""
-        first = next(iter(inspect.signature(method).parameters), None)
-        if first != "X":
-
-            @wraps(method)
-            def passed_on(*arguments: Any, **params: Any) -> Any:
-                answer = method(*arguments, **params)
-                return self if answer is self.steps[-1][1] else answer
-
-        else:
-
-            @wraps(method)
-            def passed_on(*arguments: Any, **params: Any) -> Any:
-                X = params.pop("X") if "X" in params else arguments[0]
-                return self._asked(name, X, arguments[1:], params)
-
-        return passed_on
-
-    def __dir__(self) -> list[str]:
-        more = [name for name in dir(self.steps[-1][1]) if not name.startswith("_")] if "steps" in vars(self) else []
-        return sorted({*super().__dir__(), *more})
 
 
 def make_pipeline(*steps: Any, memory: Any = None, transform_input: Any = None, verbose: bool = False) -> TaskPipeline:

@@ -16,6 +16,7 @@ from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneCl
 from infinitask.estimators._frames import as_arrays
 from infinitask.estimators.classifier import TRADE_OFFS
 from infinitask.estimators.one_class import SCORE_LEVELS
+from infinitask.pipelines import TransformedTarget
 from infinitask.plotting._bands import binomial_band
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
 from infinitask.report._fields import fields_of
@@ -157,6 +158,11 @@ def _inner(model: Any) -> Model:
     """The model that answers."""
     tuned = (InfiniteQuantileRegressorCV, InfiniteCostSensitiveClassifierCV, InfiniteOneClassSVMCV)
     found = as_arrays(model._best() if isinstance(model, tuned) else model)
+    if isinstance(found, TransformedTarget):
+        raise TypeError(
+            "A page was asked for a TransformedTarget, and a page knows no functions of the target. Explore the model "
+            "inside, in the units of func(y): explore(model.estimator_, X, func(y))."
+        )
     if not isinstance(found, (InfiniteQuantileRegressor, InfiniteCostSensitiveClassifier, InfiniteOneClassSVM)):
         raise TypeError(
             f"A page was asked for {type(model).__name__}; it is made for InfiniteQuantileRegressor, "

@@ -1,0 +1,347 @@
+"""Quantiles of a target that is learnt on another scale, in its own units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from infinitask._array import HostArray
+from infinitask._validation import naming, seed
+from infinitask.estimators import _frames
+from infinitask.estimators._checks import targets_of, weights_of
+from infinitask.estimators._sources import in_kind, in_memory
+from infinitask.estimators.cross_conformal import _inside
+from infinitask.losses import Pinball
+from infinitask.metrics._scorers import _core, _levels, _takes
+from infinitask.predictive import QuantileDistribution
+
+SAME = 1e-6
+"""inverse_func(func(y)) may differ from y by this part of the size of the targets."""
+
+ROUNDING = 1e-9
+"""Rounding of func and its inverse, in parts of the size of what they return."""
+
+
+def _inner_has(name: str) -> Callable[[Any], bool]:
+    def check(model: Any) -> bool:
+        getattr(model._answering(), name)  # its own AttributeError is the one to see
+        return True
+
+    return check
+
+
+class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
+    """A model of quantiles that is fitted to a transformed target, such as log y, and answers in the units of y.
+
+    For prices, loads and other positive targets whose spread grows with their size. A monotone function g takes
+    quantiles to quantiles: with Q the quantile function of g(y), that of y is g⁻¹(Q(τ)), or g⁻¹(Q(1 − τ)) where g is
+    decreasing. So quantiles, intervals (conformal ones too) and distributions are right in the units of y, and
+    intervals hold exactly the targets that they hold on the other scale. Means are not taken to means:
+    ``predict_distribution(X).mean()`` integrates the quantiles of y. Fitted attributes of the model inside
+    (``relevance_``, ``dual_gap_``, ``field_``, …) are attributes of this one; they are about g(y).
+
+    Parameters
+    ----------
+    estimator : estimator
+        A model that is asked ``predict(X, quantiles=…)``, such as :class:`~infinitask.InfiniteQuantileRegressor`,
+        alone, self-tuned, or at the end of a pipeline.
+    func : function, default=np.log
+        g, of an array: strictly increasing or strictly decreasing on the targets, which the fit checks.
+    inverse_func : function, default=np.exp
+        g⁻¹. It is asked beyond the range of the targets too. Where it does not continue there in the same direction,
+        such as ``np.square`` below 0, a prediction is refused.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model of g(y).
+    increasing_ : bool
+        Whether g is increasing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask import InfiniteQuantileRegressor, TransformedTarget
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(1.0, 2.0, size=(120, 1))
+    >>> price = np.exp(X[:, 0] + 0.3 * rng.normal(size=120))
+    >>> model = TransformedTarget(InfiniteQuantileRegressor(n_nodes=10)).fit(X, price)
+    >>> on_log_scale = InfiniteQuantileRegressor(n_nodes=10).fit(X, np.log(price))
+    >>> levels = [0.05, 0.5, 0.95]
+    >>> np.array_equal(model.predict(X, quantiles=levels), np.exp(on_log_scale.predict(X, quantiles=levels)))
+    True
+    """
+
+    def __init__(self, estimator: Any, *, func: Any = np.log, inverse_func: Any = np.exp) -> None:
+        self.estimator = estimator
+        self.func = func
+        self.inverse_func = inverse_func
+
+    set_output = _frames.set_output
+
+    # ------------------------------------------------------------------------------------------- fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to func(y).
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        """
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        for name in ("func", "inverse_func"):
+            if not callable(getattr(self, name)):
+                raise TypeError(f"{name}={getattr(self, name)!r} was given; it must be a function, such as np.log.")
+        if not _takes(_inside(self.estimator), "quantiles"):
+            raise TypeError(
+                f"estimator={self.estimator!r} was given, whose predict takes no quantiles; a function of the target "
+                "takes quantiles to quantiles and nothing else, so give a model that is asked predict(X, quantiles=…), "
+                "such as InfiniteQuantileRegressor."
+            )
+        in_memory(X)
+        with naming("y"):
+            y = None if y is None else column_or_1d(y, warn=True)
+        y = targets_of(X, y)
+        z = self._scaled(y)
+        increasing = _is_increasing(y, z)
+        back = self._inverse(z)
+        wrong = ~(np.abs(back - y) <= SAME * np.max(np.abs(y)))
+        if np.any(wrong):
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"inverse_func(func(y)) is {back[k]:g} for the target {y[k]:g}; the two functions must be inverse to "
+                "each other, such as np.log and np.exp."
+            )
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        fitted = clone(self.estimator).fit(X, z, **weights)
+        self.increasing_ = increasing
+        self._range = float(z.min()), float(z.max())
+        self.estimator_ = fitted
+        return self
+
+    def _scaled(self, y: HostArray) -> HostArray:
+        """func(y), finite."""
+        with np.errstate(all="ignore"):
+            z = np.asarray(self.func(y), dtype=np.float64)
+        if z.shape != y.shape:
+            raise ValueError(f"func made {z.shape} of y of shape {y.shape}; it must return a number for each target.")
+        if not np.all(np.isfinite(z)):
+            wrong = float(y[~np.isfinite(z)][0])
+            raise ValueError(
+                f"func of the target {wrong:g} is not a finite number. Give a function that is defined for all "
+                "targets: np.log needs positive ones, np.log1p those above −1, np.arcsinh takes any (with np.expm1 and "
+                "np.sinh as inverse_func)."
+            )
+        return z
+
+    # --------------------------------------------------------------------------------------- in the units of y
+    def _inverse(self, z: HostArray) -> HostArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.inverse_func(z), dtype=np.float64)
+
+    def _in_units(self, z: HostArray) -> HostArray:
+        """inverse_func(z), which must continue beyond the range of the fit in the same direction; ±∞ may stay ±∞."""
+        sign = 1.0 if self.increasing_ else -1.0
+        u = sign * self._inverse(z)
+        ends = sign * self._inverse(np.array(self._range))
+        slack = ROUNDING * float(np.max(np.abs(ends)))
+        least = np.where(z > self._range[1], ends[1] - slack, np.where(z < self._range[0], -np.inf, ends[0] - slack))
+        most = np.where(z < self._range[0], ends[0] + slack, np.where(z > self._range[1], np.inf, ends[1] + slack))
+        wrong = ~((u >= least) & (u <= most))
+        infinite = wrong & np.isinf(z)  # an interval without an end: what lies there is known without inverse_func
+        u[infinite] = z[infinite]
+        wrong &= ~infinite
+        if np.any(wrong):
+            raise ValueError(
+                f"The model predicts {z[wrong][0]:g} for func(y), and inverse_func of it is {sign * u[wrong][0]:g}: "
+                "beyond the targets of the fit it is not the inverse of a monotone function. Give one that is monotone "
+                "for all numbers, such as np.exp, or a function of your own, such as z ↦ max(z, 0)² for the square "
+                "root."
+            )
+        return np.asarray(sign * u)
+
+    def _answering(self) -> Any:
+        """The model that is asked: that of g(y), or the one that a search has chosen or varies."""
+        model = vars(self).get("estimator_", self.estimator)
+        if _takes(model, "quantiles"):
+            return model
+        return getattr(model, "best_estimator_", getattr(model, "estimator", model))
+
+    @property
+    def quantiles(self) -> Any:
+        """The levels that ``predict`` answers when none are asked for: those of the model inside."""
+        return getattr(_core(self._answering()), "quantiles", 0.5)
+
+    def _at(self, X: Any, levels: HostArray) -> HostArray:
+        """Quantiles of y at levels (q,) or a single one."""
+        asked = levels if self.increasing_ else np.round(1.0 - levels, 15)
+        asked = float(asked) if asked.ndim == 0 else asked
+        return self._in_units(np.asarray(self._answering().predict(X, quantiles=asked), dtype=np.float64))
+
+    # ---------------------------------------------------------------------------------------- predicting
+    @in_kind
+    def predict(self, X: Any, quantiles: Any = None) -> HostArray:
+        """The conditional quantiles of y: (n,) for one level, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        quantiles : float, array (q,) or None
+            Levels in (0, 1); None: those of the constructor of the model inside.
+        """
+        check_is_fitted(self)
+        return self._at(X, np.asarray(self.quantiles if quantiles is None else quantiles, dtype=np.float64))
+
+    @available_if(_inner_has("predict_interval"))
+    @in_kind
+    def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
+        """The central interval of y: (n, 2), or (n, q, 2) for q coverages; conformal after :meth:`conformalize`.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        coverage : float or array (q,)
+            In (0, 1).
+        """
+        check_is_fitted(self)
+        ends = self._in_units(np.asarray(self._answering().predict_interval(X, coverage), dtype=np.float64))
+        return ends if self.increasing_ else ends[..., ::-1]
+
+    @available_if(_inner_has("conformalize"))
+    def conformalize(self, X: Any, y: Any) -> Self:
+        """Calibrate the intervals on data that the fit has not seen.
+
+        An interval of y holds a target exactly where that of func(y) does, so the guarantee is the same.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        y : array (n,)
+        """
+        check_is_fitted(self)
+        self._answering().conformalize(X, self._scaled(targets_of(X, y)))
+        return self
+
+    @available_if(_inner_has("predict_distribution"))
+    def predict_distribution(self, X: Any) -> QuantileDistribution:
+        """The conditional distributions of y, by their quantiles at the levels that the model inside gives.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        """
+        check_is_fitted(self)
+        law = self._answering().predict_distribution(X)
+        values = self._in_units(law.values)
+        if self.increasing_:
+            return QuantileDistribution(law.levels, values)
+        return QuantileDistribution(1.0 - law.levels[::-1], values[:, ::-1])
+
+    @available_if(_inner_has("predict_distribution"))
+    def predict_cdf(self, X: Any, y: Any) -> HostArray:
+        """P(Y ≤ y | x): (n,) for one y for all or for each row, (n, q) for several; y may be any number.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        y : float, array (n,), (n, q) or (1, q)
+        """
+        return self.predict_distribution(X).cdf(y)
+
+    @available_if(_inner_has("sample"))
+    def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> HostArray:
+        """Independent draws from the conditional distributions of y: (n, n_samples).
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        n_samples : int
+        random_state : int, RandomState or None
+        """
+        check_is_fitted(self)
+        rng = check_random_state(seed("random_state", random_state))
+        return self._in_units(np.asarray(self._answering().sample(X, n_samples, rng)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """D² of the integrated pinball loss in the units of y: 1 − loss / loss of the best constants.
+
+        The levels are those of ``score`` of the model inside, so models of y and of func(y) can be compared.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+
+        Returns
+        -------
+        float
+            At most 1; 0 for a model no better than the unconditional quantiles of y.
+        """
+        check_is_fitted(self)
+        levels, share = self._rule()
+        predicted = self._at(X, levels)
+        y = targets_of(predicted, y)
+        weight = weights_of(sample_weight, predicted)
+        constants = np.quantile(y, levels, method="inverted_cdf", weights=weight)
+
+        def loss(h: HostArray) -> float:
+            return float(weight @ Pinball().value(levels, y[:, None], h) @ share)
+
+        worst, found = loss(np.broadcast_to(constants, predicted.shape)), loss(predicted)
+        if worst == 0.0:
+            return 1.0 if found == 0.0 else 0.0
+        return 1.0 - found / worst
+
+    def _rule(self) -> tuple[HostArray, HostArray]:
+        """Levels of y, and their weights: the nodes inside (0, 1), or percentiles for a model without nodes."""
+        core = _core(self._answering())
+        nodes = getattr(core, "nodes_", None)
+        if nodes is None:
+            levels = _levels(core, 0.0, 1.0)
+            return levels, np.full(levels.size, 1.0 / levels.size)
+        inside = (nodes > 0.0) & (nodes < 1.0)
+        levels, share = nodes[inside], core.weights_[inside]
+        return (levels, share) if self.increasing_ else (1.0 - levels, share)
+
+    # --------------------------------------------------------------------------------------- scikit-learn
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.input_tags, tags.regressor_tags = inner.input_tags, inner.regressor_tags
+        tags.target_tags.required = True
+        return tags
+
+    def __getattr__(self, name: str) -> Any:
+        # called only where this object has no such attribute: fitted attributes of the model inside, no methods, whose
+        # answers would be in other units
+        if name.endswith("_") and not name.startswith("_") and "estimator_" in vars(self):
+            return getattr(self.estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _is_increasing(y: HostArray, z: HostArray) -> bool:
+    """Whether z rises with y; an error where it does neither rise nor fall everywhere."""
+    order = np.argsort(y, kind="stable")
+    rise = np.diff(z[order]) * (np.diff(y[order]) > 0.0)
+    rounding = 1e-12 * float(np.max(np.abs(z)))
+    up, down = rise > rounding, rise < -rounding
+    if np.any(up) and np.any(down):
+        few = down if np.sum(down) <= np.sum(up) else up
+        k = int(np.argmax(few))
+        (low, high), (first, last) = y[order][[k, k + 1]], z[order][[k, k + 1]]
+        raise ValueError(
+            f"func takes the targets {low:g} and {high:g} to {first:g} and {last:g}, and others the other way round; "
+            "it must be increasing, or decreasing, for quantiles of func(y) say nothing of quantiles of y otherwise."
+        )
+    return not np.any(down)
