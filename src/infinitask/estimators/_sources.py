@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -109,7 +110,9 @@ def device_of(X: Any, device: str | None) -> str | None:
 
 
 def on_host(values: Any) -> Any:
-    """Tensors of any device as NumPy arrays; all else as it is."""
+    """Tensors of any device as NumPy arrays, batches of Arrow as tables, which have names; all else as it is."""
+    if type(values).__name__ == "RecordBatch" and type(values).__module__.startswith("pyarrow"):
+        return import_module("pyarrow").Table.from_batches([values])
     if isinstance(values, np.ndarray) or not compat.is_array_api_obj(values):
         return values
     return to_host(values)
@@ -126,7 +129,9 @@ def in_memory(X: Any) -> None:
 
 
 def not_blocks(X: Any) -> None:
-    """An error where rows that are read block by block were given."""
+    """An error where rows that are read block by block, or not read yet, were given."""
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("A LazyFrame was given, whose rows are not read yet; give the frame: X.collect().")
     if isinstance(X, RowSource):
         raise TypeError(
             f"{type(X).__name__} were given; only `fit` of an estimator reads rows block by block. Give arrays: "

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from infinitask.estimators._frames import FRAMED, framed, output_of, set_output
 from infinitask.gradients import Relevance
 from infinitask.pipelines._passing import PassesOn
+from infinitask.pipelines._tables import as_table
 
 
 def _last_has(name: str) -> Callable[[Any], bool]:
@@ -271,12 +272,6 @@ def make_pipeline(*steps: Any, memory: Any = None, transform_input: Any = None, 
     """
     named = named_steps(*steps).steps
     return TaskPipeline(named, memory=memory, transform_input=transform_input, verbose=verbose)
-
-
-def as_table(X: Any) -> Any:
-    """X, as a data frame of pandas where it is a table of Arrow."""
-    is_arrow = type(X).__module__.partition(".")[0] == "pyarrow" and hasattr(X, "to_pandas")
-    return X.to_pandas() if is_arrow else X
 
 
 def _routes() -> bool:

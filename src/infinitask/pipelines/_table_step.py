@@ -8,16 +8,22 @@ from typing import Any
 
 from skrub import TableVectorizer
 
+from infinitask.pipelines._tables import as_pandas
+
 NAMED_COLUMNS = 12
 """At most this many columns are named in a sentence."""
+
+NOTHING = ("", "?", "-", "...", "#n/a", "<na>", "n/a", "na", "nan", "-nan", "nat", "none", "null", "missing", "unknown")
+"""Text, in small letters, that stands for a missing value."""
 
 
 class TableEncoder(TableVectorizer):
     """Makes numbers of a table with mixed columns, and takes the columns of the fit by their names.
 
-    It is skrub's ``TableVectorizer``. At predict time the columns of a data frame may stand in any order and others
-    beside them, which are ignored; one that is missing, and a table without rows, are refused with a sentence. With
-    ``high_cardinality="drop"`` a fit warns where a column of text is left out.
+    It is skrub's ``TableVectorizer``; frames of polars are made frames of pandas, so that it does not matter which kind
+    the fit was given. At predict time the columns of a data frame may stand in any order and others beside them, which
+    are ignored; one that is missing, and a table without rows, are refused with a sentence. Text in a column of numbers
+    is warned of. With ``high_cardinality="drop"`` a fit warns where a column of text is left out.
 
     Parameters
     ----------
@@ -35,7 +41,7 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
         y : array (n,) or None
         """
         _check_rows(X)
-        encoded = super().fit_transform(X, y)
+        encoded = super().fit_transform(as_pandas(X), y)
         drops = isinstance(self.high_cardinality, str) and self.high_cardinality == "drop"
         texts = self.kind_to_columns_["high_cardinality"] if drops else []
         if texts and encoded.shape[1] == 0:
@@ -62,7 +68,30 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
             With the columns of the fit, in any order.
         """
         _check_rows(X)
-        return super().transform(self._taken(X))
+        X = self._taken(as_pandas(X))
+        self._warn_of_words(X)
+        return super().transform(X)
+
+    def _warn_of_words(self, X: Any) -> None:
+        """A warning where columns of numbers hold text that is none, which counts as missing."""
+        if not hasattr(X, "iloc"):
+            return
+        import pandas as pd
+
+        known = {str(name) for name in self.kind_to_columns_["numeric"]}
+        for place, name in enumerate(map(str, X.columns)):
+            column = X.iloc[:, place]
+            if name not in known or pd.api.types.is_numeric_dtype(column.dtype):
+                continue
+            texts = pd.Series([cell for cell in column if isinstance(cell, str)], dtype=object)
+            words = texts[pd.to_numeric(texts, errors="coerce").isna() & ~texts.str.strip().str.lower().isin(NOTHING)]
+            if len(words):
+                warnings.warn(
+                    f"The column {name!r} held numbers at the fit; {len(words)} of {len(column)} cells hold text "
+                    f"that is no number, such as {words.iloc[0]!r}, and count as missing.",
+                    UserWarning,
+                    stacklevel=4,
+                )
 
     def _taken(self, X: Any) -> Any:
         """The columns of the fit, in their order; what is no data frame is left to skrub."""
@@ -76,7 +105,7 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
         if missing:
             raise ValueError(_missing(missing, [name for name in given if name not in wanted]))
         places = [given.index(name) for name in wanted]
-        return X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
+        return X.iloc[:, places]
 
 
 def _missing(missing: list[str], others: list[str]) -> str:

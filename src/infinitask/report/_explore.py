@@ -17,6 +17,7 @@ from infinitask.estimators._frames import as_arrays
 from infinitask.estimators.classifier import TRADE_OFFS
 from infinitask.estimators.one_class import SCORE_LEVELS
 from infinitask.pipelines import TransformedTarget
+from infinitask.pipelines._tables import as_pandas
 from infinitask.plotting._bands import binomial_band
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
 from infinitask.report._fields import fields_of
@@ -85,6 +86,7 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
     'level-sets'
     """
     last, encoder = _taken_apart(model)
+    X = X if encoder is None else as_pandas(X)  # tables are made from it cell by cell
     inner = _inner(last)
     check_is_fitted(inner)
     kind, exported = _exported(inner)

@@ -1,0 +1,31 @@
+"""Tables of other libraries than pandas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infinitask.estimators._sources import not_blocks
+
+
+def as_table(X: Any) -> Any:
+    """X, as a data frame of pandas where it is a table of Arrow."""
+    not_blocks(X)
+    is_arrow = _library(X) == "pyarrow" and hasattr(X, "to_pandas")
+    return X.to_pandas(date_as_object=False) if is_arrow else X
+
+
+def as_pandas(X: Any) -> Any:
+    """X, as a data frame of pandas where it is a table of Arrow or a frame of polars."""
+    if _library(X) != "polars" or not hasattr(X, "to_pandas"):
+        return as_table(X)
+    try:
+        return X.to_pandas()
+    except ImportError as error:
+        raise ImportError(
+            "A frame of polars is converted by pyarrow and pandas, which are not installed: "
+            "pip install infinitask[table,parquet]"
+        ) from error
+
+
+def _library(X: Any) -> str:
+    return type(X).__module__.partition(".")[0]
