@@ -24,6 +24,7 @@ from infinitask import (
     InfiniteTaskEstimator,
     JointQuantileRegressor,
     QOneClassSVM,
+    TransformedTarget,
     fit_path,
     load,
     save,
@@ -241,6 +242,7 @@ def test_level_sets_with_their_options(options: dict[str, Any], tmp_path: Path) 
         JointQuantileRegressor(quantiles=[0.1, 0.25, 0.5, 0.75, 0.9], tol=1e-2),
         IndependentQuantileRegressor(quantiles=[0.1, 0.25, 0.5, 0.75, 0.9], tol=1e-2),
         CrossConformal(InfiniteQuantileRegressor(**QUICK), cv=3, random_state=0),
+        TransformedTarget(InfiniteQuantileRegressor(**QUICK), func=np.arcsinh, inverse_func=np.sinh),
     ],
     ids=lambda model: type(model).__name__,
 )
