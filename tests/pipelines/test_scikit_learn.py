@@ -226,7 +226,9 @@ SAME_AS_A_PIPELINE_OF_SCIKIT_LEARN = {
         make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=5)),
         make_pipeline(StandardScaler(), InfiniteCostSensitiveClassifier(n_nodes=8, alpha=1e-2, alpha_bias=None)),
         make_pipeline(StandardScaler(), InfiniteOneClassSVM(n_nodes=10, alpha=1e-3)),
-        TaskSearch(GridSearchCV(InfiniteQuantileRegressor(n_nodes=5), {"alpha": [0.01, 0.1]}, cv=2)),
+        TaskSearch(
+            GridSearchCV(InfiniteQuantileRegressor(n_nodes=5), {"alpha": [0.01, 0.1]}, cv=2, error_score="raise")
+        ),
     ],
     expected_failed_checks=lambda model: SAME_AS_A_PIPELINE_OF_SCIKIT_LEARN if isinstance(model, TaskPipeline) else {},
 )

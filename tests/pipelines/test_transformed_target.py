@@ -272,6 +272,16 @@ def test_an_inverse_that_turns_beyond_the_targets_is_refused_where_it_matters() 
         model.conformalize(X, count - 1.0)
 
 
+def test_answers_far_beyond_the_targets_are_warned_of() -> None:
+    line = np.linspace(0.0, 1.0, 40)[:, None]
+    model = TransformedTarget(InfiniteQuantileRegressor(n_nodes=6, kernel="linear", alpha=1e-4))
+    model.fit(line, np.exp(line[:, 0] + 0.1 * rng.normal(size=40)))
+    assert np.all(model.predict(np.array([[1.2]])) < 5.0)  # a little beyond: no warning
+    with pytest.warns(UserWarning, match=r"1 of 2 predictions of func\(y\) are further .* far from those") as caught:
+        model.predict(np.array([[0.5], [50.0]]))
+    assert caught[0].filename == __file__  # the line of the user
+
+
 @pytest.mark.slow
 @parametrize_with_checks(
     [TransformedTarget(InfiniteQuantileRegressor(n_nodes=5), func=np.arcsinh, inverse_func=np.sinh)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
@@ -27,13 +28,21 @@ SAME = 1e-6
 ROUNDING = 1e-9
 """Rounding of func and its inverse, in parts of the size of what they return."""
 
+FAR = 1.0
+"""Predictions of g(y) that are beyond its range in the fit by more than this part of it are warned of."""
 
-def _inner_has(name: str) -> Callable[[Any], bool]:
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _where_inner_has(name: str) -> Callable[[_Method], _Method]:
+    """A method that is there only where the model inside has one of that name."""
+
     def check(model: Any) -> bool:
         getattr(model._answering(), name)  # its own AttributeError is the one to see
         return True
 
-    return check
+    return cast(Callable[[_Method], _Method], available_if(check))
 
 
 class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
@@ -168,6 +177,20 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             )
         return np.asarray(sign * u)
 
+    def _warn_of_far(self, z: HostArray, y: HostArray) -> None:
+        """A warning where the model inside is far beyond the targets of its fit, which an exponential makes absurd."""
+        low, high = self._range
+        width = FAR * (high - low)
+        far = np.isfinite(z) & ((z < low - width) | (z > high + width))
+        if width > 0.0 and np.any(far):
+            warnings.warn(
+                f"{int(np.sum(far))} of {z.size} predictions of func(y) are further from the targets of the fit, "
+                f"{low:.3g} to {high:.3g}, than these are from each other: {z[far][0]:.3g}, for example, which makes "
+                f"y = {y[far][0]:.3g}. Do not rely on such answers: their rows are probably far from those of the fit.",
+                UserWarning,
+                stacklevel=5,  # of predict
+            )
+
     def _answering(self) -> Any:
         """The model that is asked: that of g(y), or the one that a search has chosen or varies."""
         model = vars(self).get("estimator_", self.estimator)
@@ -182,9 +205,12 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _at(self, X: Any, levels: HostArray) -> HostArray:
         """Quantiles of y at levels (q,) or a single one."""
-        asked = levels if self.increasing_ else np.round(1.0 - levels, 15)
-        asked = float(asked) if asked.ndim == 0 else asked
-        return self._in_units(np.asarray(self._answering().predict(X, quantiles=asked), dtype=np.float64))
+        turned = levels if self.increasing_ else np.round(1.0 - levels, 15)
+        asked = float(turned) if levels.ndim == 0 else turned
+        z = np.asarray(self._answering().predict(X, quantiles=asked), dtype=np.float64)
+        y = self._in_units(z)
+        self._warn_of_far(z, y)  # not of intervals: conformal ones may well end far out
+        return y
 
     # ---------------------------------------------------------------------------------------- predicting
     @in_kind
@@ -200,7 +226,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self._at(X, np.asarray(self.quantiles if quantiles is None else quantiles, dtype=np.float64))
 
-    @available_if(_inner_has("predict_interval"))
+    @_where_inner_has("predict_interval")
     @in_kind
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
         """The central interval of y: (n, 2), or (n, q, 2) for q coverages; conformal after :meth:`conformalize`.
@@ -215,7 +241,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         ends = self._in_units(np.asarray(self._answering().predict_interval(X, coverage), dtype=np.float64))
         return ends if self.increasing_ else ends[..., ::-1]
 
-    @available_if(_inner_has("conformalize"))
+    @_where_inner_has("conformalize")
     def conformalize(self, X: Any, y: Any) -> Self:
         """Calibrate the intervals on data that the fit has not seen.
 
@@ -230,7 +256,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         self._answering().conformalize(X, self._scaled(targets_of(X, y)))
         return self
 
-    @available_if(_inner_has("predict_distribution"))
+    @_where_inner_has("predict_distribution")
     def predict_distribution(self, X: Any) -> QuantileDistribution:
         """The conditional distributions of y, by their quantiles at the levels that the model inside gives.
 
@@ -245,7 +271,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             return QuantileDistribution(law.levels, values)
         return QuantileDistribution(1.0 - law.levels[::-1], values[:, ::-1])
 
-    @available_if(_inner_has("predict_distribution"))
+    @_where_inner_has("predict_distribution")
     def predict_cdf(self, X: Any, y: Any) -> HostArray:
         """P(Y ≤ y | x): (n,) for one y for all or for each row, (n, q) for several; y may be any number.
 
@@ -256,7 +282,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         """
         return self.predict_distribution(X).cdf(y)
 
-    @available_if(_inner_has("sample"))
+    @_where_inner_has("sample")
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> HostArray:
         """Independent draws from the conditional distributions of y: (n, n_samples).
 
