@@ -53,7 +53,8 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     decreasing. So quantiles, intervals (conformal ones too) and distributions are right in the units of y, and
     intervals hold exactly the targets that they hold on the other scale. Means are not taken to means:
     ``predict_distribution(X).mean()`` integrates the quantiles of y. Fitted attributes of the model inside
-    (``relevance_``, ``dual_gap_``, ``field_``, …) are attributes of this one; they are about g(y).
+    (``relevance_``, ``dual_gap_``, ``field_``, …) are attributes of this one; they are about g(y). A page to explore
+    can be made of ``estimator_``, in the units of g(y).
 
     Parameters
     ----------

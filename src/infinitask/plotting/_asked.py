@@ -16,6 +16,8 @@ from infinitask._array import HostArray
 from infinitask._validation import count, is_number
 from infinitask.estimators._frames import as_arrays
 from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.pipelines import TransformedTarget
+from infinitask.pipelines._tables import as_table
 from infinitask.tuning._self_tuned import SelfTuned
 
 
@@ -94,6 +96,9 @@ def asked(model: Any, kind: Kind, display: str) -> Asked:
             check_is_fitted(model)
             before = model[:-1] if len(model.steps) > 1 else None
             model = model.steps[-1][1]
+        elif not kind.holds(model) and isinstance(model, TransformedTarget):
+            check_is_fitted(model)
+            model = model.estimator_  # of another scale, for what is about the fit
         elif not kind.holds(model) and hasattr(model, "best_estimator_"):
             model = model.best_estimator_  # of a search
         else:
@@ -118,22 +123,33 @@ class Slice(NamedTuple):
 
 def columns_of(X: Any) -> list[HostArray]:
     """The columns of a table, each an array (n,)."""
+    X = as_table(X)
     if hasattr(X, "columns"):
-        return [np.asarray(X[name]) for name in X.columns]
+        return [_values(X[name]) for name in X.columns]
     X = np.asarray(X.toarray() if sparse.issparse(X) else X)
     if X.ndim != 2 or X.shape[0] == 0:
         raise ValueError(f"X of shape {X.shape} was given; it must be (n, d) and not empty.")
     return list(X.T)
 
 
+def _values(column: Any) -> HostArray:
+    """A column of a data frame; numbers with missing ones are floats, which types of pandas are not by themselves."""
+    found = np.asarray(column)
+    kind = getattr(getattr(column, "dtype", None), "kind", "O")
+    return (
+        np.asarray(column.to_numpy(np.float64, na_value=np.nan)) if found.dtype == object and kind in "iuf" else found
+    )
+
+
 def like(X: Any, columns: list[HostArray]) -> Any:
     """Columns as a table of the type of X, so that names stay with them, and the types of columns of words."""
+    X = as_table(X)
     if not hasattr(X, "columns"):
         return np.column_stack(columns)
     table = type(X)(dict(zip(X.columns, columns, strict=True)))
     if not hasattr(X, "iloc"):
         return table
-    return table.astype({name: X[name].dtype for name in X.columns if not holds_numbers(np.asarray(X[name]))})
+    return table.astype({name: X[name].dtype for name in X.columns if not holds_numbers(_values(X[name]))})
 
 
 def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] | None, grid: int) -> Slice:

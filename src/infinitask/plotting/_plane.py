@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask.pipelines._tables import as_table
 from infinitask.plotting._asked import Asked, columns_of, held_at, holds_numbers, like, position
 from infinitask.plotting._canvas import plane
 
@@ -51,6 +52,7 @@ def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, 
     display : str
         Who asks, for errors.
     """
+    X = as_table(X)
     columns = columns_of(X)
     # the columns of a data frame may be in another order than those of the fit
     names = tuple(str(name) for name in X.columns) if hasattr(X, "columns") else given.names(X)
