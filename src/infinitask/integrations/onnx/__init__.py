@@ -1,0 +1,15 @@
+"""A fitted model as an ONNX graph, which answers without Python (extra "onnx").
+
+:func:`to_onnx` writes (X, θ) ↦ h(x)(θ) with operators of the standard alone; what a model does to h afterwards, such as
+a shift of decisions, calibrated levels or curves put in order, is in the graph as well.
+
+* :mod:`~infinitask.integrations.onnx._graph` has tensors that are added and multiplied as arrays are;
+* :mod:`~infinitask.integrations.onnx._inputs` is φ: kernels of inputs, and features made of them;
+* :mod:`~infinitask.integrations.onnx._tasks` is ψ: kernels of tasks, and the bias;
+* :mod:`~infinitask.integrations.onnx._answers` says what a model answers;
+* :mod:`~infinitask.integrations.onnx._export` is the file: names, metadata, and the comparison with Python.
+"""
+
+from ._export import to_onnx
+
+__all__ = ["to_onnx"]

@@ -1,0 +1,207 @@
+"""What a model answers at (X, θ), as a graph: h, and all that the model does to it before a user sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask._validation import LARGEST, SUPPORT_SLACK
+from infinitask.estimators import InfiniteExpectileRegressor, InfiniteKernelRidge, InfiniteSVR, InfiniteTaskEstimator
+from infinitask.estimators.base import BaseInfiniteTask
+from infinitask.estimators.classifier import CostSensitiveEstimator
+from infinitask.estimators.one_class import LevelSetEstimator
+from infinitask.estimators.quantile import QuantileEstimator
+from infinitask.field import Field
+from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear
+from infinitask.integrations.onnx._inputs import features
+from infinitask.integrations.onnx._tasks import SAME_TASK, bias, same_task, task_features
+from infinitask.kernels import TaskMatrix
+from infinitask.predictive import Levels
+from infinitask.predictive._levels import _quartile_levels
+
+
+class Question(NamedTuple):
+    """The method of a model that a graph stands for, and what its tasks are called there."""
+
+    method: str
+    tasks: str
+    open_ends: bool = False
+    """Whether the ends of the loss's domain are no tasks."""
+
+
+QUESTIONS: dict[type[Any], Question] = {
+    QuantileEstimator: Question("predict", "quantiles", open_ends=True),
+    InfiniteExpectileRegressor: Question("predict", "expectiles", open_ends=True),
+    InfiniteSVR: Question("predict", "epsilon"),
+    InfiniteKernelRidge: Question("predict", "log_alpha"),
+    InfiniteTaskEstimator: Question("predict", "theta"),
+    CostSensitiveEstimator: Question("decision_function", "theta"),
+    LevelSetEstimator: Question("decision_function", "nu"),
+}
+
+
+def question(model: Any) -> Question:
+    """What is asked of a model of this kind; an error for one that is not known here."""
+    if isinstance(model, Field):
+        return Question("__call__", "theta")
+    found = next((QUESTIONS[cls] for cls in type(model).__mro__ if cls in QUESTIONS), None)
+    if found is None:
+        hint = " Its function h can be exported alone: to_onnx(model.field_)." if hasattr(model, "field_") else ""
+        raise TypeError(
+            f"{type(model).__name__} has no ONNX graph; the models of infinitask for quantiles, expectiles, costs, "
+            f"level sets, SVR, kernel ridge and InfiniteTaskEstimator have one, those that tune themselves too.{hint}"
+        )
+    classes = getattr(model, "classes_", ())
+    if len(classes) > 2:
+        raise ValueError(
+            f"{type(model).__name__} was fitted to {len(classes)} classes; the ONNX graph of a decision has two. "
+            "Export one model of two classes after the other."
+        )
+    return found
+
+
+def answer(model: Any, X: Tensor, theta: Tensor) -> Tensor:
+    """(n, q) for checked inputs X (n, d) and tasks (q, d_Θ); NaN where Python refuses an input or a task."""
+    asked = question(model)
+    X = (X.abs() <= LARGEST).where(X, np.nan)
+    if isinstance(model, Field):
+        return _plain(model, X, theta) + _unknown(X, theta)
+    if hasattr(model, "training_rows_"):
+        X = X.take(model.training_rows_, axis=1)
+    theta = _allowed(model, theta, asked)
+    values = _ANSWERS.get(asked.method, _regressions)(model, X, theta)
+    # sorting and clipping may lose a NaN on the way
+    return values + _unknown(X, theta)
+
+
+def _unknown(X: Tensor, theta: Tensor) -> Tensor:
+    """NaN in the rows and columns of inputs and tasks that hold one, else 0: (n, q)."""
+    return (X * 0.0).sum(axis=1, keepdims=True) + (theta * 0.0).sum(axis=1).with_axis(0)
+
+
+def _allowed(model: BaseInfiniteTask, theta: Tensor, asked: Question) -> Tensor:
+    """The tasks, with NaN for those that Python refuses; where few are known, these to the last bit."""
+    low, high = (np.asarray(end, dtype=float)[None, :] for end in model._support)
+    bounds = np.abs(np.concatenate([low, high]))
+    slack = SUPPORT_SLACK * np.max(np.where(np.isfinite(bounds), bounds, 0.0), axis=0, keepdims=True)
+    inside = (theta >= low - slack) & (theta <= high + slack)
+    if asked.open_ends:
+        (first,), (last,) = model.recipe_.loss.box(1)
+        inside = inside & (theta.graph.constant(float(first)) < theta) & (theta < float(last))
+    theta = inside.where(theta, np.nan)
+    nodes = np.asarray(model.nodes_, dtype=float).reshape(len(model.nodes_), -1)
+    if isinstance(model.task_kernel_, TaskMatrix):
+        nodes = model.task_kernel_._checked()[1][:, None]
+    elif not model.field_.knows_nodes_only:
+        return theta
+    nodes = np.unique(nodes, axis=0)
+    # a number in single precision is as near to its task as it can be
+    same = same_task(theta, nodes, tolerance=SAME_TASK if theta.graph.double else SUPPORT_SLACK).real()
+    known = (same.graph.constant(0.5) < same.sum(axis=1, keepdims=True)).where(0.0, np.nan)
+    return same @ nodes + known
+
+
+# ------------------------------------------------------------------------------------------------------------- h
+def _plain(field: Field, X: Tensor, theta: Tensor) -> Tensor:
+    """h(x)(θ) = φ(x)ᵀ C ψ(θ) + b(θ), (n, q)."""
+    return features(field.left, X) @ task_features(field.psi, theta).T + bias(field, theta)
+
+
+def _at_levels(field: Field, X: Tensor, levels: HostArray) -> Tensor:
+    """h at levels that stay the same, whose ψ and b are constants: (n, k)."""
+    return features(field.left, X) @ field.psi(levels).T + field.bias(levels)[None, :]
+
+
+def _in_order(values: Tensor, count: int, *, increasing: bool = True) -> Tensor:
+    """Each row sorted."""
+    return values.graph("TopK", values, np.array([count]), axis=1, largest=int(not increasing), sorted=1)
+
+
+def _along(curves: Tensor, levels: HostArray, theta: Tensor, *, increasing: bool = True) -> Tensor:
+    """Curves (n, k) at tasks (q,), linear between their levels: (n, q)."""
+    if levels.size == 1:
+        return curves + (theta * 0.0).with_axis(0)
+    before, after, share = interpolated(theta, levels)
+    share = share.at_least(0.0).at_most(1.0).with_axis(0)
+    start, end = curves.take(before, axis=1), curves.take(after, axis=1)
+    between = start + share * (end - start)
+    return (share < 1.0).where(between.at_most(end) if increasing else between.at_least(end), end)
+
+
+def _as_list(theta: Tensor) -> Tensor:
+    """Tasks (q, 1) as (q,)."""
+    return theta.sum(axis=1)
+
+
+# ------------------------------------------------------------------------------------------------------- answers
+def _regressions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
+    field, levels = model.field_, getattr(model, "levels_", None)
+    sorted_curves = model.recipe_.rearranged or (levels is not None and field.knows_nodes_only)
+    if sorted_curves:
+        at = model._curve_levels()
+        curves = _in_order(_at_levels(field, X, at), at.size)
+
+    def quantiles(tasks: Tensor) -> Tensor:
+        return _along(curves, at, tasks) if sorted_curves else _plain(field, X, tasks.with_axis(1))
+
+    if levels is not None:
+        return _calibrated(levels, quantiles, _as_list(theta))
+    return quantiles(_as_list(theta)) if sorted_curves else _plain(field, X, theta)
+
+
+def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
+    """Quantiles at the levels that hold on rows left out; straight lines beyond the outer ones."""
+    table = levels._table
+    taken = piecewise_linear(theta, table.levels, table.values[0])
+    inside = taken.at_least(float(levels.low)).at_most(float(levels.high))
+    beyond = taken - inside
+    excess = beyond.at_most(0.0) * float(levels.slopes[0]) + beyond.at_least(0.0) * float(levels.slopes[1])
+    quartiles = Q(theta.graph.constant(_quartile_levels(levels.low, levels.high)))
+    spread = quartiles.take(np.array([1]), axis=1) - quartiles.take(np.array([0]), axis=1)
+    return Q(inside) + spread.at_least(float(levels.least_spread)) * excess.with_axis(0)
+
+
+def _decisions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
+    if isinstance(model, LevelSetEstimator):
+        return _level_sets(model, X, theta)
+    values = _plain(model.field_, X, theta)
+    if not hasattr(model, "shift_"):
+        return values
+    return values + piecewise_linear(_as_list(theta), model.shift_.levels, model.shift_.values).with_axis(0)
+
+
+def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
+    shift = getattr(model, "shift_", None)
+    if not model.recipe_.rearranged:
+        values = _plain(model.field_, X, theta)
+        if shift is None:
+            return values
+        return values - piecewise_linear(_as_list(theta), shift.levels, shift.values).with_axis(0)
+    levels = model._nested_levels()
+    curves = _at_levels(model.field_, X, levels) - np.broadcast_to(model._shift(levels), levels.shape)[None, :]
+    curves = _in_order(curves, levels.size, increasing=False)
+    low, high = model._ends()
+    fractions = _as_list(theta).at_least(low).at_most(high)
+    values = _along(curves, levels, fractions, increasing=False)
+    if levels.size == 1:
+        return values
+    # the sign is that of θ*(x) − ν, where interpolation may round to 0
+    inside = fractions.with_axis(0) <= _fall(curves, levels, low, high)
+    return inside.where(values.at_least(0.0), values.at_most(float(np.nextafter(0.0, -1.0))))
+
+
+def _fall(curves: Tensor, levels: HostArray, low: float, high: float) -> Tensor:
+    """Where falling curves (n, k) pass 0, (n, 1); just below Θ for those that are negative throughout."""
+    last = levels.size - 1
+    top, bottom = curves.take(np.arange(last), axis=1), curves.take(np.arange(1, last + 1), axis=1)
+    depth = top - bottom
+    share = (top.graph.constant(0.0) < depth).where(top / depth, (top >= 0.0).real())
+    change = share.at_least(0.0).at_most(1.0) @ np.diff(levels)[:, None] + float(levels[0])
+    negative = curves.take(np.array([0]), axis=1) < 0.0
+    return negative.where(float(np.nextafter(low, -np.inf)), change.at_least(low).at_most(high))
+
+
+_ANSWERS: dict[str, Callable[[Any, Tensor, Tensor], Tensor]] = {"decision_function": _decisions}

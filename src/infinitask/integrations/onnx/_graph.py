@@ -1,0 +1,207 @@
+"""Tensors of a graph that are written as arrays are: ``(X - Z) * 2.0`` adds the nodes that compute it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+
+OPSET = 17
+"""Of the standard operators: all runtimes since 2022 have it."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A value of a graph; numbers and arrays beside it become constants."""
+
+    graph: Graph
+    name: str
+
+    def __add__(self, other: Any) -> Tensor:
+        return self.graph("Add", self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return self.graph("Add", other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return self.graph("Sub", self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return self.graph("Sub", other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return self.graph("Mul", self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return self.graph("Mul", other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return self.graph("Div", self, other)
+
+    def __neg__(self) -> Tensor:
+        return self.graph("Neg", self)
+
+    def __pow__(self, exponent: float) -> Tensor:
+        return self.graph("Pow", self, exponent)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return self.graph("MatMul", self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return self.graph("LessOrEqual", self, other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return self.graph("Less", self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return self.graph("GreaterOrEqual", self, other)
+
+    def __and__(self, other: Tensor) -> Tensor:
+        return self.graph("And", self, other)
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose of a matrix."""
+        return self.graph("Transpose", self, perm=[1, 0])
+
+    def abs(self) -> Tensor:
+        """|x|."""
+        return self.graph("Abs", self)
+
+    def exp(self) -> Tensor:
+        """e^x."""
+        return self.graph("Exp", self)
+
+    def sqrt(self) -> Tensor:
+        """√x."""
+        return self.graph("Sqrt", self)
+
+    def at_least(self, other: Any) -> Tensor:
+        """max(x, other)."""
+        return self.graph("Max", self, other)
+
+    def at_most(self, other: Any) -> Tensor:
+        """min(x, other)."""
+        return self.graph("Min", self, other)
+
+    def take(self, places: Any, axis: int) -> Tensor:
+        """Entries at places along an axis."""
+        return self.graph("Gather", self, places, axis=axis)
+
+    def sum(self, axis: int, keepdims: bool = False) -> Tensor:
+        """The sum over an axis."""
+        return self.graph("ReduceSum", self, np.array([axis]), keepdims=int(keepdims))
+
+    def with_axis(self, axis: int) -> Tensor:
+        """With an axis of length 1 there."""
+        return self.graph("Unsqueeze", self, np.array([axis]))
+
+    def where(self, yes: Any, no: Any) -> Tensor:
+        """``yes`` where it is true, else ``no``."""
+        return self.graph("Where", self, yes, no)
+
+    def cast(self, dtype: Any) -> Tensor:
+        """In another type of numbers."""
+        from onnx import helper
+
+        return self.graph("Cast", self, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def real(self) -> Tensor:
+        """Truth values or whole numbers in double precision."""
+        return self.cast(np.float64)
+
+    def count(self, axis: int) -> Tensor:
+        """How many are true along an axis: whole numbers."""
+        return self.cast(np.int64).sum(axis)
+
+
+@final
+class Graph:
+    """Collects nodes and constants; what was computed once is not computed again.
+
+    Parameters
+    ----------
+    double : bool
+        Whether inputs come in double precision; the graph computes in it in any case.
+    """
+
+    def __init__(self, double: bool = True) -> None:
+        self.double = double
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self._known: dict[Any, Tensor] = {}
+        self._names = 0
+
+    def __call__(self, operator: str, *inputs: Any, **attributes: Any) -> Tensor:
+        """What an operator makes of its inputs: its first output."""
+        from onnx import helper
+
+        names = [self.constant(value).name for value in inputs]
+        key = operator, tuple(names), repr(sorted(attributes.items()))
+        if key not in self._known:
+            found = Tensor(self, self._name(operator))
+            # TopK has a second output, which nobody asks for
+            outputs = [found.name, f"{found.name}_places"] if operator == "TopK" else [found.name]
+            self.nodes.append(helper.make_node(operator, names, outputs, name=found.name, **attributes))
+            self._known[key] = found
+        return self._known[key]
+
+    def constant(self, value: Any) -> Tensor:
+        """A tensor as it is; numbers as a constant, whole ones in an array as indices, others in double precision."""
+        from onnx import numpy_helper
+
+        if isinstance(value, Tensor):
+            return value
+        array: HostArray = np.asarray(value)
+        if array.dtype.kind not in "ib" or array.ndim == 0:
+            array = array.astype(np.float64)
+        elif array.dtype.kind == "i":
+            array = array.astype(np.int64)
+        array = np.asarray(array, order="C")  # ascontiguousarray would add an axis to a number
+        key = array.dtype.str, array.shape, array.tobytes()
+        if key not in self._known:
+            found = Tensor(self, self._name("constant"))
+            self.constants.append(numpy_helper.from_array(array, found.name))
+            self._known[key] = found
+        return self._known[key]
+
+    def joined(self, parts: list[Tensor], axis: int) -> Tensor:
+        """Tensors one after the other along an axis."""
+        return parts[0] if len(parts) == 1 else self("Concat", *parts, axis=axis)
+
+    def renamed(self, value: Tensor, name: str) -> None:
+        """Give a value the name of an output."""
+        from onnx import helper
+
+        self.nodes.append(helper.make_node("Identity", [value.name], [name], name=name))
+
+    def _name(self, kind: str) -> str:
+        self._names += 1
+        return f"{kind}_{self._names}"
+
+
+def interpolated(theta: Tensor, levels: HostArray) -> tuple[Tensor, Tensor, Tensor]:
+    """Where tasks (q,) lie among ascending levels (k ≥ 2,): the level before, the one after, and the share between.
+
+    Beyond the ends the share is less than 0 or more than 1.
+    """
+    last = levels.size - 1
+    after = (theta.graph.constant(levels[None, :]) < theta.with_axis(1)).count(axis=1)
+    after = after.at_least(np.array([1])).at_most(np.array([last]))
+    before = after - np.array([1])
+    start = theta.graph.constant(levels).take(before, axis=0)
+    width = theta.graph.constant(np.diff(levels)).take(before, axis=0)
+    return before, after, (theta - start) / width
+
+
+def piecewise_linear(theta: Tensor, levels: HostArray, values: HostArray) -> Tensor:
+    """The function through (levels, values), constant beyond its ends, at tasks (q,): (q,)."""
+    if levels.size == 1:
+        return theta * 0.0 + float(values[0])
+    before, after, share = interpolated(theta, levels)
+    start, end = (theta.graph.constant(values).take(places, axis=0) for places in (before, after))
+    return start + share.at_least(0.0).at_most(1.0) * (end - start)

@@ -1,0 +1,88 @@
+"""Steps of scikit-learn that stand before a model in a pipeline, as a graph; and what is inside of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+from infinitask._array import HostArray
+from infinitask.integrations.onnx._graph import Tensor
+
+
+def opened(model: Any) -> tuple[list[Any], Any]:
+    """The steps before a model and the model itself, out of pipelines, searches and models that tune themselves."""
+    if isinstance(model, Pipeline):
+        before = [step for _, step in model.steps[:-1] if step is not None and step != "passthrough"]
+        inner, core = opened(model.steps[-1][1])
+        return [*before, *inner], core
+    if "best_estimator_" in vars(model):
+        return opened(model.best_estimator_)
+    return [], model
+
+
+def changed(step: Any, X: Tensor) -> Tensor:
+    """What a step makes of the inputs (n, d)."""
+    write = _STEPS.get(type(step))
+    plain = write is not None and not (isinstance(step, FunctionTransformer) and step.func is not None)
+    if write is None or not plain:
+        raise TypeError(
+            f"The pipeline has the step {type(step).__name__}, which has no ONNX graph here; "
+            f"{', '.join(cls.__name__ for cls in _STEPS)} have. Export the last step alone, to_onnx(model[-1]), and "
+            "give the graph what model[:-1].transform(X) makes."
+        )
+    return write(step, X)
+
+
+def undone(step: Any, X: HostArray) -> HostArray:
+    """Inputs that a step makes these of, but for what it has lost."""
+    if not isinstance(step, SimpleImputer):
+        return np.asarray(step.inverse_transform(X))
+    before = np.tile(np.nan_to_num(np.asarray(step.statistics_, dtype=float)), (X.shape[0], 1))
+    kept = _kept(step)
+    before[:, kept] = X[:, : kept.size]
+    return before
+
+
+def _kept(step: SimpleImputer) -> HostArray:
+    """Columns that the fit has seen a number in."""
+    return np.flatnonzero(~np.isnan(np.asarray(step.statistics_, dtype=float)))
+
+
+def _moved(X: Tensor, middle: HostArray | None, scale: HostArray | None) -> Tensor:
+    X = X if middle is None else X - middle[None, :]
+    return X if scale is None else X / scale[None, :]
+
+
+def _min_max(step: MinMaxScaler, X: Tensor) -> Tensor:
+    X = X * step.scale_[None, :] + step.min_[None, :]
+    if not step.clip:
+        return X
+    low, high = (float(end) for end in step.feature_range)
+    return X.graph("IsNaN", X).where(X, X.at_least(low).at_most(high))
+
+
+def _imputed(step: SimpleImputer, X: Tensor) -> Tensor:
+    statistics = np.asarray(step.statistics_)
+    if statistics.dtype.kind not in "fiu" or not isinstance(step.missing_values, (int, float)):
+        raise TypeError("The pipeline has a SimpleImputer of texts; an ONNX graph takes numbers. Export the last step.")
+    missing = X.graph("IsNaN", X) if np.isnan(step.missing_values) else X.graph("Equal", X, float(step.missing_values))
+    filled = missing.where(statistics.astype(float)[None, :], X).take(_kept(step), axis=1)
+    if step.indicator_ is None:
+        return filled
+    marked = missing.take(np.asarray(step.indicator_.features_, dtype=np.int64), axis=1).real()
+    return X.graph.joined([filled, marked], axis=1)
+
+
+_STEPS: dict[type[Any], Callable[[Any, Tensor], Tensor]] = {
+    StandardScaler: lambda step, X: _moved(X, step.mean_ if step.with_mean else None, step.scale_),
+    RobustScaler: lambda step, X: _moved(X, step.center_, step.scale_),
+    MaxAbsScaler: lambda step, X: _moved(X, None, step.scale_),
+    MinMaxScaler: _min_max,
+    SimpleImputer: _imputed,
+    FunctionTransformer: lambda step, X: X,
+}
