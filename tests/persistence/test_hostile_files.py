@@ -134,6 +134,24 @@ class TestSizes:
         with pytest.raises(ValueError, match=REFUSED.format("")):
             load(forged(tmp_path / "m", text))
 
+    @pytest.mark.parametrize(
+        "number",
+        ["9" * 100_000, "-" + "1" * 5_000, "1." + "0" * 10**6, "1e" + "9" * 5_000],
+        ids=lambda text: f"{text[:3]}, {len(text)} characters",
+    )
+    def test_numbers_that_take_long_to_read(self, number: str, tmp_path: Path) -> None:
+        path = forged(tmp_path / "m", '{"entries":[["list",[' + number + ']]],"model":[0]}')
+        if "." in number or "e" in number:  # read in time that grows with its length
+            assert load(path) == [float(number)]
+        else:
+            refused(path, "Exceeds the limit")
+
+    def test_headers_that_say_a_thing_twice(self, tmp_path: Path) -> None:
+        text = json.dumps(table(["list", []]))
+        said = '"format":"infinitask model","format_version":"1"'
+        header = f'{{"__metadata__":{{{said},"table":{json.dumps(text)},"table":"[]","checksum":"0"}}}}'
+        refused(raw_file(tmp_path / "m", header.encode()), "")
+
     def test_headers_that_are_nested(self, tmp_path: Path) -> None:
         refused(raw_file(tmp_path / "m", b'{"__metadata__":' + b"[" * 100_000), "Error while deserializing header")
 
@@ -194,8 +212,13 @@ class TestNames:
             "infinitask.kernels.__builtins__",
             "infinitask.kernels.input_kernel",
             "numpy.ndarray",
+            "../../x",
+            "infinitask.kernels/../../os.system",
+            "infinitask.kernels.RBF/../../../tmp/x",
+            "file:///etc/passwd",
             "",
             ".",
+            "..",
             "x" * 10_000,
         ],
     )
@@ -203,9 +226,20 @@ class TestNames:
         for kind in ("object", "mapping", "named", "enum"):
             refused(forged(tmp_path / "m", table([kind, name, []])), "it names the class")
 
-    @pytest.mark.parametrize("name", ["os.system", "builtins.eval", "numpy.load", "numpy.fromfile", "pickle.loads", ""])
+    @pytest.mark.parametrize(
+        "name", ["os.system", "builtins.eval", "numpy.load", "numpy.fromfile", "pickle.loads", "../../x", ""]
+    )
     def test_functions_that_no_file_may_name(self, name: str, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(["function", name])), "it names the function")
+
+    @pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "C:\\x", "..", "a\x00b", "~/x", "", " "])
+    def test_names_of_arrays_lead_nowhere(self, name: str, tmp_path: Path) -> None:
+        inside = tmp_path / "a" / "b"
+        inside.mkdir(parents=True)
+        path = forged(inside / "m", table(["array", name, "C"]), {name: np.arange(3.0)})
+        before = sorted(tmp_path.rglob("*"))
+        assert load(path).tolist() == [0.0, 1.0, 2.0]
+        assert sorted(tmp_path.rglob("*")) == before
 
     def test_types_and_distributions_that_no_file_may_name(self, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(["type", "os.PathLike"])), "'os.PathLike'")
@@ -329,7 +363,7 @@ class TestVersions:
         with pytest.raises(ValueError, match=r"has version 2 of the format, .* versions up to 1; update infinitask\.$"):
             load(path)
 
-    @pytest.mark.parametrize("version", ["", "x", "-1", "1.0", "９" * 3, "1" * 1000])
+    @pytest.mark.parametrize("version", ["", "x", "0", "000", "-1", "1.0", "９" * 3, "1" * 1000])
     def test_a_version_that_is_none(self, version: str, tmp_path: Path) -> None:
         path = forged(tmp_path / "m", table(["list", []]), format_version=version)
         with pytest.raises(ValueError, match=r"which version of the format|update infinitask"):

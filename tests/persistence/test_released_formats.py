@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from sklearn.exceptions import InconsistentVersionWarning
 
-from infinitask import load
+from infinitask import load, save
 from infinitask.kernels import RBF
 from infinitask.losses import Pinball
 from infinitask.measures import Uniform
 from infinitask.penalties import Ridge
-from infinitask.persistence._file import FORMAT_VERSION
+from infinitask.persistence import _upgrades
+from infinitask.persistence._upgrades import FORMAT_VERSION
 from infinitask.problem import Recipe
-from tests.support.saved import forged
+from tests.support.saved import forged, opened, refused
 from tools.saved_models import answers
 
 FILES = sorted((Path(__file__).parent / "files").glob("format*_*.safetensors"))
@@ -57,3 +60,66 @@ def test_there_are_files_of_every_version() -> None:
     for version in range(1, FORMAT_VERSION + 1):
         kinds = {path.stem.partition("_")[2] for path in FILES if path.stem.startswith(f"format{version}_")}
         assert kinds >= {"quantiles", "classifier", "level_sets", "tuned", "pipeline"}
+
+
+class TestUpgrades:
+    """A file of an older format takes one step after the other; the steps here are made up, the way is the real one."""
+
+    ENTRIES: ClassVar = [["object", "infinitask.kernels.Bell", ["width", 0.5]], ["list", [[0], [0]]]]
+
+    @staticmethod
+    def renamed(table: dict[str, Any], arrays: Any) -> dict[str, Any]:
+        entries = json.loads(json.dumps(table["entries"]).replace("kernels.Bell", "kernels.RBF"))
+        return {**table, "entries": entries}
+
+    @staticmethod
+    def other_units(table: dict[str, Any], arrays: Any) -> dict[str, Any]:
+        """γ instead of the width, and arrays in another unit."""
+        for entry in table["entries"]:
+            if entry[:2] == ["object", "infinitask.kernels.RBF"]:
+                _, width = entry[2]
+                entry[2] = ["gamma", 0.5 / width**2]
+        for name in list(arrays):
+            arrays[name] = 2.0 * arrays[name]
+        return table
+
+    @pytest.fixture
+    def third_format(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_upgrades, "FORMAT_VERSION", 3)
+        monkeypatch.setattr(_upgrades, "UPGRADES", {1: self.renamed, 2: self.other_units})
+
+    def test_one_after_the_other_from_the_version_of_the_file_on(self, tmp_path: Path, third_format: None) -> None:
+        present = json.loads(json.dumps(self.ENTRIES).replace("Bell", "RBF").replace("width", "gamma"))
+        for version, entries, gamma in (
+            ("1", self.ENTRIES, 2.0),
+            ("2", json.loads(json.dumps(self.ENTRIES).replace("Bell", "RBF")), 2.0),
+            ("3", present, 0.5),
+        ):
+            table = {"entries": [*entries, ["array", "a", "C"], ["list", [[1], [2]]]], "model": [3]}
+            path = forged(tmp_path / "m", table, {"a": np.ones(2)}, format_version=version)
+            (kernel, same), array = load(path)
+            assert kernel is same
+            assert kernel.gamma == gamma
+            assert array.tolist() == ([1.0, 1.0] if version == "3" else [2.0, 2.0])
+
+    def test_files_are_written_in_the_last_format(self, tmp_path: Path, third_format: None) -> None:
+        save(RBF(gamma=3.0), tmp_path / "m")
+        assert opened(tmp_path / "m")[2]["format_version"] == "3"
+        assert load(tmp_path / "m").gamma == 3.0
+
+    @pytest.mark.parametrize("entries", [[["object", "infinitask.kernels.RBF", 3]], [3], 3, [["object"]]], ids=str)
+    def test_a_step_that_fails_refuses_the_file(self, entries: Any, tmp_path: Path, third_format: None) -> None:
+        refused(forged(tmp_path / "m", {"entries": entries, "model": [0]}), "")
+
+    def test_a_step_cannot_bring_in_what_no_file_may_name(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(_upgrades, "FORMAT_VERSION", 2)
+        monkeypatch.setattr(
+            _upgrades, "UPGRADES", {1: lambda table, arrays: {**table, "entries": [["function", "os.system"]]}}
+        )
+        refused(forged(tmp_path / "m", {"entries": [["list", []]], "model": [0]}), "it names the function 'os.system'")
+
+
+def test_there_is_a_step_from_every_older_version() -> None:
+    assert sorted(_upgrades.UPGRADES) == list(range(1, FORMAT_VERSION))

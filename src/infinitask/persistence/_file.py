@@ -16,15 +16,13 @@ import scipy
 import sklearn
 
 from infinitask._array import HostArray
+from infinitask.persistence import _upgrades
 from infinitask.persistence._allowance import check_counts
 from infinitask.persistence._reader import Reader
 from infinitask.persistence._writer import Writer
 
 FORMAT = "infinitask model"
 """What the header of every file of this library calls itself."""
-
-FORMAT_VERSION = 1
-"""The version of the format that is written; older ones are read as well."""
 
 MAX_HEADER_BYTES = 2**25
 """The longest header that is looked at, 32 MiB."""
@@ -99,7 +97,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         )
     header = {
         "format": FORMAT,
-        "format_version": str(FORMAT_VERSION),
+        "format_version": str(_upgrades.FORMAT_VERSION),
         "made_with": json.dumps(_versions()),
         "table": table,
         "checksum": checksum(table, writer.arrays),
@@ -180,12 +178,12 @@ def _read(place: Path) -> Any:
         if header.get("format") != FORMAT:
             raise ValueError("its header does not say that it holds a model of infinitask")
         version = header.get("format_version", "")
-        if not version.isdecimal() or not 1 <= len(version) <= 9:
+        if not version.isdecimal() or not 1 <= len(version) <= 9 or int(version) < 1:
             raise ValueError("its header does not say which version of the format it has")
-        if int(version) > FORMAT_VERSION:
+        if int(version) > _upgrades.FORMAT_VERSION:
             raise _NewerFormatError(
                 f"{os.fspath(place)!r} has version {int(version)} of the format, and this infinitask reads versions up "
-                f"to {FORMAT_VERSION}; update infinitask."
+                f"to {_upgrades.FORMAT_VERSION}; update infinitask."
             )
         table = header.get("table", "")
         if _count(table) > MAX_VALUES:
@@ -197,6 +195,7 @@ def _read(place: Path) -> Any:
     content = json.loads(table, parse_constant=_refused)
     if type(content) is not dict or set(content) != {"entries", "model"}:
         raise ValueError("its table is not that of a model")
+    content = _upgrades.upgraded(int(version), content, arrays)
     return Reader(arrays).read(content["entries"], content["model"])
 
 

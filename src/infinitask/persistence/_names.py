@@ -166,6 +166,11 @@ def register(cls: type[Any]) -> type[Any]:
     return cls
 
 
+def registered_classes() -> list[type[Any]]:
+    """The classes that were given to :func:`register`."""
+    return list(_registered.values())
+
+
 def class_named(name: str) -> type[Any]:
     """The class that a file names."""
     if name in _registered:
