@@ -73,6 +73,13 @@ class Reason(Enum):
     def __repr__(self) -> str:
         return f"<Reason.{self.name}>"  # the sentence has places that only a solution fills
 
+    def __reduce__(self) -> tuple[type[Reason], tuple[str]]:
+        return type(self), (self.name,)  # skops asks for it; a name outlives its sentence
+
+    @classmethod
+    def _missing_(cls, value: object) -> Reason | None:
+        return cls.__members__.get(value) if isinstance(value, str) else None
+
     @property
     def converged(self) -> bool:
         """Whether the gap asked for was reached."""

@@ -1,0 +1,92 @@
+"""Our models in files of skops: which types skops may load without asking (extra "skops").
+
+skops loads types that it knows and those that a user trusts. :func:`trusted` names the types of this library that a
+file has, and no others: what else is in the file is still refused.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from infinitask.persistence._names import (
+    class_named,
+    function_named,
+    known_classes,
+    known_functions,
+    name_of_class,
+    registered_classes,
+)
+
+__all__ = ["trusted"]
+
+HARMLESS = ("functools.partial",)
+"""Types of Python that models hold and skops asks about; what they call needs to be trusted as well."""
+
+
+def trusted(file: str | os.PathLike[str] | None = None, *, data: bytes | None = None) -> list[str]:
+    """The types of infinitask that a file of skops has, for ``skops.io.load(file, trusted=trusted(file))``.
+
+    They are the classes of which :func:`infinitask.save` makes files, and those given to
+    :func:`infinitask.persistence.register`. Types of other libraries are not among them: skops knows those of
+    scikit-learn, and asks about the rest.
+
+    Parameters
+    ----------
+    file : str, path or None
+        A file that ``skops.io.dump`` has written. None, and no ``data``: all types, whether a file has them or not.
+    data : bytes or None
+        What ``skops.io.dumps`` has made, instead of a file.
+
+    Returns
+    -------
+    list of str
+        Names as skops writes them, sorted.
+
+    See Also
+    --------
+    infinitask.save : files of our own, which are read with more suspicion: see the page on saving.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skops.io
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.integrations.skops import trusted
+    >>> X, y = make_sine(60, random_state=0)
+    >>> model = InfiniteQuantileRegressor(n_nodes=10).fit(X, y)
+    >>> data = skops.io.dumps(model)
+    >>> again = skops.io.loads(data, trusted=trusted(data=data))
+    >>> bool(np.all(again.predict(X, quantiles=[0.1, 0.9]) == model.predict(X, quantiles=[0.1, 0.9])))
+    True
+    """
+    ours = _names()
+    if file is None and data is None:
+        return sorted(ours)
+    if file is not None and data is not None:
+        raise ValueError("A file and data were given; give one of them.")
+    try:
+        from skops.io import get_untrusted_types
+    except ImportError as error:
+        raise ImportError(
+            "Files of skops need skops, which is not installed; install the extra with `pip install infinitask[skops]`."
+        ) from error
+    asked: list[str] = get_untrusted_types(data=data) if file is None else get_untrusted_types(file=os.fspath(file))
+    return [name for name in asked if name in ours]
+
+
+def _names() -> frozenset[str]:
+    """Where our classes and functions are defined, which is what skops writes."""
+    classes = [class_named(name) for name in known_classes() if name.startswith("infinitask.") and _is_here(name)]
+    functions = [function_named(name) for name in known_functions() if name.startswith("infinitask.")]
+    things: list[Any] = [*classes, *registered_classes(), *functions]
+    return frozenset([*(f"{thing.__module__}.{thing.__name__}" for thing in things), *HARMLESS])
+
+
+def _is_here(name: str) -> bool:
+    """Whether a class can be imported: the step for tables needs skrub."""
+    try:
+        return name_of_class(class_named(name)) is not None
+    except ValueError:
+        return False
