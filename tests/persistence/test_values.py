@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
-import sys
 from collections import OrderedDict
 from enum import Enum
 from functools import partial
@@ -293,12 +291,6 @@ class TestRefused:
         with pytest.raises(FileNotFoundError, match=r"There is no folder .*nowhere.*; make it first\."):
             save(RBF(), tmp_path / "nowhere" / "m")
 
-    def test_a_missing_extra_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(load.__globals__, "find_spec", lambda name: None)
-        for call in (partial(save, RBF(), tmp_path / "m"), partial(load, tmp_path / "m")):
-            with pytest.raises(ImportError, match=r"pip install infinitask\[save\]"):
-                call()
-
 
 class TestTheFile:
     def test_texts_and_paths_with_any_suffix(self, tmp_path: Path) -> None:
@@ -332,18 +324,3 @@ class TestTheFile:
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match=r"There is no file .*nothing.*; give one"):
             load(tmp_path / "nothing")
-
-    @pytest.mark.slow
-    def test_another_process_answers_alike(self, tmp_path: Path) -> None:
-        X = rng.normal(size=(30, 2))
-        model = InfiniteQuantileRegressor(n_nodes=6, tol=1e-2).fit(X, X[:, 0])
-        save(model, tmp_path / "m")
-        np.save(tmp_path / "X.npy", X)
-        program = (
-            "import sys, numpy as np, infinitask\n"
-            "X = np.load(sys.argv[1] + '/X.npy')\n"
-            "found = infinitask.load(sys.argv[1] + '/m').predict(X, quantiles=[0.1, 0.9])\n"
-            "np.save(sys.argv[1] + '/found.npy', found)\n"
-        )
-        subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
-        assert same(np.load(tmp_path / "found.npy"), model.predict(X, quantiles=[0.1, 0.9]))
