@@ -7,3 +7,5 @@
 * :mod:`~infinitask.integrations.skops`: what skops may load without asking (extra "skops").
 * :mod:`~infinitask.integrations.mlflow`: models in MLflow, without pickle (extra "mlflow").
 """
+
+__all__: list[str] = []
