@@ -172,3 +172,12 @@ def test_levels_may_be_an_array() -> None:
     X, y = make_sine(30, random_state=0)
     model = JointQuantileRegressor(quantiles=np.array([0.1, 0.5, 0.9])).fit(X, y)
     assert model.predict(X).shape == (30, 3)
+
+
+@pytest.mark.parametrize("cls", [JointQuantileRegressor, IndependentQuantileRegressor])
+def test_a_level_that_is_rounded_is_that_level(cls: type[Any]) -> None:
+    """0.1 + 0.2 is not 0.3 to the last bit, and tasks without a coupling are told apart by every bit."""
+    X, y = make_sine(40, random_state=0)
+    model = cls(quantiles=[0.1, 0.3, 0.9], tol=1e-2).fit(X, y)
+    assert 0.1 + 0.2 != 0.3
+    np.testing.assert_array_equal(model.predict(X, [0.1 + 0.2, 0.9]), model.predict(X, [0.3, 0.9]))

@@ -32,15 +32,17 @@ def is_fraction(loss: Loss) -> bool:
     return loss.domain == (0.0, 1.0)
 
 
-def check_nodes(name: str, tasks: HostArray, nodes: HostArray) -> None:
-    """An error where one of the tasks (q, d) is none of the nodes (m, d)."""
-    known = np.any(np.all(np.abs(tasks[:, None, :] - nodes[None]) <= SAME_NODE, axis=2), axis=1)
+def check_nodes(name: str, tasks: HostArray, nodes: HostArray) -> HostArray:
+    """The nodes (m, d) that the tasks (q, d) stand for, to the last bit; an error where a task is none of them."""
+    same = np.all(np.abs(tasks[:, None, :] - nodes[None]) <= SAME_NODE, axis=2)
+    known = np.any(same, axis=1)
     if not np.all(known):
         raise ValueError(
             f"{name} contains {np.squeeze(tasks[~known][0])}, which is not a node; the model knows "
             f"{np.squeeze(nodes, axis=1).tolist() if nodes.shape[1] == 1 else nodes.tolist()} and nothing between. Ask "
             "for one of these, or fit with other tasks or another kernel of tasks."
         )
+    return np.asarray(nodes[np.argmax(same, axis=1)])
 
 
 def check_inside(name: str, tasks: HostArray, loss: Loss) -> None:

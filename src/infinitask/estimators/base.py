@@ -501,7 +501,8 @@ class BaseInfiniteTask(BaseEstimator, ABC):
         """
         tasks, single = parse_tasks(theta, name, self._support, percent=is_fraction(self.recipe_.loss))
         if self.field_.knows_nodes_only:
-            check_nodes(name, tasks, self.nodes_.reshape(len(self.nodes_), -1))
+            # 0.1 + 0.2 is the node 0.3: a kernel that knows nothing between them looks at every bit
+            tasks = check_nodes(name, tasks, self.nodes_.reshape(len(self.nodes_), -1))
         if strict:
             check_inside(name, tasks, self.recipe_.loss)
         return tasks, single
