@@ -11,7 +11,7 @@ import pytest
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import GridSearchCV
 
-from infinitask import InfiniteQuantileRegressor, load, make_pipeline, save
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, load, make_pipeline, save
 from tests.support.every_model import LABELS, NEW, X, Y, built, fitted, public_estimators
 from tests.support.saved import again, answers, same
 
@@ -40,6 +40,18 @@ def test_one_that_is_not_fitted_comes_back(name: str, tmp_path: Path) -> None:
     needed(name)
     model = built(name)
     assert repr(again(model, tmp_path)) == repr(model)
+
+
+def test_a_classifier_of_three_classes(tmp_path: Path) -> None:
+    labels = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
+    try:
+        model = InfiniteCostSensitiveClassifier(n_nodes=6, tol=1e-2).fit(X, labels)
+    except ValueError as error:
+        assert "Only binary classification" in str(error)  # noqa: PT017
+        pytest.skip("the classifier takes two classes")
+    loaded = again(model, tmp_path)
+    assert same(loaded.predict_proba(NEW), model.predict_proba(NEW))
+    assert same(loaded.predict(NEW), model.predict(NEW))
 
 
 FRESH_PROCESS = """

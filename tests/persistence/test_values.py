@@ -19,6 +19,7 @@ from infinitask import InfiniteQuantileRegressor, InfiniteTaskEstimator, load, s
 from infinitask.kernels import RBF, CallableKernel, Sum
 from infinitask.losses import FunctionLoss
 from infinitask.persistence import register
+from infinitask.units import Units
 from tests.support.saved import again, opened, same
 
 rng = np.random.default_rng(0)
@@ -232,6 +233,16 @@ class TestRefused:
         model.predict = 3  # type: ignore[assignment, method-assign]
         with pytest.raises(ValueError, match="'predict', which would replace a part of its class"):
             save(model, tmp_path / "m")
+
+    def test_what_a_load_would_refuse(self, tmp_path: Path) -> None:
+        """A file that cannot be read is not written."""
+        model = InfiniteQuantileRegressor(n_nodes=5, tol=1e-2).fit(BIG, BIG[:, 0])
+        model.nodes_ = "mine"
+        with pytest.raises(ValueError, match=r"cannot be saved: InfiniteQuantileRegressor\.nodes_ is of type str"):
+            save(model, tmp_path / "m")
+        with pytest.raises(ValueError, match=r"list\[0\] cannot be saved: Units\.centre is of type str"):
+            save([Units(centre="x")], tmp_path / "m")  # type: ignore[arg-type]
+        assert not list(tmp_path.iterdir())
 
     def test_values_that_hold_themselves(self, tmp_path: Path) -> None:
         circle: list[Any] = []

@@ -114,18 +114,27 @@ def completed(cls: type[Any], state: dict[str, Any]) -> dict[str, Any]:
     if absent & state.keys():
         raise ValueError(f"{cls.__name__} has {', '.join(sorted(absent & state.keys()))}, which a file may not set")
     check_parameters(cls, state)
+    check_types(cls, state)
     state = bounded(cls, {**state, **fixed})
+    if is_own(cls) and is_dataclass(cls):
+        missing = [field for field in fields(cls) if field.name not in state]
+        return state | {field.name: _default(cls, field) for field in missing}
+    return _with_defaults(cls, state) if is_own(cls) and issubclass(cls, BaseEstimator) else state
+
+
+def check_types(cls: type[Any], state: Mapping[str, Any]) -> None:
+    """A ValueError where an attribute of an object of this library is not what it must be; those of others are free."""
     if not is_own(cls):
-        return state
+        return
+    wrong: list[str] = []
     if is_dataclass(cls):
         hints = _hints(cls)
-        for field in fields(cls):
-            if field.name not in state:
-                state[field.name] = _default(cls, field)
-            elif not fits(state[field.name], hints.get(field.name, Any)):
-                raise ValueError(f"{cls.__name__}.{field.name} is of type {type(state[field.name]).__name__}")
-        return state
-    return _with_defaults(cls, state) if issubclass(cls, BaseEstimator) else state
+        known = [field.name for field in fields(cls) if field.name in state]
+        wrong = [name for name in known if not fits(state[name], hints.get(name, Any))]
+    elif issubclass(cls, BaseEstimator):
+        wrong = [name for name, kinds in FITTED.items() if not isinstance(state.get(name), (*kinds, type(None)))]
+    if wrong:
+        raise ValueError(f"{cls.__name__}.{wrong[0]} is of type {type(state[wrong[0]]).__name__}")
 
 
 def _with_defaults(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
@@ -135,9 +144,6 @@ def _with_defaults(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
             if parameter.default is parameter.empty:
                 raise ValueError(f"{cls.__name__} has no {name!r}")
             state[name] = parameter.default
-    for name, allowed in FITTED.items():
-        if not isinstance(state.get(name), (*allowed, type(None))):
-            raise ValueError(f"{cls.__name__}.{name} is of type {type(state[name]).__name__}")
     return state
 
 

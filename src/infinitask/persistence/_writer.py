@@ -24,7 +24,7 @@ from infinitask.persistence._names import (
     name_of_function,
     qualified,
 )
-from infinitask.persistence._rules import check_keys, check_names, left_out
+from infinitask.persistence._rules import check_keys, check_names, check_types, left_out
 from infinitask.persistence._special import SPECIAL
 from infinitask.problem import Recipe
 
@@ -141,7 +141,9 @@ class Writer:
         state = _state(value, path)
         _checked(check_names, path, cls, state)
         _, absent = left_out(cls)
-        _checked(check_parameters, path, cls, {key: one for key, one in state.items() if key not in absent})
+        written = {key: one for key, one in state.items() if key not in absent}
+        _checked(check_parameters, path, cls, written)
+        _checked(check_types, path, cls, written)  # what a load would refuse is not saved
         found: list[Any] = []
         for attribute, one in state.items():
             if attribute not in absent:
