@@ -67,10 +67,10 @@ def gram(kernel: InputKernel, X: Tensor, Z: HostArray) -> Tensor:
     what = (
         "a kernel that is a function of Python"
         if isinstance(kernel, CallableKernel)
-        else f"the kernel {type(kernel).__name__}, which is not one of infinitask.kernels"
+        else f"the kernel {type(kernel).__name__}"
     )
     raise TypeError(
-        f"The model uses {what}; an ONNX graph cannot call it. Fit with a named kernel such as 'rbf', or with sums and "
+        f"The model uses {what}, which has no ONNX graph here; fit with a named kernel such as 'rbf', or with sums and "
         "products of those in infinitask.kernels."
     )
 

@@ -60,9 +60,8 @@ def _gram(kernel: TaskKernel, S: Tensor, T: HostArray, order: int) -> Tensor:
     write = _KERNELS.get(type(kernel))
     if write is None:
         raise TypeError(
-            f"The model uses the task kernel {type(kernel).__name__}, which is not one of infinitask.kernels; an ONNX "
-            "graph cannot call it. Fit with task_kernel='rbf', 'matern32', 'matern52', 'polynomial' or another named "
-            "kernel."
+            f"The model uses the task kernel {type(kernel).__name__}, which has no ONNX graph here; fit with "
+            "task_kernel='rbf', 'matern32', 'matern52', 'polynomial' or another named kernel."
         )
     return write(kernel, S, T, order)
 
