@@ -25,12 +25,21 @@ WITHOUT = {"OptunaSearch"}
 """A search holds the study of Optuna, which skops cannot write; its best_estimator_ it can."""
 
 
+SLOW = {"CrossConformal", "InfiniteCostSensitiveClassifierCV", "InfiniteOneClassSVMCV"}
+
+
 def again(model: Any, folder: Path) -> Any:
     io.dump(model, folder / "model.skops")
     return io.load(folder / "model.skops", trusted=trusted(folder / "model.skops"))
 
 
-@pytest.mark.parametrize("name", sorted(public_estimators().keys() - WITHOUT))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for name in sorted(public_estimators().keys() - WITHOUT)
+    ],
+)
 def test_every_model_answers_alike(name: str, tmp_path: Path) -> None:
     model = fitted(name)
     before = answers(model, NEW)
