@@ -90,6 +90,7 @@ def test_nothing_is_run_and_nothing_is_allocated(tmp_path: Path) -> None:
     assert said["outcomes"] == ["refused"] * len(hostile)
     assert said["kilobytes"] < MOST_MEBIBYTES * 1024
     own = set(map(str, hostile))
+    assert {arguments[0] for event, arguments in said["seen"] if event == "open"} == own  # the watch is awake
     for event, arguments in said["seen"]:
         if event == "open":
             path, mode, flags = arguments[:3]
