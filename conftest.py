@@ -1,14 +1,20 @@
-"""What all tests and doctests share: figures are drawn without a screen, and closed."""
+"""What all tests and doctests share: figures are drawn without a screen, and closed; guests need their libraries."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("MPLBACKEND", "agg")
+
+# a module of the integrations has the name of its library, without which it cannot be imported
+GUESTS = Path(__file__).parent / "src" / "infinitask" / "integrations"
+collect_ignore = [str(path) for path in GUESTS.glob("[!_]*.py") if find_spec(path.stem) is None]
 
 
 @pytest.fixture(autouse=True)

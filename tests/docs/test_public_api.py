@@ -20,8 +20,17 @@ PROGRAMS = {"infinitask.demo"}
 
 
 def modules() -> list[ModuleType]:
-    found = pkgutil.walk_packages(infinitask.__path__, prefix="infinitask.")
-    return [infinitask, *(importlib.import_module(info.name) for info in found if not info.name.endswith("__main__"))]
+    """All modules but those for a library that is not installed, which name its extra."""
+    found = [infinitask]
+    for info in pkgutil.walk_packages(infinitask.__path__, prefix="infinitask."):
+        if info.name.endswith("__main__"):
+            continue
+        try:
+            found.append(importlib.import_module(info.name))
+        except ImportError as error:
+            if "pip install infinitask[" not in str(error):
+                raise
+    return found
 
 
 def defined(module: ModuleType) -> set[str]:

@@ -1,0 +1,248 @@
+"""Level sets as a detector of PyOD, whose contamination may change after the fit.
+
+:class:`InfiniteOneClassDetector` has what PyOD asks of a detector: scores that grow with abnormality, a threshold,
+labels, probabilities, confidence and rejection. One fit knows the level sets of all fractions, so another contamination
+needs no other fit.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from infinitask._array import HostArray
+from infinitask._validation import choice, percent_meant
+from infinitask.estimators import InfiniteOneClassSVM, left_out_scores
+
+try:
+    from pyod.models.base import BaseDetector
+except ImportError as error:
+    raise ImportError(
+        "infinitask.integrations.pyod needs PyOD, which is not installed; install the extra with "
+        "`pip install infinitask[pyod]`."
+    ) from error
+
+__all__ = ["InfiniteOneClassDetector"]
+
+FITTED = ("decision_scores_", "threshold_", "labels_")
+
+
+class InfiniteOneClassDetector(BaseDetector):
+    """Level sets of every fraction as a detector of PyOD: the contamination is chosen, and changed, after the fit.
+
+    The score of x is −θ*(x), where θ*(x) is the fraction at which x leaves the sets of the model
+    (:meth:`~infinitask.InfiniteOneClassSVM.score_samples`): a p-value, small for outliers. So
+    {x: score ≤ ``threshold_``} is the model's own level set of the fraction −``threshold_``. Rows of the fit are scored
+    by fits that have not seen them (:func:`~infinitask.left_out_scores`), as PyOD's nearest neighbours leave out the
+    row itself; the threshold then holds for new rows too.
+
+    Setting ``contamination`` or ``threshold``, also by ``set_params``, moves ``threshold_`` and ``labels_`` of a fitted
+    detector.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        :class:`~infinitask.InfiniteOneClassSVM`, :class:`~infinitask.InfiniteOneClassSVMCV`, or a pipeline of
+        :func:`~infinitask.make_pipeline` or :func:`~infinitask.tabular` that ends with one. It is copied, not changed.
+        None: ``InfiniteOneClassSVM(nested=True)``.
+    contamination : float in (0, 0.5], or threshold object of PyOD, default=0.1
+        The share of outliers among the rows.
+    threshold : {"scores", "level"}, default="scores"
+        How ``threshold_`` follows from a contamination c. "scores": as in PyOD, c of the rows have a larger score, so
+        that ``labels_`` has that many ones. "level": it is −c, and the detector says what the model says with ν = c;
+        about c of new rows from the law of the fit are outside, and about c of ``labels_`` are ones, but fewer where
+        the most unusual rows are as many and alike. c must lie within the fractions of the model, which begin at 0.05
+        unless its ``measure`` says otherwise.
+    cv : int, splitter, iterable of (train, test) or None, default=5
+        Which fits score the rows of the fit; each takes as long as the fit itself. A number: shuffled folds. None: no
+        further fits, and rows are scored by the fit that has seen them. These scores are too small: more than c of new
+        rows are beyond the threshold.
+    random_state : int, RandomState or None, default=None
+        For the shuffle.
+
+    Attributes
+    ----------
+    detector_ : estimator
+        The fitted model, which can be asked for all that PyOD has no name for.
+    decision_scores_ : ndarray (n,)
+        Scores of the rows of the fit.
+    threshold_ : float
+        Larger scores are those of outliers.
+    labels_ : ndarray (n,)
+        1 for outliers among the rows of the fit, 0 for others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask import InfiniteOneClassSVM
+    >>> from infinitask.datasets import make_mixture
+    >>> from infinitask.integrations.pyod import InfiniteOneClassDetector
+    >>> X = make_mixture(40, random_state=0)
+    >>> model = InfiniteOneClassSVM(nested=True, n_nodes=10)
+    >>> detector = InfiniteOneClassDetector(model, contamination=0.1, cv=3, random_state=0).fit(X)
+    >>> int(detector.labels_.sum())
+    4
+    >>> detector.contamination = 0.2  # no further fit
+    >>> int(detector.labels_.sum())
+    8
+    >>> detector.predict(np.array([[0.0, 0.0], [30.0, 30.0]]), contamination=0.05)
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        contamination: Any = 0.1,
+        threshold: str = "scores",
+        cv: Any = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.cv = cv
+        self.random_state = random_state
+        self.contamination = contamination  # before PyOD looks at it: our sentence says more
+        super().__init__(contamination=contamination)
+
+    @property
+    def contamination(self) -> Any:
+        """The share of outliers; a new value moves ``threshold_`` and ``labels_`` of a fitted detector."""
+        return self._contamination
+
+    @contamination.setter
+    def contamination(self, value: Any) -> None:
+        self._move("_contamination", _share(value))
+
+    @property
+    def threshold(self) -> str:
+        """How ``threshold_`` follows from the contamination; a new value moves ``threshold_`` and ``labels_``."""
+        return self._threshold
+
+    @threshold.setter
+    def threshold(self, value: str) -> None:
+        self._move("_threshold", choice("threshold", value, ("scores", "level")))
+
+    def _move(self, name: str, value: Any) -> None:
+        """Set an attribute, and the threshold and the labels of a fitted detector with it; both or neither."""
+        before = getattr(self, name, None)
+        setattr(self, name, value)
+        if not hasattr(self, "decision_scores_"):
+            return
+        try:
+            self._process_decision_scores()
+        except Exception:
+            setattr(self, name, before)
+            raise
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the level sets of all fractions, and score the rows.
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        y : ignored
+            PyOD warns where it is given.
+        """
+        model = InfiniteOneClassSVM(nested=True) if self.estimator is None else self.estimator
+        if not hasattr(model, "score_samples") or isinstance(model, type):
+            raise TypeError(
+                f"estimator={model!r} was given; it must be a model with score_samples, such as InfiniteOneClassSVM(), "
+                "or a pipeline of make_pipeline that ends with one."
+            )
+        self._set_n_classes(y)
+        fitted = clone(model).fit(X)
+        own = self.cv is None
+        scores = (
+            fitted.score_samples(X) if own else left_out_scores(model, X, cv=self.cv, random_state=self.random_state)
+        )
+        self.detector_, self.decision_scores_ = fitted, -scores
+        self._process_decision_scores()
+        return self
+
+    def decision_function(self, X: Any) -> HostArray:
+        """−θ*(x), larger for rows that are more unusual: (n,), in [−1, 0).
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        """
+        check_is_fitted(self, FITTED)
+        return -np.asarray(self.detector_.score_samples(X))
+
+    def predict(self, X: Any, return_confidence: bool = False, contamination: Any = None) -> Any:
+        """1 for outliers, 0 for others: (n,).
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        return_confidence : bool
+            Whether the confidence of each prediction is returned as well.
+        contamination : float, threshold object of PyOD or None
+            Another share of outliers than the detector's own, for this prediction.
+        """
+        asked = self if contamination is None else self.with_contamination(contamination)
+        return super(InfiniteOneClassDetector, asked).predict(X, return_confidence)
+
+    def with_contamination(self, contamination: Any) -> Self:
+        """A detector with the same fit and another contamination; this one stays as it is.
+
+        Parameters
+        ----------
+        contamination : float in (0, 0.5], or threshold object of PyOD
+
+        Returns
+        -------
+        InfiniteOneClassDetector
+
+        Examples
+        --------
+        >>> from infinitask import InfiniteOneClassSVM
+        >>> from infinitask.datasets import make_mixture
+        >>> from infinitask.integrations.pyod import InfiniteOneClassDetector
+        >>> X = make_mixture(60, random_state=0)
+        >>> detector = InfiniteOneClassDetector(InfiniteOneClassSVM(n_nodes=10), cv=None).fit(X)
+        >>> [int(detector.with_contamination(c).labels_.sum()) for c in (0.05, 0.1, 0.3)]
+        [3, 6, 18]
+        """
+        check_is_fitted(self, FITTED)
+        other = copy(self)
+        other.contamination = contamination
+        return other
+
+    def _process_decision_scores(self) -> Self:
+        """What PyOD calls when scores are known: the threshold and the labels."""
+        own_level = self.threshold == "level" and isinstance(self.contamination, (float, int))
+        if own_level:
+            low, high = (float(np.ravel(end)[0]) for end in self.detector_.measure_.support)
+            if not low <= self.contamination <= high:
+                raise ValueError(
+                    f"contamination={self.contamination!r} was given; with threshold='level' it must be one of the "
+                    f"fractions of the model, from {low:g} to {high:g}. Fit a model with a measure that holds it, or "
+                    "use threshold='scores'."
+                )
+        super()._process_decision_scores()
+        if own_level:
+            self.threshold_ = -float(self.contamination)
+            self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
+        return self
+
+
+def _share(contamination: Any) -> Any:
+    """A contamination, checked; it is kept as it was given."""
+    if isinstance(contamination, (float, int)):
+        if not 0.0 < contamination <= 0.5:
+            meant = percent_meant(contamination) if 0.0 < contamination <= 50.0 else ""
+            raise ValueError(
+                f"contamination={contamination!r} was given; it must be a number in (0, 0.5], the share of outliers."
+                f"{meant and ' ' + meant}"
+            )
+    elif not (hasattr(contamination, "fit") and hasattr(contamination, "predict")):
+        raise TypeError(
+            f"contamination={contamination!r} was given; it must be a float in (0, 0.5], or an object of PyOD that "
+            "finds a threshold."
+        )
+    return contamination
