@@ -93,6 +93,9 @@ class InfiniteOneClassDetector(BaseDetector):
     array([0, 1])
     """
 
+    _threshold: str
+    _contamination: Any
+
     def __init__(
         self,
         estimator: Any = None,

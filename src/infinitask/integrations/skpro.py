@@ -85,6 +85,10 @@ class QuantileCurveDistribution(BaseDistribution):
         "distr:paramtype": "nonparametric",
     }
 
+    index: Any
+    columns: Any
+    _shape: tuple[int, ...]
+
     def __init__(self, levels: Any, values: Any, index: Any = None, columns: Any = None) -> None:
         self.levels = levels
         self.values = values
@@ -99,18 +103,20 @@ class QuantileCurveDistribution(BaseDistribution):
                 f"values of shape {values.shape} were given; they must have the shape (k,), (n, k) or (n, c, k), with "
                 "the levels along the last axis."
             )
-        self._shape = () if values.ndim == 1 else (len(values), 1 if values.ndim == 2 else values.shape[1])
         self._law = QuantileDistribution(self.levels, values.reshape(-1, values.shape[-1]))
         if values.ndim == 1:
+            self._shape = ()
             if index is not None or columns is not None:
                 raise ValueError("values of one number, (k,), were given with an index or columns; leave them out.")
             return
-        self.index = pd.RangeIndex(self._shape[0]) if self.index is None else self.index
-        self.columns = pd.RangeIndex(self._shape[1]) if self.columns is None else self.columns
-        if (len(self.index), len(self.columns)) != self._shape:
+        n, c = len(values), 1 if values.ndim == 2 else values.shape[1]
+        self._shape = (n, c)
+        self.index = pd.RangeIndex(n) if self.index is None else self.index
+        self.columns = pd.RangeIndex(c) if self.columns is None else self.columns
+        if (len(self.index), len(self.columns)) != (n, c):
             raise ValueError(
-                f"values for {self._shape[0]} rows and {self._shape[1]} columns were given with an index of "
-                f"{len(self.index)} and columns of {len(self.columns)}; the numbers must agree."
+                f"values for {n} rows and {c} columns were given with an index of {len(self.index)} and columns of "
+                f"{len(self.columns)}; the numbers must agree."
             )
 
     # ------------------------------------------------------------------------------------------------ parts of it
@@ -143,7 +149,7 @@ class QuantileCurveDistribution(BaseDistribution):
     def _jumps(self) -> HostArray:
         """Where the quantile functions are flat, mass beyond the levels included: (entries, pieces)."""
         width, values = self._law._pieces()
-        return (width > 0.0) & (values[:, 1:] == values[:, :-1])
+        return np.asarray((width > 0.0) & (values[:, 1:] == values[:, :-1]))
 
     # -------------------------------------------------------------------------------------------------- functions
     def _of_each(self, numbers_of_entries: HostArray) -> HostArray:
@@ -338,7 +344,7 @@ class InfiniteQuantileProba(BaseProbaRegressor):
         parameter_set : str
             Ignored: there is one set.
         """
-        quick = {"n_nodes": 8, "tol": 1e-2, "task_gamma": 10.0}
+        quick: dict[str, Any] = {"n_nodes": 8, "tol": 1e-2, "task_gamma": 10.0}
         return [
             {"estimator": InfiniteQuantileRegressor(**quick)},
             {"estimator": InfiniteQuantileRegressor(noncrossing="rearrange", gamma="median", **quick)},
