@@ -37,7 +37,7 @@ off[np.arange(400), rng.integers(5, size=400)] += rng.choice([-2.5, 2.5], size=4
 # differ in nothing but what is done with it.
 models = {
     "infinite one-class SVM": InfiniteOneClassDetector(
-        InfiniteOneClassSVM(nested=True, gamma=0.2, n_nodes=20), random_state=0
+        InfiniteOneClassSVM(nested=True, exact_fractions=True, gamma=0.2), random_state=0
     ),
     "one-class SVM": OCSVM(),
     "Gaussian mixture": GMM(n_components=3, random_state=0),
@@ -80,8 +80,8 @@ left.legend()
 _ = right.legend()
 
 # %%
-# A score is a p-value with its sign turned: a threshold of −0.05 is the model's own level set of the fraction 0.05.
-# With ``threshold="level"`` the detector uses just that, and says what the model says.
-detector = models["infinite one-class SVM"].set_params(threshold="level", contamination=0.05)
-same = np.array_equal(detector.predict(usual) == 1, detector.detector_.predict(usual, nu=0.05) == -1)
+# A threshold of −0.2 is the model's own level set of the fraction 0.2. With ``threshold="level"`` the detector uses
+# just that, and says what the model says.
+detector = models["infinite one-class SVM"].set_params(threshold="level", contamination=0.2)
+same = np.array_equal(detector.predict(usual) == 1, detector.detector_.predict(usual, nu=0.2) == -1)
 print(f"threshold {detector.threshold_:.2f}; the detector says what the model says: {same}")

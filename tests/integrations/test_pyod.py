@@ -28,7 +28,7 @@ from infinitask.datasets import make_mixture
 from infinitask.integrations.pyod import InfiniteOneClassDetector
 
 CONTAMINATION = 0.1
-MODEL = InfiniteOneClassSVM(nested=True, n_nodes=8, tol=1e-2)
+MODEL = InfiniteOneClassSVM(nested=True, exact_fractions=True, n_nodes=10)
 CONTAMINATIONS = (0.05, 0.1, 0.25, 0.5)
 
 
@@ -62,7 +62,7 @@ def test_what_a_fit_leaves_behind(detector: InfiniteOneClassDetector) -> None:
     assert np.array_equal(detector.labels_, (detector.decision_scores_ > detector.threshold_).astype(int))
     assert detector._mu == pytest.approx(np.mean(detector.decision_scores_))
     assert detector._sigma == pytest.approx(np.std(detector.decision_scores_))
-    assert detector.detector_.dual_gap_ <= 1e-2
+    assert detector.detector_.dual_gap_ <= 1e-4
 
 
 def test_scores_find_the_outliers(data: tuple[Any, ...], detector: InfiniteOneClassDetector) -> None:
@@ -134,7 +134,6 @@ def test_ranks(data: tuple[Any, ...], detector: InfiniteOneClassDetector) -> Non
     assert np.max(normalised) == 1.0
 
 
-@pytest.mark.slow
 def test_fit_and_predict_at_once(data: tuple[Any, ...], detector: InfiniteOneClassDetector) -> None:
     X, _, y, _ = data
     with pytest.warns(FutureWarning, match="fit_predict"):
@@ -161,7 +160,7 @@ def test_copies(data: tuple[Any, ...], detector: InfiniteOneClassDetector, tmp_p
     assert fresh.get_params(deep=False) | {"estimator": None} == detector.get_params(deep=False) | {"estimator": None}
     fresh.set_params(estimator__n_nodes=12, cv=4, contamination=0.3)
     assert (fresh.estimator.n_nodes, fresh.cv, fresh.contamination) == (12, 4, 0.3)
-    assert MODEL.n_nodes == 8
+    assert MODEL.n_nodes == 10
     again = pickle.loads(pickle.dumps(detector))
     assert np.array_equal(again.predict(X_test), detector.predict(X_test))
     again.contamination = 0.3
@@ -198,7 +197,6 @@ def test_a_contamination_set_later_is_one_set_before(
     assert np.array_equal(once[1], before.predict_confidence(X_test))
 
 
-@pytest.mark.slow
 def test_scores_do_not_depend_on_the_contamination(data: tuple[Any, ...], detector: InfiniteOneClassDetector) -> None:
     X, X_test, *_ = data
     other = detector_of(contamination=0.3).fit(X)
@@ -228,24 +226,31 @@ def test_every_threshold_is_a_level_set_of_the_model(data: tuple[Any, ...], dete
         assert by_level.threshold_ == -contamination
         outside = detector.detector_.predict(X_test, nu=contamination) == -1
         assert np.array_equal(by_level.predict(X_test), outside.astype(int))
-        spread = np.sqrt(contamination * (1.0 - contamination) / by_level.labels_.size)
-        assert abs(np.mean(by_level.labels_) - contamination) <= 3.0 * spread
         other = detector.with_contamination(contamination)
         if other.threshold_ <= -0.05:
             outside = detector.detector_.predict(X_test, nu=-other.threshold_) == -1
             assert np.array_equal(other.predict(X_test), outside.astype(int))
 
 
-@pytest.mark.slow
 def test_thresholds_hold_for_new_rows() -> None:
     X, new = make_mixture(120, random_state=0), make_mixture(1000, random_state=1)
-    left_out = detector_of().fit(X)
-    seen = detector_of(cv=None).fit(X)
+    left_out, seen = (detector_of(cv=cv).fit(X) for cv in (3, None))
     for contamination in (0.1, 0.2, 0.3):
         rate, rate_of_seen = (np.mean(d.predict(new, contamination=contamination)) for d in (left_out, seen))
         assert rate == pytest.approx(contamination, abs=0.07)
         assert np.sum(seen.with_contamination(contamination).labels_) == round(120 * contamination)
         assert rate_of_seen > rate
+
+
+@pytest.mark.slow
+def test_level_sets_hold_for_new_rows() -> None:
+    X, new = make_mixture(120, random_state=0), make_mixture(1000, random_state=1)
+    detector = InfiniteOneClassDetector(threshold="level", cv=3, random_state=0).fit(X)
+    for contamination in (0.1, 0.2, 0.3):
+        detector.contamination = contamination
+        assert detector.threshold_ == -contamination
+        assert np.mean(detector.predict(new)) == pytest.approx(contamination, abs=0.07)
+        assert np.mean(detector.labels_) == pytest.approx(contamination, abs=0.07)
 
 
 def test_an_object_may_find_the_threshold(data: tuple[Any, ...], detector: InfiniteOneClassDetector) -> None:
