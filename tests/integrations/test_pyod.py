@@ -316,8 +316,22 @@ def test_levels_beyond_those_of_the_model_are_refused(detector: InfiniteOneClass
     with pytest.raises(ValueError, match=r"from 0\.05 to 1"):
         detector.contamination = 0.02
     assert detector.contamination == CONTAMINATION
-    detector.set_params(threshold="scores", contamination=0.03)
+    detector.set_params(contamination=0.03, threshold="scores")
     assert np.sum(detector.labels_) == 2
+    with pytest.raises(ValueError, match="threshold='scores'"):
+        detector.threshold = "level"
+    assert detector.threshold == "scores"
+    detector.set_params(threshold="level", contamination=0.2)
+    assert detector.threshold_ == -0.2
+
+
+def test_a_level_that_the_fit_does_not_know_leaves_an_old_fit_alone(data: tuple[Any, ...]) -> None:
+    detector = detector_of(threshold="level", cv=None).fit(data[0])
+    before = detector.detector_
+    detector.estimator = InfiniteOneClassSVM(measure=(0.3, 1.0), nu=0.4, exact_fractions=True, n_nodes=8)
+    with pytest.raises(ValueError, match=r"from 0\.3 to 1"):
+        detector.fit(data[0])
+    assert detector.detector_ is before
 
 
 def test_what_is_no_model_of_level_sets_is_refused(data: tuple[Any, ...]) -> None:

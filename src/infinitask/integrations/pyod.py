@@ -34,11 +34,11 @@ FITTED = ("decision_scores_", "threshold_", "labels_")
 class InfiniteOneClassDetector(BaseDetector):
     """Level sets of every fraction as a detector of PyOD: the contamination is chosen, and changed, after the fit.
 
-    The score of x is −θ*(x), where θ*(x) is the fraction at which x leaves the sets of the model
-    (:meth:`~infinitask.InfiniteOneClassSVM.score_samples`): a p-value, small for outliers. So
-    {x: score ≤ ``threshold_``} is the model's own level set of the fraction ``-threshold_``. Rows of the fit are scored
-    by fits that have not seen them (:func:`~infinitask.left_out_scores`), as PyOD's nearest neighbours leave out the
-    row itself; the threshold then holds for new rows too.
+    The score of x is −θ*(x), where θ*(x) is the fraction at which x leaves the sets of the model, small for outliers
+    (:meth:`~infinitask.InfiniteOneClassSVM.score_samples`). So {x: score ≤ ``threshold_``} is the model's own level set
+    of the fraction ``-threshold_``. Rows of the fit are scored by fits that have not seen them
+    (:func:`~infinitask.left_out_scores`), as PyOD's nearest neighbours leave out the row itself; the threshold then
+    holds for new rows too.
 
     Setting ``contamination`` or ``threshold``, also by ``set_params``, moves ``threshold_`` and ``labels_`` of a fitted
     detector.
@@ -129,6 +129,20 @@ class InfiniteOneClassDetector(BaseDetector):
     def threshold(self, value: str) -> None:
         self._move("_threshold", choice("threshold", value, ("scores", "level")))
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``threshold`` and ``contamination`` move together.
+
+        Parameters
+        ----------
+        **params
+            As in scikit-learn.
+        """
+        # in the order in which the contamination is never outside of the fractions of the model
+        last = "threshold" if params.get("threshold") == "level" else "contamination"
+        super().set_params(**{name: value for name, value in params.items() if name != last})
+        super().set_params(**{name: value for name, value in params.items() if name == last})
+        return self
+
     def _move(self, name: str, value: Any) -> None:
         """Set an attribute, and the threshold and the labels of a fitted detector with it; both or neither."""
         before = getattr(self, name, None)
@@ -158,6 +172,7 @@ class InfiniteOneClassDetector(BaseDetector):
             )
         self._set_n_classes(y)
         fitted = clone(model).fit(X)
+        self._check_level(fitted)
         own = self.cv is None
         scores = (
             fitted.score_samples(X) if own else left_out_scores(model, X, cv=self.cv, random_state=self.random_state)
@@ -219,19 +234,24 @@ class InfiniteOneClassDetector(BaseDetector):
         """The model where none is given: a threshold by scores needs no calibrated level sets."""
         return InfiniteOneClassSVM(nested=True, exact_fractions="left-out" if self.threshold == "level" else True)
 
+    def _check_level(self, model: Any) -> bool:
+        """Whether the threshold is a level of the model; an error if the model does not know it."""
+        if self.threshold != "level" or not isinstance(self.contamination, (float, int)):
+            return False
+        low, high = (float(np.ravel(end)[0]) for end in model.measure_.support)
+        if not low <= self.contamination <= high:
+            raise ValueError(
+                f"contamination={self.contamination!r} was given; with threshold='level' it must be one of the "
+                f"fractions of the model, from {low:g} to {high:g}. Fit a model with a measure that holds it, or use "
+                "threshold='scores'."
+            )
+        return True
+
     def _process_decision_scores(self) -> Self:
         """What PyOD calls when scores are known: the threshold and the labels."""
-        own_level = self.threshold == "level" and isinstance(self.contamination, (float, int))
-        if own_level:
-            low, high = (float(np.ravel(end)[0]) for end in self.detector_.measure_.support)
-            if not low <= self.contamination <= high:
-                raise ValueError(
-                    f"contamination={self.contamination!r} was given; with threshold='level' it must be one of the "
-                    f"fractions of the model, from {low:g} to {high:g}. Fit a model with a measure that holds it, or "
-                    "use threshold='scores'."
-                )
+        is_level = self._check_level(self.detector_)
         super()._process_decision_scores()
-        if own_level:
+        if is_level:
             self.threshold_ = -float(self.contamination)
             self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
         return self
