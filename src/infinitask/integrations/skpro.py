@@ -97,7 +97,8 @@ class QuantileCurveDistribution(BaseDistribution):
         self.values = values
         super().__init__(index=index, columns=columns)
         if not np.any(self._jumps()):
-            self.set_tags(**{"distr:measuretype": "continuous"})
+            exact = [name for name in self.get_tag("capabilities:exact") if name != "pmf"]
+            self.set_tags(**{"distr:measuretype": "continuous", "capabilities:exact": exact})
 
     def _init_shape_bc(self, index: Any = None, columns: Any = None) -> None:
         values = numbers("values", self.values)
@@ -124,9 +125,15 @@ class QuantileCurveDistribution(BaseDistribution):
 
     # ------------------------------------------------------------------------------------------------ parts of it
     def _loc(self, rowidx: Any = None, colidx: Any = None) -> Any:
-        asked = zip((rowidx, colidx), (self.index, self.columns), strict=True)
-        if all(key is None or (isinstance(key, pd.Index) and key.is_unique and key.equals(own)) for key, own in asked):
+        asked = [(key, own) for key, own in ((rowidx, self.index), (colidx, self.columns)) if key is not None]
+        if all(isinstance(key, pd.Index) and key.is_unique and key.equals(own) for key, own in asked):
             return self  # skpro asks so before each function of a frame, and a copy has all levels
+        for key, own in asked:
+            labels = pd.Index([key] if np.isscalar(key) else key)
+            comparable = labels.nlevels == own.nlevels  # a part of a label of several levels is left to skpro
+            if comparable and not labels.isin(own).all():  # skpro would take the last one
+                missing = labels[~labels.isin(own)][0]
+                raise KeyError(f"{missing!r} was asked for; it is not among the labels {own.to_list()[:5]!r}, ….")
         return super()._loc(rowidx, colidx)
 
     def _iloc(self, rowidx: Any = None, colidx: Any = None) -> QuantileCurveDistribution:
@@ -144,12 +151,6 @@ class QuantileCurveDistribution(BaseDistribution):
         if rowidx is None or colidx is None:
             raise ValueError("iat was given one position; it needs that of the row and that of the column.")
         return type(self)(self.levels, self._table()[int(rowidx), int(colidx)])
-
-    def _get_indexer_like_pandas(self, index: Any, keys: Any) -> Any:
-        found = super()._get_indexer_like_pandas(index, keys)
-        if np.any(np.asarray(found) < 0):  # skpro would take the last one
-            raise KeyError(f"{keys!r} was asked for; not all of it is among the labels {index!r}.")
-        return found
 
     def _table(self) -> HostArray:
         """The values, (n, c, k)."""
