@@ -72,9 +72,9 @@ def answer(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     if hasattr(model, "training_rows_"):
         X = X.take(model.training_rows_, axis=1)
     theta = _allowed(model, theta, asked)
-    values = _ANSWERS.get(asked.method, _regressions)(model, X, theta)
+    write = _decisions if asked.method == "decision_function" else _regressions
     # sorting and clipping may lose a NaN on the way
-    return values + _unknown(X, theta)
+    return write(model, X, theta) + _unknown(X, theta)
 
 
 def _unknown(X: Tensor, theta: Tensor) -> Tensor:
@@ -202,6 +202,3 @@ def _fall(curves: Tensor, levels: HostArray, low: float, high: float) -> Tensor:
     change = share.at_least(0.0).at_most(1.0) @ np.diff(levels)[:, None] + float(levels[0])
     negative = curves.take(np.array([0]), axis=1) < 0.0
     return negative.where(float(np.nextafter(low, -np.inf)), change.at_least(low).at_most(high))
-
-
-_ANSWERS: dict[str, Callable[[Any, Tensor, Tensor], Tensor]] = {"decision_function": _decisions}
