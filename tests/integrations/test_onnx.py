@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ from infinitask.kernels import (
 )
 from infinitask.losses import BoxLoss, Row
 from infinitask.measures import Discrete, ProductMeasure, Uniform
+from infinitask.pipelines import TransformedTarget
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -150,7 +152,7 @@ WITH_A_GRAPH = {
     *("InfiniteCostSensitiveClassifier", "InfiniteCostSensitiveClassifierCV", "InfiniteExpectileRegressor"),
     *("InfiniteKernelRidge", "InfiniteOneClassSVM", "InfiniteOneClassSVMCV", "InfiniteQuantileRegressor"),
     *("InfiniteQuantileRegressorCV", "InfiniteSVR", "InfiniteTaskEstimator", "JointQuantileRegressor"),
-    *("QOneClassSVM", "TaskPipeline"),
+    *("QOneClassSVM", "TaskPipeline", "TaskSearch", "TransformedTarget"),
 }
 """Public models that are not refused."""
 
@@ -365,6 +367,41 @@ class TestPipelines:
             graph = to_onnx(model)
         theta = np.array([0.1, 0.6])
         np.testing.assert_allclose(run(graph, X, theta), model.predict(X, theta), rtol=0.0, atol=AGREEMENT)
+
+    @pytest.mark.parametrize(
+        ("func", "inverse_func"),
+        [
+            (np.log, np.exp),
+            (np.arcsinh, np.sinh),
+            (np.log1p, np.expm1),
+            (np.sqrt, np.square),
+            (np.reciprocal, np.reciprocal),  # decreasing
+        ],
+        ids=lambda function: function.__name__,
+    )
+    def test_targets_on_another_scale(self, func: Any, inverse_func: Any) -> None:
+        inner = make_pipeline(StandardScaler(), InfiniteQuantileRegressor(**QUICK))
+        model = TransformedTarget(inner, func=func, inverse_func=inverse_func).fit(X, 2.0 + np.exp(0.3 * Y))
+        check(model, X[:ROWS])
+
+    def test_a_scale_that_ends(self) -> None:
+        model = TransformedTarget(InfiniteQuantileRegressor(**QUICK), func=np.sqrt, inverse_func=np.square)
+        y = np.exp(3.0 * X[:, 0])
+        model.fit(X[y > 0.5], y[y > 0.5])
+        far = np.column_stack([np.linspace(-9.0, 0.0, 40), np.zeros((40, 2))])
+        found = run(to_onnx(model), far, np.array([0.01]))[:, 0]
+        expected = np.full(40, np.nan)
+        for k, row in enumerate(far):
+            with warnings.catch_warnings(), suppress(ValueError):  # "not the inverse of a monotone function"
+                warnings.simplefilter("ignore")  # of rows that are far away
+                expected[k] = model.predict(row[None], 0.01)[0]
+        assert 0 < np.count_nonzero(np.isnan(expected)) < 40
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+    def test_a_scale_without_a_graph(self) -> None:
+        model = TransformedTarget(InfiniteQuantileRegressor(**QUICK), func=np.cbrt, inverse_func=lambda z: z**3)
+        with pytest.raises(TypeError, match=r"inverse_func=.*which has no ONNX graph here; np\.exp, .*estimator_"):
+            to_onnx(model.fit(X, Y))
 
     def test_other_steps_are_refused(self) -> None:
         model = make_pipeline(PowerTransformer(), InfiniteQuantileRegressor(**QUICK)).fit(X, Y)

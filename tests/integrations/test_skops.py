@@ -21,8 +21,8 @@ from tests.support.saved import answers, same
 io = pytest.importorskip("skops.io")
 exceptions = pytest.importorskip("skops.io.exceptions")
 
-WITHOUT = {"OptunaSearch"}
-"""A search holds the study of Optuna, which skops cannot write; its best_estimator_ it can."""
+WITHOUT = {"OptunaSearch", "TaskSearch"}
+"""Searches hold the study of Optuna, which skops cannot write, or folds of scikit-learn, about which it asks."""
 
 
 SLOW = {"CrossConformal", "InfiniteCostSensitiveClassifierCV", "InfiniteOneClassSVMCV"}
@@ -46,6 +46,16 @@ def test_every_model_answers_alike(name: str, tmp_path: Path) -> None:
     loaded = again(model, tmp_path)
     assert type(loaded) is type(model)
     assert same(answers(loaded, NEW), before)
+
+
+def test_of_a_search_only_our_types_are_trusted(tmp_path: Path) -> None:
+    model = fitted("TaskSearch")
+    with pytest.raises(exceptions.UntrustedTypesFoundException, match="KFold"):
+        again(model, tmp_path)
+    asked = io.get_untrusted_types(file=tmp_path / "model.skops")
+    assert all(name.startswith("sklearn.") for name in set(asked) - set(trusted(tmp_path / "model.skops")))
+    assert same(io.load(tmp_path / "model.skops", trusted=asked).predict(NEW), model.predict(NEW))
+    assert same(again(model.best_estimator_, tmp_path).predict(NEW), model.predict(NEW))
 
 
 def test_kernels_made_of_kernels(tmp_path: Path) -> None:

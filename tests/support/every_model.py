@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 import infinitask
@@ -19,7 +20,7 @@ from infinitask import (
     InfiniteTaskEstimator,
     JointQuantileRegressor,
 )
-from infinitask.pipelines import TaskPipeline
+from infinitask.pipelines import TaskPipeline, TaskSearch, TransformedTarget
 from infinitask.tuning import OptunaSearch
 from tests.support.estimator_cases import sample
 
@@ -40,6 +41,8 @@ BUILT: dict[str, Callable[[], Any]] = {
     "OptunaSearch": lambda: OptunaSearch(
         _quantiles(), {"alpha": (1e-4, 1.0)}, n_trials=2, cv=2, random_state=0, progress=False
     ),
+    "TaskSearch": lambda: TaskSearch(GridSearchCV(_quantiles(), {"alpha": [0.1, 0.01]}, cv=2)),
+    "TransformedTarget": lambda: TransformedTarget(_quantiles(), func=np.arcsinh, inverse_func=np.sinh),
     "TaskPipeline": lambda: TaskPipeline([("scale", StandardScaler()), ("model", _quantiles())]),
 }
 """Estimators whose constructors need more, or whose few tasks must be those that all are asked."""

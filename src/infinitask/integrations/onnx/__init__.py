@@ -7,6 +7,8 @@ a shift of decisions, calibrated levels or curves put in order, is in the graph 
 * :mod:`~infinitask.integrations.onnx._inputs` is φ: kernels of inputs, and features made of them;
 * :mod:`~infinitask.integrations.onnx._tasks` is ψ: kernels of tasks, and the bias;
 * :mod:`~infinitask.integrations.onnx._answers` says what a model answers;
+* :mod:`~infinitask.integrations.onnx._steps` has the steps of pipelines, :mod:`~infinitask.integrations.onnx._target`
+  targets on another scale;
 * :mod:`~infinitask.integrations.onnx._export` is the file: names, metadata, and the comparison with Python.
 """
 

@@ -21,7 +21,9 @@ from infinitask.field import Field
 from infinitask.integrations.onnx._answers import Question, answer, question
 from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor
 from infinitask.integrations.onnx._steps import changed, opened, undone
+from infinitask.integrations.onnx._target import in_units
 from infinitask.kernels import TaskMatrix
+from infinitask.pipelines import TransformedTarget
 
 IR_VERSION = 8
 """Of the file: the oldest that goes with the operators."""
@@ -153,9 +155,15 @@ def _asked(model: Any) -> tuple[Question, Any]:
     if isinstance(model, Field):
         return question(model), model
     _, core = opened(model)
+    inner = _inside(core)
+    return (question(core), core) if inner is None else (Question("predict", "quantiles"), _asked(inner)[1])
+
+
+def _inside(core: Any) -> Any:
+    """A model that another one asks; None where there is none."""
     if isinstance(core, CrossConformal):
-        return Question("predict", "quantiles", open_ends=True), _asked(core.estimators_[0])[1]
-    return question(core), core
+        return core.estimators_[0]
+    return core.estimator_ if isinstance(core, TransformedTarget) else None
 
 
 def _whole(model: Any, X: Tensor, theta: Tensor) -> Tensor:
@@ -172,6 +180,8 @@ def _whole(model: Any, X: Tensor, theta: Tensor) -> Tensor:
         for one in each[1:]:
             values = values + one
         values = values * (1.0 / len(each))
+    elif isinstance(core, TransformedTarget):
+        values = in_units(core, _whole(core.estimator_, X, theta if core.increasing_ else 1.0 - theta))
     else:
         values = answer(core, X, theta)
     if not steps:
@@ -185,8 +195,8 @@ def _columns(model: Any) -> int:
     """How many columns X has."""
     if not isinstance(model, Field):
         steps, core = opened(model)
-        inside = not steps and isinstance(core, CrossConformal)
-        return _columns(core.estimators_[0]) if inside else int([*steps, core][0].n_features_in_)
+        inner = _inside(core)
+        return int([*steps, core][0].n_features_in_) if steps or inner is None else _columns(inner)
     left = getattr(model.left, "map", model.left)
     if isinstance(left, KernelMap):
         return int(left.landmarks.shape[1])
@@ -260,7 +270,7 @@ def _in_python(model: Any, X: HostArray, theta: HostArray, asked: Question) -> H
         return model(X, theta)
     steps, core = opened(model)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")  # the graph knows columns by place
+        warnings.simplefilter("ignore")  # such as of names: the graph knows columns by their places
         for step in steps:
             X = step.transform(X)
         values = getattr(core, asked.method)(X, **{asked.tasks: theta})
@@ -273,8 +283,9 @@ def _rows(model: Any) -> HostArray:
         left = getattr(model.left, "map", model.left)
         return to_host(left.landmarks)[:CHECKED_ROWS] if isinstance(left, KernelMap) else np.zeros((1, _columns(model)))
     steps, core = opened(model)
-    if isinstance(core, CrossConformal):
-        X = _rows(core.estimators_[0])
+    inner = _inside(core)
+    if inner is not None:
+        X = _rows(inner)
     elif core._looked_at is None:  # a Gram matrix
         return 1.0 + np.eye(3, _columns(model))
     else:

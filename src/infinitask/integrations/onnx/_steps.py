@@ -12,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScale
 
 from infinitask._array import HostArray
 from infinitask.integrations.onnx._graph import Tensor
+from infinitask.pipelines import TaskSearch
 
 
 def opened(model: Any) -> tuple[list[Any], Any]:
@@ -20,6 +21,8 @@ def opened(model: Any) -> tuple[list[Any], Any]:
         before = [step for _, step in model.steps[:-1] if step is not None and step != "passthrough"]
         inner, core = opened(model.steps[-1][1])
         return [*before, *inner], core
+    if isinstance(model, TaskSearch):
+        return opened(model.search_)
     if "best_estimator_" in vars(model):
         return opened(model.best_estimator_)
     return [], model
