@@ -156,7 +156,7 @@ MIXED: dict[str, Any] = {
 }
 
 
-SOME = [name if name in ("polars", "Arrow") else pytest.param(name, marks=pytest.mark.slow) for name in MIXED]
+SOME = [name if name == "polars" else pytest.param(name, marks=pytest.mark.slow) for name in MIXED]
 
 
 @pytest.fixture(scope="module", params=SOME)
@@ -201,8 +201,9 @@ def test_text_among_numbers_counts_as_missing_with_a_warning() -> None:
     gone = model.predict(PANDAS.assign(rooms=None))
     with pytest.warns(
         UserWarning, match=r"column 'rooms' held numbers .*; 60 of 60 cells .* such as 'many', and count"
-    ):
+    ) as caught:
         found = model.predict(PANDAS.assign(rooms="many"))
+    assert caught[0].filename == __file__  # the line of the user
     np.testing.assert_array_equal(found, gone)
     np.testing.assert_array_equal(model.predict(PANDAS.assign(rooms="N/A")), gone)  # no warning: that is missing
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor, make_pipeline
+from infinitask import (
+    InfiniteCostSensitiveClassifier,
+    InfiniteOneClassSVM,
+    InfiniteQuantileRegressor,
+    load,
+    make_pipeline,
+    save,
+)
 from infinitask.metrics import crps_scorer
 from infinitask.pipelines import TaskPipeline, TaskSearch
 from tests.support.scikit_learn_checks import run_check
@@ -90,11 +98,24 @@ def test_a_search_that_can_be_asked_everything() -> None:
     assert whole.dual_gap_ == best.dual_gap_
     assert whole.predict_distribution(X).mean().shape == (72,)
     assert "conformalize" in dir(whole)
+    again = pickle.loads(pickle.dumps(whole))
+    np.testing.assert_array_equal(again.predict_interval(X), whole.predict_interval(X))
     fresh = clone(whole)
     assert not hasattr(fresh, "dual_gap_")
     assert fresh.get_params()[f"search__estimator__{ALPHA}"] == 1e-3
     with pytest.raises(ValueError, match="which fits no best model; give one with refit=True"):
         TaskSearch(GridSearchCV(QUANTILES, {ALPHA: [1e-3]}, cv=FOLDS, refit=False)).fit(X, Y)
+
+
+def test_a_search_comes_back_from_a_file_and_answers_with_frames(tmp_path: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("safetensors")
+    whole = TaskSearch(GridSearchCV(QUANTILES, {ALPHA: [1e-3]}, cv=2)).fit(X, Y)
+    save(whole, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_interval(X), whole.predict_interval(X))
+    assert again.set_output(predict="pandas") is again
+    assert again.predict(pd.DataFrame(X), quantiles=[0.1, 0.9]).columns.tolist() == ["q0.1", "q0.9"]
 
 
 @pytest.mark.slow

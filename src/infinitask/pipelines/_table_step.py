@@ -90,7 +90,7 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
                     f"The column {name!r} held numbers at the fit; {len(words)} of {len(column)} cells hold text "
                     f"that is no number, such as {words.iloc[0]!r}, and count as missing.",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=7,  # of a pipeline that predicts
                 )
 
     def _taken(self, X: Any) -> Any:
