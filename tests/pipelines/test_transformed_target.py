@@ -260,6 +260,24 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], y: Any, said: str) -
         TransformedTarget(MODEL).set_params(**changes).fit(X, y)
 
 
+@pytest.mark.parametrize("func", [np.positive, np.negative])
+def test_wrong_levels_are_named_as_they_were_given(func: Any) -> None:
+    model = TransformedTarget(MODEL, func=func, inverse_func=func).fit(X, PRICE)
+    with pytest.raises(ValueError, match=r"95.*Did you mean 0\.95\?"):
+        model.predict(X, quantiles=95)
+    with pytest.raises(ValueError, match="quantiles contains 0 or 1"):
+        model.predict(X, quantiles=[0.0, 0.5])
+    with pytest.raises(ValueError, match="quantiles='half' was given"):
+        model.predict(X, quantiles="half")
+
+
+@pytest.mark.parametrize("func", [np.negative, np.log])
+def test_equal_targets_have_equal_quantiles(func: Any) -> None:
+    model = TransformedTarget(MODEL, func=func, inverse_func=np.exp if func is np.log else np.negative)
+    np.testing.assert_allclose(model.fit(X, np.full(80, 3.0)).predict(X, quantiles=[0.1, 0.9]), 3.0)
+    assert model.increasing_ == (func is np.log)
+
+
 def test_an_inverse_that_turns_beyond_the_targets_is_refused_where_it_matters() -> None:
     count = np.maximum(rng.poisson(2.0 * X[:, 0]), 0).astype(float)
     model = TransformedTarget(MODEL, func=np.sqrt, inverse_func=np.square).fit(X, count)

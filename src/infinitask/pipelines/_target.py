@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from infinitask._array import HostArray
-from infinitask._validation import naming, seed
+from infinitask._validation import naming, numbers, seed
 from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._sources import in_kind, in_memory
@@ -27,6 +27,9 @@ SAME = 1e-6
 
 ROUNDING = 1e-9
 """Rounding of func and its inverse, in parts of the size of what they return."""
+
+STEP = 1e-3
+"""A step on the scale of g(y), relative to its size."""
 
 FAR = 1.0
 """Predictions of g(y) that are beyond its range in the fit by more than this part of it are warned of."""
@@ -121,7 +124,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             y = None if y is None else column_or_1d(y, warn=True)
         y = targets_of(X, y)
         z = self._scaled(y)
-        increasing = _is_increasing(y, z)
+        increasing = _is_increasing(y, z) if np.ptp(y) > 0.0 else self._rises_at(float(z[0]))
         back = self._inverse(z)
         wrong = ~(np.abs(back - y) <= SAME * np.max(np.abs(y)))
         if np.any(wrong):
@@ -151,6 +154,11 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 "np.sinh as inverse_func)."
             )
         return z
+
+    def _rises_at(self, z: float) -> bool:
+        """Whether inverse_func rises around a number: all that is known where all targets are equal."""
+        low, high = self._inverse(z + STEP * max(1.0, abs(z)) * np.array([-1.0, 1.0]))
+        return bool(low <= high)
 
     # --------------------------------------------------------------------------------------- in the units of y
     def _inverse(self, z: HostArray) -> HostArray:
@@ -206,7 +214,9 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _at(self, X: Any, levels: HostArray) -> HostArray:
         """Quantiles of y at levels (q,) or a single one."""
-        turned = levels if self.increasing_ else np.round(1.0 - levels, 15)
+        # levels that are none are handed on as they were given, for the error to name them
+        turns = not self.increasing_ and bool(np.all((levels > 0.0) & (levels < 1.0)))
+        turned = np.round(1.0 - levels, 15) if turns else levels
         asked = float(turned) if levels.ndim == 0 else turned
         z = np.asarray(self._answering().predict(X, quantiles=asked), dtype=np.float64)
         y = self._in_units(z)
@@ -225,7 +235,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             Levels in (0, 1); None: those of the constructor of the model inside.
         """
         check_is_fitted(self)
-        return self._at(X, np.asarray(self.quantiles if quantiles is None else quantiles, dtype=np.float64))
+        return self._at(X, numbers("quantiles", self.quantiles if quantiles is None else quantiles))
 
     @_where_inner_has("predict_interval")
     @in_kind
