@@ -465,9 +465,9 @@ def test_the_classifier_is_as_good_as_the_best_of_a_grid() -> None:
 @pytest.mark.slow
 def test_the_classifier_finds_a_rare_class() -> None:
     rng = np.random.default_rng(0)
-    y = np.repeat(["often", "rare"], [380, 20])
-    X = rng.normal(size=(400, 2)) + 3.0 * (y == "rare")[:, None]
-    model = InfiniteCostSensitiveClassifierCV(random_state=0).fit(X, y)
+    y = np.repeat(["often", "rare"], [190, 10])
+    X = rng.normal(size=(200, 2)) + 3.0 * (y == "rare")[:, None]
+    model = InfiniteCostSensitiveClassifierCV(n_nodes=15, random_state=0).fit(X, y)
     found = model.predict(X, theta=0.9) == "rare"
     assert np.mean(found[y == "rare"]) > 0.9
     assert np.mean(found[y == "often"]) < 0.1
