@@ -1,5 +1,7 @@
 """Our models as guests in other libraries: each module needs the library that it is for, and is imported by its name.
 
+:func:`at_level` needs none: it shows a model at one level, for libraries that know ``predict(X)`` only.
+
 * :mod:`~infinitask.integrations.skpro`: distributions of skpro (extra "skpro").
 * :mod:`~infinitask.integrations.pyod`: a detector of PyOD whose contamination may change after the fit (extra "pyod").
 * :mod:`~infinitask.integrations.sktime`: forecasts with quantiles, by reduction (extra "sktime").
@@ -8,4 +10,6 @@
 * :mod:`~infinitask.integrations.mlflow`: models in MLflow, without pickle (extra "mlflow").
 """
 
-__all__: list[str] = []
+from ._level import LevelView, at_level
+
+__all__ = ["LevelView", "at_level"]

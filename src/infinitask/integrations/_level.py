@@ -1,0 +1,143 @@
+"""One task of a model of many, as an estimator by itself."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+ANSWERS = ("decision_function", "predict", "sample", "score")
+"""How the names of methods begin that a view has as well; none of them changes the model."""
+
+
+class LevelView(MetaEstimatorMixin, BaseEstimator):
+    """A model seen at one task: its ``predict`` takes X alone, as other libraries call it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Of this library, or a pipeline or search around one. A fitted one answers at once; ``fit`` of the view fits a
+        clone and leaves it as it is.
+    task : dict
+        What is handed to each method that takes it, such as ``{"quantiles": 0.05}``.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        After ``fit`` of the view only: the clone. Fitted attributes of the model, such as ``n_features_in_``, can be
+        read from the view.
+
+    See Also
+    --------
+    infinitask.integrations.at_level : the short way to write it.
+    """
+
+    def __init__(self, estimator: Any, task: dict[str, Any]) -> None:
+        self.estimator = estimator
+        self.task = task
+
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
+        """Fit a clone of the model.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,) or None
+        fit_params
+            Handed on, such as ``sample_weight``.
+        """
+        given = {} if y is None else {"y": y}
+        self.estimator_ = clone(self.estimator).fit(X, **given, **fit_params)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        try:
+            check_is_fitted(self._model())
+        except NotFittedError:
+            return False
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        return get_tags(self.estimator)
+
+    def _model(self) -> Any:
+        return vars(self).get("estimator_", self.estimator)
+
+    def predict(self, X: Any) -> Any:
+        """What the model predicts for this task.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        """
+        return self._asked("predict")(X)
+
+    def _asked(self, name: str) -> Any:
+        """A method of the model, with the task where it takes one."""
+        method = getattr(self._model(), name)
+        return partial(method, **_taken(self._model(), name, self.task))
+
+    def __getattr__(self, name: str) -> Any:
+        # called only where the view has no such attribute: answers of the model, and what its fit has learnt
+        asks, learnt = name.startswith(ANSWERS), name.endswith("_") and not name.startswith("_")
+        if "estimator" not in vars(self) or not (asks or learnt) or not hasattr(self._model(), name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self._asked(name) if asks else getattr(self._model(), name)
+
+
+def at_level(model: Any, **task: Any) -> LevelView:
+    """One level of a model as an estimator, for libraries whose estimators have a ``predict(X)`` and no more.
+
+    Conformal wrappers, SHAP, stacking, ``cross_val_predict`` and scorers of scikit-learn ask for ``predict(X)``. A view
+    answers it with the task that is named here. All views of one fitted model share that one fit.
+
+    Parameters
+    ----------
+    model : estimator
+        Of this library, or a pipeline or search around one.
+    task
+        The task under the name that the model's ``predict`` has for it: ``quantiles=0.05``, ``expectiles=0.9``,
+        ``theta=-0.5`` or ``nu=0.1``. One task, or a list for several columns.
+
+    Returns
+    -------
+    LevelView
+        A regressor where the model is one, likewise a classifier or a detector of outliers.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.integrations import at_level
+    >>> X, y = make_sine(80, random_state=0)
+    >>> model = InfiniteQuantileRegressor(n_nodes=10).fit(X, y)
+    >>> low, high = at_level(model, quantiles=0.05), at_level(model, quantiles=0.95)
+    >>> bool((low.predict(X) < high.predict(X)).all())
+    True
+    """
+    if not task:
+        raise TypeError("at_level(model) was called without a task; name one, as in at_level(model, quantiles=0.05).")
+    if not callable(getattr(model, "predict", None)):
+        raise TypeError(f"{type(model).__name__} was given, which has no predict; give an estimator of this library.")
+    unknown = set(task) - set(_taken(model, "predict", task))
+    if unknown:
+        raise TypeError(
+            f"{', '.join(sorted(unknown))} was given, and predict of {type(model).__name__} takes no such task; name "
+            "the task as its predict does, such as quantiles, expectiles, theta or nu."
+        )
+    return LevelView(model, task)
+
+
+def _taken(model: Any, name: str, task: dict[str, Any]) -> dict[str, Any]:
+    """The part of a task that a method takes; of a pipeline, that of its last step."""
+    steps = getattr(model, "steps", None)
+    if steps:
+        return _taken(steps[-1][1], name, task)
+    method = getattr(model, name, None)
+    known = {} if method is None else inspect.signature(method).parameters
+    return {key: value for key, value in task.items() if key in known}
