@@ -1,0 +1,184 @@
+"""A series as rows of a regression: what an origin knows, the step, and how far the value then is from a reference.
+
+At the origin t, for the step h and the season sp, the reference is the last value of the same season, y at
+t + h − sp⌈h/sp⌉ (the last value itself where sp is 1), and the mean change of ⌈h/sp⌉ seasons. Inputs are differences of
+values, and so is the target: a trend does not lead them out of the range that was seen, and kernels need not
+extrapolate.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from infinitask._array import HostArray
+from infinitask.estimators import InfiniteQuantileRegressor
+from infinitask.kernels import RBF, Linear
+from infinitask.tuning import score_path
+
+CHOOSING_ROWS = 400
+"""At most about this many rows take part in the choice of kernel and λ."""
+
+FOLDS = 4
+"""Blocks of consecutive times that are left out in turn."""
+
+RIDGES = np.array([1.0, 1e-2, 1e-4])
+"""Candidates for λ, in units of the spread of the targets; ten times more and less than the best are tried as well."""
+
+WIDTHS = (0.5, 1.0, 2.0)
+"""Candidates for the width of the Gaussian kernel, in units of the median distance."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a regression, made from a series.
+
+    Parameters
+    ----------
+    inputs : ndarray (n, d)
+        Differences y(t−j) − y(t−j−sp) for j = 0, 1, …, the reference less the mean of the last values, the step, and
+        what is known of the time t + h and of the time of the reference.
+    reference : ndarray (n,)
+        What targets are counted from.
+    times : ndarray of int (n,)
+        The position t + h of each target in the series.
+    """
+
+    inputs: HostArray
+    reference: HostArray
+    times: HostArray
+
+
+@dataclass(frozen=True)
+class Window:
+    """What is seen of a series at an origin.
+
+    Parameters
+    ----------
+    length : int
+        How many differences.
+    season : int
+        Over which time they are taken.
+    drift : float
+        The mean change of the series over a season.
+    """
+
+    length: int
+    season: int
+    drift: float = 0.0
+
+    @classmethod
+    def of(cls, values: HostArray, length: int, season: int) -> Window:
+        """The window with the drift of a series."""
+        rises = values[season:] - values[:-season]
+        return cls(length, season, float(np.mean(rises)) if rises.size else 0.0)
+
+    @property
+    def reach(self) -> int:
+        """How many values, up to the origin itself, are looked at."""
+        return self.length + self.season
+
+    def rows(self, values: HostArray, origins: HostArray, steps: HostArray, known: HostArray | None = None) -> Rows:
+        """The rows of all origins and steps, origin by origin; ``known`` (times, k) has a row for each time.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rows = Window(length=2, season=1).rows(np.arange(10.0), np.array([7]), np.array([1, 2]))
+        >>> rows.inputs  # two differences, the last value less the mean of two, the step
+        array([[1. , 1. , 0.5, 1. ],
+               [1. , 1. , 0.5, 2. ]])
+        >>> rows.reference, rows.times
+        (array([7., 7.]), array([8, 9]))
+        """
+        origin, step = np.repeat(origins, steps.size), np.tile(steps, origins.size)
+        lagged = origin[:, None] - np.arange(self.length)
+        span = max(self.length, self.season)
+        means = np.convolve(values, np.full(span, 1.0 / span), mode="valid")[origin - span + 1]
+        seasons = -(-step // self.season)
+        before, then = origin + step - self.season * seasons, origin + step
+        reference = values[before] + self.drift * seasons
+        parts = [values[lagged] - values[lagged - self.season], (reference - means)[:, None], step[:, None]]
+        # the target is a difference of two times, and what was known of both explains it
+        parts += [] if known is None else [known[then], known[before]]
+        return Rows(np.hstack(parts).astype(np.float64), reference, then)
+
+    def training(self, values: HostArray, steps: HostArray, known: HostArray | None = None) -> Rows:
+        """The rows of every origin and step whose target is in the series."""
+        origins = np.arange(self.reach - 1, values.size - int(steps.min()))
+        if origins.size < 2:
+            raise ValueError(
+                f"The series has {values.size} values; with window_length={self.length}, sp={self.season} and a first "
+                f"step of {int(steps.min())} at least {self.reach + int(steps.min()) + 1} are needed. Give a longer "
+                "series or a smaller window_length."
+            )
+        if known is not None:  # rows beyond the end are made, and left out
+            known = np.pad(known, ((0, int(steps.max())), (0, 0)))
+        rows = self.rows(values, origins, steps, known)
+        there = rows.times < values.size
+        return Rows(rows.inputs[there], rows.reference[there], rows.times[there])
+
+    def scales(self, inputs: HostArray) -> HostArray:
+        """What inputs are divided by, (d,): their spread, for the j-th difference times 1 + j.
+
+        What happened long ago counts less, which the data of a short series could not tell.
+        """
+        spread = np.std(inputs, axis=0)
+        spread[: self.length] = np.sqrt(np.mean(spread[: self.length] ** 2)) * (1.0 + np.arange(self.length))
+        return np.where(spread > 0.0, spread, 1.0)
+
+
+def blocks_of_time(times: HostArray, folds: int = FOLDS) -> list[tuple[HostArray, HostArray]]:
+    """Folds (train, test) that leave out the targets of consecutive times.
+
+    Rows of several steps share a target. If one of them were left out alone, the others would give its target away.
+    """
+    found = []
+    for block in np.array_split(np.unique(times), min(folds, np.unique(times).size)):
+        left_out = np.isin(times, block)
+        found.append((np.flatnonzero(~left_out), np.flatnonzero(left_out)))
+    return found
+
+
+def tuned(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> InfiniteQuantileRegressor:
+    """The regressor, not fitted, whose kernel and λ do best on blocks of times left out.
+
+    Parameters
+    ----------
+    inputs : ndarray (n, d)
+        In units of their spread.
+    targets, times : ndarray (n,)
+    n_steps : int
+        Rows come in groups of so many, one for each origin; the last ones may be smaller.
+    """
+    default = InfiniteQuantileRegressor(noncrossing="rearrange", tol=1e-3)
+    if np.unique(times).size < 2 * FOLDS:
+        return default.set_params(alpha=1.0)
+    # whole origins, evenly spaced
+    apart = max(1, -(-targets.size // CHOOSING_ROWS))
+    some = np.flatnonzero((np.arange(targets.size) // n_steps) % apart == 0)
+    X, y, folds = inputs[some], targets[some], blocks_of_time(times[some])
+    middle = np.median(y)
+    spread = float(np.median(np.abs(y - middle))) or float(np.mean(np.abs(y - middle))) or 1.0
+    halves = np.array_split(np.arange(len(X)), 2)
+    pairs = np.sum((X[halves[0], None] - X[None, halves[1]]) ** 2, axis=2)
+    gamma = 0.5 / (float(np.median(pairs)) or 1.0)
+    rough = clone(default).set_params(n_nodes=6, tol=3e-2)
+
+    def scores(kernel: Any, ridges: HostArray) -> HostArray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate that is hard to solve is a poor one
+            return score_path(rough.set_params(kernel=kernel), X, y, alphas=ridges, cv=folds).mean(axis=1)
+
+    kernels: list[Any] = [*(RBF(gamma / width**2) for width in WIDTHS), Linear()]
+    table = np.stack([scores(kernel, spread * RIDGES) for kernel in kernels])
+    k, j = np.unravel_index(np.argmax(table), table.shape)
+    near = spread * RIDGES[j] * np.array([10.0, 1.0, 0.1])
+    beside = scores(kernels[k], near[[0, 2]])
+    ridge = near[np.argmax([beside[0], table[k, j], beside[1]])]
+    return default.set_params(kernel=kernels[k], alpha=float(ridge))

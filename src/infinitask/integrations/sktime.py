@@ -1,0 +1,196 @@
+"""Forecasts with every quantile in sktime: a series becomes a regression, and one fit answers all steps and levels.
+
+It needs sktime: ``pip install infinitask[sktime]``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from infinitask._array import HostArray
+from infinitask._validation import count
+from infinitask.integrations._series import Window, blocks_of_time, tuned
+
+try:
+    import pandas as pd
+    from sktime.forecasting.base import BaseForecaster
+except ImportError as error:
+    raise ImportError(
+        "infinitask.integrations.sktime makes a forecaster of sktime, which is not installed; install the extra with "
+        "`pip install infinitask[sktime]`."
+    ) from error
+
+__all__ = ["InfiniteQuantileForecaster"]
+
+
+class InfiniteQuantileForecaster(BaseForecaster):
+    """A forecaster of sktime whose one model answers every step of the horizon and every quantile.
+
+    The quantile of level θ at the step h after the origin t is r_h + h(x)(θ) with x = (differences of the last values,
+    r_h less their mean, h, exogenous variables of the time t + h and of the reference). The reference r_h is the last
+    value of the same season, y at t + h − sp⌈h/sp⌉ (the last value for ``sp=1``), with the mean change of ⌈h/sp⌉ of them:
+    what the seasonal naive forecast with a drift says. The rows of all origins and steps are fitted together (the
+    direct strategy of reduction, with the step as an input). Trends need no extrapolation, as only differences are
+    learnt. Where the size of changes follows the level of the series, put a transformer before, such as
+    ``LogTransformer() * InfiniteQuantileForecaster(sp=12)``.
+
+    Parameters
+    ----------
+    window_length : int, default=4
+        How many differences y(t−j) − y(t−j−sp), j = 0, 1, …, are inputs. The j-th one counts 1/(1 + j) times as much.
+    sp : int, default=1
+        The length of the season, in steps; 1: none.
+    estimator : estimator or None, default=None
+        A model of quantiles, whose ``predict`` takes ``quantiles``; inputs come in units of their spread. One that has
+        a parameter ``cv`` gets folds of consecutive times, unless it has some. None: an
+        :class:`~infinitask.InfiniteQuantileRegressor` whose kernel and λ do best on such folds. Folds that are drawn,
+        and the leave-one-out of ``alpha="auto"``, mislead here: steps share targets.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model.
+    window_ : Window
+        What is looked at.
+
+    See Also
+    --------
+    infinitask.InfiniteQuantileRegressor : the model of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.integrations.sktime import InfiniteQuantileForecaster
+    >>> time = pd.period_range("2020-01", periods=60, freq="M")
+    >>> noise = np.random.default_rng(0).normal(size=60)
+    >>> y = pd.Series(0.5 * np.arange(60) + 5.0 * np.sin(np.arange(60) * np.pi / 6) + noise, index=time)
+    >>> model = InfiniteQuantileRegressor(alpha=0.1, n_nodes=10)
+    >>> forecaster = InfiniteQuantileForecaster(window_length=2, sp=12, estimator=model).fit(y, fh=[1, 2, 3])
+    >>> forecaster.predict_quantiles(alpha=[0.1, 0.5, 0.9]).shape
+    (3, 3)
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "authors": ["the infinitask developers"],
+        "python_dependencies": None,
+        "capability:multivariate": False,
+        "capability:exogenous": True,
+        "capability:insample": False,
+        "capability:pred_int": True,
+        "capability:pred_int:insample": False,
+        "capability:missing_values": False,
+        "capability:categorical_in_X": False,
+        "capability:update": True,
+        "y_inner_mtype": "pd.Series",
+        "X_inner_mtype": "pd.DataFrame",
+        "requires-fh-in-fit": True,
+        "X-y-must-have-same-index": True,
+        "enforce_index_type": None,
+    }
+
+    _config: ClassVar[dict[str, Any]] = {"remember_data": False}  # this class keeps the series itself
+
+    def __init__(self, window_length: int = 4, sp: int = 1, estimator: Any = None) -> None:
+        self.window_length = window_length
+        self.sp = sp
+        self.estimator = estimator
+        super().__init__()
+        self._y = self._X = None  # sktime fills them where it is told to remember data
+
+    def _fit(self, y: Any, X: Any, fh: Any) -> Self:
+        count("window_length", self.window_length)
+        count("sp", self.sp)
+        self._seen_y, self._seen_X = y, X
+        self._learn(_steps(fh, self.cutoff))
+        return self
+
+    def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Self:
+        self._seen_y = _joined(self._seen_y, y)
+        if self._seen_X is not None and X is None:
+            raise ValueError(
+                "The forecaster was fitted with exogenous variables; give X of the new times to update too."
+            )
+        self._seen_X = None if self._seen_X is None else _joined(self._seen_X, X)
+        if update_params:
+            self._learn(self._steps)
+        return self
+
+    def _learn(self, steps: HostArray) -> None:
+        """Fit the model to the rows of the series that was seen."""
+        values = self._seen_y.to_numpy(dtype=np.float64)
+        window = Window.of(values, int(self.window_length), int(self.sp))
+        known = None if self._seen_X is None else _numbers(self._seen_X)
+        rows = window.training(values, steps, known)
+        scales = window.scales(rows.inputs)
+        inputs, targets = rows.inputs / scales, values[rows.times] - rows.reference
+        if self.estimator is None:
+            model: Any = tuned(inputs, targets, rows.times, steps.size)
+        else:
+            model = clone(self.estimator)
+            if model.get_params().get("cv", "") is None:
+                model.set_params(cv=blocks_of_time(rows.times))
+        self.estimator_ = model.fit(inputs, targets)
+        self.window_, self._scales, self._steps = window, scales, steps
+
+    def _predict(self, fh: Any, X: Any) -> Any:
+        index, values = self._quantiles(fh, X, [0.5])
+        return pd.Series(values[:, 0], index=index, name=self._seen_y.name)
+
+    def _predict_quantiles(self, fh: Any, X: Any, alpha: Any) -> Any:
+        index, values = self._quantiles(fh, X, list(alpha))
+        columns = pd.MultiIndex.from_product([self._get_varnames(), list(alpha)])
+        return pd.DataFrame(values, index=index, columns=columns)
+
+    def _quantiles(self, fh: Any, X: Any, levels: list[float]) -> tuple[Any, HostArray]:
+        """The index of the forecasts, and quantiles (steps, levels)."""
+        steps, index = _steps(fh, self.cutoff), fh.to_absolute_index(self.cutoff)
+        low, high = int(self._steps.min()), int(self._steps.max())
+        if steps.min() < low or steps.max() > high:
+            raise ValueError(
+                f"Steps {steps.tolist()} after {self.cutoff[0]} were asked for, and steps from {low} to {high} were "
+                "learnt; fit again with this fh."
+            )
+        values = self._seen_y.to_numpy(dtype=np.float64)
+        rows = self.window_.rows(values, np.array([values.size - 1]), steps, self._known(X, index, steps))
+        return index, rows.reference[:, None] + self.estimator_.predict(rows.inputs / self._scales, quantiles=levels)
+
+    def _known(self, X: Any, index: Any, steps: HostArray) -> HostArray | None:
+        """Exogenous variables of all times up to the last forecast; NaN for times that no forecast is for."""
+        if self._seen_X is None:
+            return None
+        if X is None or not index.isin(X.index).all():
+            names, times = (", ".join(map(str, these)) for these in (self._seen_X.columns, index))
+            raise ValueError(
+                f"The forecaster was fitted with exogenous variables {names}; give X with their values at {times}."
+            )
+        past = _numbers(self._seen_X)
+        future = np.full((int(steps.max()), past.shape[1]), np.nan)
+        future[steps - 1] = _numbers(X.loc[index])
+        return np.vstack([past, future])
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Parameters of sktime's own tests: small models."""
+        from infinitask.estimators import InfiniteQuantileRegressor
+
+        model = InfiniteQuantileRegressor(alpha=0.1, n_nodes=4, tol=1e-2, noncrossing="rearrange")
+        return [{"window_length": 2, "estimator": model}, {"window_length": 1, "sp": 2, "estimator": model}]
+
+
+def _steps(fh: Any, cutoff: Any) -> HostArray:
+    """The horizon as steps after the cutoff."""
+    return np.asarray(fh.to_relative(cutoff).to_numpy(), dtype=np.intp)
+
+
+def _numbers(X: Any) -> HostArray:
+    return np.asarray(X.to_numpy(dtype=np.float64))
+
+
+def _joined(old: Any, new: Any) -> Any:
+    """What was seen, with what is new; values of the same time are replaced."""
+    return pd.concat([old.loc[~old.index.isin(new.index)], new]).sort_index()
