@@ -31,8 +31,8 @@ class InfiniteQuantileForecaster(BaseForecaster):
 
     The quantile of level θ at the step h after the origin t is r_h + h(x)(θ) with x = (differences of the last values,
     r_h less their mean, h, exogenous variables of the time t + h and of the reference). The reference r_h is the last
-    value of the same season, y at t + h − sp⌈h/sp⌉ (the last value for ``sp=1``), with the mean change of ⌈h/sp⌉ of them:
-    what the seasonal naive forecast with a drift says. The rows of all origins and steps are fitted together (the
+    value of the same season, y at t + h − sp⌈h/sp⌉ (for ``sp=1`` the last value), with the mean change of seasons in
+    between: the seasonal naive forecast with a drift. The rows of all origins and steps are fitted together (the
     direct strategy of reduction, with the step as an input). Trends need no extrapolation, as only differences are
     learnt. Where the size of changes follows the level of the series, put a transformer before, such as
     ``LogTransformer() * InfiniteQuantileForecaster(sp=12)``.
