@@ -35,6 +35,7 @@ from infinitask._validation import (
 )
 from infinitask.blocks import RowSource, Survey
 from infinitask.estimators import _frames
+from infinitask.estimators._callbacks import CallbackSupportMixin, callbacks_told
 from infinitask.estimators._checks import (
     check_domain,
     check_inside,
@@ -96,7 +97,7 @@ class Prepared(NamedTuple):
     """Attributes that are written with the fit, such as ``classes_``."""
 
 
-class BaseInfiniteTask(BaseEstimator, ABC):
+class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     """One fit for every θ: the common part of all estimators.
 
     The entries below are written once: ``{parameters}`` and ``{attributes}`` in the docstring of a subclass stand for
@@ -331,14 +332,15 @@ class BaseInfiniteTask(BaseEstimator, ABC):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Fit rows in memory, or wherever they are; see :mod:`~infinitask.estimators._sources`."""
-        device = device_of(X, self.device)
-        source = source_of(X, y, sample_weight, self.recipe)
-        if source is not None:
-            return fit_to(self, source, device)  # type: ignore[no-any-return]
-        prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
-        if device != self.device:
-            prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
-        return self._learn(prepared, depth=4)
+        with callbacks_told(self, X, y, sample_weight):
+            device = device_of(X, self.device)
+            source = source_of(X, y, sample_weight, self.recipe)
+            if source is not None:
+                return fit_to(self, source, device)  # type: ignore[no-any-return]
+            prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
+            if device != self.device:
+                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+            return self._learn(prepared, depth=4)
 
     def _learn(self, prepared: Prepared, memory: Memory | None = None, *, remark: bool = True, depth: int = 3) -> Self:
         """Fit, warn where that is due, and adopt the result.

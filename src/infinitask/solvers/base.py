@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask._listening import listener
 from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
 
 __all__ = [
@@ -291,6 +292,7 @@ class Ledger:
         self.n_iter = 0
         self.history: list[tuple[int, float, float]] = []
         self.dual_at: Start | None = None
+        self._listener = listener()
         self._started = time.perf_counter()
         self._shown = 0.0
         self._first: tuple[float, float] | None = None
@@ -309,6 +311,7 @@ class Ledger:
         if self.certificate.update(z, evaluation):
             self.dual_at = Start(z.copy(), smoothing)
         self.history.append((self.n_evaluations, evaluation.primal, self.certificate.dual))
+        self._tell()
         now = time.perf_counter()
         if self.verbose and (self.verbose > 1 or now - self._shown > 0.5 or self.n_evaluations == 1):
             self._shown = now
@@ -320,10 +323,15 @@ class Ledger:
         self.certificate.take(z, primal, dual)
         self.n_evaluations = self.n_iter = n_evaluations
         self.history.append((n_evaluations, primal, self.certificate.dual))
+        self._tell()
         now = time.perf_counter()
         if self.verbose and (self.verbose > 1 or now - self._shown > 0.5):
             self._shown = now
             self.show(label)
+
+    def _tell(self) -> None:
+        if self._listener is not None:
+            self._listener.gap(self.certificate.gap, self.tol)
 
     def show(self, label: str) -> None:
         """Write one line of progress."""

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from infinitask._array import HostArray
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
+from infinitask.estimators._callbacks import tells_callbacks
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.predictive import Levels
 from infinitask.problem import Recipe
@@ -147,6 +148,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     ) -> None:
         self._store(locals())
 
+    @tells_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the kernel and λ, and learn the quantile function.
 
@@ -314,6 +316,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     ) -> None:
         self._store(locals())
 
+    @tells_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the kernel and λ, and learn the decision function of every trade-off.
 

@@ -10,7 +10,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import HostArray, one_blas_thread
+from infinitask._listening import listener
 from infinitask.estimators import InfiniteOneClassSVM
+from infinitask.estimators._callbacks import tells_callbacks
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.kernels import InputKernel
 from infinitask.problem import Data
@@ -114,6 +116,7 @@ solver, tol, max_iter, device
     ) -> None:
         self._store(locals())
 
+    @tells_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the kernel, and learn the level sets.
 
@@ -135,6 +138,10 @@ solver, tol, max_iter, device
         with one_blas_thread():
             found = Parallel(n_jobs=self.n_jobs)(delayed(race.walk)(family) for family in kinds)
         entrants = [entrant for walked in found for entrant in walked]
+        told = listener()
+        if told is not None:
+            for _ in entrants:
+                told.tried()
         areas = np.array([entrant.area for entrant in entrants])
         best = int(np.argmin(areas))
         chosen = self._estimator(kernel=entrants[best].kernel)

@@ -8,6 +8,7 @@ import time
 import numpy as np
 
 from infinitask._array import HostArray
+from infinitask._listening import listener
 
 
 class Progress:
@@ -49,6 +50,9 @@ class Progress:
         unit : float
             Of the losses.
         """
+        told = listener()
+        if told is not None:
+            told.tried()
         if not self.verbose:
             return
         here, best = float(np.min(path.mean(axis=1))) * unit, float(np.min(table.mean(axis=2))) * unit

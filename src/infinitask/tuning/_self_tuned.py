@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from infinitask._validation import check_parameters
 from infinitask.blocks import RowSource, Survey
 from infinitask.estimators import _frames
+from infinitask.estimators._callbacks import CallbackSupportMixin
 from infinitask.estimators._frames import output_of
 from infinitask.estimators._sources import far_rows, fit_to, on_host, source_of, surveyed
 from infinitask.estimators.base import BaseInfiniteTask, Prepared
@@ -39,7 +40,7 @@ class Compared(NamedTuple):
     survey: Survey | None = None
 
 
-class SelfTuned(BaseEstimator):
+class SelfTuned(CallbackSupportMixin, BaseEstimator):
     """A model that chooses its kernel and λ; what it chose is ``best_estimator_``, and its methods are here as well."""
 
     _model: ClassVar[type[Any]]
