@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from infinitask._listening import listening
 
 try:
-    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin  # others import it from here
     from sklearn.callback._callback_support import callback_management_context
 except ImportError:
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_co
 
 from infinitask._array import HostArray
 from infinitask._validation import naming
+from infinitask.estimators._sources import on_host
 from infinitask.features import feature_recipe
 from infinitask.kernels import input_kernel, task_kernel
 from infinitask.losses import Loss
@@ -79,7 +80,7 @@ def _box(low: HostArray, high: HostArray) -> str:
 def targets_of(X: Any, y: Any) -> HostArray:
     """y, finite, one for each row of X."""
     with naming("y"):
-        y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
+        y = check_array(column_or_1d(on_host(y)), ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(X, y)
     return np.asarray(y)
 
@@ -87,7 +88,7 @@ def targets_of(X: Any, y: Any) -> HostArray:
 def weights_of(sample_weight: Any, X: Any) -> HostArray:
     """Nonnegative weights, one for each row of X, not all of them 0; None: 1 each."""
     with naming("sample_weight"):
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(on_host(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
     if not np.any(weight > 0.0):
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
     return np.asarray(weight)

@@ -145,7 +145,7 @@ def blocks_of_time(times: HostArray, folds: int = FOLDS) -> list[tuple[HostArray
     return found
 
 
-def tuned(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> InfiniteQuantileRegressor:
+def tuned(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> Any:
     """The regressor, not fitted, whose kernel and λ do best on blocks of times left out.
 
     Parameters
@@ -156,7 +156,7 @@ def tuned(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int)
     n_steps : int
         Rows come in groups of so many, one for each origin; the last ones may be smaller.
     """
-    default = InfiniteQuantileRegressor(noncrossing="rearrange", tol=1e-3)
+    default: Any = InfiniteQuantileRegressor(noncrossing="rearrange", tol=1e-3)
     if np.unique(times).size < 2 * FOLDS:
         return default.set_params(alpha=1.0)
     # whole origins, evenly spaced
@@ -173,7 +173,7 @@ def tuned(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int)
     def scores(kernel: Any, ridges: HostArray) -> HostArray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate that is hard to solve is a poor one
-            return score_path(rough.set_params(kernel=kernel), X, y, alphas=ridges, cv=folds).mean(axis=1)
+            return np.mean(score_path(rough.set_params(kernel=kernel), X, y, alphas=ridges, cv=folds), axis=1)
 
     kernels: list[Any] = [*(RBF(gamma / width**2) for width in WIDTHS), Linear()]
     table = np.stack([scores(kernel, spread * RIDGES) for kernel in kernels])
