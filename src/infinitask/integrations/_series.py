@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from infinitask._array import HostArray
 from infinitask.estimators import InfiniteQuantileRegressor
 from infinitask.kernels import RBF, Linear
+from infinitask.predictive import Levels
 from infinitask.tuning import score_path
 
 CHOOSING_ROWS = 400
@@ -145,8 +146,8 @@ def blocks_of_time(times: HostArray, folds: int = FOLDS) -> list[tuple[HostArray
     return found
 
 
-def tuned(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> Any:
-    """The regressor, not fitted, whose kernel and λ do best on blocks of times left out.
+def tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> Any:
+    """The fitted regressor whose kernel and λ do best on blocks of times left out, with levels calibrated by them.
 
     Parameters
     ----------
@@ -156,24 +157,37 @@ def tuned(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int)
     n_steps : int
         Rows come in groups of so many, one for each origin; the last ones may be smaller.
     """
-    default: Any = InfiniteQuantileRegressor(noncrossing="rearrange", tol=1e-3)
+    model: Any = InfiniteQuantileRegressor(noncrossing="rearrange", tol=1e-3)
     if np.unique(times).size < 2 * FOLDS:
-        return default.set_params(alpha=1.0)
+        return model.set_params(alpha=1.0).fit(inputs, targets)
     # whole origins, evenly spaced
     apart = max(1, -(-targets.size // CHOOSING_ROWS))
     some = np.flatnonzero((np.arange(targets.size) // n_steps) % apart == 0)
     X, y, folds = inputs[some], targets[some], blocks_of_time(times[some])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate that is hard to solve is a poor one
+        model.set_params(**_chosen(model, X, y, folds))
+        grid, rough = Levels.grid(), clone(model).set_params(tol=1e-2)
+        left_out = np.empty((y.size, grid.size))
+        for train, test in folds:
+            left_out[test] = clone(rough).fit(X[train], y[train]).predict(X[test], quantiles=grid)
+    model.fit(inputs, targets)
+    model.levels_ = Levels.of(y, left_out, grid)
+    return model
+
+
+def _chosen(model: Any, X: HostArray, y: HostArray, folds: list[tuple[HostArray, HostArray]]) -> dict[str, Any]:
+    """The kernel and λ with the best score on the rows left out."""
     middle = np.median(y)
     spread = float(np.median(np.abs(y - middle))) or float(np.mean(np.abs(y - middle))) or 1.0
     halves = np.array_split(np.arange(len(X)), 2)
     pairs = np.sum((X[halves[0], None] - X[None, halves[1]]) ** 2, axis=2)
     gamma = 0.5 / (float(np.median(pairs)) or 1.0)
-    rough = clone(default).set_params(n_nodes=6, tol=3e-2)
+    rough = clone(model).set_params(n_nodes=6, tol=3e-2)
 
     def scores(kernel: Any, ridges: HostArray) -> HostArray:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate that is hard to solve is a poor one
-            return np.mean(score_path(rough.set_params(kernel=kernel), X, y, alphas=ridges, cv=folds), axis=1)
+        found = score_path(rough.set_params(kernel=kernel), X, y, alphas=ridges, cv=folds)
+        return np.asarray(np.mean(found, axis=1))
 
     kernels: list[Any] = [*(RBF(gamma / width**2) for width in WIDTHS), Linear()]
     table = np.stack([scores(kernel, spread * RIDGES) for kernel in kernels])
@@ -181,4 +195,4 @@ def tuned(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int)
     near = spread * RIDGES[j] * np.array([10.0, 1.0, 0.1])
     beside = scores(kernels[k], near[[0, 2]])
     ridge = near[np.argmax([beside[0], table[k, j], beside[1]])]
-    return default.set_params(kernel=kernels[k], alpha=float(ridge))
+    return {"kernel": kernels[k], "alpha": float(ridge)}

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from infinitask._array import HostArray
 from infinitask._validation import count
-from infinitask.integrations._series import Window, blocks_of_time, tuned
+from infinitask.integrations._series import Window, blocks_of_time, tuned_fit
 
 try:
     import pandas as pd
@@ -46,8 +46,9 @@ class InfiniteQuantileForecaster(BaseForecaster):
     estimator : estimator or None, default=None
         A model of quantiles, whose ``predict`` takes ``quantiles``; inputs come in units of their spread. One that has
         a parameter ``cv`` gets folds of consecutive times, unless it has some. None: an
-        :class:`~infinitask.InfiniteQuantileRegressor` whose kernel and λ do best on such folds. Folds that are drawn,
-        and the leave-one-out of ``alpha="auto"``, mislead here: steps share targets.
+        :class:`~infinitask.InfiniteQuantileRegressor` whose kernel and λ do best on such folds, and whose levels are
+        calibrated by them. Folds that are drawn, and the leave-one-out of ``alpha="auto"``, mislead here: steps share
+        targets.
 
     Attributes
     ----------
@@ -129,12 +130,12 @@ class InfiniteQuantileForecaster(BaseForecaster):
         scales = window.scales(rows.inputs)
         inputs, targets = rows.inputs / scales, values[rows.times] - rows.reference
         if self.estimator is None:
-            model: Any = tuned(inputs, targets, rows.times, steps.size)
+            self.estimator_ = tuned_fit(inputs, targets, rows.times, steps.size)
         else:
             model = clone(self.estimator)
             if model.get_params().get("cv", "") is None:
                 model.set_params(cv=blocks_of_time(rows.times))
-        self.estimator_ = model.fit(inputs, targets)
+            self.estimator_ = model.fit(inputs, targets)
         self.window_, self._scales, self._steps = window, scales, steps
 
     def _predict(self, fh: Any, X: Any) -> Any:
