@@ -30,7 +30,7 @@ model = InfiniteQuantileRegressor(n_nodes=20).fit(X[:300], y[:300])
 # of the fit are the background, and thirty-five new ones are explained.
 levels = [0.05, 0.5, 0.95]
 view = at_level(model, quantiles=levels)
-explainer = shap.Explainer(view.predict, X[:20], feature_names=names, seed=0)
+explainer = shap.Explainer(view.predict, X[:20], algorithm="permutation", feature_names=names, seed=0)
 values = explainer(X[300:335], max_evals=84, silent=True)
 print(values.shape, "patients, inputs, levels")
 
@@ -66,6 +66,7 @@ parts["level 0.05"], colours["level 0.05"] = low, "#2e8b57"
 for title in ("level 0.05", "median", "level 0.95"):
     right.plot(X[300:335, bmi], parts[title][:, bmi], "o", ms=5, alpha=0.8, color=colours[title], label=title)
 right.axhline(0.0, color="0.7", lw=0.8, zorder=0)
+right.set_xticks([-0.08, -0.04, 0.0, 0.04, 0.08])
 right.set_xlabel("body mass index (scaled)")
 right.set_ylabel("SHAP value of body mass index")
 right.legend(frameon=False)
