@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from infinitask import InfiniteOneClassSVM, InfiniteQuantileRegressor, InfiniteQuantileRegressorCV, make_pipeline
+from infinitask import (
+    InfiniteOneClassSVM,
+    InfiniteQuantileRegressor,
+    InfiniteQuantileRegressorCV,
+    load,
+    make_pipeline,
+    save,
+)
 from infinitask.datasets import make_sine
 from infinitask.estimators._callbacks import STEPS, GapSteps
 
@@ -121,6 +129,15 @@ def test_the_progress_bar_of_scikit_learn_ends_full() -> None:
         InfiniteQuantileRegressor(n_nodes=6, alpha=0.1).set_callbacks(ProgressBar()).fit(X, Y)
     assert "InfiniteQuantileRegressor - fit" in screen.getvalue()
     assert "100%" in screen.getvalue()
+
+
+def test_callbacks_are_not_saved_with_a_model(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    model = InfiniteQuantileRegressor(n_nodes=5, alpha=0.1).set_callbacks(Diary()).fit(X, Y)
+    save(model, tmp_path / "told.safetensors")
+    again = load(tmp_path / "told.safetensors")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert not hasattr(again, "_skl_callbacks")
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,9 @@ from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
+    load,
     make_pipeline,
+    save,
 )
 from infinitask.integrations import LevelView, at_level
 
@@ -81,6 +84,13 @@ def test_a_clone_of_a_view_is_not_fitted_and_a_copy_is(model: InfiniteQuantileRe
         clone(view).predict(X[NEW])
     assert not hasattr(view, "conformalize")  # it would change the model that others look at
     assert not hasattr(view, "_explored")
+
+
+def test_a_view_can_be_saved(model: InfiniteQuantileRegressor, tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    view = at_level(model, quantiles=0.9)
+    save(view, tmp_path / "high.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "high.safetensors").predict(X[NEW]), view.predict(X[NEW]))
 
 
 def test_a_view_of_a_pipeline_takes_its_last_step_at_its_word() -> None:

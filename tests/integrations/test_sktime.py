@@ -178,6 +178,22 @@ def test_airline_passengers_of_three_years() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The default of config ``remember_data``:FutureWarning")
+def test_arar_wins_where_its_model_holds() -> None:
+    from sktime.forecasting.arar import ARARForecaster
+
+    rng, noise = np.random.default_rng(0), np.zeros(144)
+    for k in range(1, 144):
+        noise[k] = 0.6 * noise[k - 1] + rng.normal() * (1.0 + 0.7 * np.sin(np.pi * k / 6.0))
+    y = seasonal(144, noise=0.0) + noise
+    years = [y.iloc[:end] for end in (96, 120, 144)]
+    ours = [loss(InfiniteQuantileForecaster(sp=12), year) for year in years]
+    arar = [loss(ARARForecaster(), year) for year in years]
+    naive = [loss(NaiveForecaster(sp=12), year) for year in years]
+    assert np.mean(arar) < np.mean(ours) < 0.7 * np.mean(naive)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The default of config ``remember_data``:FutureWarning")
 def test_a_transformer_of_sktime_before_it() -> None:
     y = np.exp(0.05 * seasonal(72))
     forecaster = LogTransformer() * InfiniteQuantileForecaster(window_length=1, sp=12, estimator=SMALL)

@@ -17,6 +17,7 @@ import numpy as np
 OWN_MODULES = (
     "infinitask.estimators",
     "infinitask.features",
+    "infinitask.integrations",
     "infinitask.kernels",
     "infinitask.losses",
     "infinitask.measures",

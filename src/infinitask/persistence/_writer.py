@@ -200,7 +200,8 @@ def _state(value: Any, path: str) -> dict[str, Any]:
         raise TypeError(f"{path} is a {qualified(cls)}, whose __getstate__ gives a {type(state).__name__}, not a dict.")
     if isinstance(value, Recipe) and value.device is not None:
         return {**state, "device": None}  # arrays come back on the host
-    return state
+    # callbacks of scikit-learn belong to a process, not to a model
+    return {name: kept for name, kept in state.items() if name != "_skl_callbacks"}
 
 
 def _scalar(value: Any, path: str) -> list[Any]:
