@@ -29,7 +29,7 @@ MODELS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("dispatch", [False, True])
+@pytest.mark.parametrize("dispatch", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize(("model", "targets", "methods"), MODELS.values(), ids=MODELS)
 def test_answers_are_of_the_kind_of_the_rows_with_and_without_dispatch(
     xp: Any, model: Any, targets: Any, methods: tuple[str, ...], dispatch: bool, monkeypatch: pytest.MonkeyPatch
@@ -55,7 +55,7 @@ def test_the_tag_says_that_fitted_attributes_stay_with_numpy() -> None:
     assert not get_tags(QUANTILES).array_api_support
 
 
-@pytest.mark.parametrize("dispatch", [False, True])
+@pytest.mark.parametrize("dispatch", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_conformal_calibration_takes_tensors(xp: Any, dispatch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     expected = clone(QUANTILES).fit(X[::2], Y[::2]).conformalize(X[1::2], Y[1::2]).predict_interval(X, coverage=0.8)

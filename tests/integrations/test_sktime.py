@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -122,6 +125,26 @@ def test_news_move_the_origin_with_or_without_a_new_fit() -> None:
     expected = rows.reference + old.estimator_.predict(rows.inputs / old._scales)
     np.testing.assert_allclose(old.predict(), expected)
     np.testing.assert_allclose(old.update(y.iloc[60:], update_params=True).predict(), whole.predict())
+
+
+def test_where_sktime_is_missing_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sktime.forecasting.base", None)
+    monkeypatch.delitem(sys.modules, "infinitask.integrations.sktime")
+    with pytest.raises(ImportError, match=r"pip install infinitask\[sktime\]"):
+        importlib.import_module("infinitask.integrations.sktime")
+
+
+@pytest.mark.slow
+def test_the_package_itself_needs_no_library() -> None:
+    code = "import sys, infinitask.integrations; print({'sktime', 'mlflow', 'optuna'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("n", [6, 40])
+def test_a_series_that_never_moves_stays(n: int) -> None:
+    forecaster = InfiniteQuantileForecaster(window_length=1).fit(pd.Series(np.full(n, 7.0)), fh=[1, 3])
+    np.testing.assert_allclose(forecaster.predict_quantiles(alpha=LEVELS), 7.0, atol=1e-6)
 
 
 def test_wrong_calls_are_sentences() -> None:

@@ -125,7 +125,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
         """Fit the model to the rows of the series that was seen."""
         values = self._seen_y.to_numpy(dtype=np.float64)
         window = Window.of(values, int(self.window_length), int(self.sp))
-        known = None if self._seen_X is None else _numbers(self._seen_X)
+        known = None if self._seen_X is None else _numbers(self._seen_X.loc[self._seen_y.index])
         rows = window.training(values, steps, known)
         scales = window.scales(rows.inputs)
         inputs, targets = rows.inputs / scales, values[rows.times] - rows.reference
@@ -169,7 +169,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
             raise ValueError(
                 f"The forecaster was fitted with exogenous variables {names}; give X with their values at {times}."
             )
-        past = _numbers(self._seen_X)
+        past = _numbers(self._seen_X.loc[self._seen_y.index])
         future = np.full((int(steps.max()), past.shape[1]), np.nan)
         future[steps - 1] = _numbers(X.loc[index])
         return np.vstack([past, future])
