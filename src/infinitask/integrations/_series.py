@@ -1,7 +1,7 @@
 """A series as rows of a regression: what an origin knows, the step, and how far the value then is from a reference.
 
-At the origin t, for the step h and the season sp, the reference is the last value of the same season, y at
-t + h − sp⌈h/sp⌉ (the last value itself where sp is 1), and the mean change of ⌈h/sp⌉ seasons. Inputs are differences of
+At the origin t, for the step k and the season sp, the reference is the last value of the same season, y at
+t + k − sp⌈k/sp⌉ (the last value itself where sp is 1), and the mean change of ⌈k/sp⌉ seasons. Inputs are differences of
 values, and so is the target: a trend does not lead them out of the range that was seen, and kernels need not
 extrapolate.
 """
@@ -43,11 +43,11 @@ class Rows:
     ----------
     inputs : ndarray (n, d)
         Differences y(t−j) − y(t−j−sp) for j = 0, 1, …, the reference less the mean of the last values, the step, and
-        what is known of the time t + h and of the time of the reference.
+        what is known of the time t + k and of the time of the reference.
     reference : ndarray (n,)
         What targets are counted from.
     times : ndarray of int (n,)
-        The position t + h of each target in the series.
+        The position t + k of each target in the series.
     """
 
     inputs: HostArray

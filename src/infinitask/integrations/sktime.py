@@ -29,12 +29,12 @@ __all__ = ["InfiniteQuantileForecaster"]
 class InfiniteQuantileForecaster(BaseForecaster):
     """A forecaster of sktime whose one model answers every step of the horizon and every quantile.
 
-    The quantile of level θ at the step h after the origin t is r_h + h(x)(θ) with x = (differences of the last values,
-    r_h less their mean, h, exogenous variables of the time t + h and of the reference). The reference r_h is the last
-    value of the same season, y at t + h − sp⌈h/sp⌉ (for ``sp=1`` the last value), with the mean change of seasons in
+    The quantile of level θ at the step k after the origin t is r_k + h(x)(θ) with x = (differences of the last values,
+    r_k less their mean, k, exogenous variables of the time t + k and of the reference). The reference r_k is the last
+    value of the same season, y at t + k − sp⌈k/sp⌉ (for ``sp=1`` the last value), with the mean change of seasons in
     between: the seasonal naive forecast with a drift. The rows of all origins and steps are fitted together (the
     direct strategy of reduction, with the step as an input). Trends need no extrapolation, as only differences are
-    learnt. Where the size of changes follows the level of the series, put a transformer before, such as
+    learnt. Where the size of changes follows the level of the series, a transformer may be put before it, as in
     ``LogTransformer() * InfiniteQuantileForecaster(sp=12)``.
 
     Parameters
