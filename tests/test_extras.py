@@ -38,11 +38,13 @@ ROWS: dict[str, tuple[str, str]] = {
     ),
     "Parquet": ("parquet", "from infinitask.blocks import Blocks; Blocks.of_parquet('rows.parquet', 'y')"),
     "onnx": ("onnx", "from infinitask.integrations.onnx import to_onnx; to_onnx(model)"),
+    "MLflow": ("mlflow", "from infinitask.integrations.mlflow import log_model; log_model(model, 'model')"),
     "skops": ("skops", "from infinitask.integrations.skops import trusted; trusted('model.skops')"),
 }
 """Under the name of a feature: its extra, and a call. Collections of Dask are not here: who has one has Dask."""
 
-INTEGRATIONS = sorted(module.name for module in pkgutil.iter_modules(infinitask.integrations.__path__))
+FOUND = sorted(module.name for module in pkgutil.iter_modules(infinitask.integrations.__path__))
+INTEGRATIONS = [name for name in FOUND if not name.startswith("_")]
 
 IMPORT_NAMES = {"mlflow-skinny": "mlflow", "scikit-clean": "skclean", "scikit-learn": "sklearn"}
 """Packages that are imported by another name."""
