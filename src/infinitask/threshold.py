@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import logit
 
 from infinitask._array import Array, HostArray, as_like, one_blas_thread, to_host
+from infinitask._events import Stage, tell
 from infinitask.field import Field
 from infinitask.log_odds import Scale, logistic_lines
 from infinitask.measures import Measure
@@ -322,6 +323,7 @@ def _fields_without(
     start = Start(solution.z, Smoothing(solution.smoothing.kappa))
     fields = []
     for k, left_out in enumerate(shares.T):
+        tell(Stage(f"left-out fit {k + 1} of {shares.shape[1]}"))
         if recipe.verbose:
             print(f"thresholds: fit without fold {k + 1} of {shares.shape[1]}", file=sys.stderr, flush=True)
         rest = weight * (1.0 - left_out)

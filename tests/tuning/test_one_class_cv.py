@@ -119,7 +119,8 @@ def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Race, "entrant", entrant)
-        found = race.walk(Family("Gaussian", Scaled(RBF(gamma=1.0), (1.0,))))
+        found, ended = race.walk(Family("Gaussian", Scaled(RBF(gamma=1.0), (1.0,))))
+        assert ended
     assert min(found, key=lambda e: e.area).kernel.kernel.gamma == FACTORS[best]
     assert len(looked) == len(set(looked)) <= len(FACTORS)
     if 0 < best < len(FACTORS) - 1:

@@ -335,3 +335,33 @@ def test_a_search_that_is_stopped_says_what_is_kept(tmp_path: Path, monkeypatch:
         search.fit(X, y)
     assert len(search.fit(X, y).cv_results_["params"]) == 4
     assert len(calls) == 5
+
+
+def test_a_search_ends_when_its_time_is_up() -> None:
+    """However little time there is, one trial is made."""
+    search = bowl(n_trials=50, timeout=1e-9)
+    assert len(search.cv_results_["params"]) == 1
+    assert bowl(n_trials=3, timeout=1e9).cv_results_["params"][0] == search.best_params_
+    with pytest.raises(ValueError, match="timeout=0 was given"):
+        bowl(timeout=0)
+
+
+def test_an_interrupted_search_keeps_the_best_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = bowl(n_trials=3)
+    scores = Bowl.score
+    calls: list[int] = []
+
+    def third_is_interrupted(self: Bowl, X: Any, y: Any) -> float:
+        calls.append(1)
+        if len(calls) == 5:  # two folds each: in the third trial
+            raise KeyboardInterrupt
+        return scores(self, X, y)
+
+    monkeypatch.setattr(Bowl, "score", third_is_interrupted)
+    search = bowl(n_trials=3, on_interrupt="best")
+    assert search.cv_results_["params"] == whole.cv_results_["params"][:2]
+    assert search.best_score_ == max(whole.cv_results_["mean_test_score"][:2])
+    assert search.predict(X).shape == (60,)
+    calls.clear()
+    with pytest.raises(KeyboardInterrupt):
+        bowl(n_trials=3)

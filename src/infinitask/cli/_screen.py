@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from infinitask.cli._watch import Watch
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,14 +52,24 @@ class Screen:
         self.notes: list[str] = []
 
     @contextmanager
-    def step(self, text: str) -> Iterator[None]:
-        """Work that takes a while; warnings on the way become notes."""
-        begun = time.perf_counter()
+    def step(self, text: str, seconds: float | None = None) -> Iterator[Watch]:
+        """Work that takes a while, with a line about it on a terminal; warnings on the way become notes.
+
+        Parameters
+        ----------
+        text : str
+            What is done.
+        seconds : float or None
+            After which a comparison ends with the best so far.
+        """
+        shown = self.err.is_terminal and not self.as_json
+        watch = Watch(self.err, text, shown=shown, seconds=seconds)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            with self.err.status(f"{escape(text)} …"):
-                yield
-        self.err.print(f"[dim]{escape(text)}: {time.perf_counter() - begun:.1f} s[/dim]")
+            with watch.working():
+                yield watch
+        if shown:
+            self.err.print(f"[dim]{escape(text)}: {watch.elapsed:.1f} s[/dim]")
         for sentence in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
             self.note(sentence)
 

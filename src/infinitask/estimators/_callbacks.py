@@ -13,7 +13,7 @@ from functools import wraps
 from math import floor, isfinite, log
 from typing import Any, TypeVar, cast
 
-from infinitask._listening import listening
+from infinitask._events import Event, Solving, Tried, listening
 
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin  # others import it from here
@@ -39,19 +39,17 @@ class GapSteps:
         self._first: float | None = None
         self._done = 0
 
-    def gap(self, gap: float, tol: float) -> None:
+    def __call__(self, event: Event) -> None:
         """The gap has changed."""
-        if not isfinite(gap):
+        if not isinstance(event, Solving) or not isfinite(event.gap):
             return
+        gap, tol = event.gap, event.tol
         self._first = min(gap, 1.0) if self._first is None else self._first
         way = log(self._first / tol) if self._first > tol else 0.0
         share = 1.0 if gap <= tol or way <= 0.0 else log(self._first / gap) / way
         while self._done < min(floor(STEPS * share), STEPS):
             self._done += 1
             _subtask(self._estimator, self._context, "gap")
-
-    def tried(self) -> None:
-        """No candidates compete here."""
 
 
 class Candidates:
@@ -60,12 +58,10 @@ class Candidates:
     def __init__(self, estimator: Any, context: Any) -> None:
         self._estimator, self._context = estimator, context
 
-    def gap(self, gap: float, tol: float) -> None:
-        """Fits of candidates are many."""
-
-    def tried(self) -> None:
-        """A kernel was tried."""
-        _subtask(self._estimator, self._context, "kernel")
+    def __call__(self, event: Event) -> None:
+        """A kernel was tried; fits of candidates are many, and are not told."""
+        if isinstance(event, Tried):
+            _subtask(self._estimator, self._context, "kernel")
 
 
 @contextmanager

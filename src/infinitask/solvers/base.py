@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask._listening import listener
+from infinitask._events import Solving, is_heard, tell
 from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
 
 __all__ = [
@@ -292,7 +292,6 @@ class Ledger:
         self.n_iter = 0
         self.history: list[tuple[int, float, float]] = []
         self.dual_at: Start | None = None
-        self._listener = listener()
         self._started = time.perf_counter()
         self._shown = 0.0
         self._first: tuple[float, float] | None = None
@@ -330,8 +329,8 @@ class Ledger:
             self.show(label)
 
     def _tell(self) -> None:
-        if self._listener is not None:
-            self._listener.gap(self.certificate.gap, self.tol)
+        if is_heard():
+            tell(Solving(self.n_evaluations, float(self.certificate.gap), self.tol))
 
     def show(self, label: str) -> None:
         """Write one line of progress."""

@@ -229,7 +229,7 @@ class Contest:
             "best": (k, i),
         }
         alpha = float(lambdas[i] * (race.rate if i > 0 else 1.0) / self.unit)
-        self.progress.say(f"chosen: {entrants[k].name}, λ = {alpha:.2g}")
+        self.progress.chosen(f"chosen: {entrants[k].name}, λ = {alpha:.2g}")
         runner = Runner(self, entrants[k], lambdas)
         return Choice(runner.kernel, alpha, results), runner
 
@@ -265,7 +265,7 @@ class Contest:
                 except KeyboardInterrupt:
                     if not self.keeps_best or best is None:
                         raise
-                    self.progress.say("interrupted: the best so far is taken")
+                    self.progress.cut_short("interrupted: the best so far is taken")
                     break
                 runner.forget()  # the features of many rows are large
                 i = int(np.argmin(column[:, 0]))

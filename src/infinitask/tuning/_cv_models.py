@@ -194,7 +194,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             except KeyboardInterrupt:
                 if self.on_interrupt != "best":
                     raise
-                contest.progress.say("interrupted: levels are not calibrated")
+                contest.progress.cut_short("interrupted: levels are not calibrated")
         return self
 
     def _levels(self, runner: Runner, recipe: Recipe, choice: Choice, units: Units) -> Levels:

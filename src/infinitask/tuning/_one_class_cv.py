@@ -7,10 +7,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import HostArray, one_blas_thread
-from infinitask._listening import listener
+from infinitask._events import Chosen, tell
 from infinitask.estimators import InfiniteOneClassSVM
 from infinitask.estimators._callbacks import tells_callbacks
 from infinitask.features import RandomFourier, feature_recipe
@@ -50,6 +49,9 @@ solver, tol, max_iter, device
         For the folds and the points by which volumes are measured, and as there.
     verbose : int
         1: a line for each kernel that is compared; and as there.
+    on_interrupt : {"raise", "best"}, default="raise"
+        What Ctrl-C does while kernels are compared: it ends the fit, or the comparison, and the best so far is fitted
+        (with ``n_jobs`` it always ends the fit).
 
     Attributes
     ----------
@@ -113,6 +115,7 @@ solver, tol, max_iter, device
         device: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        on_interrupt: str = "raise",
     ) -> None:
         self._store(locals())
 
@@ -131,19 +134,16 @@ solver, tol, max_iter, device
         given = self._compared(X, None, sample_weight)
         rows = self._estimator()._prepare(given.X, None, given.weight)
         rng = check_random_state(self.random_state)
-        race = Race.of(rows.recipe, rows.X, rows.weight, self.cv, rng, verbose=int(self.verbose))
+        how = {"verbose": int(self.verbose), "keeps_best": self.on_interrupt == "best"}
+        race = Race.of(rows.recipe, rows.X, rows.weight, self.cv, rng, **how)
         stationary = isinstance(feature_recipe(rows.recipe.features, rows.recipe.rank), RandomFourier)
         distinct = Data.canonical(rows.X, None, rows.weight).X
         kinds = families(self.kernels, distinct, stationary_only=stationary)
         with one_blas_thread():
-            found = Parallel(n_jobs=self.n_jobs)(delayed(race.walk)(family) for family in kinds)
-        entrants = [entrant for walked in found for entrant in walked]
-        told = listener()
-        if told is not None:
-            for _ in entrants:
-                told.tried()
+            entrants = race.compare(kinds, self.n_jobs)
         areas = np.array([entrant.area for entrant in entrants])
         best = int(np.argmin(areas))
+        tell(Chosen(entrants[best].name))
         chosen = self._estimator(kernel=entrants[best].kernel)
         self._fitted(chosen, given, chosen._prepare(given.X, None, given.weight))
         self.kernel_ = entrants[best].kernel

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +25,19 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray
-from infinitask._validation import CONSTRAINTS, Constraint, check_parameters, count, flag, is_number, naming, optional
+from infinitask._events import Chosen, CutShort, Tried, Trying, tell
+from infinitask._validation import (
+    CONSTRAINTS,
+    Constraint,
+    check_parameters,
+    choice,
+    count,
+    flag,
+    is_number,
+    naming,
+    number,
+    optional,
+)
 from infinitask.estimators._sources import in_memory
 from infinitask.estimators.base import BaseInfiniteTask, weights_of
 from infinitask.tuning._left_out import Splits, left_out_scores
@@ -34,9 +48,11 @@ SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
 
 SETTINGS: dict[str, Constraint] = {
     "n_trials": count,
+    "on_interrupt": lambda name, value: choice(name, value, ("raise", "best")),
     "progress": flag,
     "refit": flag,
     "search_tol": optional(CONSTRAINTS["tol"]),
+    "timeout": optional(partial(number, low=0.0, open_low=True)),
 }
 """What the parameters of a search must be, besides the common table."""
 
@@ -55,6 +71,8 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         100, which suits standardised data.
     n_trials : int
         Parameters that are tried in all; trials found in ``storage`` count.
+    timeout : float or None
+        Seconds after which no further trial is begun; at least one is made. None: no limit.
     sampler : {"tpe", "gp", "random"} or optuna sampler
         Tree-structured Parzen estimators; a Gaussian process with expected improvement that starts from 27 Sobol
         points, as in the paper; at random. With one of these and a ``random_state``, an interrupted search that goes on
@@ -76,6 +94,8 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         Whether to fit the estimator with the best parameters to all rows.
     progress : bool
         Show a bar with the best score so far.
+    on_interrupt : {"raise", "best"}, default="raise"
+        What Ctrl-C does: it ends the search and the fit, or only the search, once a trial is done.
     random_state : None, int or numpy.random.RandomState
 
     Attributes
@@ -110,6 +130,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         space: Mapping[str, Any] | None = None,
         *,
         n_trials: int = 50,
+        timeout: float | None = None,
         sampler: Any = "tpe",
         cv: Any = 5,
         scoring: Any = None,
@@ -118,11 +139,13 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         storage: Any = None,
         refit: bool = True,
         progress: bool = False,
+        on_interrupt: str = "raise",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.space = space
         self.n_trials = n_trials
+        self.timeout = timeout
         self.sampler = sampler
         self.cv = cv
         self.scoring = scoring
@@ -131,6 +154,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         self.storage = storage
         self.refit = refit
         self.progress = progress
+        self.on_interrupt = on_interrupt
         self.random_state = random_state
 
     # ------------------------------------------------------------------------------------------------------ the search
@@ -172,18 +196,25 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             study.add_trials([] if kept is None else kept.get_trials())
             done = len(study.get_trials(deepcopy=False))
             total = max(done, self.n_trials)
+            begun, values = time.monotonic(), _values(study)
             bar = tqdm(total=total, initial=done, desc="search", file=sys.stderr, disable=not self.progress)
             with Parallel(n_jobs=self.n_jobs) as parallel, bar:
-                for number in range(done, self.n_trials):
-                    _seed(optuna, study, self.sampler, seed, number)
+                for k in range(done, self.n_trials):
+                    if values and self.timeout is not None and time.monotonic() - begun >= self.timeout:
+                        break
+                    _seed(optuna, study, self.sampler, seed, k)
                     trial = study.ask(space)
                     try:
+                        tell(Trying(k + 1, self.n_trials, ""))
                         model = clone(base).set_params(**trial.params)
                         scores = self._scores(parallel, model, X, y, weight, folds)
                     except KeyboardInterrupt:
+                        if values and self.on_interrupt == "best":
+                            tell(CutShort("interrupted: the best so far is taken"))
+                            break
                         if kept is None:
                             raise
-                        words = f"{number} of {self.n_trials} trials are kept in {self.storage}: fit again to go on."
+                        words = f"{k} of {self.n_trials} trials are kept in {self.storage}: fit again to go on."
                         raise KeyboardInterrupt(words) from None
                     except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
                         study.tell(trial, state=optuna.trial.TrialState.FAIL)
@@ -192,12 +223,15 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                         trial.set_user_attr("splits", [float(v) for v in scores])
                         study.tell(trial, float(np.mean(scores)))
                     if kept is not None:  # a finished trial in one piece: what a kill interrupts leaves no trace
-                        kept.add_trial(study.get_trials(deepcopy=False)[number])
+                        kept.add_trial(study.get_trials(deepcopy=False)[k])
                     bar.update()
-                    values = [t.value for t in study.get_trials(deepcopy=False) if t.value is not None]
+                    values = _values(study)
+                    if values:
+                        tell(Tried(k + 1, self.n_trials, "", -values[-1], -max(values)))
                     bar.set_postfix(best=f"{max(values):.5g}" if values else "-")
         self._write(optuna, study)
         if self.refit:
+            tell(Chosen(str(self.best_params_)))
             arguments = {} if weight is None else {"sample_weight": weight}
             arguments_y = () if y is None else (y,)
             self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
@@ -318,6 +352,11 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.sparse = inner.input_tags.sparse
         return tags
+
+
+def _values(study: Any) -> list[float]:
+    """The scores of the trials that did not fail."""
+    return [trial.value for trial in study.get_trials(deepcopy=False) if trial.value is not None]
 
 
 def _optuna() -> Any:

@@ -8,11 +8,11 @@ import time
 import numpy as np
 
 from infinitask._array import HostArray
-from infinitask._listening import listener
+from infinitask._events import Chosen, CutShort, Stage, Tried, Trying, is_heard, tell
 
 
 class Progress:
-    """Lines on standard error.
+    """Lines on standard error, and events for a listener (:mod:`infinitask._events`).
 
     Parameters
     ----------
@@ -27,13 +27,31 @@ class Progress:
         self._begun = self._comparing = time.perf_counter()
 
     def say(self, line: str) -> None:
-        """One line, with the seconds since the beginning."""
+        """One line, with the seconds since the beginning; another part of the work begins."""
+        tell(Stage(line))
+        self._write(line)
+
+    def chosen(self, line: str) -> None:
+        """A line that says what was chosen."""
+        tell(Chosen(line))
+        self._write(line)
+
+    def cut_short(self, line: str) -> None:
+        """A line that says that the comparison was interrupted, and what is done about it."""
+        tell(CutShort(line))
+        self._write(line)
+
+    def _write(self, line: str) -> None:
         if self.verbose:
             print(f"{self.name}: {time.perf_counter() - self._begun:6.1f} s  {line}", file=sys.stderr, flush=True)
 
     def comparing(self) -> None:
         """The comparison begins."""
         self._comparing = time.perf_counter()
+
+    def trying(self, count: int, total: int, kernel: str) -> None:
+        """A kernel is about to be tried; who listens may interrupt here."""
+        tell(Trying(count, total, kernel))
 
     def tried(self, count: int, total: int, kernel: str, path: HostArray, table: HostArray, unit: float) -> None:
         """A kernel was tried: the best so far, and about how long the others will take.
@@ -50,11 +68,9 @@ class Progress:
         unit : float
             Of the losses.
         """
-        told = listener()
-        if told is not None:
-            told.tried()
-        if not self.verbose:
+        if not (self.verbose or is_heard()):
             return
         here, best = float(np.min(path.mean(axis=1))) * unit, float(np.min(table.mean(axis=2))) * unit
+        tell(Tried(count, total, kernel, here, best))
         left = (time.perf_counter() - self._comparing) / count * (total - count)
-        self.say(f"{count} of {total} kernels, {kernel}: loss {here:.4g}, best {best:.4g}; about {left:.0f} s left")
+        self._write(f"{count} of {total} kernels, {kernel}: loss {here:.4g}, best {best:.4g}; about {left:.0f} s left")

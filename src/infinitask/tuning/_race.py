@@ -134,11 +134,12 @@ def walked(
         return table, True
     for count, (k, runner) in enumerate(runners.items(), 1):
         try:
+            contest.progress.trying(count, len(some), entrants[k].name)
             table[k] = runner.walked(begins[k], ignoring, leader(), flat_ends=not given)
         except KeyboardInterrupt:
             if not contest.keeps_best or not (may_be_empty or np.any(np.isfinite(table))):
                 raise
-            contest.progress.say("interrupted: the best so far is taken")
+            contest.progress.cut_short("interrupted: the best so far is taken")
             return table, False
         runner.forget()
         contest.progress.tried(count, len(some), entrants[k].name, table[k], table, contest.unit)

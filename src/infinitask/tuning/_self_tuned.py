@@ -68,11 +68,10 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
     def _begin(self) -> None:
         """Check the parameters; the fit before this one, if any, is forgotten."""
         given = self.get_params(deep=False)
-        by_contest = "on_interrupt" in given  # level sets compete otherwise
-        if by_contest and given["tol"] is None:
+        if "alphas" in given and given["tol"] is None:  # level sets have no λ to choose, and a tol
             del given["tol"]
         check_parameters(given, {})
-        if by_contest and given["on_interrupt"] not in ("raise", "best"):
+        if given["on_interrupt"] not in ("raise", "best"):
             raise ValueError(f"on_interrupt={given['on_interrupt']!r} was given; it must be 'raise' or 'best'.")
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)

@@ -8,13 +8,16 @@ any kind can be compared. Each family of kernels is walked along its widths.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold, check_cv
+from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._array import HostArray
+from infinitask._events import CutShort, Tried, Trying, tell
 from infinitask._validation import naming
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
@@ -170,6 +173,8 @@ class Race:
     levels : ndarray (q,)
         Fractions at which they are.
     verbose : int
+    keeps_best : bool
+        Whether an interrupt ends the comparison with the kernels tried so far.
     """
 
     recipe: Recipe
@@ -179,9 +184,20 @@ class Race:
     reference: HostArray
     levels: HostArray
     verbose: int = 0
+    keeps_best: bool = False
 
     @classmethod
-    def of(cls, recipe: Recipe, X: HostArray, weight: HostArray, cv: Any, rng: Any, *, verbose: int = 0) -> Race:
+    def of(
+        cls,
+        recipe: Recipe,
+        X: HostArray,
+        weight: HostArray,
+        cv: Any,
+        rng: Any,
+        *,
+        verbose: int = 0,
+        keeps_best: bool = False,
+    ) -> Race:
         """The race for the rows of a fit.
 
         Parameters
@@ -192,6 +208,7 @@ class Race:
         cv : int, splitter, iterable or None
         rng : numpy.random.RandomState
         verbose : int
+        keeps_best : bool
         """
         merged = Data.canonical(X, None, weight)
         if cv is None:
@@ -223,25 +240,60 @@ class Race:
         )
         generator = np.random.default_rng(rng.randint(2**31 - 1))
         reference = reference_points(merged.X, generator, REFERENCE_POINTS)
-        return cls(quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.measure), verbose)
+        return cls(quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.measure), verbose, keeps_best)
 
-    def walk(self, family: Family) -> list[Entrant]:
-        """The members of a family that were compared: from a first width in both directions, while that helps."""
-        if not family.factors:
-            return [self.entrant(*family.member(0))]
+    def compare(self, kinds: Sequence[Family], n_jobs: int | None) -> list[Entrant]:
+        """The members of all families that were compared; fewer after an interrupt, if the best so far is wanted."""
+        if n_jobs not in (None, 1):
+            walks = Parallel(n_jobs=n_jobs)(delayed(self.walk)(family) for family in kinds)
+            return [entrant for walked, _ in walks for entrant in walked]
+        found: list[Entrant] = []
+        for family in kinds:
+            walked, ended = self.walk(family, found)
+            found.extend(walked)
+            if not ended:
+                if not found:
+                    raise KeyboardInterrupt
+                tell(CutShort("interrupted: the best so far is taken"))
+                break
+        return found
+
+    def walk(self, family: Family, before: Sequence[Entrant] = ()) -> tuple[list[Entrant], bool]:
+        """The members of a family that were compared, and whether the walk came to its end.
+
+        It goes from a first width in both directions, while that helps.
+
+        Parameters
+        ----------
+        family : Family
+        before : sequence of Entrant
+            Those of other families, for whoever listens.
+        """
         known: dict[int, Entrant] = {}
 
         def at(k: int) -> float:
             if k not in known:
-                known[k] = self.entrant(*family.member(k))
+                name, kernel = family.member(k)
+                count = len(before) + len(known) + 1
+                tell(Trying(count, None, name))
+                known[k] = self.entrant(name, kernel)
+                best = min(entrant.area for entrant in (*before, *known.values()))
+                tell(Tried(count, None, name, known[k].area, best))
             return known[k].area
 
-        for step in (1, -1):
-            k = min(known, key=at) if known else FIRST_FACTOR
-            at(k)
-            while 0 <= k + step < len(family.factors) and at(k + step) < at(k):
-                k += step
-        return [known[k] for k in sorted(known)]
+        try:
+            if not family.factors:
+                at(0)
+            for step in (1, -1) if family.factors else ():
+                k = min(known, key=at) if known else FIRST_FACTOR
+                at(k)
+                while 0 <= k + step < len(family.factors) and at(k + step) < at(k):
+                    k += step
+        except KeyboardInterrupt:
+            if not self.keeps_best:
+                raise
+            return [known[k] for k in sorted(known)], False
+        return [known[k] for k in sorted(known)], True
 
     def entrant(self, name: str, kernel: InputKernel) -> Entrant:
         """Fit without the rows of each fold; their mass sets the thresholds, the reference points the volumes."""

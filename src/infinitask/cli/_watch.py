@@ -1,0 +1,123 @@
+"""What a person sees while a fit works: what it does, how far it is, the certified gap, and the time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from infinitask._events import Chosen, CutShort, Event, Solving, Stage, Tried, Trying, listening
+
+REFRESH = 0.1
+"""Seconds between two changes of the line: a solver tells of thousands of evaluations in a second."""
+
+LONGEST, BAR = 36, 12
+"""Characters of what is done now and of the bar, so that the line fits a screen of 80 columns."""
+
+EMPTY: dict[str, Any] = {"of": None, "done": 0, "detail": ""}
+"""The fields of a line about work of unknown length."""
+
+
+class Watch:
+    """One line on a terminal about the work that goes on, and a clock that ends a comparison.
+
+    Parameters
+    ----------
+    console : Console
+    text : str
+        What is done.
+    shown : bool
+        Whether there is a line at all.
+    seconds : float or None
+        After this time a comparison ends with the best so far, at least one; None: it ends by itself.
+    """
+
+    def __init__(self, console: Console, text: str, *, shown: bool, seconds: float | None = None) -> None:
+        self.text, self.seconds = text, seconds
+        self.tried = self.total = 0
+        self.cut_short = self.ran_out = False
+        self._begun, self._next = time.perf_counter(), 0.0
+        self._stage = self._detail = ""
+        self._bar = (
+            Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                _Bar(),
+                TextColumn("[dim]{task.fields[detail]}"),
+                TimeElapsedColumn(),
+                console=console,
+                transient=True,
+            )
+            if shown
+            else None
+        )
+        self._task = None if self._bar is None else self._bar.add_task(_one_line(text), total=None, **EMPTY)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Show the line while the work goes on."""
+        with nullcontext() if self._bar is None else self._bar, listening(self._heard):
+            yield
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self._begun
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, Trying):
+            if self.seconds is not None and self.tried and self.elapsed > self.seconds:
+                self.ran_out = True
+                raise KeyboardInterrupt
+            self._stage = f"trying {event.name}" if event.name else f"trial {event.count}"
+            self._show(event.count - 1, event.total, now=True)
+        elif isinstance(event, Tried):
+            self.tried, self.total = self.tried + 1, event.total or 0
+            self._detail = f"{event.count} done, best {event.best:.4g}"
+            self._show(event.count, event.total, now=True)
+        elif isinstance(event, Stage):
+            self._stage, self._detail = event.text, ""
+            self._show(now=True)
+        elif isinstance(event, Chosen):
+            self._stage, self._detail = "fitting the best to all rows", ""
+            self._show(now=True)
+        elif isinstance(event, CutShort):
+            self.cut_short, self._stage = True, "interrupted, fitting the best so far"
+            self._show(now=True)
+        elif isinstance(event, Solving) and not self._stage.startswith("try"):
+            gap = f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""
+            self._detail = gap
+            self._show()
+
+    def _show(self, count: int = 0, total: int | None = None, *, now: bool = False) -> None:
+        clock = time.perf_counter()
+        if self._bar is None or self._task is None or not (now or clock >= self._next):
+            return
+        self._next = clock + REFRESH
+        words = _one_line(self._stage or self.text)
+        self._bar.update(self._task, description=words, done=count, of=total, detail=self._detail)
+
+
+class _Bar(ProgressColumn):
+    """A bar where it is known how much there is to do, and nothing elsewhere.
+
+    The whole of the work has no length: a comparison that is done is followed by a fit, and the clock must go on.
+    """
+
+    max_refresh = None
+
+    def render(self, task: Task) -> RenderableType:  # type: ignore[override]  # rich takes any
+        of: int | None = task.fields["of"]
+        return Text("") if of is None else ProgressBar(total=of, completed=task.fields["done"], width=BAR)
+
+
+def _one_line(text: str) -> str:
+    return escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
