@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def test_a_solver_tells_the_gap_that_the_model_certifies() -> None:
     assert not is_heard()
     gaps = [event.gap for event in heard if isinstance(event, Solving)]
     assert gaps[-1] == pytest.approx(model.dual_gap_)
-    assert all(later <= earlier for earlier, later in zip(gaps, gaps[1:], strict=False))
+    assert all(later <= earlier for earlier, later in pairwise(gaps))
     silent = InfiniteQuantileRegressor(n_nodes=8).fit(X, y)
     np.testing.assert_array_equal(silent.predict(X), model.predict(X))
 

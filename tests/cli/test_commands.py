@@ -342,6 +342,26 @@ def test_what_a_model_is(run: Run, saved: dict[str, Path]) -> None:
     assert "decisions were set on rows left out" in shown
 
 
+def test_what_became_of_the_columns_is_saved_with_the_model(run: Run, saved: dict[str, Path], houses: Path) -> None:
+    from infinitask.persistence import load
+
+    table, known = read_table(houses).frame, load(saved["quantile"]).learnt_from_
+    assert (known["file"], known["rows"], known["format"]) == (houses.name, 158, "CSV with commas")
+    columns = {part["name"]: part for part in known["columns"]}
+    used = table[table["price"].notna()]
+    assert {name: part["missing"] for name, part in columns.items()} == used.isna().sum().drop("price").to_dict()
+    assert columns["area"]["missing"] > 0
+    assert columns["area"]["filled"] == pytest.approx(used["area"].median(), rel=0.05)  # of the rows of the fit
+    assert columns["city"]["categories"] == ["Lima", "Oslo", "Rome"]
+    found = json.loads(run("info", saved["quantile"], "--json").stdout)
+    assert found["encoding"] == known["columns"]
+    shown = [line.split() for line in run("info", saved["quantile"]).stdout.splitlines()]
+    assert ["column", "kind", "missing", "filled", "with", "becomes"] in shown
+    (area,) = [line for line in shown if line[:2] == ["area", "number"]]
+    assert int(area[2]) == columns["area"]["missing"]
+    assert str(houses.parent) not in str(known)  # where the file was is nobody's business
+
+
 @pytest.mark.slow
 def test_a_page_of_a_saved_model(run: Run, saved: dict[str, Path], houses: Path, loans: Path, tmp_path: Path) -> None:
     done = run("report", saved["quantile"], houses, "--json", "-o", tmp_path / "page.html")

@@ -263,6 +263,7 @@ def described(model: Any) -> dict[str, Any]:
         "share_of_positive": getattr(model, "positive_share_", None) if task is Task.COST else None,
         "smallest_fraction": smallest_of(model) if task is Task.LEVEL_SET else None,
         "columns": None if known is None else [str(name) for name in known],
+        "learnt_from": getattr(model, "learnt_from_", None),
         "inputs": int(inner.n_features_in_),
         "kernel": repr(inner.kernel_),
         "alpha": float(inner.alpha_),

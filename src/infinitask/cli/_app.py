@@ -17,6 +17,18 @@ MODEL_SUFFIXES = (".infinitask", ".safetensors")
 TEST_SHARE = 0.25
 """The share of rows that a report holds out."""
 
+SHOWN_APART = {
+    "candidates",
+    "columns",
+    "encoding",
+    "learnt_from",
+    "positive",
+    "relevance",
+    "share_of_positive",
+    "smallest_fraction",
+}
+"""What `info` knows of a model and does not show in a line of its own name."""
+
 LARGEST_SMALLEST = 0.5
 """The smallest fraction of level sets is at most this."""
 
@@ -163,6 +175,7 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn from all rows of a table, and save the model."""
+    from infinitask.cli._columns import remember
     from infinitask.cli._models import fitted, save_model
 
     screen = Screen(as_json)
@@ -172,8 +185,61 @@ def fit(
     tunes = _steps.tuned(tune, given)
     _steps.announce(screen, given, tunes)
     model = fitted(given, tunes, seed, screen, least)
+    remember(model, table, given.X)
     save_model(model, output)  # before anything is printed: who reads it may stop listening
     found = _steps.shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
+    screen.say(f"\nmodel  {output} ({output.stat().st_size / 1e6:.1f} MB)")
+    screen.result(found | {"saved": str(output), "bytes": output.stat().st_size})
+
+
+@app.command()
+@ends_well
+def tune(
+    data: Data,
+    target: Target = None,
+    task: TaskName = None,
+    trials: Annotated[
+        int | None,
+        typer.Option("--trials", min=1, help="Trials of Optuna; none: some fifty kernels are compared."),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", min=0.0, help="Seconds after which the best so far is taken.")
+    ] = None,
+    storage: Annotated[
+        Path | None, typer.Option("--storage", help="A file for the trials; the same command goes on from it.")
+    ] = None,
+    ignore: Ignore = None,
+    positive: Positive = None,
+    smallest: Smallest = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file of the model.")] = Path("model.infinitask"),
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Search for a good model, show what was compared, and save the best; Ctrl-C keeps the best so far."""
+    from infinitask.cli._columns import remember
+    from infinitask.cli._models import save_model
+    from infinitask.cli._search import Search, ranking_of, searched, show_ranking
+
+    screen = Screen(as_json)
+    _tables.check_output(output, data, storage)
+    _tables.check_output(storage, data)
+    if storage is not None and trials is None:
+        raise typer.BadParameter("a file for trials was given; say how many with --trials.", param_hint="--storage")
+    least = _fraction(smallest)
+    given, table = _steps.learnt_from(screen, data, target, task, ignore, positive)
+    if trials is None and timeout is None:
+        _steps.announce(screen, given, True, "--timeout 60 ends it after a minute")
+    if screen.is_watched:
+        screen.hint("Ctrl-C ends the search, and the best so far is fitted and saved.")
+    model = searched(given, seed, screen, least, Search(trials, timeout, storage))
+    remember(model, table, given.X)
+    save_model(model, output)
+    found = _steps.shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
+    ranking = ranking_of(model, given.task)
+    if ranking is not None:
+        show_ranking(screen, ranking)
+        found |= {"judged_by": ranking.judged_by, "ignoring_inputs": ranking.ignoring_inputs}
+        found["candidates"] = ranking.candidates
     screen.say(f"\nmodel  {output} ({output.stat().st_size / 1e6:.1f} MB)")
     screen.result(found | {"saved": str(output), "bytes": output.stat().st_size})
 
@@ -268,13 +334,29 @@ def evaluate(
 @app.command()
 @ends_well
 def info(model: Model, as_json: AsJson = False) -> None:
-    """What a saved model is, and which inputs matter to it."""
+    """What a saved model is, what became of the columns, and which inputs matter to it."""
     from infinitask.cli._answers import described
-    from infinitask.cli._models import load_model
+    from infinitask.cli._columns import encoded_columns, show_columns
+    from infinitask.cli._models import load_model, task_of
+    from infinitask.cli._search import ranking_of
 
     screen = Screen(as_json)
-    found = described(load_model(model)) | {"bytes": model.stat().st_size}
-    apart = ("relevance", "columns", "positive", "share_of_positive", "smallest_fraction")
+    fitted = load_model(model)
+    found = described(fitted) | {"bytes": model.stat().st_size}
+    origin = found["learnt_from"]
+    found["encoding"] = encoded_columns(fitted) if origin is None else origin["columns"]
+    ranking = ranking_of(fitted, task_of(fitted))
+    found["candidates"] = None if ranking is None else ranking.candidates
+    apart = (
+        "candidates",
+        "relevance",
+        "columns",
+        "positive",
+        "share_of_positive",
+        "smallest_fraction",
+        "learnt_from",
+        "encoding",
+    )
     lines = [(name.replace("_", " "), value) for name, value in found.items() if name not in apart]
     lines = [(name, _steps.short(value) if name == "kernel" else value) for name, value in lines]
     if found["positive"] is not None:
@@ -284,8 +366,15 @@ def info(model: Model, as_json: AsJson = False) -> None:
     if found["smallest_fraction"] is not None:
         lines.insert(4, ("smallest fraction", f"{found['smallest_fraction']:.1%}"))
     lines.insert(3, ("columns", _tables.listed(found["columns"] or [])))
+    if ranking is not None:
+        lines.append(("chosen from", ranking.summary))
+    if origin is not None:
+        lines.insert(3, ("learnt from", f"{origin['file']}, {origin['rows']:,} rows, {origin['date'][:10]}"))
     shown = [(name, _tables.listed(value) if isinstance(value, list) else value) for name, value in lines]
     screen.table(("", ""), [(name, value) for name, value in shown if value not in (None, "")])
+    if found["encoding"]:
+        screen.say("")
+        show_columns(screen, found["encoding"])
     if found["relevance"]:
         screen.say("")
         screen.table(("input", "effect"), [(part["input"], part["effect"]) for part in found["relevance"]])
@@ -299,6 +388,26 @@ def demo(context: typer.Context) -> None:
     from infinitask.demo import main
 
     raise typer.Exit(main(context.args))
+
+
+@app.command()
+@ends_well
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Tables and figures, such as table1; none: a list of them.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A first look: few data sets and splits.")] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes; none: one for each core.")] = None,
+    only: Annotated[str | None, typer.Option("--only", help="Only units with these words, such as crabs,itl.")] = None,
+    parts: Annotated[str | None, typer.Option("--parts", help="Studies of defaults, such as laws,rare.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder; none: that of the documentation, or build/quick.")
+    ] = None,
+) -> None:
+    """Make the tables and figures of the paper again; in a clone of the repository, which has the experiments."""
+    from infinitask.cli._reproduce import Wanted, run
+
+    raise typer.Exit(run(Wanted(tuple(names or ()), quick, jobs, only, parts, output)))
 
 
 # ------------------------------------------------------------------------------------------------- what was typed

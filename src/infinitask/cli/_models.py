@@ -66,9 +66,6 @@ MODELS: dict[tuple[Task, bool], tuple[type[Any], dict[str, Any]]] = {
 }
 """The model of a task, and of one that tunes itself, with its parameters."""
 
-KINDS = {"numeric": "number", "datetime": "date", "low_cardinality": "category", "high_cardinality": "text"}
-"""What a person calls skrub's kinds of columns."""
-
 
 @dataclass
 class Rows:
@@ -243,8 +240,28 @@ def smallest_fraction(n: int) -> float:
     return float(np.clip(ROWS_OF_SMALLEST / n, *SMALLEST_BETWEEN))
 
 
-def fitted(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | None = None) -> Any:
-    """The model of these rows; what a person should know about it becomes notes.
+@dataclass(frozen=True)
+class Plan:
+    """A model that is to be fitted, and what to."""
+
+    model: Any
+    rows: Rows
+    y: Any
+    """Targets as the model takes them."""
+    calibration: Rows | None
+    """Rows that calibrate intervals after the fit."""
+
+    def calibrated(self) -> Any:
+        """The model after its fit, with its intervals calibrated and with the labels of the user."""
+        if self.calibration is not None:
+            self.model.conformalize(self.calibration.X, self.calibration.y)
+        if self.rows.task is Task.COST:
+            keep_labels(self.model, self.rows.y, self.rows.positive)
+        return self.model
+
+
+def planned(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | None = None, **changes: Any) -> Plan:
+    """The model that suits these rows, before its fit.
 
     Parameters
     ----------
@@ -255,6 +272,8 @@ def fitted(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | 
     screen : Screen
     smallest : float or None
         The smallest fraction of level sets; None: by the number of rows.
+    **changes
+        Further parameters of the model.
     """
     make, parameters = MODELS[rows.task, tune]
     if rows.task is Task.LEVEL_SET:
@@ -262,24 +281,30 @@ def fitted(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | 
         parameters = parameters | {"measure": (low, 1.0), "nu": max(low, DEFAULT_FRACTION)}
     elif smallest is not None:
         raise CommandError(f"--smallest {smallest:g} was given, and the task is {rows.task}; only level sets have it.")
-    y = cases(rows.y, rows.positive) if rows.task is Task.COST else rows.y
-    model = tabular(make(random_state=seed, **parameters))
-    calibration = None
+    model, calibration = tabular(make(random_state=seed, **parameters, **changes)), None
     if rows.task is Task.QUANTILE and not tune:
         if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_CALIBRATION_ROWS:
             rows, calibration = held_out(rows, CALIBRATION_SHARE, seed)
-            y = rows.y
         else:
             screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
-    with screen.step(f"fitting {rows.X.shape[0]} rows" + (", comparing kernels" if tune else "")):
-        model.fit(rows.X, y)
-        if calibration is not None:
-            model.conformalize(calibration.X, calibration.y)
-    if rows.task is Task.COST:
-        keep_labels(model, rows.y, rows.positive)
+    y = cases(rows.y, rows.positive) if rows.task is Task.COST else rows.y
+    return Plan(model, rows, y, calibration)
+
+
+def fitted(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | None = None) -> Any:
+    """The model of these rows; what a person should know about it becomes notes. Parameters as of :func:`planned`."""
+    plan = planned(rows, tune, seed, screen, smallest)
+    with screen.step(f"fitting {plan.rows.X.shape[0]} rows" + (", comparing kernels" if tune else "")):
+        plan.model.fit(plan.rows.X, plan.y)
+        model = plan.calibrated()
+    say_if_ignoring(screen, model)
+    return model
+
+
+def say_if_ignoring(screen: Screen, model: Any) -> None:
+    """A note where a comparison found that no input helps."""
     if getattr(model, "ignores_inputs_", False):
         screen.note("No column was found to help: the model answers nearly the same for every row.")
-    return model
 
 
 def task_of(model: Any) -> Task:
@@ -352,19 +377,3 @@ def load_model(path: Path) -> Any:
 def save_model(model: Any, path: Path) -> None:
     """A model into a file."""
     save(model, path)
-
-
-# ------------------------------------------------------------------------------------------------- columns
-def encoded_columns(model: Any, X: Any) -> list[dict[str, Any]]:
-    """Each column of a table: its kind, its missing values, and what becomes of it."""
-    vectorizer = model.named_steps.get("table") if isinstance(model, Pipeline) else None
-    kinds = getattr(vectorizer, "column_to_kind_", {})
-    outputs = getattr(vectorizer, "input_to_outputs_", {})
-    found = []
-    for name in map(str, X.columns):
-        kind = KINDS.get(kinds.get(name, ""), "number" if vectorizer is None else "empty")
-        if X[name].dtype.kind == "b":
-            kind = "yes/no"
-        encoded = [str(output) for output in outputs.get(name, [name])] if kind != "empty" else []
-        found.append({"name": name, "kind": kind, "missing": int(X[name].isna().sum()), "encoded": encoded})
-    return found

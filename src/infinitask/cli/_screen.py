@@ -29,6 +29,9 @@ SHOW_TRACEBACKS = "INFINITASK_TRACEBACK"
 """With this variable of the environment, errors keep their traceback."""
 
 
+WIDTH_OF_FILES = 160
+"""Characters of a line that is written to a file or another program: its tables are not folded as on a screen."""
+
 LARGE, VERY_LARGE = 1e4, 1e9
 """Numbers between these are written without digits after the point and without an exponent."""
 
@@ -49,7 +52,14 @@ class Screen:
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
         self.out, self.err = Console(highlight=False), Console(stderr=True, highlight=False)
+        if not self.out.is_terminal:
+            self.out.width = max(self.out.width, WIDTH_OF_FILES)
         self.notes: list[str] = []
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a person sees the progress: on a terminal, and not where JSON is asked for."""
+        return self.err.is_terminal and not self.as_json
 
     @contextmanager
     def step(self, text: str, seconds: float | None = None) -> Iterator[Watch]:
@@ -62,13 +72,12 @@ class Screen:
         seconds : float or None
             After which a comparison ends with the best so far.
         """
-        shown = self.err.is_terminal and not self.as_json
-        watch = Watch(self.err, text, shown=shown, seconds=seconds)
+        watch = Watch(self.err, text, shown=self.is_watched, seconds=seconds)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with watch.working():
                 yield watch
-        if shown:
+        if self.is_watched:
             self.err.print(f"[dim]{escape(text)}: {watch.elapsed:.1f} s[/dim]")
         for sentence in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
             self.note(sentence)

@@ -86,13 +86,13 @@ def tuned(tune: bool | None, given: Any) -> bool:
     return given.task is Task.QUANTILE or (given.task is Task.COST and given.X.shape[0] <= TUNED_ROWS_OF_COSTS)
 
 
-def announce(screen: Screen, given: Rows, tune: bool) -> None:
-    """Say how long a fit may take, where that is long."""
+def announce(screen: Screen, given: Rows, tune: bool, faster: str = "--no-tune is faster") -> None:
+    """Say how long a fit may take, where that is long, and what a person can do about it."""
     seconds, growth, harder = SECONDS[str(given.task), tune]
     least = seconds * (given.X.shape[0] / 1_000.0) ** growth
     if least * harder >= LONG:
-        faster = "; --no-tune is faster" if tune else ""
-        screen.hint(f"The fit may take {duration(least)} to {duration(least * harder)}{faster}.")
+        advice = f"; {faster}" if tune else ""
+        screen.hint(f"The fit may take {duration(least)} to {duration(least * harder)}{advice}.")
 
 
 def duration(seconds: float) -> str:
@@ -105,17 +105,11 @@ def duration(seconds: float) -> str:
 def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -> dict[str, Any]:
     """What became of the columns, and how the fit ended."""
     from infinitask.cli._answers import described
-    from infinitask.cli._models import encoded_columns
+    from infinitask.cli._columns import encoded_columns, show_columns
 
     columns, found = encoded_columns(model, given.X), described(model)
     screen.say("")
-    screen.table(
-        ("column", "kind", "missing", "becomes"),
-        [
-            (part["name"], part["kind"], part["missing"], _tables.listed(part["encoded"], 4) or "left out")
-            for part in columns
-        ],
-    )
+    show_columns(screen, columns)
     screen.say(f"\nfit   {found['model']}, {short(found['kernel'])}, certified gap {found['dual_gap']:.1e}")
     screen.say(f"      {found['calibration']}")
     if found["smallest_fraction"] is not None:

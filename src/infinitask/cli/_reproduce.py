@@ -1,0 +1,97 @@
+"""The paper's tables and figures, by the experiments of a clone.
+
+They need data, peers and hours, and are no part of the installed package. A clone has them: the folder that this
+package is in, if it was installed with ``pip install -e .``, or the current folder and those around it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from infinitask.cli._screen import FAILED, INTERRUPTED, CommandError
+from infinitask.cli._tables import did_you_mean, listed
+
+NOT_HERE = (
+    "The experiments are in the repository of infinitask, and not in the installed package. Get a clone of it, and run "
+    "this command in its folder: cd infinitask && pip install -e '.[cli,data]' && infinitask reproduce"
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to reproduce, as it was typed."""
+
+    names: tuple[str, ...] = ()
+    quick: bool = False
+    jobs: int | None = None
+    only: str | None = None
+    parts: str | None = None
+    output: Path | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The same for the command line of the experiments."""
+        named = {"--jobs": self.jobs, "--only": self.only, "--parts": self.parts, "--out": self.output}
+        options = [word for name, value in named.items() if value is not None for word in (name, str(value))]
+        return [*self.names, *(["--quick"] if self.quick else []), *options]
+
+
+def clone_of(here: Path, package: Path) -> Path:
+    """The folder of a clone: the current one, one around it, or the one that this package is in.
+
+    Parameters
+    ----------
+    here : Path
+        The current folder.
+    package : Path
+        The folder of the package, ``src/infinitask`` of a clone.
+    """
+    for folder in (here, *here.parents, package.parent.parent):
+        if (folder / "experiments" / "__main__.py").is_file() and (folder / "src" / "infinitask").is_dir():
+            return folder
+    raise CommandError(NOT_HERE)
+
+
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Let packages of a folder be imported, also by processes that are started meanwhile."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def run(wanted: Wanted) -> int:
+    """Run what is wanted, or list what there is; the exit code."""
+    folder = clone_of(Path.cwd(), Path(__file__).resolve().parent.parent)
+    with importable(folder):
+        experiments: Any = import_module("experiments.__main__")
+        known = [*experiments.NAMES, "defaults", "all"]
+        if not wanted.names:
+            print("\n".join(known))
+            print(f"\nRun one: infinitask reproduce {known[0]} --quick", file=sys.stderr)
+            return 0
+        for name in wanted.names:
+            if name not in known:
+                near = did_you_mean(difflib.get_close_matches(name, known, n=3, cutoff=0.5))
+                more = near or f" There are: {listed(known, 40)}."
+                raise typer.BadParameter(f"there is no experiment {name!r}.{more}", param_hint="names")
+        try:
+            experiments.main(wanted.words)
+        except SystemExit as end:
+            if isinstance(end.code, int) or end.code is None:
+                return end.code or 0
+            print(end.code, file=sys.stderr)
+            # experiments turn an interrupt into a sentence about what is kept
+            return INTERRUPTED if isinstance(end.__context__, KeyboardInterrupt) else FAILED
+    return 0
