@@ -140,6 +140,7 @@ def _report_of_table(
 def _report_of_model(
     screen: Screen, path: Path, data: Path, target: str | None, title: str | None, output: Path
 ) -> dict[str, Any]:
+    from infinitask.cli._columns import surprises
     from infinitask.cli._models import Task, answers_of, inputs_of, load_model, task_of
 
     with screen.step(f"reading {path.name}"):
@@ -157,6 +158,7 @@ def _report_of_model(
     else:
         _steps.say_positive(screen, model)
         X, y = inputs_of(model, table), None
+        _steps.noted(screen, surprises(model, X))
     return found | {"rows": int(X.shape[0])} | _steps.page(screen, model, X, y, title, output)
 
 
@@ -263,21 +265,24 @@ def predict(
 ) -> None:
     """Ask a saved model about the rows of a table."""
     from infinitask.cli._answers import predicted
+    from infinitask.cli._columns import surprises
     from infinitask.cli._models import inputs_of, load_model
 
     screen = Screen(as_json)
     _tables.check_output(output, model, data)
+    _tables.check_format(output)
     asked: dict[str, Any] = {
-        "quantiles": _numbers("--quantiles", quantiles),
-        "coverage": _numbers("--coverage", coverage),
-        "theta": _numbers("--theta", theta),
-        "nu": _numbers("--nu", nu),
+        "quantiles": _numbers("--quantiles", quantiles, 0.0),
+        "coverage": _numbers("--coverage", coverage, 0.0),
+        "theta": _numbers("--theta", theta, -1.0),
+        "nu": _numbers("--nu", nu, 0.0),
         "costs": _costs(fn_cost, fp_cost),
     }
     with screen.step(f"reading {model.name}"):
         fitted = load_model(model)
     table = _steps.read(screen, data)
     X = inputs_of(fitted, table)
+    _steps.noted(screen, surprises(fitted, X))
     found = _steps.say_positive(screen, fitted)
     with screen.step(f"predicting {X.shape[0]} rows"):
         answers = predicted(fitted, X, **asked)
@@ -411,15 +416,23 @@ def reproduce(
 
 
 # ------------------------------------------------------------------------------------------------- what was typed
-def _numbers(name: str, text: str | None) -> list[float] | None:
-    """Numbers with commas between them."""
+def _numbers(name: str, text: str | None, low: float) -> list[float] | None:
+    """Numbers from ``low`` to 1 with commas between them."""
     if text is None:
         return None
     try:
-        return [float(part) for part in text.split(",") if part.strip()]
+        found = [float(part) for part in text.split(",") if part.strip()]
     except ValueError:
+        found = []
+    if not found:
         message = f"{text!r} is not a list of numbers with commas between them, such as 0.1,0.9."
-        raise typer.BadParameter(message, param_hint=name) from None
+        raise typer.BadParameter(message, param_hint=name)
+    outside = [value for value in found if not low <= value <= 1.0]
+    if outside:
+        percent = f" Did you mean {outside[0] / 100:g}?" if 1.0 < outside[0] <= 100.0 else ""
+        message = f"{outside[0]:g} was given; it is a number from {low:g} to 1.{percent}"
+        raise typer.BadParameter(message, param_hint=name)
+    return found
 
 
 def _fraction(smallest: float | None) -> float | None:

@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
 from infinitask.cli._screen import Screen, written
-from infinitask.cli._tables import TableFile, listed
+from infinitask.cli._tables import TableFile, listed, pandas
 
 KINDS = {"numeric": "number", "datetime": "date", "low_cardinality": "category", "high_cardinality": "text"}
 """What a person calls skrub's kinds of columns."""
@@ -100,6 +101,44 @@ def remember(model: Any, table: TableFile, X: Any) -> None:
         "version": version("infinitask"),
         "columns": encoded_columns(model, X),
     }
+
+
+def surprises(model: Any, X: Any) -> list[str]:
+    """Sentences about cells that the model cannot use, which it would take for missing ones without a word.
+
+    Parameters
+    ----------
+    model : fitted model
+    X : data frame
+        New rows, with the columns of the fit.
+    """
+    found = []
+    for part in encoded_columns(model):
+        name, kind, n = part["name"], part["kind"], X.shape[0]
+        known = X[name].dropna()
+        if known.empty and kind != "empty":
+            found.append(f"The column {name!r} has no values here.")
+            continue
+        if kind == "category":
+            new = known[~known.astype(str).isin(part["categories"])]
+            what = f"categories that the fit has not seen ({listed(sorted(set(new.astype(str))), 3)})"
+        elif kind in ("number", "date"):
+            new = known[_is_none(known, kind)]
+            what = f"something else than {kind}s, such as {str(new.iloc[0])!r}, taken as missing" if len(new) else ""
+        else:
+            continue
+        if len(new):
+            found.append(f"The column {name!r} has {what}, in {len(new)} of {n} rows.")
+    return found
+
+
+def _is_none(values: Any, kind: str) -> Any:
+    """Which values are no numbers, or no dates."""
+    if kind == "number":
+        return pandas().to_numeric(values, errors="coerce").isna().to_numpy()
+    if values.dtype.kind == "M":
+        return np.zeros(len(values), dtype=bool)
+    return pandas().to_datetime(values, errors="coerce", format="mixed").isna().to_numpy()
 
 
 def show_columns(screen: Screen, columns: list[dict[str, Any]]) -> None:

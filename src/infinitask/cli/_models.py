@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,10 @@ from infinitask import (
     tabular,
 )
 from infinitask.cli._classes import cases, keep_labels, positive_of
+from infinitask.cli._columns import surprises
 from infinitask.cli._screen import CommandError, Screen
-from infinitask.cli._tables import TableFile, check_column, columns_of, listed, pandas
+from infinitask.cli._tables import TableFile, check_column, columns_of, listed, saying_what_cannot_be_written
+from infinitask.cli._targets import Task, as_numbers, labels, numbers_but, task_and_targets
 from infinitask.estimators._frames import as_arrays
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
@@ -32,9 +33,6 @@ from infinitask.tuning import (
 MIN_ROWS = 20
 """With fewer rows nothing can be held out, left out or calibrated."""
 
-MIN_OF_A_CLASS = 6
-"""Rows of the rarer class: five folds and the rows held out need one each."""
-
 CALIBRATION_SHARE = 0.2
 """The share of the rows that calibrates the intervals of a model of quantiles that does not tune itself."""
 
@@ -44,16 +42,11 @@ MIN_CALIBRATION_ROWS = 20
 ROWS_OF_SMALLEST, SMALLEST_BETWEEN = 10, (0.01, 0.05)
 """Level sets learn fractions from this many rows on, within these bounds."""
 
+LARGEST = float(np.finfo(np.float32).max)
+"""Of a number in an input: tables are encoded in single precision."""
+
 DEFAULT_FRACTION = 0.1
 """The share of unusual rows that is predicted where none is asked for, if the model knows it."""
-
-
-class Task(StrEnum):
-    """What is learnt."""
-
-    QUANTILE = "quantile"
-    COST = "cost"
-    LEVEL_SET = "level-set"
 
 
 MODELS: dict[tuple[Task, bool], tuple[type[Any], dict[str, Any]]] = {
@@ -119,11 +112,14 @@ def rows_of(
             if missing:
                 notes.append(f"{missing} of {frame.shape[0]} rows have no {target!r}; they are left out.")
             frame = frame[frame[target].notna()]
-            task, y, reason = _targets(frame[target], task)
+            _check_count(table, frame)
+            task, y, reason = task_and_targets(frame[target], task)
     X = frame.drop(columns=[*ignored, *([target] if target is not None else [])], errors="ignore")
     _check_inputs(table, X)
-    if X.shape[0] < MIN_ROWS:
-        raise CommandError(f"{table.path} has {X.shape[0]} rows to learn from; at least {MIN_ROWS} are needed.")
+    _check_count(table, X)
+    for name in X.columns:
+        if mistakes := numbers_but(X[name]):
+            notes.append(f"The column {name!r} holds {mistakes}; it is taken as text. Empty these cells to mend it.")
     if task is Task.LEVEL_SET:
         X = _without_texts(X, notes)
     if positive is not None and task is not Task.COST:
@@ -150,58 +146,12 @@ def _without_texts(X: Any, notes: list[str]) -> Any:
     return X.drop(columns=list(texts))
 
 
-def _targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
-    """The task, its targets as the model takes them, and why it is this task."""
-    numbers, values = _as_numbers(y), y.unique().tolist()
-    if len(values) == 1:
-        raise CommandError(f"The target {y.name!r} is {values[0]!r} in all rows; there is nothing to learn.")
-    reason = "as asked"
-    if task is None:
-        two = len(values) == 2
-        task = Task.COST if two else Task.QUANTILE
-        reason = f"{y.name} has two values" if two else f"{y.name} holds numbers"
-        if not two and numbers is None:
-            raise CommandError(
-                f"The target {y.name!r} holds {len(values)} different texts ({listed(sorted(map(str, values)), 5)}); "
-                "quantiles need numbers and costs two values. Choose another target, or make two classes of it."
-            )
-    if task is Task.QUANTILE:
-        if numbers is None:
-            raise CommandError(f"The target {y.name!r} holds text, such as {values[0]!r}; quantiles need numbers.")
-        if not np.all(np.isfinite(numbers)):
-            raise CommandError(f"The target {y.name!r} holds infinite numbers; remove these rows.")
-        return task, numbers, reason
-    if len(values) != 2:
+def _check_count(table: TableFile, frame: Any) -> None:
+    n = frame.shape[0]
+    if n < MIN_ROWS:
         raise CommandError(
-            f"The target {y.name!r} has {len(values)} different values ({listed(values, 5)}); costs are about two "
-            "classes. Choose another target, or --task quantile for numbers."
+            f"{table.path} has {n} row{'' if n == 1 else 's'} to learn from; at least {MIN_ROWS} are needed."
         )
-    counts = {value: int((y == value).sum()) for value in values}
-    rarer, count = min(counts.items(), key=lambda pair: pair[1])
-    if count < MIN_OF_A_CLASS:
-        raise CommandError(f"Only {count} rows have {y.name} = {rarer!r}; at least {MIN_OF_A_CLASS} are needed.")
-    return task, _labels(y), reason
-
-
-def _as_numbers(y: Any) -> Any:
-    """Numbers, also those written as text; None where some are none."""
-    if y.dtype.kind == "M":
-        return None
-    try:
-        return pandas().to_numeric(y).astype("float64")
-    except (ValueError, TypeError):
-        return None
-
-
-def _labels(y: Any) -> Any:
-    """Labels as plain numbers, booleans or strings; numbers with holes were no integers when they were read."""
-    kind = y.dtype.kind
-    if kind == "b":
-        return y.astype(bool)
-    if kind in "iuf":
-        return y.astype("int64" if np.all(y == np.round(y)) else "float64")
-    known = {type(value) for value in y}
-    return y.astype(bool) if known <= {bool, np.bool_} else y.astype(str).astype(object)
 
 
 def _check_inputs(table: TableFile, X: Any) -> None:
@@ -212,6 +162,20 @@ def _check_inputs(table: TableFile, X: Any) -> None:
         raise CommandError(
             f"The inputs of {table.path} ({listed(X.columns)}) are constant; there is nothing to learn from."
         )
+    check_finite(table, X)
+
+
+def check_finite(table: TableFile, X: Any) -> None:
+    """An error where a column of numbers holds some that no model can take."""
+    for name in X.columns:
+        if X[name].dtype.kind in "iuf":
+            values = X[name].to_numpy(dtype=np.float64, na_value=np.nan)
+            wrong = int(np.sum(np.abs(values) > LARGEST))
+            if wrong:
+                raise CommandError(
+                    f"The column {str(name)!r} of {table.path} holds infinite numbers, or some above {LARGEST:.0e}, in "
+                    f"{wrong} of {values.size} rows; correct these cells, or empty them."
+                )
 
 
 def _is_constant(table: TableFile, column: Any) -> bool:
@@ -339,7 +303,9 @@ def calibration(model: Any, task: Task) -> str:
 def inputs_of(model: Any, table: TableFile) -> Any:
     """The columns of a table that a model was fitted to."""
     known = getattr(model, "feature_names_in_", None)
-    return table.frame if known is None else columns_of(table, map(str, known), ", which the model was fitted to")
+    X = table.frame if known is None else columns_of(table, map(str, known), ", which the model was fitted to")
+    check_finite(table, X)
+    return X
 
 
 def answers_of(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, str | None, list[str]]:
@@ -347,7 +313,7 @@ def answers_of(model: Any, table: TableFile, target: str | None) -> tuple[Any, A
     task, X = task_of(model), inputs_of(model, table)
     notes: list[str] = []
     if task is Task.LEVEL_SET:
-        return X, None, None, notes
+        return X, None, None, notes + surprises(model, X)
     target = getattr(model, "target_name_", None) if target is None else target
     if target is None:
         raise CommandError("The model does not say what its target is called; name the column with --target.")
@@ -358,15 +324,18 @@ def answers_of(model: Any, table: TableFile, target: str | None) -> tuple[Any, A
     if not known.all():
         notes.append(f"{int((~known).sum())} of {known.size} rows have no {target!r}; they are left out.")
     y = table.frame[target][known]
-    y = _labels(y) if task is Task.COST else _as_numbers(y)
+    y = labels(y) if task is Task.COST else as_numbers(y)
     if y is None:
         raise CommandError(f"The target {target!r} of {table.path} holds text; the model's are numbers.")
-    return X[known].reset_index(drop=True), y.reset_index(drop=True), target, notes
+    X = X[known].reset_index(drop=True)
+    return X, y.reset_index(drop=True), target, notes + surprises(model, X)
 
 
 # --------------------------------------------------------------------------------------------- files of models
 def load_model(path: Path) -> Any:
     """A model from a file."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; give the file of a model, made with: infinitask fit data.csv")
     if not path.is_file():
         raise CommandError(
             f"There is no file {path} with a model; make one with: infinitask fit data.csv -o {path.name}"
@@ -376,4 +345,5 @@ def load_model(path: Path) -> Any:
 
 def save_model(model: Any, path: Path) -> None:
     """A model into a file."""
-    save(model, path)
+    with saying_what_cannot_be_written(path):
+        save(model, path)

@@ -160,6 +160,10 @@ def ends_well(command: Callable[P, R]) -> Callable[P, R]:
 
 def sentence(error: Exception) -> str:
     """What an error says, on one line; errors that are no sentence are named."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'The output'}: {error.strerror.lower()}."
     text = " ".join(str(error).split())
+    if isinstance(error, OverflowError):
+        return f"A number of the table is too large ({text})."
     is_sentence = isinstance(error, (CommandError, ValueError, ImportError, TypeError)) and " " in text
     return text if is_sentence else f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from infinitask.cli._screen import CommandError
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -26,6 +28,9 @@ SAME_WIDTH = 0.9
 """A separator cuts at least this share of the lines into as many cells as the first."""
 
 PARQUET = (".parquet", ".pq")
+
+OTHER_FORMATS = (".xlsx", ".xls", ".ods", ".json", ".html", ".feather", ".arrow", ".orc", ".xml", ".sqlite")
+"""Endings of files that are no CSV."""
 
 MISSING = ("?",)
 """Cells that mean a missing value, besides those that pandas knows (empty, NA, null, …)."""
@@ -63,6 +68,8 @@ def read_table(path: Path) -> TableFile:
         raise CommandError(f"There is no file {path}.{did_you_mean(near)}")
     if path.is_dir():
         raise CommandError(f"{path} is a folder; give a file with a table in CSV or Parquet.")
+    if not os.access(path, os.R_OK):
+        raise CommandError(f"{path} cannot be read (permission denied).")
     found = _parquet(path) if path.suffix.lower() in PARQUET else _text(path)
     if found.frame.shape[0] == 0:
         raise CommandError(f"{path} has no rows; a header and at least some rows are needed.")
@@ -169,7 +176,8 @@ def _counts_rows(column: Any) -> bool:
 def _check_names(path: Path, names: list[str]) -> None:
     for name in names:
         if name and names.count(name) > 1:
-            raise CommandError(f"{path} has {names.count(name)} columns with the name {name!r}; rename or remove one.")
+            count, doubt = names.count(name), _no_header(names)
+            raise CommandError(f"{path} has {count} columns with the name {name!r}; rename or remove one.{doubt}")
 
 
 def write_table(frame: Any, path: Path) -> None:
@@ -187,12 +195,25 @@ def write_table(frame: Any, path: Path) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A file beside the given one to write to, which takes its place when all went well: nothing is half written."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    place = path.resolve()  # a link stays a link
+    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
+    with saying_what_cannot_be_written(path):
+        try:
+            yield beside
+            beside.replace(place)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def saying_what_cannot_be_written(path: Path) -> Iterator[None]:
+    """An error of the system about a file as a sentence."""
     try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written ({error.strerror or error}).") from error
 
 
 def check_output(path: Path | None, *inputs: Path | None) -> None:
@@ -204,8 +225,22 @@ def check_output(path: Path | None, *inputs: Path | None) -> None:
             raise CommandError(f"--output {path} is a file that is read, and would be lost; choose another name.")
     if path.is_dir():
         raise CommandError(f"{path} is a folder; give the name of a file with --output.")
+    if path.exists() and not path.is_file():
+        raise CommandError(f"{path} is a device or a pipe, and not a file; give the name of a file with --output.")
     if not path.parent.is_dir():
         raise CommandError(f"There is no folder {path.parent} for {path.name}; make it, or choose another --output.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise CommandError(f"{path} cannot be written (permission denied); choose another --output.")
+
+
+def check_format(path: Path | None) -> None:
+    """An error where a name asks for a format in which tables are not written."""
+    if path is not None and path.suffix.lower() in OTHER_FORMATS:
+        raise typer.BadParameter(
+            f"{path} would be a file of another kind; tables are written as CSV, or as Parquet if the name ends with "
+            ".parquet.",
+            param_hint="--output",
+        )
 
 
 # --------------------------------------------------------------------------------------------------- columns
@@ -221,8 +256,27 @@ def check_column(table: TableFile, name: str, why: str) -> None:
     """An error where a table has no such column."""
     if name not in table.frame.columns:
         near = nearest(name, table.frame.columns)
-        others = did_you_mean(near) or f" Its columns are {listed(table.frame.columns)}."
+        others = did_you_mean(near) or f" Its columns are {listed(table.frame.columns)}.{_doubts(table)}"
         raise CommandError(f"{table.path} has no column {name!r}{why}.{others}")
+
+
+def _doubts(table: TableFile) -> str:
+    """What may be wrong with a file in which a column is not found."""
+    if table.frame.shape[1] == 1 and table.format != "Parquet":
+        return f" All was read as one column: columns are separated by {', '.join(SEPARATORS.values())}."
+    return _no_header(list(table.frame.columns))
+
+
+def _no_header(names: Iterable[Any]) -> str:
+    """The end of an error where the first line holds numbers."""
+    return " The first line holds numbers; a line with the names of the columns is needed." if _numeric(names) else ""
+
+
+def _numeric(names: Iterable[Any]) -> bool:
+    try:
+        return bool([float(str(name)) for name in names])
+    except ValueError:
+        return False
 
 
 def nearest(name: str, known: Iterable[Any]) -> list[str]:
