@@ -1,4 +1,4 @@
-"""What a fitted model is asked: predictions as named columns, how good it is, and what it is."""
+"""What a fitted model is asked: predictions as named columns, and how good it is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.cli._models import Task, calibration, last, task_of
+from infinitask.cli._models import Task, task_of
 from infinitask.cli._screen import CommandError, written
 from infinitask.cli._tables import pandas
 
@@ -19,9 +19,6 @@ LEVELS = (0.05, 0.5, 0.95)
 
 FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of unusual rows that an evaluation looks at, where the model knows them."""
-
-MOST_RELEVANT = 10
-"""Inputs that are named."""
 
 
 def predicted(
@@ -241,34 +238,3 @@ def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
     for part in found.get("unusual", []):
         lines.append((f"outside, {part['asked']:.0%} asked", f"{part['found']:.1%}"))
     return lines
-
-
-# ------------------------------------------------------------------------------------------------- what it is
-def described(model: Any) -> dict[str, Any]:
-    """What a fitted model is: its task, its columns, its kernel, its certificate, and what matters."""
-    task, inner = task_of(model), last(model)
-    try:
-        relevance = model.relevance_
-        order = [int(j) for j in relevance.order[:MOST_RELEVANT]]
-        matters = [{"input": str(relevance.names[j]), "effect": float(relevance.effect[j])} for j in order]
-    except (AttributeError, ValueError):  # a kernel that has no derivative
-        matters = []
-    known = getattr(model, "feature_names_in_", None)
-    return {
-        "task": str(task),
-        "model": type(inner).__name__,
-        "target": getattr(model, "target_name_", None),
-        "classes": [str(label) for label in model.classes_] if task is Task.COST else None,
-        "positive": str(model.classes_[1]) if task is Task.COST else None,
-        "share_of_positive": getattr(model, "positive_share_", None) if task is Task.COST else None,
-        "smallest_fraction": smallest_of(model) if task is Task.LEVEL_SET else None,
-        "columns": None if known is None else [str(name) for name in known],
-        "learnt_from": getattr(model, "learnt_from_", None),
-        "inputs": int(inner.n_features_in_),
-        "kernel": repr(inner.kernel_),
-        "alpha": float(inner.alpha_),
-        "features": str(inner.features_),
-        "dual_gap": float(inner.dual_gap_),
-        "calibration": calibration(model, task),
-        "relevance": matters,
-    }

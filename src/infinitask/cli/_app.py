@@ -17,18 +17,6 @@ MODEL_SUFFIXES = (".infinitask", ".safetensors")
 TEST_SHARE = 0.25
 """The share of rows that a report holds out."""
 
-SHOWN_APART = {
-    "candidates",
-    "columns",
-    "encoding",
-    "learnt_from",
-    "positive",
-    "relevance",
-    "share_of_positive",
-    "smallest_fraction",
-}
-"""What `info` knows of a model and does not show in a line of its own name."""
-
 LARGEST_SMALLEST = 0.5
 """The smallest fraction of level sets is at most this."""
 
@@ -340,50 +328,11 @@ def evaluate(
 @ends_well
 def info(model: Model, as_json: AsJson = False) -> None:
     """What a saved model is, what became of the columns, and which inputs matter to it."""
-    from infinitask.cli._answers import described
-    from infinitask.cli._columns import encoded_columns, show_columns
-    from infinitask.cli._models import load_model, task_of
-    from infinitask.cli._search import ranking_of
+    from infinitask.cli._info import show_model
+    from infinitask.cli._models import load_model
 
     screen = Screen(as_json)
-    fitted = load_model(model)
-    found = described(fitted) | {"bytes": model.stat().st_size}
-    origin = found["learnt_from"]
-    found["encoding"] = encoded_columns(fitted) if origin is None else origin["columns"]
-    ranking = ranking_of(fitted, task_of(fitted))
-    found["candidates"] = None if ranking is None else ranking.candidates
-    apart = (
-        "candidates",
-        "relevance",
-        "columns",
-        "positive",
-        "share_of_positive",
-        "smallest_fraction",
-        "learnt_from",
-        "encoding",
-    )
-    lines = [(name.replace("_", " "), value) for name, value in found.items() if name not in apart]
-    lines = [(name, _steps.short(value) if name == "kernel" else value) for name, value in lines]
-    if found["positive"] is not None:
-        share = found["share_of_positive"]
-        of_rows = "" if share is None else f", {share:.1%} of the rows of the fit"
-        lines.insert(4, ("positive class", f"{found['positive']}{of_rows}"))
-    if found["smallest_fraction"] is not None:
-        lines.insert(4, ("smallest fraction", f"{found['smallest_fraction']:.1%}"))
-    lines.insert(3, ("columns", _tables.listed(found["columns"] or [])))
-    if ranking is not None:
-        lines.append(("chosen from", ranking.summary))
-    if origin is not None:
-        lines.insert(3, ("learnt from", f"{origin['file']}, {origin['rows']:,} rows, {origin['date'][:10]}"))
-    shown = [(name, _tables.listed(value) if isinstance(value, list) else value) for name, value in lines]
-    screen.table(("", ""), [(name, value) for name, value in shown if value not in (None, "")])
-    if found["encoding"]:
-        screen.say("")
-        show_columns(screen, found["encoding"])
-    if found["relevance"]:
-        screen.say("")
-        screen.table(("input", "effect"), [(part["input"], part["effect"]) for part in found["relevance"]])
-    screen.result(found)
+    screen.result(show_model(screen, load_model(model), model.stat().st_size))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})

@@ -21,9 +21,6 @@ TUNED_ROWS_OF_COSTS = 1_000
 NAMED_INPUTS = 5
 """Of those that matter most, on the screen."""
 
-SHOWN_CHARACTERS = 60
-"""Of a kernel, on the screen."""
-
 SECONDS = {
     ("quantile", False): (1.0, 0.7, 10.0),
     ("quantile", True): (13.0, 0.5, 4.0),
@@ -104,8 +101,8 @@ def duration(seconds: float) -> str:
 
 def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -> dict[str, Any]:
     """What became of the columns, and how the fit ended."""
-    from infinitask.cli._answers import described
     from infinitask.cli._columns import encoded_columns, show_columns
+    from infinitask.cli._info import described, short
 
     columns, found = encoded_columns(model, given.X), described(model)
     screen.say("")
@@ -160,8 +157,3 @@ def page(screen: Screen, model: Any, X: Any, y: Any, title: str | None, output: 
     with screen.step("making the page"), _tables.replacing(output) as beside:
         explore(model, X, y, title=title).save(beside)
     return {"page": str(output), "bytes": output.stat().st_size}
-
-
-def short(text: str) -> str:
-    """The beginning of a long text; the kernel of many inputs has many numbers."""
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

@@ -1,0 +1,101 @@
+"""What a fitted model is: its task, its columns, its kernel, its certificate, and what matters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infinitask.cli._answers import smallest_of
+from infinitask.cli._columns import encoded_columns, show_columns
+from infinitask.cli._models import Task, calibration, last, task_of
+from infinitask.cli._screen import Screen
+from infinitask.cli._search import ranking_of
+from infinitask.cli._tables import listed
+
+MOST_RELEVANT = 10
+"""Inputs that are named."""
+
+SHOWN_CHARACTERS = 60
+"""Of a kernel, on the screen."""
+
+
+def described(model: Any) -> dict[str, Any]:
+    """What a fitted model is: its task, its columns, its kernel, its certificate, and what matters."""
+    task, inner = task_of(model), last(model)
+    try:
+        relevance = model.relevance_
+        order = [int(j) for j in relevance.order[:MOST_RELEVANT]]
+        matters = [{"input": str(relevance.names[j]), "effect": float(relevance.effect[j])} for j in order]
+    except (AttributeError, ValueError):  # a kernel that has no derivative
+        matters = []
+    known = getattr(model, "feature_names_in_", None)
+    return {
+        "task": str(task),
+        "model": type(inner).__name__,
+        "target": getattr(model, "target_name_", None),
+        "classes": [str(label) for label in model.classes_] if task is Task.COST else None,
+        "positive": str(model.classes_[1]) if task is Task.COST else None,
+        "share_of_positive": getattr(model, "positive_share_", None) if task is Task.COST else None,
+        "smallest_fraction": smallest_of(model) if task is Task.LEVEL_SET else None,
+        "columns": None if known is None else [str(name) for name in known],
+        "learnt_from": getattr(model, "learnt_from_", None),
+        "inputs": int(inner.n_features_in_),
+        "kernel": repr(inner.kernel_),
+        "alpha": float(inner.alpha_),
+        "features": str(inner.features_),
+        "dual_gap": float(inner.dual_gap_),
+        "calibration": calibration(model, task),
+        "relevance": matters,
+    }
+
+
+def short(text: str) -> str:
+    """The beginning of a long text; the kernel of many inputs has many numbers."""
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+
+
+def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
+    """Say what a model is; all of it is returned.
+
+    Parameters
+    ----------
+    screen : Screen
+    model : fitted model
+    size : int
+        Bytes of its file.
+    """
+    found, ranking = described(model), ranking_of(model, task_of(model))
+    origin = found["learnt_from"]
+    encoding = encoded_columns(model) if origin is None else origin["columns"]
+    lines = {
+        "task": found["task"],
+        "model": found["model"],
+        "target": found["target"],
+        "learnt from": origin and f"{origin['file']}, {origin['rows']:,} rows, {origin['date'][:10]}",
+        "columns": listed(found["columns"] or []),
+        "classes": listed(found["classes"] or []),
+        "positive class": _positive(found),
+        "smallest fraction": None if found["smallest_fraction"] is None else f"{found['smallest_fraction']:.1%}",
+        "inputs": found["inputs"],
+        "kernel": short(found["kernel"]),
+        "alpha": found["alpha"],
+        "features": found["features"],
+        "dual gap": found["dual_gap"],
+        "calibration": found["calibration"],
+        "chosen from": None if ranking is None else ranking.summary,
+        "bytes": size,
+    }
+    screen.table(("", ""), [(name, value) for name, value in lines.items() if value not in (None, "")])
+    if encoding:
+        screen.say("")
+        show_columns(screen, encoding)
+    if found["relevance"]:
+        screen.say("")
+        screen.table(("input", "effect"), [(part["input"], part["effect"]) for part in found["relevance"]])
+    candidates = None if ranking is None else ranking.candidates
+    return found | {"encoding": encoding, "candidates": candidates, "bytes": size}
+
+
+def _positive(found: dict[str, Any]) -> str | None:
+    share = found["share_of_positive"]
+    of_rows = "" if share is None else f", {share:.1%} of the rows of the fit"
+    return None if found["positive"] is None else f"{found['positive']}{of_rows}"
