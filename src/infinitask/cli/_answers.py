@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from infinitask.cli._many import decided, has_many, quality, read_costs
 from infinitask.cli._models import Task, task_of
 from infinitask.cli._screen import CommandError, written
 from infinitask.cli._tables import pandas
@@ -30,6 +32,7 @@ def predicted(
     theta: list[float] | None,
     costs: tuple[float, float] | None,
     nu: list[float] | None,
+    matrix: Path | None = None,
 ) -> Any:
     """Predictions as a data frame with named columns; what suits another task is refused."""
     task = task_of(model)
@@ -38,6 +41,7 @@ def predicted(
         "--coverage": (coverage, Task.QUANTILE),
         "--theta": (theta, Task.COST),
         "--fn-cost and --fp-cost": (costs, Task.COST),
+        "--costs": (matrix, Task.COST),
         "--nu": (nu, Task.LEVEL_SET),
     }
     for name, (value, suits) in asked.items():
@@ -47,7 +51,7 @@ def predicted(
     if task is Task.QUANTILE:
         columns = _quantiles(model, X, quantiles, coverage)
     elif task is Task.COST:
-        columns = _decisions(model, X, theta, costs)
+        columns = _decisions(model, X, theta, costs, matrix)
     else:
         columns = _level_sets(model, X, nu)
     return pandas().DataFrame(columns)
@@ -68,10 +72,17 @@ def _quantiles(model: Any, X: Any, levels: list[float] | None, coverage: list[fl
     return columns
 
 
-def _decisions(model: Any, X: Any, theta: list[float] | None, costs: tuple[float, float] | None) -> dict[str, Any]:
+def _decisions(
+    model: Any, X: Any, theta: list[float] | None, costs: tuple[float, float] | None, matrix: Path | None
+) -> dict[str, Any]:
     name = getattr(model, "target_name_", "y")
-    if theta is not None and costs is not None:
-        raise CommandError("Both --theta and the two costs were given; give one of them.")
+    given = {"--theta": theta, "the two costs": costs, "--costs": matrix}
+    several = [what for what, value in given.items() if value is not None]
+    if len(several) > 1:
+        raise CommandError(f"Both {' and '.join(several[:2])} were given; give one of them.")
+    _check_two(model, {"--theta": theta, "--fn-cost": costs})
+    if matrix is not None or has_many(model):
+        return decided(model, X, None if matrix is None else read_costs(matrix, model.classes_))
     if costs is not None:
         columns = {name: model.predict(X, theta=model.theta_from_costs(*costs))}
     elif theta is not None:
@@ -80,6 +91,16 @@ def _decisions(model: Any, X: Any, theta: list[float] | None, costs: tuple[float
     else:
         columns = {name: model.predict(X)}
     return columns | {f"probability_{model.classes_[1]}": model.predict_proba(X)[:, 1]}
+
+
+def _check_two(model: Any, given: dict[str, Any]) -> None:
+    """An error where more than two classes are asked what two are."""
+    asked = [name for name, value in given.items() if value is not None]
+    if asked and has_many(model):
+        raise CommandError(
+            f"{asked[0]} is about two classes, and the model has {len(model.classes_)}; give --costs with a table of "
+            "what each decision costs where each class is true."
+        )
 
 
 def _level_sets(model: Any, X: Any, nu: list[float] | None) -> dict[str, Any]:
@@ -103,23 +124,27 @@ def smallest_of(model: Any) -> float:
 # ---------------------------------------------------------------------------------------------------- how good
 @dataclass(frozen=True)
 class Wish:
-    """What is wanted of decisions: at most one of a trade-off and the two bounds, and what errors cost."""
+    """What is wanted of decisions: one of a trade-off, two bounds and a table of costs, and what errors cost."""
 
     costs: tuple[float, float] | None = None
     theta: float | None = None
     max_fpr: float | None = None
     min_sensitivity: float | None = None
     confidence: float | None = None
+    matrix: Path | None = None
 
     def __post_init__(self) -> None:
-        given = [name for name, value in self._deciding.items() if value is not None]
+        given = [name for name, value in self.deciding.items() if value is not None]
+        if self.matrix is not None:
+            given += ["--costs", *(["--fn-cost"] if self.costs is not None else [])]
         if len(given) > 1:
             raise CommandError(f"{' and '.join(given)} were given; one of them decides. Give one.")
         if self.confidence is not None and not self.bound:
             raise CommandError("--confidence is that of a bound; give --max-fpr or --min-sensitivity too.")
 
     @property
-    def _deciding(self) -> dict[str, float | None]:
+    def deciding(self) -> dict[str, float | None]:
+        """What decides, by the name of its option."""
         return {"--theta": self.theta, "--max-fpr": self.max_fpr, "--min-sensitivity": self.min_sensitivity}
 
     @property
@@ -149,6 +174,9 @@ def evaluated(model: Any, X: Any, y: Any, wish: Wish | None = None) -> dict[str,
         raise CommandError(f"Costs of errors, or bounds on them, were given, and the model is one of {task}.")
     if task is Task.QUANTILE:
         return _quality_of_quantiles(model, X, np.asarray(y, dtype=np.float64))
+    if task is Task.COST and (has_many(model) or wish.matrix is not None):
+        _check_two(model, {"--fn-cost": wish.costs, **wish.deciding})
+        return quality(model, X, y, None if wish.matrix is None else read_costs(wish.matrix, model.classes_))
     if task is Task.COST:
         return _quality_of_decisions(model, X, np.asarray(y), wish)
     values = model.predict(X, nu=(known := [nu for nu in FRACTIONS if nu >= smallest_of(model)]))
@@ -223,6 +251,7 @@ def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
         "found": "cases found",
         "missed": "cases missed",
         "false_alarms": "false alarms",
+        "log_loss": "log loss",
         "mean_cost": "cost for each row",
     }
     said = ("positive", "share_of_positive", "bound")  # in a sentence of their own

@@ -46,6 +46,9 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="For the rows held out 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 FnCost = Annotated[float | None, typer.Option("--fn-cost", help="What a missed positive costs.")]
 FpCost = Annotated[float | None, typer.Option("--fp-cost", help="What a false alarm costs.")]
+Costs = Annotated[
+    Path | None, typer.Option("--costs", help="A table of costs: rows the true class, columns the decision.")
+]
 Positive = Annotated[
     str | None, typer.Option("--positive", help="The label of the cases, for costs; none: the rarer one.")
 ]
@@ -111,10 +114,13 @@ def _report_of_table(
     output: Path,
     seed: int,
 ) -> dict[str, Any]:
+    from infinitask.cli._many import NO_PAGE
     from infinitask.cli._models import fitted, held_out
 
     smallest = choices.pop("smallest")
     given, table = _steps.learnt_from(screen, data, **choices)
+    if given.classes > 2:
+        raise CommandError(NO_PAGE.format(count=given.classes))
     train, test = held_out(given, test_share, seed)
     tunes = _steps.tuned(tune, given)
     _steps.announce(screen, train, tunes)
@@ -129,10 +135,13 @@ def _report_of_model(
     screen: Screen, path: Path, data: Path, target: str | None, title: str | None, output: Path
 ) -> dict[str, Any]:
     from infinitask.cli._columns import surprises
+    from infinitask.cli._many import NO_PAGE, has_many
     from infinitask.cli._models import Task, answers_of, inputs_of, load_model, task_of
 
     with screen.step(f"reading {path.name}"):
         model = load_model(path)
+    if has_many(model):
+        raise CommandError(NO_PAGE.format(count=len(model.classes_)))
     table = _steps.read(screen, data)
     named = getattr(model, "target_name_", None) if target is None else target
     knows = task_of(model) is not Task.LEVEL_SET and named is not None and named in table.frame.columns
@@ -244,6 +253,7 @@ def predict(
     theta: Annotated[str | None, typer.Option("--theta", help="Trade-offs from -1 (no alarm) to 1.")] = None,
     fn_cost: FnCost = None,
     fp_cost: FpCost = None,
+    costs: Costs = None,
     nu: Annotated[str | None, typer.Option("--nu", help="Shares of unusual rows, such as 0.05,0.1.")] = None,
     with_inputs: Annotated[bool, typer.Option("--with-inputs", help="Write the columns of the table too.")] = False,
     output: Annotated[
@@ -265,6 +275,7 @@ def predict(
         "theta": _numbers("--theta", theta, -1.0),
         "nu": _numbers("--nu", nu, 0.0),
         "costs": _costs(fn_cost, fp_cost),
+        "matrix": costs,
     }
     with screen.step(f"reading {model.name}"):
         fitted = load_model(model)
@@ -297,6 +308,7 @@ def evaluate(
     target: Annotated[str | None, typer.Option("--target", "-t", help="If not called as in the fit.")] = None,
     fn_cost: FnCost = None,
     fp_cost: FpCost = None,
+    costs: Costs = None,
     theta: Annotated[float | None, typer.Option("--theta", help="The trade-off of the decisions.")] = None,
     max_fpr: Annotated[
         float | None, typer.Option("--max-fpr", help="Choose θ: at most this share of the others raises an alarm.")
@@ -314,7 +326,7 @@ def evaluate(
     from infinitask.cli._models import answers_of, load_model, task_of
 
     screen = Screen(as_json)
-    wish = Wish(_costs(fn_cost, fp_cost), theta, max_fpr, min_sensitivity, confidence)
+    wish = Wish(_costs(fn_cost, fp_cost), theta, max_fpr, min_sensitivity, confidence, costs)
     with screen.step(f"reading {model.name}"):
         fitted = load_model(model)
     X, y, named, notes = answers_of(fitted, _steps.read(screen, data), target)

@@ -27,14 +27,15 @@ def positive_of(y: Any, wanted: str | None) -> Any:
     if wanted is None:
         return first if 2 * int((y == first).sum()) < y.size else second
     for label in (first, second):
-        if _is_meant(label, wanted):
+        if is_meant(label, wanted):
             return label
     raise CommandError(
         f"--positive {wanted} was given, and {y.name} holds {str(first)!r} and {str(second)!r}; name one of these."
     )
 
 
-def _is_meant(label: Any, wanted: str) -> bool:
+def is_meant(label: Any, wanted: str) -> bool:
+    """Whether a label is the one that was typed."""
     text = wanted.strip()
     if isinstance(label, str):
         return label in (wanted, text)

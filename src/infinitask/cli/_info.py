@@ -6,6 +6,7 @@ from typing import Any
 
 from infinitask.cli._answers import smallest_of
 from infinitask.cli._columns import encoded_columns, show_columns
+from infinitask.cli._many import has_many
 from infinitask.cli._models import Task, calibration, last, task_of
 from infinitask.cli._screen import Screen
 from infinitask.cli._search import ranking_of
@@ -21,6 +22,7 @@ SHOWN_CHARACTERS = 60
 def described(model: Any) -> dict[str, Any]:
     """What a fitted model is: its task, its columns, its kernel, its certificate, and what matters."""
     task, inner = task_of(model), last(model)
+    two = task is Task.COST and not has_many(model)
     try:
         relevance = model.relevance_
         order = [int(j) for j in relevance.order[:MOST_RELEVANT]]
@@ -33,8 +35,8 @@ def described(model: Any) -> dict[str, Any]:
         "model": type(inner).__name__,
         "target": getattr(model, "target_name_", None),
         "classes": [str(label) for label in model.classes_] if task is Task.COST else None,
-        "positive": str(model.classes_[1]) if task is Task.COST else None,
-        "share_of_positive": getattr(model, "positive_share_", None) if task is Task.COST else None,
+        "positive": str(model.classes_[1]) if two else None,
+        "share_of_positive": getattr(model, "positive_share_", None) if two else None,
         "smallest_fraction": smallest_of(model) if task is Task.LEVEL_SET else None,
         "columns": None if known is None else [str(name) for name in known],
         "learnt_from": getattr(model, "learnt_from_", None),

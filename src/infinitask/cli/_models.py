@@ -73,6 +73,11 @@ class Rows:
     positive: Any = None
     """The label of the positive class, where there are two."""
 
+    @property
+    def classes(self) -> int:
+        """How many there are; 0 where the target is no class."""
+        return int(self.y.nunique()) if self.task is Task.COST else 0
+
 
 def rows_of(
     table: TableFile, target: str | None, task: Task | None, ignored: list[str], positive: str | None = None
@@ -128,7 +133,12 @@ def rows_of(
         )
     found = Rows(task, X.reset_index(drop=True), None if y is None else y.reset_index(drop=True), None, reason, notes)
     found.target = None if task is Task.LEVEL_SET else target
-    found.positive = positive_of(found.y, positive) if task is Task.COST else None
+    if task is Task.COST and found.classes == 2:
+        found.positive = positive_of(found.y, positive)
+    elif positive is not None:
+        raise CommandError(
+            f"--positive {positive} was given, and {target} has {found.classes} classes; only one of two is positive."
+        )
     return found
 
 
@@ -219,7 +229,7 @@ class Plan:
         """The model after its fit, with its intervals calibrated and with the labels of the user."""
         if self.calibration is not None:
             self.model.conformalize(self.calibration.X, self.calibration.y)
-        if self.rows.task is Task.COST:
+        if self.rows.classes == 2:
             keep_labels(self.model, self.rows.y, self.rows.positive)
         return self.model
 
@@ -239,6 +249,10 @@ def planned(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float |
     **changes
         Further parameters of the model.
     """
+    if tune and rows.classes > 2:
+        raise CommandError(
+            f"Kernels are compared for two classes, and {rows.target} has {rows.classes}; use fit with --no-tune."
+        )
     make, parameters = MODELS[rows.task, tune]
     if rows.task is Task.LEVEL_SET:
         low = smallest_fraction(rows.X.shape[0]) if smallest is None else smallest
@@ -251,7 +265,7 @@ def planned(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float |
             rows, calibration = held_out(rows, CALIBRATION_SHARE, seed)
         else:
             screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
-    y = cases(rows.y, rows.positive) if rows.task is Task.COST else rows.y
+    y = cases(rows.y, rows.positive) if rows.classes == 2 else rows.y
     return Plan(model, rows, y, calibration)
 
 

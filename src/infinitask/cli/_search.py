@@ -110,6 +110,8 @@ def searched(rows: Rows, seed: int, screen: Screen, smallest: float | None, sear
     by_trials = search.trials is not None
     if by_trials and rows.task is Task.LEVEL_SET:
         raise CommandError("--trials was given, and the task is level-set, which compares kernels; leave it out.")
+    if by_trials and rows.classes > 2:
+        raise CommandError(f"--trials compares two classes, and {rows.target} has {rows.classes}; use fit --no-tune.")
     changes = {} if by_trials else {"on_interrupt": "best"}
     plan = planned(rows, not by_trials, seed, screen, smallest, **changes)
     n = plan.rows.X.shape[0]

@@ -59,6 +59,7 @@ def learnt_from(
     positive: str | None,
 ) -> tuple[Any, _tables.TableFile]:
     """The rows to learn from, with what was found said."""
+    from infinitask.cli._many import shares_of, show_shares
     from infinitask.cli._models import Task, rows_of
 
     known = [str(kind) for kind in Task]
@@ -69,7 +70,10 @@ def learnt_from(
     noted(screen, given.notes)
     screen.say(f"data  {data}: {table.frame.shape[0]:,} rows, {table.frame.shape[1]} columns, {table.format}")
     screen.say(f"task  {given.task} ({given.reason})" + (f", target {given.target}" if given.target else ""))
-    if given.task is Task.COST:
+    if given.classes > 2:
+        screen.say("")
+        show_shares(screen, shares_of(given.y))
+    elif given.task is Task.COST:
         screen.say("      " + which_is_positive(given.positive, float((given.y == given.positive).mean())))
     return given, table
 
@@ -80,7 +84,8 @@ def tuned(tune: bool | None, given: Any) -> bool:
 
     if tune is not None:
         return tune
-    return given.task is Task.QUANTILE or (given.task is Task.COST and given.X.shape[0] <= TUNED_ROWS_OF_COSTS)
+    few = given.classes == 2 and given.X.shape[0] <= TUNED_ROWS_OF_COSTS
+    return given.task is Task.QUANTILE or few
 
 
 def announce(screen: Screen, given: Rows, tune: bool, faster: str = "--no-tune is faster") -> None:
@@ -103,6 +108,7 @@ def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) 
     """What became of the columns, and how the fit ended."""
     from infinitask.cli._columns import encoded_columns, show_columns
     from infinitask.cli._info import described, short
+    from infinitask.cli._many import shares_of
 
     columns, found = encoded_columns(model, given.X), described(model)
     screen.say("")
@@ -119,7 +125,7 @@ def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) 
         **found,
         "reason": given.reason,
         "columns": columns,
-    }
+    } | ({"shares": shares_of(given.y)} if given.classes > 2 else {})
 
 
 def shown_evaluation(
@@ -134,6 +140,9 @@ def shown_evaluation(
     if "positive" in found:
         screen.say(which_is_positive(found["positive"], found["share_of_positive"]))
     screen.table((f"on {where}", ""), evaluation_lines(found))
+    if "classes" in found:
+        screen.say("")
+        screen.table(("class", "rows", "decided", "found"), [tuple(part.values()) for part in found["classes"]])
     if "bound" in found:
         screen.say(f"\nθ was chosen on these rows: {found['bound']}. To decide so: predict --theta {found['theta']!r}")
     return found
@@ -141,9 +150,10 @@ def shown_evaluation(
 
 def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
     """Which class is the positive one, where a model decides between two; as a note, for the output may be a table."""
+    from infinitask.cli._many import has_many
     from infinitask.cli._models import Task, task_of
 
-    if task_of(model) is not Task.COST:
+    if task_of(model) is not Task.COST or has_many(model):
         return {}
     label, share = model.classes_[1], getattr(model, "positive_share_", None)
     screen.note(which_is_positive(label, share, "the rows of the fit"))

@@ -63,6 +63,15 @@ def read_table(path: Path) -> TableFile:
     path : Path
         ``.parquet`` or ``.pq``, or text with a header line.
     """
+    check_there(path)
+    found = _parquet(path) if path.suffix.lower() in PARQUET else _text(path)
+    if found.frame.shape[0] == 0:
+        raise CommandError(f"{path} has no rows; a header and at least some rows are needed.")
+    return found
+
+
+def check_there(path: Path) -> None:
+    """An error where there is no file that can be read."""
     if not path.exists():
         near = [str(path.with_name(name)) for name in nearest(path.name, _files_of(path.parent))]
         raise CommandError(f"There is no file {path}.{did_you_mean(near)}")
@@ -70,10 +79,6 @@ def read_table(path: Path) -> TableFile:
         raise CommandError(f"{path} is a folder; give a file with a table in CSV or Parquet.")
     if not os.access(path, os.R_OK):
         raise CommandError(f"{path} cannot be read (permission denied).")
-    found = _parquet(path) if path.suffix.lower() in PARQUET else _text(path)
-    if found.frame.shape[0] == 0:
-        raise CommandError(f"{path} has no rows; a header and at least some rows are needed.")
-    return found
 
 
 def _files_of(folder: Path) -> list[str]:
@@ -114,6 +119,15 @@ def _text(path: Path) -> TableFile:
         frame = frame.drop(columns=first)
         notes.append("The first column has no name and counts the rows; it is left out.")
     return TableFile(path, frame, f"CSV with {SEPARATORS[separator]}", notes)
+
+
+def cells_of(path: Path) -> list[list[str]]:
+    """The cells of a small file of text, as they were written."""
+    check_there(path)
+    text, _ = _decoded(path, path.read_bytes())
+    if not text.strip():
+        raise CommandError(f"{path} is empty.")
+    return list(csv.reader(io.StringIO(text), delimiter=_separator(text[:SAMPLE_BYTES], whole=True)))
 
 
 def _decoded(path: Path, raw: bytes) -> tuple[str, str]:

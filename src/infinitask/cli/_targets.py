@@ -11,6 +11,9 @@ import numpy as np
 from infinitask.cli._screen import CommandError
 from infinitask.cli._tables import listed, pandas
 
+MAX_CLASSES = 20
+"""Of a target with texts; more of them are rather names."""
+
 MIN_OF_A_CLASS = 6
 """Rows of the rarest class: five folds and the rows held out need one each."""
 
@@ -37,7 +40,7 @@ def task_and_targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
     y : pandas Series
         Without missing values.
     task : Task or None
-        As asked; None: a target of two values is for costs, one of numbers for quantiles.
+        As asked; None: a target of two values or of texts is for costs, one of numbers for quantiles.
     """
     numbers, values = as_numbers(y), y.unique().tolist()
     if len(values) == 1:
@@ -45,15 +48,12 @@ def task_and_targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
     reason = "as asked"
     if task is None:
         two = len(values) == 2
-        task = Task.COST if two else Task.QUANTILE
-        reason = f"{y.name} has two values" if two else f"{y.name} holds numbers"
-        if not two and numbers is None:
-            some = listed(sorted(map(str, values)), 5)
-            raise CommandError(
-                _nearly_numbers(y)
-                or f"The target {y.name!r} holds {len(values)} different texts ({some}); quantiles need numbers and "
-                "costs two values. Choose another target, or make two classes of it."
-            )
+        task = Task.COST if two or numbers is None else Task.QUANTILE
+        reason = f"{y.name} has {'two' if two else len(values)} values"
+        reason = reason if task is Task.COST else f"{y.name} holds numbers"
+        meant = "" if two or numbers is not None else _nearly_numbers(y)
+        if meant:
+            raise CommandError(meant)
     if task is Task.QUANTILE:
         if numbers is None:
             sentence = f"The target {y.name!r} holds text, such as {values[0]!r}; quantiles need numbers."
@@ -61,10 +61,10 @@ def task_and_targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
         if not np.all(np.isfinite(numbers)):
             raise CommandError(f"The target {y.name!r} holds infinite numbers; remove these rows.")
         return task, numbers, reason
-    if len(values) != 2:
+    if len(values) > MAX_CLASSES:
         raise CommandError(
-            f"The target {y.name!r} has {len(values)} different values ({listed(values, 5)}); costs are about two "
-            "classes. Choose another target, or --task quantile for numbers."
+            f"The target {y.name!r} has {len(values)} different values ({listed(sorted(map(str, values)), 5)}); costs "
+            f"are about at most {MAX_CLASSES} classes. Choose another target, or --task quantile for numbers."
         )
     counts = {value: int((y == value).sum()) for value in values}
     rarer, count = min(counts.items(), key=lambda pair: pair[1])

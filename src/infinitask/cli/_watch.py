@@ -114,7 +114,7 @@ class _Bar(ProgressColumn):
 
     max_refresh = None
 
-    def render(self, task: Task) -> RenderableType:  # type: ignore[override]  # rich takes any
+    def render(self, task: Task) -> RenderableType:
         of: int | None = task.fields["of"]
         return Text("") if of is None else ProgressBar(total=of, completed=task.fields["done"], width=BAR)
 
