@@ -225,8 +225,8 @@ def test_the_commands_of_the_session_run_one_after_the_other(tmp_path: Path, mon
     from infinitask.cli import main
 
     commands = re.findall(r"^\$ infinitask (.*)$", COMMAND_LINE, re.MULTILINE)
-    assert len(commands) == 9
-    assert [main(command.split()) for command in commands] == [0, 0, 0, 0, 1, 0, 0, 0, 0]
+    assert len(commands) == 10
+    assert [main(command.split()) for command in commands] == [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
 
 
 def test_the_page_on_plots_has_every_display() -> None:
