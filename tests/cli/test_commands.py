@@ -16,9 +16,10 @@ import pytest
 
 from infinitask import cli
 from infinitask.cli import _models
-from infinitask.cli._models import Task, fitted, rows_of
+from infinitask.cli._models import fitted, rows_of
 from infinitask.cli._screen import SHOW_TRACEBACKS, CommandError, Screen
 from infinitask.cli._tables import read_table
+from infinitask.cli._targets import Task
 from tests.support.mixed_tables import mixed_table
 
 Run = Callable[..., Any]

@@ -14,9 +14,10 @@ import pytest
 from infinitask import InfiniteCostSensitiveClassifier
 from infinitask.cli._answers import Wish, evaluated, evaluation_lines, predicted
 from infinitask.cli._many import read_costs
-from infinitask.cli._models import Task, rows_of
+from infinitask.cli._models import rows_of
 from infinitask.cli._screen import CommandError
 from infinitask.cli._tables import TableFile
+from infinitask.cli._targets import Task
 
 Run = Callable[..., Any]
 

@@ -13,10 +13,11 @@ import pytest
 from infinitask import cli, load
 from infinitask._events import CutShort, Solving, Stage, Tried, Trying, tell
 from infinitask.cli import _models, _search
-from infinitask.cli._models import Task, rows_of
+from infinitask.cli._models import rows_of
 from infinitask.cli._screen import Screen
 from infinitask.cli._search import Search, ranking_of, searched
 from infinitask.cli._tables import read_table
+from infinitask.cli._targets import Task
 from infinitask.cli._watch import Watch
 from infinitask.tuning import InfiniteOneClassSVMCV, InfiniteQuantileRegressorCV
 

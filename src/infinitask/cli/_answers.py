@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from infinitask.cli._many import decided, has_many, quality, read_costs
-from infinitask.cli._models import Task, task_of
+from infinitask.cli._models import task_of
 from infinitask.cli._screen import CommandError, written
 from infinitask.cli._tables import pandas
+from infinitask.cli._targets import Task
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)
 """Of the intervals that an evaluation looks at."""

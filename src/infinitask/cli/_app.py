@@ -136,7 +136,8 @@ def _report_of_model(
 ) -> dict[str, Any]:
     from infinitask.cli._columns import surprises
     from infinitask.cli._many import NO_PAGE, has_many
-    from infinitask.cli._models import Task, answers_of, inputs_of, load_model, task_of
+    from infinitask.cli._models import answers_of, inputs_of, load_model, task_of
+    from infinitask.cli._targets import Task
 
     with screen.step(f"reading {path.name}"):
         model = load_model(path)

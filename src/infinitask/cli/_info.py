@@ -7,10 +7,11 @@ from typing import Any
 from infinitask.cli._answers import smallest_of
 from infinitask.cli._columns import encoded_columns, show_columns
 from infinitask.cli._many import has_many
-from infinitask.cli._models import Task, calibration, last, task_of
+from infinitask.cli._models import calibration, last, task_of
 from infinitask.cli._screen import Screen
 from infinitask.cli._search import ranking_of
 from infinitask.cli._tables import listed
+from infinitask.cli._targets import Task
 
 MOST_RELEVANT = 10
 """Inputs that are named."""

@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import make_pipeline, tabular
-from infinitask.cli._models import Plan, Rows, Task, last, planned, say_if_ignoring
+from infinitask.cli._models import Plan, Rows, last, planned, say_if_ignoring
 from infinitask.cli._screen import CommandError, Screen, written
+from infinitask.cli._targets import Task
 from infinitask.metrics import cost_scorer, integrated_pinball_scorer
 from infinitask.tuning import OptunaSearch
 from infinitask.units import Units
@@ -150,7 +151,7 @@ def _by_trials(plan: Plan, seed: int, search: Search) -> Plan:
         on_interrupt="best",
         random_state=seed,
     ).fit(Z, np.asarray(plan.y))
-    results = found.cv_results_
+    results: dict[str, Any] = found.cv_results_
     folds = np.sqrt([len(splits) for splits in results["splits_test_score"]])
     trials = [
         {**params, "loss": -score, "standard_error": float(spread / root), "chosen": params == found.best_params_}

@@ -60,7 +60,8 @@ def learnt_from(
 ) -> tuple[Any, _tables.TableFile]:
     """The rows to learn from, with what was found said."""
     from infinitask.cli._many import shares_of, show_shares
-    from infinitask.cli._models import Task, rows_of
+    from infinitask.cli._models import rows_of
+    from infinitask.cli._targets import Task
 
     known = [str(kind) for kind in Task]
     if task is not None and task not in known:
@@ -80,7 +81,7 @@ def learnt_from(
 
 def tuned(tune: bool | None, given: Any) -> bool:
     """As asked, or where the comparison takes less than a minute: level sets take longest, then costs."""
-    from infinitask.cli._models import Task
+    from infinitask.cli._targets import Task
 
     if tune is not None:
         return tune
@@ -151,7 +152,8 @@ def shown_evaluation(
 def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
     """Which class is the positive one, where a model decides between two; as a note, for the output may be a table."""
     from infinitask.cli._many import has_many
-    from infinitask.cli._models import Task, task_of
+    from infinitask.cli._models import task_of
+    from infinitask.cli._targets import Task
 
     if task_of(model) is not Task.COST or has_many(model):
         return {}

@@ -42,7 +42,7 @@ class Watch:
 
     def __init__(self, console: Console, text: str, *, shown: bool, seconds: float | None = None) -> None:
         self.text, self.seconds = text, seconds
-        self.tried = self.total = 0
+        self.tried = 0
         self.cut_short = self.ran_out = False
         self._begun, self._next = time.perf_counter(), 0.0
         self._stage = self._detail = ""
@@ -80,7 +80,7 @@ class Watch:
             self._stage = f"trying {event.name}" if event.name else f"trial {event.count}"
             self._show(event.count - 1, event.total, now=True)
         elif isinstance(event, Tried):
-            self.tried, self.total = self.tried + 1, event.total or 0
+            self.tried += 1
             self._detail = f"{event.count} done, best {event.best:.4g}"
             self._show(event.count, event.total, now=True)
         elif isinstance(event, Stage):
