@@ -175,6 +175,14 @@ def test_an_interrupt_ends_with_130(run: Run, houses: Path, tmp_path: Path, monk
     assert not (tmp_path / "page.html").exists()
 
 
+def test_an_interrupt_outside_of_a_command_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(**_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("infinitask.cli._app.app", interrupted)
+    assert cli.main(["info", "model.infinitask"]) == 130
+
+
 def test_tracebacks_are_there_for_those_who_ask(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SHOW_TRACEBACKS, "1")
     assert "no file" in str(run("report", tmp_path / "none.csv").exception)

@@ -20,6 +20,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The words after the command; None: those of the process.
     """
     try:
+        return _ran(arguments)
+    except KeyboardInterrupt:  # while packages are imported; commands say what became of their work
+        return 130
+
+
+def _ran(arguments: Sequence[str] | None) -> int:
+    try:
         from infinitask.cli._app import app
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
