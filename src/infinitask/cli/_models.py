@@ -308,7 +308,8 @@ def calibration(model: Any, task: Task) -> str:
     """What was done so that answers hold for new rows."""
     if task is not Task.QUANTILE:
         what = "decisions" if task is Task.COST else "fractions"
-        return f"{what} were set on rows left out" if hasattr(model, "shift_") else f"{what} were not calibrated"
+        left_out = hasattr(model, "shift_") or hasattr(model, "cost_scale_")  # of more than two classes
+        return f"{what} were set on rows left out" if left_out else f"{what} were not calibrated"
     if hasattr(model, "calibration_"):
         return "intervals are conformal, by rows kept aside"
     return "levels were calibrated by rows left out" if hasattr(model, "levels_") else "nothing was calibrated"
