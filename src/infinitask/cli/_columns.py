@@ -106,6 +106,8 @@ def remember(model: Any, table: TableFile, X: Any) -> None:
 def surprises(model: Any, X: Any) -> list[str]:
     """Sentences about cells that the model cannot use, which it would take for missing ones without a word.
 
+    Text in a column of numbers is not among them: the step that encodes tables warns of it.
+
     Parameters
     ----------
     model : fitted model
@@ -122,9 +124,9 @@ def surprises(model: Any, X: Any) -> list[str]:
         if kind == "category":
             new = known[~known.astype(str).isin(part["categories"])]
             what = f"categories that the fit has not seen ({listed(sorted(set(new.astype(str))), 3)})"
-        elif kind in ("number", "date"):
-            new = known[_is_none(known, kind)]
-            what = f"something else than {kind}s, such as {str(new.iloc[0])!r}, taken as missing" if len(new) else ""
+        elif kind == "date":
+            new = known[_is_no_date(known)]
+            what = f"something else than dates, such as {str(new.iloc[0])!r}, taken as missing" if len(new) else ""
         else:
             continue
         if len(new):
@@ -132,10 +134,7 @@ def surprises(model: Any, X: Any) -> list[str]:
     return found
 
 
-def _is_none(values: Any, kind: str) -> Any:
-    """Which values are no numbers, or no dates."""
-    if kind == "number":
-        return pandas().to_numeric(values, errors="coerce").isna().to_numpy()
+def _is_no_date(values: Any) -> Any:
     if values.dtype.kind == "M":
         return np.zeros(len(values), dtype=bool)
     return pandas().to_datetime(values, errors="coerce", format="mixed").isna().to_numpy()
