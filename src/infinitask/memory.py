@@ -78,7 +78,7 @@ class Memory:
         if self._learnt is not None:
             known, rows, before = self._learnt
             same = alike(known, recipe.kernel) and all(
-                alike(*both) for both in ((rows.X, data.X), (rows.y, data.y), (rows.weight, data.weight))
+                alike(getattr(rows, name), getattr(data, name)) for name in ("X", "y", "weight", "share")
             )
             if same and isinstance(before.alpha, str) == isinstance(recipe.alpha, str):
                 return replace(recipe, kernel=before.kernel)
@@ -114,8 +114,8 @@ class Memory:
     def _keep(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> Problem:
         if self._posed is None or self._posed[1] is not data:
             # copies: arrays may be changed in place before the next fit
-            y = None if data.y is None else np.array(data.y)
-            data = Data(np.array(data.X), y, np.array(data.weight), data.copies)
+            y, share = (None if part is None else np.array(part) for part in (data.y, data.share))
+            data = Data(np.array(data.X), y, np.array(data.weight), data.copies, share)
         self._posed = recipe, data, problem, exact
         return problem
 
@@ -155,7 +155,8 @@ class Memory:
 def _same(a: Recipe, b: Recipe, known: Data, data: Data) -> bool:
     """Whether the posed problem serves with another λ and λ_b; a free bias has other features."""
     same_recipe = _equal(a, b, {f.name for f in fields(Recipe)} - MAY_DIFFER) and a.bias_is_free == b.bias_is_free
-    return same_recipe and alike(known.y, data.y) and alike(known.weight, data.weight)
+    same_targets = alike(known.y, data.y) and alike(known.share, data.share)
+    return same_recipe and same_targets and alike(known.weight, data.weight)
 
 
 def _equal(a: Recipe, b: Recipe, names: set[str]) -> bool:

@@ -25,6 +25,7 @@ from infinitask.features import (
 from infinitask.field import Field
 from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
 from infinitask.losses import Finding, LevelSet, Loss
+from infinitask.losses._observed import Observed
 from infinitask.measures import Measure, Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import Penalty, Ridge, noncrossing_penalty
@@ -70,12 +71,16 @@ class Data:
         Not negative, summing to one.
     copies : ndarray (n,) or None
         How many observations each of them stands for; None: one. What leaves out a row leaves out one of these.
+    share : ndarray (n, m) or None
+        How much each of the targets (n, m) counts, beside the weights of rows and nodes; where it is 0 there is no
+        target, and the number that stands there does not matter. None: 1 everywhere.
     """
 
     X: HostArray
     y: HostArray | None
     weight: HostArray
     copies: HostArray | None = None
+    share: HostArray | None = None
 
     @property
     def multiplicity(self) -> HostArray:
@@ -89,8 +94,16 @@ class Data:
                 "Data.canonical(X, y, weight) divides by the sum."
             )
 
+    @property
+    def pair_weight(self) -> HostArray:
+        """How much each target counts, (n, 1), or (n, m) where every pair has a share; it need not sum to one."""
+        weight = self.weight[:, None]
+        return weight if self.share is None else weight * self.share
+
     @classmethod
-    def canonical(cls, X: Any, y: Any = None, weight: Any = None, *, gram: bool = False) -> Data:
+    def canonical(
+        cls, X: Any, y: Any = None, weight: Any = None, *, gram: bool = False, share: HostArray | None = None
+    ) -> Data:
         """Drop rows of weight 0, merge equal rows, sort; without weights all rows count the same.
 
         A row that occurs twice and a row of weight two pose the same problem, and so do two orders of the rows. Here
@@ -110,11 +123,11 @@ class Data:
         copies = np.where(kept, weight if whole else 1.0, 0.0)
         if not np.all(kept):
             X, weight, copies = X[kept], weight[kept], copies[kept]
-            y = None if y is None else y[kept]
+            y, share = (None if part is None else part[kept] for part in (y, share))
             if gram:
                 X = X[:, kept]
         if not gram:
-            table = X if y is None else np.column_stack([X, y])
+            table = np.column_stack([part for part in (X, y, share) if part is not None])
             # the weight decides last, so that sums of weights do not depend on the order either
             order = np.lexsort((weight, *table.T[::-1]))
             table = table[order]
@@ -123,9 +136,9 @@ class Data:
             first = order[fresh]
             place = np.cumsum(fresh) - 1
             weight, copies = (np.bincount(place, weights=each[order]) for each in (weight, copies))
-            X, y = X[first], (None if y is None else y[first])
+            X, y, share = (None if part is None else part[first] for part in (X, y, share))
         weight = weight / np.max(weight)  # so that the sum cannot overflow
-        return cls(X, y, weight / np.sum(weight), copies if gram else _observations(X, y is not None, copies))
+        return cls(X, y, weight / np.sum(weight), copies if gram else _observations(X, y is not None, copies), share)
 
 
 def _observations(X: HostArray, targets: bool, copies: HostArray) -> HostArray:
@@ -306,8 +319,15 @@ def tolerance(recipe: Recipe, data: Data) -> float:
     Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
     one: a hundredth of the tolerance does not show.
     """
-    y = data.y
-    size = 1.0 if y is None else min(1.0, float(np.mean(data.weight @ np.abs(y - data.weight @ y))) or 1.0)
+    y, weight = data.y, data.weight
+    if y is None:
+        size = 1.0
+    elif data.share is None:
+        size = float(np.mean(weight @ np.abs(y - weight @ y)))
+    else:
+        pairs = data.pair_weight / np.sum(data.pair_weight)
+        size = float(np.sum(pairs * np.abs(y - np.sum(pairs * y))))
+    size = min(1.0, size or 1.0)
     return 1e-2 * recipe.tol * float(recipe.alpha) * size
 
 
@@ -343,7 +363,7 @@ def pose(
     if phi is None:
         phi = _input_features(recipe, X, tolerance(recipe, data) if tol is None else tol, rng)
     rows, constant, psi_bias = _bias(recipe, phi.values, psi, plain, kernel, task_gamma, quadrature.nodes)
-    integrals, finding = _integrals(recipe, rows, psi, psi_bias, quadrature, data.y)
+    integrals, finding = _integrals(recipe, rows, psi, psi_bias, quadrature, data)
     objective = Objective(
         rows,
         as_like(np.pad(data.weight, (0, rows.shape[0] - data.weight.size)), X),
@@ -474,7 +494,7 @@ def _integrals(
     psi: TaskFeatures,
     psi_bias: TaskFeatures | None,
     quadrature: Quadrature,
-    y: HostArray | None,
+    data: Data,
 ) -> tuple[tuple[Integral, ...], Finding | None]:
     """The empirical risk and, where it has a weight, the penalty on crossing; and what was found wrong with the loss.
 
@@ -486,17 +506,22 @@ def _integrals(
     n = int(rows.shape[0]) - named
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
     weights = as_like(quadrature.weights, rows)
+    y = data.y
     targets = None if y is None else as_like(y if y.ndim == 2 else y[:, None], rows)
     recipe.loss.check_targets(targets)
     finding = _held(recipe, recipe.loss.check(theta, targets))
+    loss = recipe.loss
+    if data.share is not None and targets is not None:
+        loss = Observed.of(recipe.loss, data.share)
+        targets = Observed.targets(targets, as_like(data.share, rows))
     if named and targets is not None:
-        targets = namespace(rows).concat([targets, as_like(np.zeros((named, 1)), rows) + targets[:1, :]], axis=0)
+        targets = namespace(rows).concat([targets, as_like(np.zeros((named, *(1,) * (targets.ndim - 1))), rows) + targets[:1, ...]], axis=0)
 
     def integral(loss: Loss, order: int, targets: Array | None, omega: Array | None = None) -> Integral:
         bias_cols = None if psi_bias is None else as_like(psi_bias.values[order], rows)
         return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, targets, omega)
 
-    risk = integral(recipe.loss, 0, targets)
+    risk = integral(loss, 0, targets)
     if recipe.noncrossing == 0.0:
         return (risk,), finding
     kappa = float(getattr(recipe.loss, "kappa", 0.0))

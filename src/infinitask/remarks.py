@@ -124,13 +124,15 @@ def _heavy_ridge_on_the_bias(fit: _Fitted) -> Iterator[str]:
     term, omega, units = objective.integrals[0], objective.sample_weight, recipe.units or Units()
     if term.targets is None or recipe.bias_kernel is None or recipe.bias_is_free or units.centre != 0.0:
         return
-    size = float(np.max(to_host(omega @ term.targets**2))) ** 0.5
+    values, share = term.loss.values_of(term.targets), term.loss.shares_of(term.targets)
+    counted = values if share is None else values * (share > 0.0)
+    size = float(np.max(to_host(omega @ counted**2))) ** 0.5
     if units.spread * size <= STANDARDISED:
         return
     rows = _some_rows(fit)
-    y, omega = term.targets[rows, :], omega[rows]
+    y, omega = term.targets[rows, ...], omega[rows]
     total = float(namespace(omega).sum(omega))
-    constant = (omega @ y) / total + 0.0 * (omega[:, None] * term.weights)
+    constant = (omega @ counted[rows, :]) / total + 0.0 * (omega[:, None] * term.weights)
     errors = float(omega @ (term.loss.value(term.theta, y, constant) @ term.weights)) / total
     if 0.5 * objective.alpha_bias * size**2 > HEAVY_RIDGE * errors:
         yield (

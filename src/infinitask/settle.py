@@ -46,6 +46,7 @@ from infinitask.relevance import relevance
 from infinitask.units import Units, check_loss
 
 __all__ = [
+    "about_as_good",
     "leave_one_out",
     "left_out_error",
     "normal_scores",
@@ -180,7 +181,8 @@ def _is_auto(value: Any) -> bool:
 def _units(recipe: Recipe, data: Data) -> Units:
     if data.y is None or recipe.loss.degree is None:
         return Units()
-    return Units.of(data.y, data.weight, centred=recipe.bias_is_free)
+    weight = data.weight if data.share is None else data.pair_weight
+    return Units.of(data.y, weight, centred=recipe.bias_is_free)
 
 
 # -------------------------------------------------------------------------------------------------- inputs
@@ -241,16 +243,16 @@ def _regressed(
     found = [leave_one_out(phi, t, weight, ridges, copies) for phi, ridges in zip(features, tried, strict=True)]
     bests = np.array([errors[np.argmin(errors @ weight)] for errors in found])
     ridges = [
-        float(each[_good(errors, weight, copies, tolerated)[-1]]) for errors, each in zip(found, tried, strict=True)
+        float(each[about_as_good(errors, weight, copies, tolerated)[-1]]) for errors, each in zip(found, tried, strict=True)
     ]
     # a wide kernel with a small λ learns what a narrow one with a large λ does: the latter is solved faster
-    best = max(_good(bests, weight, copies, tolerated), key=lambda k: ridges[k])
+    best = max(about_as_good(bests, weight, copies, tolerated), key=lambda k: ridges[k])
     kernel, ridge = kernels[best], ridges[best]
     if own_scales and isinstance(kernel, Scaled):
         own = _own_scales(kernel, X, t, copies)
         if own is not None:
             errors = leave_one_out(some_features(own, X), t, weight, RIDGES, copies)
-            kernel, ridge = own, float(RIDGES[_good(errors, weight, copies, tolerated)[-1]])
+            kernel, ridge = own, float(RIDGES[about_as_good(errors, weight, copies, tolerated)[-1]])
     n = n if rows is None else rows
     return kernel, max(ridge * shrinkage(t.size, n), SMALLEST_RIDGE / n)
 
@@ -290,9 +292,18 @@ def _some_rows(data: Data) -> tuple[HostArray, HostArray, HostArray, HostArray]:
         raise ValueError("alpha='auto' was given without targets; give alpha a number.")
     n = data.weight.size
     some = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
-    y = np.mean(data.y, axis=1) if data.y.ndim == 2 else data.y
+    y = _one_for_each_row(data.y, data.share) if data.y.ndim == 2 else data.y
     weight = data.weight[some] / np.sum(data.weight[some])
     return data.X[some], normal_scores(y)[some], weight, data.multiplicity[some]
+
+
+def _one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
+    """The mean target of each row, (n,); where some are missing, of what is above or below the mean of the others."""
+    if share is None:
+        return np.asarray(np.mean(y, axis=1))
+    mass = np.sum(share, axis=0)
+    above = y - np.divide(np.sum(share * y, axis=0), mass, out=np.zeros_like(mass), where=mass > 0.0)
+    return np.asarray(np.sum(share * above, axis=1) / np.sum(share, axis=1))
 
 
 def _own_scales(kernel: Scaled, X: HostArray, t: HostArray, copies: HostArray) -> InputKernel | None:
@@ -345,7 +356,7 @@ def with_width(kernel: InputKernel, factor: float) -> InputKernel:
     return type(kernel)(**(kernel.get_params(deep=False) | {"kernel": changed})) if around else changed
 
 
-def _good(errors: HostArray, weight: HostArray, copies: HostArray, tolerated: float) -> HostArray:
+def about_as_good(errors: HostArray, weight: HostArray, copies: HostArray, tolerated: float) -> HostArray:
     """The positions of those that are about as good as the best, from squared errors (k, n)."""
     difference = errors - errors[np.argmin(errors @ weight)]
     mean = difference @ weight

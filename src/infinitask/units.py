@@ -70,12 +70,14 @@ class Units:
         Parameters
         ----------
         y : ndarray (n,) or (n, m)
-        weight : ndarray (n,)
+        weight : ndarray (n,), or (n, m) for a weight of its own for every target
         centred : bool
             Whether the centre may be taken off.
         """
         values = np.ravel(y)
-        shares = np.repeat(weight, values.size // weight.size)
+        shares = np.repeat(weight, values.size // weight.size) if weight.ndim == 1 else np.ravel(weight)
+        if weight.ndim == 2:  # where there is no target, any number may stand
+            values, shares = values[shares > 0.0], shares[shares > 0.0] / np.sum(shares)
         centre = float(_middles(values, shares, np.array([0.5]))[0])
         away = np.abs(values - centre)
         size = max(abs(centre), float(np.max(np.abs(values))) * NO_SPREAD)

@@ -13,6 +13,7 @@ from .finite import (
     JointQuantileRegressor,
     QOneClassSVM,
 )
+from .function import InfiniteFunctionRegressor
 from .kernel_ridge import InfiniteKernelRidge
 from .left_out import left_out_scores
 from .one_class import InfiniteOneClassSVM
@@ -27,6 +28,7 @@ __all__ = [
     "IndependentQuantileRegressor",
     "InfiniteCostSensitiveClassifier",
     "InfiniteExpectileRegressor",
+    "InfiniteFunctionRegressor",
     "InfiniteKernelRidge",
     "InfiniteOneClassSVM",
     "InfiniteQuantileRegressor",

@@ -167,8 +167,10 @@ def in_kind(method: _Method) -> _Method:
     return cast(_Method, answer)
 
 
-def _beside(values: HostArray, X: Any) -> Any:
+def _beside(values: Any, X: Any) -> Any:
     """An answer in the library and on the device of a tensor; labels that are no numbers stay as they are."""
+    if isinstance(values, list):
+        return [_beside(part, X) for part in values]
     if values.dtype.kind not in "fiub":
         return values
     xp = namespace(X)

@@ -95,6 +95,8 @@ class Prepared(NamedTuple):
     weight: HostArray
     learnt: dict[str, Any]
     """Attributes that are written with the fit, such as ``classes_``."""
+    share: HostArray | None = None
+    """How much each of the targets (n, m) counts, see :class:`~infinitask.problem.Data`; None: all the same."""
 
 
 class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
@@ -271,7 +273,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         choices |= {name: given[name] for name in SETTINGS}
         alpha, alpha_bias = given.get("alpha", 1.0), given.get("alpha_bias")
         choices |= {"alpha": alpha if isinstance(alpha, str) else float(alpha)}
-        choices |= {"alpha_bias": None if alpha_bias is None else float(alpha_bias)}
+        choices |= {"alpha_bias": alpha_bias if alpha_bias is None or isinstance(alpha_bias, str) else float(alpha_bias)}
         nodes = given.get("n_nodes")
         return Recipe(
             loss=copy.deepcopy(loss),
@@ -355,8 +357,8 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         depth : int
             How many calls above the warning the user is.
         """
-        recipe, X, y, weight, _ = prepared
-        data = Data.canonical(X, y, weight, gram=self._is_precomputed())
+        recipe, X, y, weight, _, share = prepared
+        data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
         name = type(self).__name__
         if recipe.verbose:
             print(f"{name}: {data.weight.size} rows", file=sys.stderr)

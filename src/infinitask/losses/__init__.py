@@ -26,9 +26,10 @@ cost-sensitive       [−1, 1]    y·u ∈ [0, c]        0            κ / c, κ
 level set            [0.05, 1]  [0, 1 / θ]          0            0, with r = −h
 ε-insensitive        [0, 1]     [−1, 1]             θ            0
 squared              any        ℝ                   0            1, 1
+Huber                any        [−δ, δ]             0            1, 1
 ===================  =========  ==================  ===========  ==================================
 
-Any other convex loss is given by its value and its slope (:class:`ConvexLoss`), or as a plain function that torch or
+A loss that is the same for every θ is :class:`AtTask`. Any other convex loss is given by its value and its slope (:class:`ConvexLoss`), or as a plain function that torch or
 jax differentiates (:class:`FunctionLoss`); the rest is then computed from its tangents.
 
 To add a loss, write a class with its row in ``_rows.py``.
@@ -38,9 +39,11 @@ from ._base import BoxLoss, Loss, Pointwise, Row, Sums
 from ._convex import ConvexLoss
 from ._findings import Finding, check_units
 from ._function import FunctionLoss
-from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, MQuantile, Pinball, Squared
+from ._observed import AtTask
+from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, Huber, LevelSet, MQuantile, Pinball, Squared
 
 __all__ = [
+    "AtTask",
     "BoxLoss",
     "ConvexLoss",
     "CostSensitiveHinge",
@@ -48,6 +51,7 @@ __all__ = [
     "Expectile",
     "Finding",
     "FunctionLoss",
+    "Huber",
     "LevelSet",
     "Loss",
     "MQuantile",

@@ -81,6 +81,14 @@ class Loss(BaseEstimator, ABC):
     rests_at_zero: bool = True
     """Whether the smallest value of the loss is 0, for every θ and y."""
 
+    def values_of(self, targets: Array) -> Array:
+        """The targets as numbers, (n, 1) or (n, m), where ``targets`` may say more of them."""
+        return targets
+
+    def shares_of(self, targets: Array) -> Array | None:
+        """How much each of these targets counts beside the weights of rows and nodes, (n, m); None: all the same."""
+        return None
+
     def in_units(self, spread: float) -> Loss:
         """The loss of residuals measured in a spread: ℓ(spread · r) = spread^p · that loss of r."""
         return self
@@ -362,8 +370,11 @@ class BoxLoss(Loss):
 
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         """See :meth:`Loss.dual`."""
+        return self._dual(self.row(theta, y), y, u)
+
+    def _dual(self, row: Row, y: Array | None, u: Array) -> Array:
+        """−ℓ*(−u) of a row of the table."""
         xp = namespace(u)
-        row = self.row(theta, y)
         term = xp.zeros_like(u) if y is None else y * u
         if row.dead_zone is not None:
             term = term - row.dead_zone * xp.abs(u)

@@ -227,6 +227,47 @@ class Squared(BoxLoss):
         return Row(None, None, soft_low=1.0, soft_high=1.0)
 
 
+class Huber(BoxLoss):
+    """For least squares that outliers do not own: r²/2 where |r| ≤ δ and δ|r| − δ²/2 beyond, r = y − h.
+
+    Parameters
+    ----------
+    delta : float, positive
+        δ, in units of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Huber(0.5).value(np.array([0.0]), np.array([[0.4], [2.0]]), np.zeros((2, 1)))
+    array([[0.08 ],
+           [0.875]])
+    """
+
+    domain = (-math.inf, math.inf)
+    support = (0.0, 1.0)
+    degree = 2
+
+    def __init__(self, delta: float = 1.0) -> None:
+        self.delta = delta
+
+    def _delta(self) -> float:
+        return _checked("Huber: delta", self.delta, "")
+
+    def in_units(self, spread: float) -> Huber:
+        """The square part in the same units."""
+        return Huber(self._delta() / spread)
+
+    def smooth(self, scale: float) -> bool:
+        """Whether the square part is as wide as a solver's own first smoothing."""
+        return self.delta >= scale
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [−δ, δ], q = 1."""
+        delta = self._delta()
+        zero = 0.0 * (theta if theta.ndim == 1 else theta[:, 0])
+        return Row(zero - delta, zero + delta, soft_low=1.0, soft_high=1.0)
+
+
 class _Falling(BoxLoss):
     """A penalty on the derivative d = ∂h/∂θ, which stands in the place of h, where it is negative."""
 

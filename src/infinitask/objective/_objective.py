@@ -326,7 +326,9 @@ class Objective(BaseObjective):
         z = np.zeros(self.size)
         first = self.integrals[0]
         if self.free and first.targets is not None:
-            mean = float(np.mean(to_host(self.sample_weight @ first.targets)))
+            share = first.loss.shares_of(first.targets)
+            values = first.loss.values_of(first.targets)
+            mean = float(np.mean(to_host(self.sample_weight @ (values if share is None else share * values))))
             cols = np.asarray(self.host_integrals[0].bias_cols)
             z[self.size - self.bias_size :] = np.linalg.lstsq(cols, np.full(cols.shape[0], mean))[0]
         return z
@@ -337,7 +339,9 @@ class Objective(BaseObjective):
         first = self.integrals[0]
         xp = namespace(self.rows)
         if first.targets is not None:
-            y = first.targets
+            y, share = first.loss.values_of(first.targets), first.loss.shares_of(first.targets)
+            if share is not None:
+                return self._scale_of_shared(to_host(y), to_host(share))
             size = float(xp.mean(self.sample_weight @ xp.abs(y)))
             spread = float(xp.mean(self.sample_weight @ xp.abs(y - self.sample_weight @ y)))
             few = to_host(y[self._few_rows, :])
@@ -349,6 +353,17 @@ class Objective(BaseObjective):
         over_nodes = first.cols @ (first.cols.T @ first.weights)
         scale = float(xp.mean(xp.abs(over_rows))) * float(xp.mean(xp.abs(over_nodes))) / self.alpha
         return scale if scale > 0.0 else 1.0
+
+    def _scale_of_shared(self, y: HostArray, share: HostArray) -> float:
+        """The spread of targets that count by shares, or do not count at all."""
+        weight = to_host(self.sample_weight)[:, None] * share * to_host(self.integrals[0].weights)
+        weight = weight / np.sum(weight)
+        size = float(np.sum(weight * np.abs(y)))
+        spread = float(np.sum(weight * np.abs(y - np.sum(weight * y))))
+        few = y[self._few_rows][share[self._few_rows] > 0.0]
+        typical = float(np.median(np.abs(few - np.median(few))))
+        spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
+        return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
 
     @cached_property
     def _few_rows(self) -> HostArray:
@@ -366,14 +381,14 @@ class Objective(BaseObjective):
         first, rows = self.integrals[0], self._few_rows
         if first.targets is None:
             return np.inf
-        y, some = first.targets[rows, :], self.sample_weight[rows]
+        y, some = first.targets[rows, ...], self.sample_weight[rows]
         omega = to_host(some).astype(np.float64)
         size = max(1, self.block_entries // self._most_nodes)
         parts = []
         for start in range(0, omega.size, size):
             block = slice(start, start + size)
             zero = 0.0 * some[block][:, None] * first.weights
-            parts.append(to_host(first.loss.value(first.theta, y[block, :], zero) @ first.weights))
+            parts.append(to_host(first.loss.value(first.theta, y[block, ...], zero) @ first.weights))
         losses = np.concatenate(parts)
         losses, omega = losses[omega > 0.0], omega[omega > 0.0]
         middle = float(np.median(losses))

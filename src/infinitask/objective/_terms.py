@@ -77,7 +77,7 @@ class Integral:
 
     def targets_of(self, block: slice) -> Array | None:
         """The targets of a block of rows."""
-        return None if self.targets is None else self.targets[block, :]
+        return None if self.targets is None else self.targets[block, ...]
 
     def picked(self, index: HostArray) -> Integral:
         """The same for some rows, or for all in another order; the weights of the rows still sum to one."""

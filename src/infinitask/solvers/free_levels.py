@@ -102,6 +102,8 @@ def suits_levels(objective: Objective) -> bool:
         return False
     if objective.rows.dtype != namespace(objective.rows).float64 or term.targets is None:
         return False
+    if term.loss.shares_of(term.targets) is not None:
+        return False
     if not isinstance(loss, BoxLoss) or loss.smooth(1.0) or np.linalg.cond(to_host(term.bias_cols)) > 1e3:
         return False
     row = loss.row(term.theta, term.targets)

@@ -62,7 +62,7 @@ def suits_splitting(objective: Objective) -> bool:
     # each step asks a loss of one's own for its slope by a search: L-BFGS asks less often
     if not all(isinstance(loss, BoxLoss) and not loss.smooth(1.0) for loss in losses):
         return False
-    if not Splitting.solves(objective):
+    if not Splitting.solves(objective) or any(getattr(loss, "few", False) for loss in losses):
         return False
     some = objective.rows[:: -(-int(objective.rows.shape[0]) // MAX_SIZED_ROWS), 1:]
     size = float(np.mean(to_host(namespace(some).sum(some**2, axis=1))))

@@ -283,10 +283,11 @@ class Splitting:
     @cached_property
     def _spread(self) -> float:
         """The typical size of a target."""
-        y = self.terms[0].targets
-        if y is None:
+        term = self.terms[0]
+        if term.targets is None:
             return 1.0
-        away = np.abs(to_host(y))
+        away, share = np.abs(to_host(term.loss.values_of(term.targets))), term.loss.shares_of(term.targets)
+        away = away if share is None else away[to_host(share) > 0.0]
         return float(np.median(away)) or float(np.mean(away)) or 1.0
 
     def solve(

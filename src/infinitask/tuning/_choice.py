@@ -282,7 +282,7 @@ class Contest:
 
     def _entrants(self, kernels: Any) -> list[Candidate]:
         """The kernels that compete: all given ones, or the first of the ranking and sums of them."""
-        recipe, X, y, weight, _ = self.rows
+        recipe, X, y, weight, *_ = self.rows
         stationary = isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
         counted = np.flatnonzero(weight > 0.0)
         given = given_kernels(kernels, NO_MATRIX)

@@ -1,0 +1,325 @@
+r"""What the data decide for curves: the widths of both kernels, λ, and how a mean curve is held.
+
+All of it has the smallest error of curves that are left out, one at a time, by a regression with the squared loss.
+
+**Curves on one grid** (gaps are filled for this purpose). With the nodes' weights w, √w K_Θ √w = P diag(f) Pᵀ, and the
+scores Z = (Y − mean) √w P part the problem into one for each column, a ridge regression with λ/f_k, whose leave-one-out
+errors are closed form:
+
+.. math:: \sum_i \omega_i \sum_k \Big( \frac{z_{ik} - \hat z_{ik}}{1 - \omega_i - S^k_{ii}} \Big)^2, \qquad
+    S^k = U \, \mathrm{diag}\Big( \frac{e f_k}{e f_k + \lambda} \Big) U^\top .
+
+**Few points on grids of their own.** With the observations of some rows, √c (k_X + ρ) k_Θ √c = V diag(e) Vᵀ and
+Q = V diag(1/(e + λ)) Vᵀ, the residuals of a curve that is left out are Q_ii⁻¹ (Q √c y)_i. Here the mean curve has to be
+smoothed as well, by λ/ρ: where every point is seen once, a free one would go through all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask.estimators._curves import Design
+from infinitask.kernels import Chi2, InputKernel, Scaled, TaskKernel, input_kernel, takes_gamma, task_kernel
+from infinitask.problem import Data
+from infinitask.settle import GAMMA_FACTORS, about_as_good, shrinkage, some_features, spreads, with_width
+
+__all__ = ["Choice", "Question", "chosen"]
+
+MAX_ROWS, MAX_NODES = 600, 200
+"""Rows and nodes of curves on one grid that take part."""
+
+MAX_OBSERVATIONS, MAX_OF_ROW = 700, 20
+"""Observations of curves with few points that take part, in all and of a row: a tenth of a second for each kernel."""
+
+FILLED, MANY_POINTS = 0.5, 30
+"""Gaps are filled where at least this part of the grid was seen, or rows have this many points in the mean."""
+
+SEEN_OFTEN = 10
+"""The mean curve is free where the usual node was seen in at least this many rows."""
+
+WIDTHS = (0.3, 0.15, 0.08, 0.04, 0.02, 0.01)
+"""σ of a task kernel, in parts of Θ; none that is less than :data:`NARROWEST` gaps between points."""
+
+NARROWEST = 0.7
+
+RIDGES: HostArray = np.logspace(-8.0, 1.0, 19)
+"""The λ that are tried."""
+
+LEVEL_SHARES = (1e2, 1e4, 1.0)
+"""ρ: by how much less than the other curves a mean curve is held."""
+
+TOLERATED, SMALLEST_RIDGE = 0.5, 1e-5
+"""As for other targets, see :mod:`~infinitask.settle`."""
+
+DEVIATION = 0.6745
+"""The median distance from 0 of a normal law, in standard deviations."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is open: specs as they were given."""
+
+    kernel: Any
+    gamma: Any
+    task_kernel: Any
+    task_gamma: float | str | None
+    alpha: float | None
+    """λ of half the square, if it is known."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What the curves decided."""
+
+    kernel: InputKernel
+    task_gamma: float | str | None
+    alpha: float
+    """λ of half the square."""
+    level_share: float | None
+    """λ/λ_b; None: the mean curve is free."""
+    noise: float
+    """The standard deviation of the errors of curves left out, as their median distance from 0 has it."""
+
+
+def chosen(question: Question, data: Data, design: Design) -> Choice:
+    """The choice of some curves.
+
+    Parameters
+    ----------
+    question : Question
+    data : Data
+        With targets of size one on the nodes of the design, (n, m), and their shares.
+    design : Design
+    """
+    assert data.y is not None
+    kernels = _input_kernels(question, data)
+    seen = np.ones(data.y.shape, dtype=bool) if data.share is None else data.share > 0.0
+    gap = _usual_gap(design.nodes, seen)
+    gammas = _task_gammas(question, design.nodes, gap)
+    per_row = float(np.mean(np.sum(seen, axis=1)))
+    free = float(np.median(np.sum(data.multiplicity[:, None] * seen, axis=0))) >= SEEN_OFTEN
+    if np.mean(seen) >= FILLED or per_row >= MANY_POINTS:
+        judge: _Judge = _OnGrid(question, data, design, kernels)
+        found = _search(judge, len(kernels), gammas, (None,) if free else LEVEL_SHARES[:1])
+    else:
+        judge = _OwnPoints(question, data, design, kernels)
+        found = _search(judge, len(kernels), gammas, LEVEL_SHARES)
+    k, gamma, share, alpha = found
+    ridge = max(alpha * shrinkage(judge.rows, data.weight.size), SMALLEST_RIDGE / data.weight.size)
+    ridge = ridge if question.alpha is None else question.alpha
+    return Choice(kernels[k], gamma, ridge, share, judge.noise(k, gamma, share, alpha))
+
+
+# ---------------------------------------------------------------------------------------------- candidates
+def _input_kernels(question: Question, data: Data) -> list[InputKernel]:
+    kernel, gamma = question.kernel, question.gamma
+    auto = isinstance(gamma, str) and gamma == "auto" and takes_gamma(kernel)
+    if not auto or isinstance(input_kernel(kernel), Chi2):
+        found = input_kernel(kernel, "median" if auto else gamma)
+        return [found if found.precomputed else found.resolve(data.X)]
+    plain = Scaled(input_kernel(kernel), spreads(data.X)).resolve(data.X)
+    return [plain if factor == 1.0 else with_width(plain, factor) for factor in GAMMA_FACTORS]
+
+
+def _task_gammas(question: Question, nodes: HostArray, gap: float) -> list[float | str | None]:
+    spec, given = question.task_kernel, question.task_gamma
+    if given is not None or not isinstance(spec, str) or not hasattr(task_kernel(spec), "gamma"):
+        return [given]
+    length = float(nodes[-1] - nodes[0])
+    if not length > 0.0:
+        return [None]
+    widths = [width for width in WIDTHS if width * length >= NARROWEST * gap] or [WIDTHS[0]]
+    return [0.5 / (width * length) ** 2 for width in widths]
+
+
+def _usual_gap(nodes: HostArray, seen: HostArray) -> float:
+    """The median distance of neighbouring points of a row, over all rows; for rows of few points over the nodes."""
+    gaps = [np.diff(nodes[row]) for row in seen[:: -(-len(seen) // 200)]]
+    found = np.concatenate(gaps) if gaps else np.empty(0)
+    if found.size == 0 or float(np.mean(np.sum(seen, axis=1))) < MANY_POINTS:
+        found = np.diff(nodes)
+    return float(np.median(found)) if found.size else 0.0
+
+
+def _search(
+    judge: _Judge, kernels: int, gammas: list[float | str | None], shares: tuple[float | None, ...]
+) -> tuple[int, float | str | None, float | None, float]:
+    """One choice after the other: the width over θ, then over x, then how the mean curve is held."""
+    k, gamma, share = 0, gammas[0], shares[0]
+    best, alpha = judge.best(k, gamma, share)
+    for other in gammas[1:]:
+        error, ridge = judge.best(k, other, share)
+        if error < best:
+            best, alpha, gamma = error, ridge, other
+    for other in range(1, kernels):
+        error, ridge = judge.best(other, gamma, share)
+        if error < best:
+            best, alpha, k = error, ridge, other
+    for level in shares[1:]:
+        error, ridge = judge.best(k, gamma, level)
+        if error < best:
+            best, alpha, share = error, ridge, level
+    return k, gamma, share, alpha
+
+
+# ----------------------------------------------------------------------------------------------- on one grid
+class _Judge(ABC):
+    """Errors of curves left out, for a kernel, a width over θ and a share of the mean curve."""
+
+    rows: int
+    weight: HostArray
+    copies: HostArray
+    question: Question
+
+    @abstractmethod
+    def errors(self, k: int, gamma: Any, share: float | None, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
+        """Squared errors (ridges, rows), and for each ridge the errors at all points."""
+
+    def _ridges(self) -> HostArray:
+        return RIDGES if self.question.alpha is None else np.array([self.question.alpha])
+
+    def best(self, k: int, gamma: Any, share: float | None) -> tuple[float, float]:
+        """The smallest mean error, and the largest λ that is about as good."""
+        ridges = self._ridges()
+        errors, _ = self.errors(k, gamma, share, ridges)
+        good = about_as_good(errors, self.weight, self.copies, TOLERATED)
+        return float(np.min(errors @ self.weight)), float(ridges[good[-1]])
+
+    def noise(self, k: int, gamma: Any, share: float | None, alpha: float) -> float:
+        """The usual size of an error at a point."""
+        _, (each,) = self.errors(k, gamma, share, np.array([alpha]))
+        return float(np.median(np.abs(each))) / DEVIATION
+
+
+@final
+class _OnGrid(_Judge):
+    def __init__(self, question: Question, data: Data, design: Design, kernels: list[InputKernel]) -> None:
+        self.question = question
+        some = np.linspace(0, data.weight.size - 1, min(data.weight.size, MAX_ROWS)).astype(np.intp)
+        kept = np.unique(np.linspace(0, design.nodes.size - 1, min(design.nodes.size, MAX_NODES)).astype(np.intp))
+        self.rows, self.copies = some.size, data.multiplicity[some]
+        self.weight = data.weight[some] / np.sum(data.weight[some])
+        self.nodes, w = design.nodes[kept], design.weights[kept]
+        if data.share is not None or kept.size < design.nodes.size:  # the mass of a node says how often it was seen
+            w = np.gradient(self.nodes) if kept.size > 1 else np.ones(1)
+        self.root_w = np.sqrt(w / np.sum(w))
+        Y = _filled(data, design.nodes)[np.ix_(some, kept)]
+        self.Y = (Y - self.weight @ Y) * self.root_w
+        self.kernels, self.X = kernels, data.X[some]
+        if kernels[0].precomputed:
+            self.X = self.X[:, some]
+        self._known: dict[int, tuple[HostArray, HostArray]] = {}
+
+    def _basis(self, k: int) -> tuple[HostArray, HostArray]:
+        """Eigenvalues and eigenvectors of √ω K √ω, around its mean."""
+        if k not in self._known:
+            phi = some_features(self.kernels[k], self.X)
+            phi = np.sqrt(self.weight)[:, None] * (phi - self.weight @ phi)
+            e, V = np.linalg.eigh(phi.T @ phi)
+            kept = e > 1e-14 * max(float(e[-1]), 1e-300)
+            self._known[k] = e[kept], phi @ (V[:, kept] / np.sqrt(e[kept]))
+        return self._known[k]
+
+    def errors(self, k: int, gamma: Any, share: float | None, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
+        """See :class:`_Judge`."""
+        f, P = _task_basis(self.question, gamma, self.nodes, self.root_w)
+        e, U = self._basis(k)
+        root, Z = np.sqrt(self.weight)[:, None], self.Y @ P
+        along, squares = U.T @ (root * Z), U**2
+        left = (self.weight / self.copies)[:, None]
+        rest = self.Y - Z @ P.T  # what no curve of the kernel follows
+        outside = np.sum(rest**2, axis=1)
+        found, points = [], []
+        for ridge in ridges:
+            part = e[:, None] * f / (e[:, None] * f + ridge)
+            residual = Z - (U @ (part * along)) / root
+            residual = residual / np.maximum(1.0 - left - (squares @ part) / self.copies[:, None], 1e-12)
+            found.append(np.sum(residual**2, axis=1) + outside)
+            points.append((residual @ P.T + rest) / self.root_w if ridges.size == 1 else residual)
+        return np.array(found), points
+
+
+def _task_basis(question: Question, gamma: Any, nodes: HostArray, root_w: HostArray) -> tuple[HostArray, HostArray]:
+    """Eigenvalues and eigenvectors of √w K_Θ √w."""
+    kernel = _resolved(question, gamma, nodes)
+    f, P = np.linalg.eigh(root_w[:, None] * np.asarray(kernel(nodes, nodes)) * root_w)
+    kept = f > 1e-12 * max(float(f[-1]), 1e-300)
+    return f[kept], P[:, kept]
+
+
+def _resolved(question: Question, gamma: Any, nodes: HostArray) -> TaskKernel:
+    return task_kernel(question.task_kernel, gamma).resolve(nodes[:, None])
+
+
+def _filled(data: Data, nodes: HostArray) -> HostArray:
+    """Targets without gaps: the mean of the others, and what the row is above or below it at the points around."""
+    assert data.y is not None
+    if data.share is None:
+        return data.y
+    seen, Y = data.share > 0.0, np.array(data.y)
+    mass = data.weight @ seen
+    mean = (data.weight @ (seen * Y)) / mass
+    for i in np.flatnonzero(~np.all(seen, axis=1)):
+        own = seen[i]
+        Y[i, ~own] = mean[~own] + np.interp(nodes[~own], nodes[own], (Y[i] - mean)[own])
+    return Y
+
+
+# ---------------------------------------------------------------------------------------- points of their own
+@final
+class _OwnPoints(_Judge):
+    def __init__(self, question: Question, data: Data, design: Design, kernels: list[InputKernel]) -> None:
+        assert data.y is not None and data.share is not None
+        self.question = question
+        counts = np.minimum(np.sum(data.share > 0.0, axis=1), MAX_OF_ROW)
+        most = max(2, int(MAX_OBSERVATIONS / float(np.mean(counts))))
+        some = np.linspace(0, data.weight.size - 1, min(data.weight.size, most)).astype(np.intp)
+        self.rows, self.copies = some.size, data.multiplicity[some]
+        self.weight = np.full(some.size, 1.0 / some.size)  # the weights of the rows are among those of the observations
+        pairs = (data.weight[:, None] * data.share * design.weights)[some]
+        points = [np.flatnonzero(row > 0.0) for row in pairs]
+        points = [p[np.linspace(0, p.size - 1, min(p.size, MAX_OF_ROW)).astype(np.intp)] for p in points]
+        self.row = np.repeat(np.arange(some.size), [p.size for p in points])
+        node = np.concatenate(points)
+        mass = pairs[self.row, node]
+        total = float(np.sum(pairs) / np.sum(data.weight[some]))
+        self.root_c = np.sqrt(mass * (total / float(np.sum(mass))))
+        self.goal = self.root_c * data.y[some][self.row, node]
+        self.theta, self.nodes = design.nodes[node], design.nodes
+        self.kernels, self.X = kernels, data.X[some]
+        if kernels[0].precomputed:
+            self.X = self.X[:, some]
+        # the observations of each row as a line of a table, −1 where there is none
+        self.table = np.full((some.size, max(p.size for p in points)), -1)
+        start = 0
+        for i, p in enumerate(points):
+            self.table[i, : p.size] = np.arange(start, start + p.size)
+            start += p.size
+
+    def errors(self, k: int, gamma: Any, share: float | None, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
+        """See :class:`_Judge`."""
+        kernel, tasks = self.kernels[k], _resolved(self.question, gamma, self.nodes)
+        gram = self.X if kernel.precomputed else np.asarray(kernel(self.X, self.X))
+        K = (gram + (share or 0.0))[np.ix_(self.row, self.row)] * np.asarray(tasks(self.theta, self.theta))
+        K *= self.root_c[:, None] * self.root_c
+        e, V = np.linalg.eigh(K)
+        e, along = np.maximum(e, 0.0), V.T @ self.goal
+        here = self.table >= 0
+        lines = np.where(here[:, :, None], V[self.table], 0.0)  # (rows, points, N)
+        found, points = [], []
+        padding = np.where(here, 0.0, 1.0)[:, :, None] * np.eye(here.shape[1])
+        for ridge in ridges:
+            inverse = 1.0 / (e + ridge)
+            Q = (lines * inverse) @ lines.transpose(0, 2, 1) + padding
+            a = lines @ (inverse * along)
+            residual = np.linalg.solve(Q, a[:, :, None])[:, :, 0]
+            found.append(len(here) * np.sum(residual**2, axis=1))
+            points.append(residual[here] / self.root_c)
+        return np.array(found), points

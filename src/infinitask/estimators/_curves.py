@@ -1,0 +1,310 @@
+"""Curves as targets: what users give as y and θ becomes observations, and these a grid with weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from infinitask._array import HostArray
+from infinitask._validation import check_magnitude
+from infinitask.estimators._sources import on_host
+
+__all__ = ["Curves", "Design", "own_points"]
+
+MOST_NODES = 1_000
+"""Points beyond this number are merged: the cost of a fit is rows × nodes."""
+
+FARTHEST = 0.1
+"""An observation stands for at most this part of Θ."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Observations of n curves, in the order of rows and, within a row, of θ; no θ occurs twice in a row.
+
+    Parameters
+    ----------
+    row : ndarray (N,) of int
+    theta, value : ndarray (N,)
+    n : int
+    grid : ndarray (T,) or None
+        The common grid as it was given; None: each row has its own.
+    flat : bool
+        Whether each row is a number, not a curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> seen = Curves.of([[1.0, np.nan, 3.0], [4.0, 5.0, 6.0]], [0.0, 1.0, 2.0])
+    >>> seen.row.tolist(), seen.theta.tolist()
+    ([0, 0, 1, 1, 1], [0.0, 2.0, 0.0, 1.0, 2.0])
+    """
+
+    row: HostArray
+    theta: HostArray
+    value: HostArray
+    n: int
+    grid: HostArray | None = None
+    flat: bool = False
+
+    # ------------------------------------------------------------------------------------- what users give
+    @classmethod
+    def of(cls, y: Any, theta: Any = None, default: Any = None) -> Curves:
+        """The observations of y, at θ.
+
+        Parameters
+        ----------
+        y : array (n, T), array (n,), or list of n arrays (k_i,), or (k_i, 2) with θ and values as columns
+        theta : array (T,), array (n, T), list of n arrays (k_i,), or None
+        default : array (T,) or None
+            The common grid where ``theta`` is None and y does not say it.
+        """
+        columns = getattr(y, "columns", None)
+        values = _numbers_of("y", y)
+        if isinstance(values, list):
+            return cls._of_lists(values, theta)
+        if values.ndim == 3 and values.shape[2] == 2:
+            return cls._of_lists(list(values), theta)
+        if values.ndim not in (1, 2) or values.size == 0:
+            raise ValueError(
+                f"y of shape {values.shape} was given; it must be (n, T), one row for each curve, with NaN where there "
+                "is no observation, or a list of n arrays, with theta a list of as many."
+            )
+        if values.ndim == 1:
+            return cls._of_numbers(values, theta)
+        given = theta
+        if theta is None:
+            given = _named(columns) if default is None else default
+        grid = np.linspace(0.0, 1.0, values.shape[1]) if given is None else _numbers_of("theta", given)
+        if isinstance(grid, list) or grid.shape not in ((values.shape[1],), values.shape):
+            shape = f"a list of {len(grid)} arrays" if isinstance(grid, list) else f"theta of shape {grid.shape}"
+            raise ValueError(
+                f"y of shape {values.shape} was given with {shape}; theta must be ({values.shape[1]},), the common "
+                f"grid, or {values.shape}, a θ for each entry of y."
+            )
+        n, T = values.shape
+        row = np.repeat(np.arange(n), T)
+        at = np.broadcast_to(grid, values.shape)
+        if grid.ndim == 1:
+            _check_theta(grid, np.ones(T, dtype=bool))
+        return cls(row, at.ravel(), values.ravel(), n, grid if grid.ndim == 1 else None)._cleaned()
+
+    @classmethod
+    def _of_numbers(cls, values: HostArray, theta: Any) -> Curves:
+        """One number for each row: at one point for all, or at a point of its own."""
+        at = np.zeros(values.size) if theta is None else _numbers_of("theta", theta)
+        if isinstance(at, list) or at.shape != values.shape:
+            raise ValueError(
+                f"y of shape {values.shape} was given with theta of "
+                f"{'a list' if isinstance(at, list) else f'shape {at.shape}'}; for one observation of each row theta "
+                f"must be {values.shape} too, and for curves y must be (n, T) or a list of n arrays."
+            )
+        grid = np.zeros(1) if theta is None else None
+        return cls(np.arange(values.size), at, values, values.size, grid, theta is None)._cleaned()
+
+    @classmethod
+    def _of_lists(cls, values: list[HostArray], theta: Any) -> Curves:
+        """A list of arrays, each with its own points, or with θ as its first column."""
+        n = len(values)
+        if theta is None:
+            wrong = next((i for i, v in enumerate(values) if v.ndim != 2 or v.shape[1] != 2), None)
+            if wrong is not None:
+                raise ValueError(
+                    f"y is a list of {n} arrays, and theta was not given; give theta as a list of {n} arrays of the "
+                    f"same lengths, or each curve as an array (k, 2) with the columns θ and value. Row {wrong} has the "
+                    f"shape {values[wrong].shape}."
+                )
+            at, values = [v[:, 0] for v in values], [v[:, 1] for v in values]
+        else:
+            given = _numbers_of("theta", theta)
+            at = list(given) if isinstance(given, list) or given.ndim == 2 else []
+            if len(at) != n:
+                many = len(at) or "one array"
+                raise ValueError(f"y is a list of {n} arrays and theta holds {many}; give one array for each row.")
+        for i, (own, v) in enumerate(zip(at, values, strict=True)):
+            if own.shape != v.shape or v.ndim != 1:
+                raise ValueError(
+                    f"Row {i} has {v.shape} values of y and {own.shape} of theta; each curve needs as many of both, "
+                    "one-dimensional."
+                )
+        row = np.repeat(np.arange(n), [v.size for v in values])
+        return cls(row, np.concatenate(at), np.concatenate(values), n)._cleaned()
+
+    def _cleaned(self) -> Curves:
+        """Without gaps, in order; values at the same θ of a row are averaged."""
+        if np.any(np.isinf(self.value)):
+            i = int(self.row[np.argmax(np.isinf(self.value))])
+            raise ValueError(
+                f"Input y contains infinity, in row {i}; a value must be a number, and NaN where there is none."
+            )
+        seen = ~np.isnan(self.value)
+        _check_theta(self.theta, seen)
+        counts = np.bincount(self.row[seen], minlength=self.n)
+        if not np.all(counts):
+            i = int(np.argmin(counts))
+            raise ValueError(
+                f"Input y contains NaN only in row {i}: a curve without any observation says nothing. Leave out such "
+                f"rows of X and y, here {int(np.sum(counts == 0))} of {self.n}."
+            )
+        order = np.flatnonzero(seen)
+        order = order[np.lexsort((self.value[order], self.theta[order], self.row[order]))]
+        return replace(self, row=self.row[order], theta=self.theta[order], value=self.value[order])._averaged()
+
+    def _averaged(self) -> Curves:
+        """One value for each θ of a row, the mean of what was there; the order is kept."""
+        fresh = np.ones(self.row.size, dtype=bool)
+        fresh[1:] = (self.row[1:] != self.row[:-1]) | (self.theta[1:] != self.theta[:-1])
+        if np.all(fresh):
+            return self
+        place = np.cumsum(fresh) - 1
+        mean = np.bincount(place, weights=self.value) / np.bincount(place)
+        return replace(self, row=self.row[fresh], theta=self.theta[fresh], value=mean)
+
+    # --------------------------------------------------------------------------------------- what follows
+    def only(self, kept: HostArray) -> Curves:
+        """Some of the rows, (n,) of bool, numbered anew."""
+        if np.all(kept):
+            return self
+        seen, number = kept[self.row], np.cumsum(kept) - 1
+        row = number[self.row[seen]]
+        return replace(self, row=row, theta=self.theta[seen], value=self.value[seen], n=int(np.sum(kept)))
+
+    def merged(self, most: int) -> Curves:
+        """At no more than ``most`` points: those in the same of as many equal parts of Θ become their mean."""
+        points = np.unique(self.theta)
+        if points.size <= most:
+            return self
+        low, high = points[0], points[-1]
+        part = np.minimum((most * ((points - low) / (high - low))).astype(np.intp), most - 1)
+        count = np.bincount(part, minlength=most)
+        means = np.bincount(part, weights=points, minlength=most) / np.maximum(count, 1)
+        means[part[0]], means[part[-1]] = low, high  # Θ stays what it is
+        theta = means[part[np.searchsorted(points, self.theta)]]
+        return replace(self, theta=theta)._averaged()
+
+    @cached_property
+    def cells(self) -> HostArray:
+        """How much of Θ each observation stands for: half way to its neighbours in the row, (N,); ∞ for a single one.
+
+        The first and the last stand for as much on their outer side as on the inner one.
+        """
+        return _cells(self.theta, self.row)
+
+    def shares(self) -> HostArray:
+        """c, (N,): the cells, in parts of Θ; no more than :data:`FARTHEST`, or than the widest cell of all points."""
+        points = np.unique(self.theta)
+        if points.size == 1:
+            return np.ones(self.row.size)
+        whole = _cells(points, np.zeros(points.size, dtype=np.intp))
+        total = float(np.sum(whole))
+        return np.asarray(np.minimum(self.cells, max(FARTHEST * total, float(np.max(whole)))) / total)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Curves on a grid: targets (n, m), and how much each of them counts.
+
+    Parameters
+    ----------
+    nodes, weights : ndarray (m,)
+        w, summing to one.
+    y : ndarray (n, m)
+        0 where there is no observation.
+    share : ndarray (n, m) or None
+        v: an observation counts ω_i w_j v_ij = ω_i c_ij; None: 1 everywhere, and c_ij = w_j.
+    """
+
+    nodes: HostArray
+    weights: HostArray
+    y: HostArray
+    share: HostArray | None
+
+    @classmethod
+    def of(cls, curves: Curves, omega: HostArray, most: int | None) -> Design:
+        """The grid of some curves, of rows with the weights ω (n,), all of them above 0."""
+        check_magnitude("y", curves.value)
+        curves = curves.merged(MOST_NODES if most is None else most)
+        nodes, node = np.unique(curves.theta, return_inverse=True)
+        y, c = np.zeros((curves.n, nodes.size)), np.zeros((curves.n, nodes.size))
+        y[curves.row, node], c[curves.row, node] = curves.value, curves.shares()
+        if np.all(c > 0.0):
+            return cls(nodes, c[0] / np.sum(c[0]), y, None)
+        # sums of sorted numbers do not depend on the order of the rows
+        mass = np.sum(np.sort((omega / np.sum(omega))[:, None] * c, axis=0), axis=0)
+        total = float(np.sum(mass))
+        return cls(nodes, mass / total, y, c * (total / mass))
+
+
+def own_points(theta: Any, n: int) -> list[HostArray] | None:
+    """θ of a prediction as n arrays of points, one for each row; None where it is one list for all rows."""
+    if not isinstance(theta, (list, tuple)) and getattr(theta, "dtype", None) != object:
+        return None
+    if len(theta) == 0 or all(np.ndim(own) == 0 for own in theta):
+        return None
+    points = [_vector(own) for own in theta]
+    if len(points) != n:
+        raise ValueError(
+            f"theta is a list of {len(points)} arrays for {n} rows of X; give one array of points for each row, or one "
+            "array for all."
+        )
+    return points
+
+
+def _vector(own: Any) -> HostArray:
+    found = np.asarray(on_host(own), dtype=np.float64)
+    if found.ndim != 1 or found.size == 0:
+        raise ValueError(f"theta holds an array of shape {found.shape}; the points of a row must be a list of numbers.")
+    return found
+
+
+def _cells(theta: HostArray, row: HostArray) -> HostArray:
+    gap = np.where(row[1:] == row[:-1], np.diff(theta), np.nan)
+    left, right = np.concatenate([[np.nan], gap]), np.concatenate([gap, [np.nan]])
+    left, right = np.where(np.isnan(left), right, left), np.where(np.isnan(right), left, right)
+    return np.where(np.isnan(left), np.inf, 0.5 * left + 0.5 * right)
+
+
+def _named(columns: Any) -> HostArray | None:
+    """The names of the columns of a table, if they are numbers."""
+    try:
+        return None if columns is None else np.array([float(name) for name in columns])
+    except (TypeError, ValueError):
+        return None
+
+
+def _check_theta(theta: HostArray, seen: HostArray) -> None:
+    if not np.all(np.isfinite(theta[seen])):
+        raise ValueError("theta contains NaN or infinity where y has a value; every observation needs its point θ.")
+    if np.any(seen):
+        check_magnitude("theta", theta[seen], smallest=0.0)
+
+
+def _numbers_of(name: str, values: Any) -> HostArray | list[HostArray]:
+    """``values`` as an array of floats, or as a list of these where lengths differ."""
+    found = on_host(values)
+    if hasattr(found, "to_numpy"):
+        found = found.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(found, "columns") else found.to_numpy()
+    ragged = isinstance(found, (list, tuple)) or getattr(found, "dtype", None) == object
+    try:
+        if np.iscomplexobj(found):
+            raise ValueError(f"Complex data not supported: {name} holds complex numbers; it must be real.")
+        return np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if "Complex" in str(error):
+            raise
+        if ragged:
+            try:
+                parts = [np.asarray(on_host(part), dtype=np.float64) for part in found]
+            except (TypeError, ValueError):
+                parts = []
+            if parts and all(part.ndim > 0 for part in parts):
+                return parts
+        raise ValueError(
+            f"{name} was given as {type(values).__name__} that does not hold numbers only; it must be an array of "
+            "numbers, with NaN for gaps, or a list of such arrays."
+        ) from None

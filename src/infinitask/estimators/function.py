@@ -1,0 +1,411 @@
+"""Regression with functions as targets: from an input to a whole curve."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from infinitask._array import HostArray, place, to_host
+from infinitask._validation import choice, fraction, number, optional, or_auto
+from infinitask.estimators._curve_choice import Choice, Question, chosen
+from infinitask.estimators._curves import Curves, Design, own_points
+from infinitask.estimators._sources import device_of, in_kind, in_memory, not_blocks, on_host
+from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
+from infinitask.kernels import input_kernel
+from infinitask.learn import Fit
+from infinitask.losses import AtTask, BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
+from infinitask.measures import Discrete
+from infinitask.problem import Data, Recipe
+from infinitask.units import Units
+
+__all__ = ["InfiniteFunctionRegressor"]
+
+LOSSES = ("squared", "huber", "epsilon-insensitive", "quantile")
+
+USUAL_DELTA, USUAL_EPSILON = 1.345, 0.6
+"""δ and ε where none is given, in standard deviations of the errors of curves left out. With the first the Huber loss
+is 95% as efficient as the square on normal errors; the second is about where the ε-insensitive loss is most so."""
+
+RIDGE_OF_KINKS = 0.8
+"""λ of a loss with a kink, in terms of that of half the square, as for other targets."""
+
+
+class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
+    r"""Functions as targets: row i is an input x_i and a curve that was seen at points of its own; one fit gives whole
+    curves θ ↦ h(x)(θ) for new inputs.
+
+    .. math:: \min_{h, b} \; \sum_i \omega_i \sum_{a \in S_i} c_{ia} \, \ell(y_{ia},\, h(x_i)(\theta_{ia}) +
+        b(\theta_{ia})) + \tfrac{\lambda}{2} \|h\|^2 + \tfrac{\lambda_b}{2} \|b\|^2
+
+    where S_i are the points at which curve i was seen. ω are the sample weights, divided by their sum. An observation
+    counts the part of Θ that it stands for, so that the sum over a curve is an integral: c_ia is half the distance of
+    its two neighbours in the same curve (the first and the last observation stand for as much outside as inside),
+    divided by the length of Θ, and at most a tenth. A curve with 300 points does not count a hundred times one with
+    three; and three points stand for three tenths of a curve, not for all of it. On a common equally spaced grid of T
+    points c = 1/T.
+
+    Parameters
+    ----------
+    loss : {"squared", "huber", "epsilon-insensitive", "quantile"}, default="squared"
+        ℓ, of r = y − h: r²/2; r²/2 up to |r| = δ and linear beyond; (|r| − ε)₊; max(τ r, (τ − 1) r).
+    quantile : float, default=0.5
+        τ, of the loss "quantile".
+    delta : float or None, default=None
+        δ, of the loss "huber", in units of y; None: 1.345 standard deviations of the errors of curves left out.
+    epsilon : float or None, default=None
+        ε, of the loss "epsilon-insensitive", in units of y; None: 0.6 of the same deviations.
+    theta : array (T,) or None, default=None
+        The common grid of a y of shape (n, T), where ``fit`` and ``score`` are not given one; None: the names of the
+        columns, where y is a table and these are numbers, or T equally spaced points from 0 to 1.
+    task_gamma : float, "median" or None, default=None
+        Bandwidth of a task kernel given by name: exp(−γ d²) for "rbf". None: σ = (2γ)^(−1/2) is one of six parts of Θ,
+        from 0.3 to 0.01 and no less than the usual gap between points, by the errors of curves left out.
+    alpha : "auto" or float, default="auto"
+        λ. "auto": by the errors of curves left out, each with all of its observations, of a regression with the squared
+        loss, found together with the widths of both kernels. A number is the λ of the formula, in the units of y.
+    alpha_bias : "auto", float or None, default="auto"
+        λ_b, which holds the mean curve b. "auto": b is free (held by so small a ridge that it does not matter) where
+        the usual point is seen in at least ten curves, else it is smoothed, by λ/100, λ or λ/10⁴, again by the errors
+        of curves left out; around the median of y in both cases. None: as ``alpha``.
+    n_nodes : int or None, default=None
+        The most points of the grid; None: 1000. The nodes are the distinct points at which curves were seen. Where
+        there are more, those in the same of ``n_nodes`` equal parts of Θ become one, and values of the same row there
+        are averaged: the cost of a fit is rows × nodes.
+    {parameters}
+
+    Attributes
+    ----------
+    theta_ : ndarray (T,)
+        Where ``predict`` answers when no points are asked for: the common grid of the fit or, for curves with points of
+        their own, the nodes.
+    nodes_, weights_ : ndarray (m,)
+        The grid, and the part of all observations that lies at each node.
+    delta_, epsilon_ : float
+        δ or ε of the fit, of the losses that have one.
+    {attributes}
+
+    Notes
+    -----
+    ``y`` may hold NaN where a curve was not seen, and each curve may have its own points. Values at the same θ of a row
+    are averaged. Where y is one number for each row, it is a curve of one point, and ``predict`` returns (n,).
+
+    With the squared loss, complete curves and kernels that are given, this is the kernel ridge regression with the
+    kernel k_X·k_Θ and the weights ω_i c_a.
+
+    Examples
+    --------
+    Growth of children, each measured at ages of its own:
+
+    >>> import numpy as np
+    >>> from infinitask import InfiniteFunctionRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 1))  # the height of the parents, say
+    >>> ages = [np.sort(rng.uniform(2.0, 18.0, size=6)) for _ in X]
+    >>> heights = [80.0 + 6.0 * age + 3.0 * x + rng.normal(size=6) for x, age in zip(X, ages)]
+    >>> model = InfiniteFunctionRegressor().fit(X, heights, theta=ages)
+    >>> model.predict([[0.0], [2.0]], theta=[5.0, 10.0, 15.0]).shape
+    (2, 3)
+    >>> float(model.predict([[0.0]], theta=10.0)[0].round(-1))
+    140.0
+    >>> float(model.derivative([[0.0]], theta=10.0)[0].round())  # the speed of growth
+    6.0
+    >>> model.dual_gap_ <= model.tol
+    True
+    """
+
+    _constraints: ClassVar = {
+        "loss": partial(choice, options=LOSSES),
+        "quantile": fraction,
+        "delta": optional(partial(number, low=0.0)),
+        "epsilon": optional(partial(number, low=0.0, open_low=False)),
+        "alpha_bias": optional(or_auto(partial(number, low=0.0, open_low=False))),
+    }
+
+    def __init__(
+        self,
+        loss: str = "squared",
+        *,
+        quantile: float = 0.5,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        theta: Any = None,
+        kernel: Any = "rbf",
+        gamma: Any = "auto",
+        task_kernel: Any = "rbf",
+        task_gamma: Any = None,
+        bias_kernel: Any = "task",
+        alpha: float | str = "auto",
+        alpha_bias: float | str | None = "auto",
+        n_nodes: int | None = None,
+        features: Any = "auto",
+        rank: int | str | None = None,
+        certify: str | None = None,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self._store(locals())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    # ------------------------------------------------------------------------------------------- fitting
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make before it sees data; what these decide, and the grid, is open here."""
+        self._check_parameters()
+        auto = isinstance(self.alpha_bias, str)
+        loss = self._loss(1.0)
+        return self._recipe_of(loss, Discrete([0.0]), alpha_bias=0.0 if auto else self._number(self.alpha_bias))
+
+    @staticmethod
+    def _number(value: Any) -> float | None:
+        return None if value is None else float(value)
+
+    def _loss(self, noise: float) -> BoxLoss:
+        """ℓ; ``noise`` is the standard deviation of the errors."""
+        if self.loss == "squared":
+            return Squared()
+        if self.loss == "huber":
+            return Huber(USUAL_DELTA * noise if self.delta is None else float(self.delta))
+        if self.loss == "epsilon-insensitive":
+            return AtTask(EpsilonInsensitive(), USUAL_EPSILON * noise if self.epsilon is None else float(self.epsilon))
+        return AtTask(Pinball(), float(self.quantile))
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        return self._prepared(X, y, None, sample_weight)
+
+    def _prepared(self, X: Any, y: Any, theta: Any, sample_weight: Any) -> Prepared:
+        """Check parameters and data, and choose what is open."""
+        recipe = self.recipe()
+        in_memory(X)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give the curves, an array "
+                "(n, T) or a list of n arrays."
+            )
+        X, _, weight = self._rows(X, None, sample_weight)
+        curves = Curves.of(y, theta, self.theta)
+        if curves.n != X.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} rows and y {curves.n} curves; Found input variables with inconsistent numbers of "
+                "samples. Give one curve for each row of X."
+            )
+        counted = weight > 0.0
+        design = Design.of(curves.only(counted), weight[counted], self.n_nodes)
+        y, share = _for_all(design.y, counted, 0.0), None
+        if design.share is not None:
+            share = _for_all(design.share, counted, 1.0)
+        grid = curves.grid if curves.grid is not None else design.nodes
+        learnt: dict[str, Any] = {"theta_": grid, "_flat": curves.flat}
+        recipe = replace(recipe, measure=Discrete(design.nodes, design.weights))
+        recipe = self._settled(recipe, Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share), design)
+        if isinstance(recipe.loss, Huber):
+            learnt["delta_"] = recipe.loss.delta
+        elif isinstance(recipe.loss, AtTask) and isinstance(recipe.loss.loss, EpsilonInsensitive):
+            learnt["epsilon_"] = recipe.loss.task
+        return Prepared(recipe, X, y, weight, learnt, share)
+
+    def _settled(self, recipe: Recipe, data: Data, design: Design) -> Recipe:
+        """The recipe with units, and with what the curves decide as numbers."""
+        assert data.y is not None
+        held = not isinstance(self.alpha_bias, str) and self.alpha_bias != 0.0
+        pairs = data.pair_weight * design.weights
+        units = Units.of(data.y, np.broadcast_to(pairs, data.y.shape), centred=recipe.bias_kernel is not None and not held)
+        recipe = replace(recipe, units=units)
+        if input_kernel(recipe.kernel).needs_targets:  # which is learnt by fits of its own, before all else
+            loss = self._loss(units.spread)
+            return replace(recipe, loss=loss, alpha_bias=None if design.share is not None else recipe.alpha_bias)
+        known = isinstance(recipe.alpha, float)
+        degree = recipe.loss.degree or 2
+        ridge = units.spread ** (2 - degree)
+        question = Question(
+            recipe.kernel,
+            recipe.gamma,
+            recipe.task_kernel,
+            recipe.task_gamma,
+            ridge * float(recipe.alpha) if known else None,
+        )
+        found: Choice = chosen(question, replace(data, y=units.inside(data.y)), design)
+        factor = 1.0 if degree == 2 else RIDGE_OF_KINKS
+        alpha = float(recipe.alpha) if known else factor * found.alpha / ridge
+        alpha_bias = recipe.alpha_bias
+        if isinstance(self.alpha_bias, str):
+            alpha_bias = 0.0 if found.level_share is None else alpha / found.level_share
+        noise = units.spread * (found.noise or 1.0)
+        return replace(
+            recipe,
+            loss=self._loss(noise),
+            kernel=found.kernel,
+            task_gamma=found.task_gamma,
+            alpha=alpha,
+            alpha_bias=alpha_bias,
+            chosen=not known,
+        )
+
+    def fit(self, X: Any, y: Any = None, theta: Any = None, sample_weight: Any = None) -> Self:
+        """Learn a curve for every x.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n, T), list of n arrays, or array (n,)
+            An array has one row for each curve, with NaN where it was not seen. A list has the values of each curve,
+            (k_i,), at its own points ``theta``; or both, (k_i, 2), with the columns θ and value.
+        theta : array (T,), array (n, T), list of n arrays (k_i,), or None
+            The points, in any order: a common grid, or those of each curve. None: see the constructor's ``theta``.
+        sample_weight : array (n,) or None
+            How much each curve counts.
+        """
+        not_blocks(X)
+        device = device_of(X, self.device)
+        prepared = self._prepared(on_host(X), y, theta, on_host(sample_weight))
+        if device != self.device:
+            prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+        return self._learn(prepared)
+
+    def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
+        super()._adopt(fit, prepared)
+        # a grid may begin before the first observation, and end after the last
+        low, high = np.min(self.theta_), np.max(self.theta_)
+        self._support = np.minimum(self._support[0], low), np.maximum(self._support[1], high)
+        counted = prepared.weight > 0.0
+        X = prepared.X[np.ix_(counted, counted)] if self._is_precomputed() else prepared.X[counted]
+        left = to_host(self.field_.left(place(X, fit.recipe.device)))
+        self._mean_left = (prepared.weight[counted] / np.sum(prepared.weight[counted])) @ left
+        return self
+
+    # ---------------------------------------------------------------------------------------- prediction
+    @in_kind
+    def predict(self, X: Any, theta: Any = None) -> Any:
+        """The curves h(x)(θ) + b(θ).
+
+        Parameters
+        ----------
+        X : array (n, d)
+        theta : float, array (q,), list of n arrays, or None
+            Points in the range of the fit; None: ``theta_``.
+
+        Returns
+        -------
+        ndarray (n, q), (n,) for a single θ, or a list of n arrays where each row has points of its own
+        """
+        return self._asked(X, theta, 0)
+
+    @in_kind
+    def derivative(self, X: Any, theta: Any = None) -> Any:
+        """The slope of the curves in θ, such as the speed of growth; as ``predict``.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        theta : float, array (q,), list of n arrays, or None
+        """
+        return self._asked(X, theta, 1)
+
+    def _asked(self, X: Any, theta: Any, order: int) -> Any:
+        check_is_fitted(self)
+        X = self._inputs(X)
+        own = None if theta is None else own_points(theta, X.shape[0])
+        if own is not None:
+            flat, _ = self._tasks(np.concatenate(own), "theta")
+            row = np.repeat(np.arange(X.shape[0]), [points.size for points in own])
+            values = self._at(X, row, flat, order)
+            return np.split(values, np.cumsum([points.size for points in own])[:-1])
+        tasks, single = self._tasks(self.theta_ if theta is None else theta, "theta")
+        single = single or (theta is None and self._flat)
+        blocks = [self.field_(block, tasks, order) for _, block in self._dense_blocks(X)]
+        values = np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+        return values[:, 0] if single else values
+
+    def _at(self, X: Any, row: HostArray, tasks: HostArray, order: int = 0) -> HostArray:
+        """h of the rows ``row`` (N,) of a checked X at as many tasks (N, 1), (N,)."""
+        psi, bias = self.field_.psi(tasks, order), self.field_.bias(tasks, order)
+        left = np.concatenate([to_host(self.field_.left(block)) for _, block in self._dense_blocks(X)])
+        return np.asarray(np.einsum("ks,ks->k", left[row], psi) + bias)
+
+    def mean_curve(self, theta: Any = None) -> HostArray:
+        """The mean of the curves of the training rows, (q,).
+
+        Parameters
+        ----------
+        theta : float, array (q,) or None
+            None: ``theta_``.
+        """
+        check_is_fitted(self)
+        tasks, single = self._tasks(self.theta_ if theta is None else theta, "theta")
+        values = self.field_.psi(tasks) @ self._mean_left + self.field_.bias(tasks)
+        return np.asarray(values[0] if single else values)
+
+    def score(self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None) -> float:
+        """D² of the loss over the observations, for the squared loss R²; greater is better, 1 is perfect.
+
+        It is 1 − Σ ω_i c_ia ℓ(y_ia, f_ia) / Σ ω_i c_ia ℓ(y_ia, m(θ_ia)), with the weights of the fit's formula for
+        these curves, and m the mean curve of the training rows, raised by the best constant for these observations:
+        what a model without inputs would say.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n, T), list of n arrays, or array (n,)
+            As in ``fit``.
+        theta : array (T,), array (n, T), list of n arrays (k_i,), or None
+            None: the grid of the fit, if y has as many columns, or else as in ``fit``.
+        sample_weight : array (n,) or None
+        """
+        X = self._inputs(X)
+        columns = np.shape(y)[1:] if not isinstance(y, (list, tuple)) else ()
+        default = self.theta_ if columns == self.theta_.shape else self.theta
+        curves = Curves.of(y, theta, default)
+        if curves.n != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows and y {curves.n} curves; give one curve for each row of X.")
+        tasks, _ = self._tasks(curves.theta, "theta")
+        weight = weights_of(sample_weight, curves.n * [0.0])[curves.row] * curves.shares()
+        loss: Loss = self.recipe_.loss
+        predicted = self._at(X, curves.row, tasks)
+        mean = self.field_.psi(tasks) @ self._mean_left + self.field_.bias(tasks)
+
+        def lost(h: HostArray) -> float:
+            return float(weight @ loss.value(self.nodes_[:1], curves.value[:, None], h[:, None])[:, 0])
+
+        above = curves.value - mean
+        worst = lost(mean + _best_level(loss, above, weight))
+        best = lost(predicted)
+        if worst == 0.0:
+            return 1.0 if best == 0.0 else 0.0
+        return 1.0 - best / worst
+
+
+def _best_level(loss: Loss, r: HostArray, weight: HostArray) -> float:
+    """The constant with the smallest loss of r."""
+    if isinstance(loss, Squared):
+        return float(weight @ r) / float(np.sum(weight))
+    low, high = float(np.min(r)), float(np.max(r))
+    if not high > low:
+        return low
+    nodes = np.zeros(1)
+
+    def lost(level: float) -> float:
+        return float(weight @ loss.value(nodes, r[:, None], np.full((r.size, 1), level))[:, 0])
+
+    return float(minimize_scalar(lost, bounds=(low, high), method="bounded").x)
+
+
+def _for_all(values: HostArray, counted: HostArray, other: float) -> HostArray:
+    """Rows of those that count among all rows."""
+    if np.all(counted):
+        return values
+    found = np.full((counted.size, values.shape[1]), other)
+    found[counted] = values
+    return found

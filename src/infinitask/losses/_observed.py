@@ -1,0 +1,218 @@
+"""Targets that were seen at some of the tasks only, and losses that are the same for every task."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import Array, HostArray, as_like, namespace
+from infinitask.losses._base import BoxLoss, Loss, Pointwise, Row
+from infinitask.losses._findings import Finding
+from infinitask.losses._rows import Pinball
+
+
+FEW = 0.2
+"""Below this part of pairs that have a target, to gather these costs less than to visit all."""
+
+
+class Observed(BoxLoss):
+    r"""A loss of targets with gaps: v_ij ℓ_θj(y_ij, h_ij), where v_ij = 0 says that there is no target.
+
+    In the table of losses that is a row with the interval scaled,
+
+    .. math:: v \, \ell(y, h) = \max_{u \in [v a, v b]} \; u r - \epsilon |u| - \tfrac{1}{2} \tfrac{q}{v} u^2 ,
+
+    and where v = 0 the interval is [0, 0]: value, slope, curvature and dual are 0 there, whatever stands in place of
+    the target. Targets are (n, m, 2) arrays, y and v side by side: see :meth:`targets`.
+
+    Parameters
+    ----------
+    loss : BoxLoss
+        ℓ.
+    usual : float, positive
+        A typical v: smoothing is relative to it.
+    few : bool
+        Whether few of the pairs have a target: then nothing is computed at the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.losses import Squared
+    >>> y, share = np.array([[2.0, 7.0]]), np.array([[0.5, 0.0]])
+    >>> Observed(Squared()).value(np.array([0.0, 1.0]), Observed.targets(y, share), np.zeros((1, 2)))
+    array([[1., 0.]])
+    """
+
+    def __init__(self, loss: BoxLoss, usual: float = 1.0, few: bool = False) -> None:
+        self.loss = loss
+        self.usual = usual
+        self.few = few
+
+    @classmethod
+    def of(cls, loss: Loss, share: HostArray) -> Observed:
+        """The loss of targets with these shares, (n, m)."""
+        if not isinstance(loss, BoxLoss) or type(loss).residual is not BoxLoss.residual:
+            raise TypeError(
+                f"{type(loss).__name__} was given for targets with gaps; it must be a BoxLoss, a row of the table of "
+                "losses. Fill the gaps, or write the loss as a row."
+            )
+        seen = share > 0.0
+        return cls(loss, float(np.median(share[seen])), bool(np.mean(seen) < FEW))
+
+    @staticmethod
+    def targets(y: Array, share: Array) -> Array:
+        """Targets and their shares, (n, m) each, as the methods take them; y must be a number everywhere."""
+        return namespace(y).stack([y, share], axis=-1)
+
+    @property
+    def degree(self) -> int | None:  # type: ignore[override]
+        """That of ℓ."""
+        return self.loss.degree
+
+    def values_of(self, targets: Array) -> Array:
+        """y, (n, m)."""
+        return targets[..., 0]
+
+    def shares_of(self, targets: Array) -> Array | None:
+        """v, (n, m)."""
+        return targets[..., 1]
+
+    def residual(self, y: Array | None, h: Array) -> Array:
+        """r = y − h."""
+        return -h if y is None else y[..., 0] - h
+
+    def smooth(self, scale: float) -> bool:
+        """As ℓ."""
+        return self.loss.smooth(scale)
+
+    def width(self, theta: Array) -> Array:
+        """One over a typical v: what is smoothed is then as wide as it is without shares."""
+        return self.loss.width(theta) / self.usual
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ v·[a, b], q/v."""
+        if y is None:
+            raise ValueError("Observed was given no targets; it needs y and v, see Observed.targets.")
+        xp, v = namespace(y), y[..., 1]
+        row, seen = self.loss.row(theta, y[..., 0]), v > 0.0
+        endless = as_like(math.inf, v) + xp.zeros_like(v)
+        over = 1.0 / xp.where(seen, v, xp.ones_like(v))
+
+        def end(value: Any, sign: float) -> Array:
+            return xp.where(seen, sign * endless if value is None else v * value, xp.zeros_like(v))
+
+        def soft(value: Any) -> Any:
+            return None if value is None else value * over
+
+        return Row(end(row.low, -1.0), end(row.high, 1.0), row.dead_zone, soft(row.soft_low), soft(row.soft_high))
+
+    def pointwise(
+        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Pointwise:
+        """See :meth:`Loss.pointwise`."""
+        if not self.few or y is None or theta.ndim > 1:
+            return super().pointwise(theta, y, h, kappa, centre)
+        seen = y[..., 1] > 0.0
+        point = super().pointwise(*self._at(seen, theta, y, h, kappa, centre))
+        value, lower, dual = (self._back(seen, part, h) for part in point)
+        return Pointwise(lower if point.value is point.lower else value, lower, dual)
+
+    def curvature(
+        self, theta: Array, y: Array | None, h: Array, kappa: Any = 0.0, centre: Array | None = None
+    ) -> Array:
+        """See :meth:`Loss.curvature`."""
+        if not self.few or y is None or theta.ndim > 1:
+            return super().curvature(theta, y, h, kappa, centre)
+        seen = y[..., 1] > 0.0
+        return self._back(seen, super().curvature(*self._at(seen, theta, y, h, kappa, centre)), h)
+
+    def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
+        """See :meth:`Loss.dual`."""
+        return self._dual(self.row(theta, y), None if y is None else y[..., 0], u)
+
+    @staticmethod
+    def _at(
+        seen: Array, theta: Array, y: Array, h: Array, kappa: Any, centre: Array | None
+    ) -> tuple[Array, Array, Array, Any, Array | None]:
+        """The pairs that have a target, as one row: each of them is a node of its own."""
+        xp, shape = namespace(h), seen.shape
+        kappa = xp.broadcast_to(kappa, shape)[seen] if getattr(kappa, "ndim", 0) else kappa
+        pairs = xp.stack([y[..., 0][seen], y[..., 1][seen]], axis=-1)
+        centre = None if centre is None else centre[seen][None, :]
+        return xp.broadcast_to(theta, shape)[seen], pairs[None, ...], h[seen][None, :], kappa, centre
+
+    @staticmethod
+    def _back(seen: Array, values: Array, like: Array) -> Array:
+        """Numbers at these pairs (1, N) in their places (n, m), 0 elsewhere."""
+        found = namespace(like).zeros_like(like)
+        found[seen] = values[0, :]
+        return found
+
+
+class AtTask(BoxLoss):
+    """The same loss for every θ: that of one task.
+
+    Parameters
+    ----------
+    loss : BoxLoss or None
+        Of θ on a line; None: the pinball loss.
+    task : float
+        Its θ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.losses import Pinball
+    >>> AtTask(Pinball(), 0.25).value(np.array([10.0, 20.0]), np.array([[1.0]]), np.zeros((1, 2)))
+    array([[0.25, 0.25]])
+    """
+
+    domain = (-math.inf, math.inf)
+    support = (0.0, 1.0)
+
+    def __init__(self, loss: BoxLoss | None = None, task: float = 0.5) -> None:
+        self.loss = loss
+        self.task = task
+
+    @property
+    def _base(self) -> BoxLoss:
+        return Pinball() if self.loss is None else self.loss
+
+    @property
+    def degree(self) -> int | None:  # type: ignore[override]
+        """That of the loss."""
+        return self._base.degree
+
+    def in_units(self, spread: float) -> AtTask:
+        """The same task in these units."""
+        loss = self._base.in_units(spread)
+        assert isinstance(loss, BoxLoss)
+        return AtTask(loss, self.task)
+
+    def _tasks(self, theta: Array) -> Array:
+        on_line = theta if theta.ndim == 1 else theta[:, 0]
+        return namespace(theta).full_like(on_line, float(self.task))
+
+    def check(self, theta: Array, y: Array | None) -> Finding | None:
+        """See :meth:`Loss.check`; the task must be in the domain of the loss."""
+        (low,), (high,) = self._base.box(1)
+        if not low <= self.task <= high:
+            raise ValueError(
+                f"AtTask was given the task {self.task:g}; {type(self._base).__name__} is defined for tasks in "
+                f"[{low:g}, {high:g}]. Give one of these."
+            )
+        return super().check(theta, y)
+
+    def smooth(self, scale: float) -> bool:
+        """As the loss."""
+        return self._base.smooth(scale)
+
+    def width(self, theta: Array) -> Array:
+        """As the loss at its task."""
+        return self._base.width(self._tasks(theta))
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """That of the loss at its task."""
+        return self._base.row(self._tasks(theta), y)
