@@ -515,7 +515,8 @@ def _integrals(
         loss = Observed.of(recipe.loss, data.share)
         targets = Observed.targets(targets, as_like(data.share, rows))
     if named and targets is not None:
-        targets = namespace(rows).concat([targets, as_like(np.zeros((named, *(1,) * (targets.ndim - 1))), rows) + targets[:1, ...]], axis=0)
+        first = namespace(rows).broadcast_to(targets[:1, ...], (named, *targets.shape[1:]))
+        targets = namespace(rows).concat([targets, first], axis=0)
 
     def integral(loss: Loss, order: int, targets: Array | None, omega: Array | None = None) -> Integral:
         bias_cols = None if psi_bias is None else as_like(psi_bias.values[order], rows)

@@ -243,7 +243,8 @@ def _regressed(
     found = [leave_one_out(phi, t, weight, ridges, copies) for phi, ridges in zip(features, tried, strict=True)]
     bests = np.array([errors[np.argmin(errors @ weight)] for errors in found])
     ridges = [
-        float(each[about_as_good(errors, weight, copies, tolerated)[-1]]) for errors, each in zip(found, tried, strict=True)
+        float(each[about_as_good(errors, weight, copies, tolerated)[-1]])
+        for errors, each in zip(found, tried, strict=True)
     ]
     # a wide kernel with a small λ learns what a narrow one with a large λ does: the latter is solved faster
     best = max(about_as_good(bests, weight, copies, tolerated), key=lambda k: ridges[k])

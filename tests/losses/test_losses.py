@@ -17,10 +17,12 @@ from sklearn.base import clone
 from infinitask import losses, penalties
 from infinitask._array import to_host
 from infinitask.losses import (
+    AtTask,
     BoxLoss,
     CostSensitiveHinge,
     EpsilonInsensitive,
     Expectile,
+    Huber,
     LevelSet,
     Loss,
     MQuantile,
@@ -43,6 +45,9 @@ def concrete(module: Any) -> list[type[Loss]]:
 CLASSES = concrete(losses) + concrete(penalties)
 LOSSES: list[Loss] = [c() for c in CLASSES] + [
     MQuantile(kappa=1.5),
+    AtTask(EpsilonInsensitive(), 0.3),
+    AtTask(MQuantile(kappa=0.2), 0.8),
+    Huber(delta=0.4),
     CostSensitiveHinge(kappa=0.4),
     NonCrossing(weight=0.3),
     SmoothedNonCrossing(weight=0.3, kappa=1.5),
@@ -70,6 +75,11 @@ def smoothed_positive(a: Floats, kappa: float) -> Floats:
     return np.where(a <= kappa, positive(a) ** 2 / (2 * kappa), a - kappa / 2)
 
 
+def at_its_task(loss: Any, y: Any, h: Floats) -> Floats:
+    base = Pinball() if loss.loss is None else loss.loss
+    return FORMULAS[type(base)](base, np.array([loss.task]), y, h)
+
+
 # ℓ_θ(y, h) as it is written on paper; y is None where the loss has no target.
 FORMULAS: dict[type[Loss], Callable[[Any, Floats, Any, Floats], Floats]] = {
     Pinball: lambda loss, theta, y, h: np.maximum(theta * (y - h), (theta - 1) * (y - h)),
@@ -81,6 +91,8 @@ FORMULAS: dict[type[Loss], Callable[[Any, Floats, Any, Floats], Floats]] = {
     LevelSet: lambda loss, theta, y, h: positive(-h) / theta,
     EpsilonInsensitive: lambda loss, theta, y, h: positive(np.abs(y - h) - theta),
     Squared: lambda loss, theta, y, h: 0.5 * (y - h) ** 2 + 0.0 * theta,
+    Huber: lambda loss, theta, y, h: loss.delta * smoothed_abs(y - h, loss.delta) + 0.0 * theta,
+    AtTask: lambda loss, theta, y, h: at_its_task(loss, y, h) + 0.0 * theta,
     NonCrossing: lambda loss, theta, y, h: loss.weight * positive(-h),
     SmoothedNonCrossing: lambda loss, theta, y, h: loss.weight * smoothed_positive(-h, loss.kappa),
     SquaredNonCrossing: lambda loss, theta, y, h: loss.weight * positive(-h) ** 2,
@@ -508,7 +520,7 @@ def test_clone_is_the_same_loss(loss: Loss) -> None:
     before = loss.get_params()
     twin = clone(loss)
     assert type(twin) is type(loss)
-    assert twin.get_params() == before
+    assert repr(twin) == repr(loss)  # with its parameters, losses among them
     np.testing.assert_array_equal(twin.value(theta, y, h), loss.value(theta, y, h))
     assert loss.get_params() == before
 

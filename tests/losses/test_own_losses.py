@@ -13,11 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from infinitask import InfiniteTaskEstimator
 from infinitask.datasets import make_sine
 from infinitask.losses import (
+    AtTask,
     BoxLoss,
     ConvexLoss,
     EpsilonInsensitive,
     Expectile,
     FunctionLoss,
+    Huber,
     Loss,
     MQuantile,
     Pinball,
@@ -28,7 +30,16 @@ from infinitask.losses import (
 from infinitask.measures import Discrete, ProductMeasure, Uniform
 
 X, Y = make_sine(60, random_state=0)
-WITH_UNITS = [Pinball(), MQuantile(0.3), MQuantile(20.0), Expectile(), EpsilonInsensitive(), Squared()]
+WITH_UNITS = [
+    Pinball(),
+    MQuantile(0.3),
+    MQuantile(20.0),
+    Expectile(),
+    EpsilonInsensitive(),
+    Squared(),
+    Huber(0.3),
+    AtTask(EpsilonInsensitive(), 0.2),
+]
 PLANE = ProductMeasure([Uniform(0.1, 0.9), Uniform(20.0, 1000.0)])
 
 

@@ -28,8 +28,6 @@ from infinitask.kernels import Chi2, InputKernel, Scaled, TaskKernel, input_kern
 from infinitask.problem import Data
 from infinitask.settle import GAMMA_FACTORS, about_as_good, shrinkage, some_features, spreads, with_width
 
-__all__ = ["Choice", "Question", "chosen"]
-
 MAX_ROWS, MAX_NODES = 600, 200
 """Rows and nodes of curves on one grid that take part."""
 
@@ -276,7 +274,8 @@ def _filled(data: Data, nodes: HostArray) -> HostArray:
 @final
 class _OwnPoints(_Judge):
     def __init__(self, question: Question, data: Data, design: Design, kernels: list[InputKernel]) -> None:
-        assert data.y is not None and data.share is not None
+        assert data.y is not None
+        assert data.share is not None
         self.question = question
         counts = np.minimum(np.sum(data.share > 0.0, axis=1), MAX_OF_ROW)
         most = max(2, int(MAX_OBSERVATIONS / float(np.mean(counts))))

@@ -12,8 +12,6 @@ from infinitask._array import HostArray
 from infinitask._validation import check_magnitude
 from infinitask.estimators._sources import on_host
 
-__all__ = ["Curves", "Design", "own_points"]
-
 MOST_NODES = 1_000
 """Points beyond this number are merged: the cost of a fit is rows × nodes."""
 
@@ -242,7 +240,7 @@ class Design:
 
 def own_points(theta: Any, n: int) -> list[HostArray] | None:
     """θ of a prediction as n arrays of points, one for each row; None where it is one list for all rows."""
-    if not isinstance(theta, (list, tuple)) and getattr(theta, "dtype", None) != object:
+    if not isinstance(theta, (list, tuple)) and getattr(getattr(theta, "dtype", None), "kind", "f") != "O":
         return None
     if len(theta) == 0 or all(np.ndim(own) == 0 for own in theta):
         return None
@@ -289,15 +287,13 @@ def _numbers_of(name: str, values: Any) -> HostArray | list[HostArray]:
     found = on_host(values)
     if hasattr(found, "to_numpy"):
         found = found.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(found, "columns") else found.to_numpy()
-    ragged = isinstance(found, (list, tuple)) or getattr(found, "dtype", None) == object
+    found = found if isinstance(found, (list, tuple)) else np.asarray(found)
+    if getattr(found, "dtype", np.dtype(float)).kind == "c":
+        raise ValueError(f"Complex data not supported: {name} holds complex numbers; it must be real.")
     try:
-        if np.iscomplexobj(found):
-            raise ValueError(f"Complex data not supported: {name} holds complex numbers; it must be real.")
         return np.asarray(found, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        if "Complex" in str(error):
-            raise
-        if ragged:
+    except (TypeError, ValueError):
+        if isinstance(found, (list, tuple)) or found.dtype == object:
             try:
                 parts = [np.asarray(on_host(part), dtype=np.float64) for part in found]
             except (TypeError, ValueError):

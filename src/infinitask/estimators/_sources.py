@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 
-from infinitask._array import HostArray, namespace, to_host
+from infinitask._array import namespace, to_host
 from infinitask.blocks import Blocks, RowSource, Survey
 from infinitask.estimators._frames import as_arrays, framed, output_of
 from infinitask.features import Auto, Nystroem, RandomFourier, feature_recipe

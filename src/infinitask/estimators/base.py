@@ -273,7 +273,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         choices |= {name: given[name] for name in SETTINGS}
         alpha, alpha_bias = given.get("alpha", 1.0), given.get("alpha_bias")
         choices |= {"alpha": alpha if isinstance(alpha, str) else float(alpha)}
-        choices |= {"alpha_bias": alpha_bias if alpha_bias is None or isinstance(alpha_bias, str) else float(alpha_bias)}
+        choices |= {"alpha_bias": alpha_bias if isinstance(alpha_bias, (str, type(None))) else float(alpha_bias)}
         nodes = given.get("n_nodes")
         return Recipe(
             loss=copy.deepcopy(loss),

@@ -222,7 +222,9 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         assert data.y is not None
         held = not isinstance(self.alpha_bias, str) and self.alpha_bias != 0.0
         pairs = data.pair_weight * design.weights
-        units = Units.of(data.y, np.broadcast_to(pairs, data.y.shape), centred=recipe.bias_kernel is not None and not held)
+        units = Units.of(
+            data.y, np.broadcast_to(pairs, data.y.shape), centred=recipe.bias_kernel is not None and not held
+        )
         recipe = replace(recipe, units=units)
         if input_kernel(recipe.kernel).needs_targets:  # which is learnt by fits of its own, before all else
             loss = self._loss(units.spread)
@@ -365,7 +367,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         sample_weight : array (n,) or None
         """
         X = self._inputs(X)
-        columns = np.shape(y)[1:] if not isinstance(y, (list, tuple)) else ()
+        columns = getattr(y, "shape", ())[1:]
         default = self.theta_ if columns == self.theta_.shape else self.theta
         curves = Curves.of(y, theta, default)
         if curves.n != X.shape[0]:

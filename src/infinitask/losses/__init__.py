@@ -29,8 +29,9 @@ squared              any        ℝ                   0            1, 1
 Huber                any        [−δ, δ]             0            1, 1
 ===================  =========  ==================  ===========  ==================================
 
-A loss that is the same for every θ is :class:`AtTask`. Any other convex loss is given by its value and its slope (:class:`ConvexLoss`), or as a plain function that torch or
-jax differentiates (:class:`FunctionLoss`); the rest is then computed from its tangents.
+A loss that is the same for every θ is :class:`AtTask`. Any other convex loss is given by its value and its slope
+(:class:`ConvexLoss`), or as a plain function that torch or jax differentiates (:class:`FunctionLoss`); the rest is then
+computed from its tangents.
 
 To add a loss, write a class with its row in ``_rows.py``.
 """

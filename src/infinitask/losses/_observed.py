@@ -12,7 +12,6 @@ from infinitask.losses._base import BoxLoss, Loss, Pointwise, Row
 from infinitask.losses._findings import Finding
 from infinitask.losses._rows import Pinball
 
-
 FEW = 0.2
 """Below this part of pairs that have a target, to gather these costs less than to visit all."""
 
