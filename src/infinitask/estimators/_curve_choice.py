@@ -31,7 +31,7 @@ from infinitask.settle import GAMMA_FACTORS, about_as_good, shrinkage, some_feat
 MAX_ROWS, MAX_NODES = 600, 200
 """Rows and nodes of curves on one grid that take part."""
 
-MAX_OBSERVATIONS, MAX_OF_ROW = 700, 20
+MAX_OBSERVATIONS, MAX_OF_ROW = 600, 20
 """Observations of curves with few points that take part, in all and of a row: a tenth of a second for each kernel."""
 
 FILLED, MANY_POINTS = 0.5, 30
@@ -43,7 +43,8 @@ SEEN_OFTEN = 10
 WIDTHS = (0.3, 0.15, 0.08, 0.04, 0.02, 0.01)
 """σ of a task kernel, in parts of Θ; none that is less than :data:`NARROWEST` gaps between points."""
 
-NARROWEST = 0.7
+NARROWEST = 1.5
+"""Narrower kernels fall back to the mean curve between the points of a grid."""
 
 RIDGES: HostArray = np.logspace(-8.0, 1.0, 19)
 """The λ that are tried."""
@@ -149,22 +150,19 @@ def _usual_gap(nodes: HostArray, seen: HostArray) -> float:
 def _search(
     judge: _Judge, kernels: int, gammas: list[float | str | None], shares: tuple[float | None, ...]
 ) -> tuple[int, float | str | None, float | None, float]:
-    """One choice after the other: the width over θ, then over x, then how the mean curve is held."""
-    k, gamma, share = 0, gammas[0], shares[0]
-    best, alpha = judge.best(k, gamma, share)
-    for other in gammas[1:]:
-        error, ridge = judge.best(k, other, share)
-        if error < best:
-            best, alpha, gamma = error, ridge, other
-    for other in range(1, kernels):
-        error, ridge = judge.best(other, gamma, share)
-        if error < best:
-            best, alpha, k = error, ridge, other
-    for level in shares[1:]:
-        error, ridge = judge.best(k, gamma, level)
-        if error < best:
-            best, alpha, share = error, ridge, level
-    return k, gamma, share, alpha
+    """One choice after the other: the width over θ, then over x, then how the mean curve is held.
+
+    Of widths over θ that are about as good the widest is taken, and of those over x the one with the largest λ.
+    """
+    share = shares[0]
+    tried = [judge.best(0, gamma, share) for gamma in gammas]
+    first = int(judge.good(np.array([errors for errors, _ in tried]))[0])
+    gamma = gammas[first]
+    by_kernel = [tried[first], *(judge.best(k, gamma, share) for k in range(1, kernels))]
+    k = max(judge.good(np.array([errors for errors, _ in by_kernel])), key=lambda k: by_kernel[k][1])
+    by_share = [by_kernel[k], *(judge.best(int(k), gamma, other) for other in shares[1:])]
+    level = int(np.argmin([errors @ judge.weight for errors, _ in by_share]))
+    return int(k), gamma, shares[level], by_share[level][1]
 
 
 # ----------------------------------------------------------------------------------------------- on one grid
@@ -183,12 +181,15 @@ class _Judge(ABC):
     def _ridges(self) -> HostArray:
         return RIDGES if self.question.alpha is None else np.array([self.question.alpha])
 
-    def best(self, k: int, gamma: Any, share: float | None) -> tuple[float, float]:
-        """The smallest mean error, and the largest λ that is about as good."""
+    def good(self, errors: HostArray) -> HostArray:
+        """The positions of those that are about as good as the best, from squared errors (candidates, rows)."""
+        return about_as_good(errors, self.weight, self.copies, TOLERATED)
+
+    def best(self, k: int, gamma: Any, share: float | None) -> tuple[HostArray, float]:
+        """The errors of the best λ, (rows,), and the largest λ that is about as good."""
         ridges = self._ridges()
         errors, _ = self.errors(k, gamma, share, ridges)
-        good = about_as_good(errors, self.weight, self.copies, TOLERATED)
-        return float(np.min(errors @ self.weight)), float(ridges[good[-1]])
+        return errors[np.argmin(errors @ self.weight)], float(ridges[self.good(errors)[-1]])
 
     def noise(self, k: int, gamma: Any, share: float | None, alpha: float) -> float:
         """The usual size of an error at a point."""
@@ -209,6 +210,7 @@ class _OnGrid(_Judge):
             w = np.gradient(self.nodes) if kept.size > 1 else np.ones(1)
         self.root_w = np.sqrt(w / np.sum(w))
         Y = _filled(data, design.nodes)[np.ix_(some, kept)]
+        self.seen = None if data.share is None else data.share[np.ix_(some, kept)] > 0.0
         self.Y = (Y - self.weight @ Y) * self.root_w
         self.kernels, self.X = kernels, data.X[some]
         if kernels[0].precomputed:
@@ -239,8 +241,13 @@ class _OnGrid(_Judge):
             part = e[:, None] * f / (e[:, None] * f + ridge)
             residual = Z - (U @ (part * along)) / root
             residual = residual / np.maximum(1.0 - left - (squares @ part) / self.copies[:, None], 1e-12)
-            found.append(np.sum(residual**2, axis=1) + outside)
-            points.append((residual @ P.T + rest) / self.root_w if ridges.size == 1 else residual)
+            if self.seen is None and ridges.size > 1:
+                found.append(np.sum(residual**2, axis=1) + outside)
+                continue
+            at_nodes = residual @ P.T + rest
+            seen = np.ones(at_nodes.shape, dtype=bool) if self.seen is None else self.seen
+            found.append(np.sum(at_nodes**2, axis=1, where=seen))  # what was filled is no error
+            points.append((at_nodes / self.root_w)[seen])
         return np.array(found), points
 
 
