@@ -20,7 +20,6 @@ from sklearn.decomposition import PCA
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV, KFold
 
 from infinitask import InfiniteFunctionRegressor
 from infinitask.settle import spreads
@@ -117,13 +116,29 @@ def sample(kind: Kind, design: str, n: int, seed: int) -> Sample:
 
 
 # --------------------------------------------------------------------------------------------------------------- peers
-def _tuned(X: Array, Y: Array) -> GridSearchCV:
-    """Kernel ridge regression of numbers or vectors around their mean, tuned by five folds."""
-    median = 0.5 / X.shape[1]
-    grid = {"alpha": [1e-3, 1e-2, 1e-1, 1.0, 10.0], "gamma": [median / 8.0, median / 2.0, 2.0 * median]}
-    folds = KFold(5, shuffle=True, random_state=0)
-    search = GridSearchCV(KernelRidge(kernel="rbf"), grid, scoring="neg_mean_squared_error", cv=folds)
-    return search.fit(X, Y)
+ALPHAS, GAMMAS, FOLDS = (1e-3, 1e-2, 1e-1, 1.0, 10.0), (1 / 48, 1 / 12, 1 / 3), 5
+"""Of kernel ridge regressions, for inputs of spread one."""
+
+
+def _tuned(X: Array, Y: Array) -> Callable[[Array], Array]:
+    """Kernel ridge regressions of the columns of Y around their means, each tuned by five folds."""
+    scale, centre = np.asarray(spreads(X)), Y.mean(axis=0)
+    X, Y, fold = X * scale, Y - centre, np.arange(len(X)) % FOLDS
+    tried = [(alpha, gamma) for gamma in GAMMAS for alpha in ALPHAS]
+    errors = np.zeros((len(tried), Y.shape[1]))
+    for k in range(FOLDS):
+        train, test = fold != k, fold == k
+        for c, (alpha, gamma) in enumerate(tried):
+            model = KernelRidge(alpha=alpha, kernel="rbf", gamma=gamma).fit(X[train], Y[train])
+            errors[c] += np.sum((Y[test] - model.predict(X[test])) ** 2, axis=0)
+    best = np.argmin(errors, axis=0)
+    models = {c: KernelRidge(alpha=tried[c][0], kernel="rbf", gamma=tried[c][1]).fit(X, Y) for c in np.unique(best)}
+
+    def predict(Z: Array) -> Array:
+        found = {c: model.predict(Z * scale) for c, model in models.items()}
+        return centre + np.column_stack([found[c][:, j] for j, c in enumerate(best)])
+
+    return predict
 
 
 def mean_curve(data: Sample) -> Callable[[Array], Array]:
@@ -142,33 +157,28 @@ def _binned(data: Sample) -> tuple[Array, Array]:
 
 def each_point(data: Sample) -> Callable[[Array], Array]:
     """A kernel ridge regression of its own for each point of the grid, tuned; linear between the points."""
-    scale = np.asarray(spreads(data.X))
-    models = []
-    for column in data.y.T:
-        seen = ~np.isnan(column)
-        centre = float(np.mean(column[seen]))
-        models.append((centre, _tuned(data.X[seen] * scale, column[seen] - centre)))
+    seen = ~np.isnan(data.y)
+    if np.all(seen):
+        parts = [_tuned(data.X, data.y)]
+    else:
+        parts = [_tuned(data.X[own], column[own, None]) for own, column in zip(seen.T, data.y.T, strict=True)]
 
     def predict(X: Array) -> Array:
-        at_grid = np.column_stack([centre + model.predict(X * scale) for centre, model in models])
+        at_grid = np.column_stack([part(X) for part in parts])
         return np.array([np.interp(GRID, data.theta, row) for row in at_grid])
 
     return predict
 
 
 def components(data: Sample) -> Callable[[Array], Array]:
-    """Principal components with 99% of the variance, and a tuned kernel ridge regression of their scores."""
-    scale, Y = np.asarray(spreads(data.X)), np.array(data.y)
+    """Principal components with 99% of the variance, and a tuned kernel ridge regression of each score."""
+    Y = np.array(data.y)
     for row in Y:  # gaps are filled along the curve
         seen = ~np.isnan(row)
         row[~seen] = np.interp(data.theta[~seen], data.theta[seen], row[seen])
     pca = PCA(0.99).fit(Y)
-    model = _tuned(data.X * scale, pca.transform(Y))
-
-    def predict(X: Array) -> Array:
-        return np.array([np.interp(GRID, data.theta, y) for y in pca.inverse_transform(model.predict(X * scale))])
-
-    return predict
+    scores = _tuned(data.X, pca.transform(Y))
+    return lambda X: np.array([np.interp(GRID, data.theta, y) for y in pca.inverse_transform(scores(X))])
 
 
 def _pairs(data: Sample) -> tuple[Array, Array, Array]:

@@ -34,7 +34,7 @@ MAX_ROWS, MAX_NODES = 600, 200
 MAX_OBSERVATIONS, MAX_OF_ROW = 600, 20
 """Observations of curves with few points that take part, in all and of a row: a tenth of a second for each kernel."""
 
-FILLED, MANY_POINTS = 0.5, 30
+FILLED, MANY_POINTS = 0.4, 100
 """Gaps are filled where at least this part of the grid was seen, or rows have this many points in the mean."""
 
 SEEN_OFTEN = 10
