@@ -13,6 +13,7 @@ from sklearn.base import clone
 from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
+    InfiniteFunctionRegressor,
     InfiniteKernelRidge,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
@@ -134,6 +135,7 @@ def test_targets_that_do_not_vary_leave_the_plain_metric() -> None:
         InfiniteQuantileRegressor(n_nodes=10, features="fourier", rank=100, alpha=1e-3, random_state=0),
         InfiniteExpectileRegressor(n_nodes=10),
         InfiniteSVR(n_nodes=10),
+        InfiniteFunctionRegressor(),
         InfiniteKernelRidge(n_nodes=10),
         InfiniteCostSensitiveClassifier(n_nodes=10),
         InfiniteCostSensitiveClassifier(n_nodes=10, alpha=1e-2),

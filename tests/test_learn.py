@@ -11,6 +11,7 @@ import pytest
 from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
+    InfiniteFunctionRegressor,
     InfiniteKernelRidge,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
@@ -61,6 +62,7 @@ def test_the_recipe_of_a_fit_is_the_one_it_was_given_with_numbers() -> None:
         InfiniteExpectileRegressor(kernel=RBF(gamma=5.0), n_nodes=8),
         InfiniteSVR(kernel=RBF(gamma=5.0), n_nodes=8),
         InfiniteKernelRidge(kernel=RBF(gamma=5.0), n_nodes=8),
+        InfiniteFunctionRegressor(kernel=RBF(gamma=5.0), n_nodes=8),
         InfiniteOneClassSVM(kernel=RBF(gamma=5.0), n_nodes=8),
         InfiniteCostSensitiveClassifier(kernel=RBF(gamma=5.0), n_nodes=8, measure=Uniform(-0.9, 0.9)),
     ],

@@ -10,6 +10,7 @@ import pytest
 from infinitask import (
     IndependentQuantileRegressor,
     InfiniteExpectileRegressor,
+    InfiniteFunctionRegressor,
     InfiniteKernelRidge,
     InfiniteQuantileRegressor,
     InfiniteSVR,
@@ -41,6 +42,7 @@ MODELS = [
     InfiniteExpectileRegressor(n_nodes=6),
     InfiniteSVR(n_nodes=6),
     InfiniteKernelRidge(n_nodes=6),
+    InfiniteFunctionRegressor(),
     JointQuantileRegressor(quantiles=[0.1, 0.5, 0.9]),
     IndependentQuantileRegressor(quantiles=[0.1, 0.5, 0.9]),
     InfiniteTaskEstimator("pinball", n_nodes=6),

@@ -17,7 +17,7 @@ smoothed as well, by λ/ρ: where every point is seen once, a free one would go 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -55,6 +55,10 @@ LEVEL_SHARES = (1e2, 1e4, 1.0)
 TOLERATED, SMALLEST_RIDGE = 0.5, 1e-5
 """As for other targets, see :mod:`~infinitask.settle`."""
 
+WILD, FEWEST_AROUND = 5.0, 20
+"""Values farther than this from the median of those at about the same θ, in deviations as their median distance has
+it, are wild; and how many of these there are at least."""
+
 DEVIATION = 0.6745
 """The median distance from 0 of a normal law, in standard deviations."""
 
@@ -70,6 +74,8 @@ class Question:
     task_gamma: float | str | None
     alpha: float | None
     """λ of half the square, if it is known."""
+    robust: bool = False
+    """Whether wild values count as if they were less so, as they do for the loss of the fit."""
 
 
 @final
@@ -100,6 +106,7 @@ def chosen(question: Question, data: Data, design: Design) -> Choice:
     assert data.y is not None
     kernels = _input_kernels(question, data)
     seen = np.ones(data.y.shape, dtype=bool) if data.share is None else data.share > 0.0
+    data = replace(data, y=_tamed(data.y, seen)) if question.robust else data
     gap = _usual_gap(design.nodes, seen)
     gammas = _task_gammas(question, design.nodes, gap)
     per_row = float(np.mean(np.sum(seen, axis=1)))
@@ -145,6 +152,20 @@ def _usual_gap(nodes: HostArray, seen: HostArray) -> float:
     if found.size == 0 or float(np.mean(np.sum(seen, axis=1))) < MANY_POINTS:
         found = np.diff(nodes)
     return float(np.median(found)) if found.size else 0.0
+
+
+def _tamed(y: HostArray, seen: HostArray) -> HostArray:
+    """Targets in which wild ones are as far from the others at about the same θ as :data:`WILD` says."""
+    upto = np.cumsum(np.sum(seen, axis=0)) / FEWEST_AROUND
+    part = np.minimum(np.ceil(upto), max(1.0, np.floor(upto[-1]))).astype(np.intp)  # runs of nodes
+    tamed = np.array(y)
+    for k in np.unique(part):
+        here = (part == k) & seen
+        middle = float(np.median(y[here]))
+        far = WILD * float(np.median(np.abs(y[here] - middle))) / DEVIATION
+        if far > 0.0:
+            tamed[here] = np.clip(y[here], middle - far, middle + far)
+    return tamed
 
 
 def _search(

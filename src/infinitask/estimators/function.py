@@ -12,11 +12,12 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray, place, to_host
-from infinitask._validation import choice, fraction, number, optional, or_auto
+from infinitask._validation import choice, finite, fraction, number, optional, or_auto
 from infinitask.estimators._curve_choice import Choice, Question, chosen
 from infinitask.estimators._curves import Curves, Design, own_points
 from infinitask.estimators._sources import device_of, in_kind, in_memory, not_blocks, on_host
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
+from infinitask.feature_learning import with_learnt_kernels
 from infinitask.kernels import input_kernel
 from infinitask.learn import Fit
 from infinitask.losses import AtTask, BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
@@ -123,6 +124,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         "loss": partial(choice, options=LOSSES),
         "quantile": fraction,
         "delta": optional(partial(number, low=0.0)),
+        "theta": optional(partial(finite, ndim=1)),
         "epsilon": optional(partial(number, low=0.0, open_low=False)),
         "alpha_bias": optional(or_auto(partial(number, low=0.0, open_low=False))),
     }
@@ -226,9 +228,10 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             data.y, np.broadcast_to(pairs, data.y.shape), centred=recipe.bias_kernel is not None and not held
         )
         recipe = replace(recipe, units=units)
-        if input_kernel(recipe.kernel).needs_targets:  # which is learnt by fits of its own, before all else
-            loss = self._loss(units.spread)
-            return replace(recipe, loss=loss, alpha_bias=None if design.share is not None else recipe.alpha_bias)
+        if input_kernel(recipe.kernel).needs_targets:
+            shared = data if data.share is not None else replace(data, share=np.ones_like(data.y))
+            learnt = with_learnt_kernels(replace(recipe, loss=self._loss(units.spread)), shared)
+            recipe = replace(recipe, kernel=learnt.kernel)
         known = isinstance(recipe.alpha, float)
         degree = recipe.loss.degree or 2
         ridge = units.spread ** (2 - degree)
@@ -238,6 +241,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             recipe.task_kernel,
             recipe.task_gamma,
             ridge * float(recipe.alpha) if known else None,
+            robust=self.loss != "squared",
         )
         found: Choice = chosen(question, replace(data, y=units.inside(data.y)), design)
         factor = 1.0 if degree == 2 else RIDGE_OF_KINKS

@@ -160,7 +160,7 @@ class Loss(BaseEstimator, ABC):
 
         ``zero`` is an array of zeros (n, m). If the slopes are not bounded, far means ``reach``.
         """
-        h = zero + side * reach if y is None else zero + y + side * reach
+        h = zero + side * reach if y is None else zero + self.values_of(y) + side * reach
         point = self.pointwise(theta, y, h)
         return point.dual, point.lower + point.dual * h
 
