@@ -16,6 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import infinitask
 from infinitask import InfiniteFunctionRegressor
+from infinitask.blocks import Blocks
+from infinitask.kernels import LearntMetric
 from tests.support.scikit_learn_checks import run_check
 
 GAMMA, TASK_GAMMA = 0.4, 6.0
@@ -270,6 +272,80 @@ def test_many_points_are_merged() -> None:
     assert np.max(np.abs(few.predict(X, grid) - whole.predict(X, grid))) < 0.1 * np.std(whole.predict(X, grid))
 
 
+# ------------------------------------------------------------------------------------------------- choices
+def width(model: InfiniteFunctionRegressor) -> float:
+    """σ of the task kernel, in parts of Θ."""
+    return float((2.0 * model.task_kernel_.gamma) ** -0.5 / np.ptp(model.nodes_))
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_width_over_theta_follows_the_curves(gaps: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, theta = rng.normal(size=(40, 1)), np.linspace(0.0, 1.0, 80)
+    peak = np.exp(-0.5 * ((theta - 0.3) / 0.02) ** 2) + np.exp(-0.5 * ((theta - 0.7) / 0.02) ** 2)
+    widths = []
+    for shape in (peak, theta**2):
+        Y = np.tanh(X) * shape + 0.05 * rng.normal(size=(40, 80))
+        widths.append(width(InfiniteFunctionRegressor().fit(X, with_gaps(Y) if gaps else Y)))
+    assert widths[0] <= 0.04
+    assert widths[1] >= 0.15
+
+
+def test_the_mean_curve_of_points_seen_once_is_smoothed() -> None:
+    rng = np.random.default_rng(0)
+    X, points = rng.normal(size=(60, 1)), [np.sort(rng.uniform(size=3)) for _ in range(60)]
+    values = [np.sin(6.0 * t) + 0.5 * rng.normal(size=3) for t in points]  # the inputs say nothing
+    model = InfiniteFunctionRegressor().fit(X, values, points)
+    grid = np.linspace(0.05, 0.95, 50)
+    assert np.sqrt(np.mean((model.predict(X, grid) - np.sin(6.0 * grid)) ** 2)) < 0.25
+    assert model.alpha_bias_ > 1e-6
+    X, Y, _ = on_grid(n=30)
+    assert InfiniteFunctionRegressor().fit(X, Y).alpha_bias_ == pytest.approx(1e-8)  # next to free
+
+
+@pytest.mark.parametrize("loss", ["huber", "quantile", "epsilon-insensitive"])
+def test_wild_values_do_not_decide(loss: str) -> None:
+    X, Y, theta = on_grid(n=60, T=12)
+    wild = np.random.default_rng(2).uniform(size=Y.shape) < 0.05
+    truth_at = truth(X, theta)
+    errors = [
+        np.sqrt(np.mean((InfiniteFunctionRegressor(loss, quantile=0.5).fit(X, y).predict(X) - truth_at) ** 2))
+        for y in (Y, np.where(wild, Y + 1e3, Y))
+    ]
+    assert errors[0] < errors[1] < 0.1 * np.std(truth_at)
+
+
+def test_the_kernel_gap_is_certified_with_gaps() -> None:
+    X, Y, theta = on_grid(n=30)
+    model = InfiniteFunctionRegressor(certify="kernel", rank=6, alpha=1e-3).fit(X, with_gaps(Y), theta)
+    exact = InfiniteFunctionRegressor(alpha=1e-3, kernel=model.kernel_, task_gamma=model.task_kernel_.gamma)
+    exact.fit(X, with_gaps(Y), theta)
+    assert model.dual_gap_ < 1e-4 < model.kernel_gap_
+    assert model.objective_ * (1.0 - model.kernel_gap_) <= exact.objective_ <= model.objective_
+
+
+@pytest.mark.slow
+def test_a_metric_is_learnt_from_curves() -> None:
+    rng = np.random.default_rng(0)
+    X, theta = rng.normal(size=(80, 4)), np.linspace(0.0, 1.0, 10)
+    Y = np.sin(6.0 * theta + 2.0 * X[:, :1]) + 0.1 * rng.normal(size=(80, 10))
+    for y in (Y, with_gaps(Y)):
+        model = InfiniteFunctionRegressor(kernel=LearntMetric()).fit(X, y, theta)
+        scales = np.abs(model.kernel_.scales)
+        assert scales[0] > 3.0 * np.max(scales[1:])
+        assert model.dual_gap_ <= model.tol
+
+
+def test_data_on_a_device() -> None:
+    torch = pytest.importorskip("torch")
+    X, points, values = own_curves(n=40, most=3)
+    for loss in ("squared", "quantile"):
+        there, here = fixed(loss, device="cpu").fit(X, values, points), fixed(loss).fit(X, values, points)
+        np.testing.assert_allclose(there.predict(X), here.predict(X), atol=1e-3)
+    answers = there.predict(torch.tensor(X), points)
+    assert all(isinstance(answer, torch.Tensor) for answer in answers)
+
+
 # ----------------------------------------------------------------------------------------------- answers
 def test_shapes_of_answers() -> None:
     X, points, values = own_curves()
@@ -283,6 +359,8 @@ def test_shapes_of_answers() -> None:
     assert [v.shape for v in own] == [t.shape for t in points]
     for x, t, v in zip(X, points, own, strict=True):
         np.testing.assert_allclose(model.predict(x[None], t)[0], v, atol=1e-10)
+    same = np.tile(points[0][:2], (n, 1))
+    np.testing.assert_allclose(model.predict(X, same), model.predict(X, points[0][:2]), atol=1e-10)
     assert model.mean_curve([0.2, 0.5]).shape == (2,)
     np.testing.assert_allclose(model.mean_curve([0.2, 0.5]), model.predict(X, [0.2, 0.5]).mean(axis=0), atol=1e-10)
 
@@ -407,6 +485,11 @@ def test_wrong_curves_are_told_in_a_sentence(given: dict[str, Any], sentence: st
 def test_wrong_parameters_are_told_in_a_sentence(params: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         InfiniteFunctionRegressor(**params).fit(X0, Y0)
+
+
+def test_blocks_are_refused() -> None:
+    with pytest.raises(TypeError, match="curves are fitted in memory"):
+        InfiniteFunctionRegressor().fit(Blocks(lambda: iter([(X0, Y0)])), Y0)
 
 
 def test_wrong_questions_are_told_in_a_sentence() -> None:

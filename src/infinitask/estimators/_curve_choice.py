@@ -37,6 +37,9 @@ MAX_OBSERVATIONS, MAX_OF_ROW = 600, 20
 FILLED, MANY_POINTS = 0.4, 100
 """Gaps are filled where at least this part of the grid was seen, or rows have this many points in the mean."""
 
+REFILLS, STEPS_OF_REFILL = 2, 5
+"""How often gaps are filled again by the model that was best, and in how many steps."""
+
 SEEN_OFTEN = 10
 """The mean curve is free where the usual node was seen in at least this many rows."""
 
@@ -112,8 +115,13 @@ def chosen(question: Question, data: Data, design: Design) -> Choice:
     per_row = float(np.mean(np.sum(seen, axis=1)))
     free = float(np.median(np.sum(data.multiplicity[:, None] * seen, axis=0))) >= SEEN_OFTEN
     if np.mean(seen) >= FILLED or per_row >= MANY_POINTS:
-        judge: _Judge = _OnGrid(question, data, design, kernels)
-        found = _search(judge, len(kernels), gammas, (None,) if free else LEVEL_SHARES[:1])
+        on_grid = _OnGrid(question, data, design, kernels)
+        judge: _Judge = on_grid
+        levels = (None,) if free else LEVEL_SHARES[:1]
+        found = _search(judge, len(kernels), gammas, levels)
+        for _ in range(0 if data.share is None else REFILLS):  # gaps as the best model so far has them
+            on_grid.refill(found[0], found[1], found[3])
+            found = _search(judge, len(kernels), gammas, levels)
     else:
         judge = _OwnPoints(question, data, design, kernels)
         found = _search(judge, len(kernels), gammas, LEVEL_SHARES)
@@ -232,11 +240,25 @@ class _OnGrid(_Judge):
         self.root_w = np.sqrt(w / np.sum(w))
         Y = _filled(data, design.nodes)[np.ix_(some, kept)]
         self.seen = None if data.share is None else data.share[np.ix_(some, kept)] > 0.0
-        self.Y = (Y - self.weight @ Y) * self.root_w
+        self._take(Y)
         self.kernels, self.X = kernels, data.X[some]
         if kernels[0].precomputed:
             self.X = self.X[:, some]
         self._known: dict[int, tuple[HostArray, HostArray]] = {}
+
+    def _take(self, Y: HostArray) -> None:
+        self.mean = self.weight @ Y
+        self.Y = (Y - self.mean) * self.root_w
+
+    def refill(self, k: int, gamma: Any, ridge: float) -> None:
+        """Fill gaps by the values of a model, in turn with its fit."""
+        assert self.seen is not None
+        f, P = _task_basis(self.question, gamma, self.nodes, self.root_w)
+        e, U = self._basis(k)
+        root, part = np.sqrt(self.weight)[:, None], e[:, None] * f / (e[:, None] * f + ridge)
+        for _ in range(STEPS_OF_REFILL):
+            fitted = (U @ (part * (U.T @ (root * self.Y @ P)))) / root @ P.T
+            self._take(self.mean + np.where(self.seen, self.Y, fitted) / self.root_w)
 
     def _basis(self, k: int) -> tuple[HostArray, HostArray]:
         """Eigenvalues and eigenvectors of √ω K √ω, around its mean."""

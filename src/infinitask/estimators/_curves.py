@@ -240,6 +240,8 @@ class Design:
 
 def own_points(theta: Any, n: int) -> list[HostArray] | None:
     """θ of a prediction as n arrays of points, one for each row; None where it is one list for all rows."""
+    if isinstance(theta, np.ndarray) and theta.ndim == 2:
+        theta = list(theta)
     if not isinstance(theta, (list, tuple)) and getattr(getattr(theta, "dtype", None), "kind", "f") != "O":
         return None
     if len(theta) == 0 or all(np.ndim(own) == 0 for own in theta):

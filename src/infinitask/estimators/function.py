@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray, place, to_host
 from infinitask._validation import choice, finite, fraction, number, optional, or_auto
+from infinitask.blocks import RowSource
 from infinitask.estimators._curve_choice import Choice, Question, chosen
 from infinitask.estimators._curves import Curves, Design, own_points
-from infinitask.estimators._sources import device_of, in_kind, in_memory, not_blocks, on_host
+from infinitask.estimators._sources import device_of, in_kind, in_memory, on_host
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
 from infinitask.feature_learning import with_learnt_kernels
 from infinitask.kernels import input_kernel
@@ -274,7 +275,11 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         sample_weight : array (n,) or None
             How much each curve counts.
         """
-        not_blocks(X)
+        if isinstance(X, RowSource):
+            raise TypeError(
+                f"{type(X).__name__} were given; curves are fitted in memory. Give X as an array (n, d), and the "
+                "curves beside it."
+            )
         device = device_of(X, self.device)
         prepared = self._prepared(on_host(X), y, theta, on_host(sample_weight))
         if device != self.device:
@@ -300,12 +305,12 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d)
-        theta : float, array (q,), list of n arrays, or None
-            Points in the range of the fit; None: ``theta_``.
+        theta : float, array (q,), list of n arrays or array (n, q), or None
+            Points in the range of the fit, for all rows or for each its own; None: ``theta_``.
 
         Returns
         -------
-        ndarray (n, q), (n,) for a single θ, or a list of n arrays where each row has points of its own
+        ndarray (n, q), (n,) for a single θ, or a list of n arrays where ``theta`` is one
         """
         return self._asked(X, theta, 0)
 
@@ -328,7 +333,8 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             flat, _ = self._tasks(np.concatenate(own), "theta")
             row = np.repeat(np.arange(X.shape[0]), [points.size for points in own])
             values = self._at(X, row, flat, order)
-            return np.split(values, np.cumsum([points.size for points in own])[:-1])
+            split = np.split(values, np.cumsum([points.size for points in own])[:-1])
+            return np.array(split) if isinstance(theta, np.ndarray) and theta.ndim == 2 else split
         tasks, single = self._tasks(self.theta_ if theta is None else theta, "theta")
         single = single or (theta is None and self._flat)
         blocks = [self.field_(block, tasks, order) for _, block in self._dense_blocks(X)]

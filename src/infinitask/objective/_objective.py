@@ -263,7 +263,7 @@ class Objective(BaseObjective):
         return {
             (t, block.start): loss.row(term.theta, term.targets_of(block))
             for t, term, loss in terms
-            if isinstance(loss, BoxLoss)
+            if isinstance(loss, BoxLoss) and type(loss).residual is BoxLoss.residual  # others look at their own
             for block in self.blocks()
         }
 
