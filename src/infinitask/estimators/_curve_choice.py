@@ -37,8 +37,12 @@ MAX_OBSERVATIONS, MAX_OF_ROW = 600, 20
 FILLED, MANY_POINTS = 0.4, 100
 """Gaps are filled where at least this part of the grid was seen, or rows have this many points in the mean."""
 
-REFILLS, STEPS_OF_REFILL = 2, 5
-"""How often gaps are filled again by the model that was best, and in how many steps."""
+ROUNDS, STEPS_OF_REFILL = 2, 5
+"""How often gaps are filled again by the model that was best, or wild values brought near to it; and the steps of a
+fill."""
+
+WILD_ERROR = 3.0
+"""Errors beyond this many deviations are those of wild values."""
 
 SEEN_OFTEN = 10
 """The mean curve is free where the usual node was seen in at least this many rows."""
@@ -115,16 +119,14 @@ def chosen(question: Question, data: Data, design: Design) -> Choice:
     per_row = float(np.mean(np.sum(seen, axis=1)))
     free = float(np.median(np.sum(data.multiplicity[:, None] * seen, axis=0))) >= SEEN_OFTEN
     if np.mean(seen) >= FILLED or per_row >= MANY_POINTS:
-        on_grid = _OnGrid(question, data, design, kernels)
-        judge: _Judge = on_grid
-        levels = (None,) if free else LEVEL_SHARES[:1]
-        found = _search(judge, len(kernels), gammas, levels)
-        for _ in range(0 if data.share is None else REFILLS):  # gaps as the best model so far has them
-            on_grid.refill(found[0], found[1], found[3])
-            found = _search(judge, len(kernels), gammas, levels)
+        judge: _Judge = _OnGrid(question, data, design, kernels)
+        levels: tuple[float | None, ...] = (None,) if free else LEVEL_SHARES[:1]
     else:
-        judge = _OwnPoints(question, data, design, kernels)
-        found = _search(judge, len(kernels), gammas, LEVEL_SHARES)
+        judge, levels = _OwnPoints(question, data, design, kernels), LEVEL_SHARES
+    found = _search(judge, len(kernels), gammas, levels)
+    for _ in range(judge.rounds):  # gaps and wild values as the best model so far has them
+        judge.revise(*found)
+        found = _search(judge, len(kernels), gammas, levels)
     k, gamma, share, alpha = found
     ridge = max(alpha * shrinkage(judge.rows, data.weight.size), SMALLEST_RIDGE / data.weight.size)
     ridge = ridge if question.alpha is None else question.alpha
@@ -223,7 +225,26 @@ class _Judge(ABC):
     def noise(self, k: int, gamma: Any, share: float | None, alpha: float) -> float:
         """The usual size of an error at a point."""
         _, (each,) = self.errors(k, gamma, share, np.array([alpha]))
-        return float(np.median(np.abs(each))) / DEVIATION
+        return _deviation(each)
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """How often the targets are revised."""
+
+    @abstractmethod
+    def revise(self, k: int, gamma: Any, share: float | None, alpha: float) -> None:
+        """Change targets to what the model of these choices says of them: where there are gaps, and wild values."""
+
+    def _excess(self, k: int, gamma: Any, share: float | None, alpha: float) -> HostArray:
+        """By how much values at all points are too far from what a model without their curve says."""
+        _, (each,) = self.errors(k, gamma, share, np.array([alpha]))
+        far = WILD_ERROR * _deviation(each)
+        return np.asarray(each - np.clip(each, -far, far))
+
+
+def _deviation(errors: HostArray) -> float:
+    return float(np.median(np.abs(errors))) / DEVIATION
 
 
 @final
@@ -250,15 +271,26 @@ class _OnGrid(_Judge):
         self.mean = self.weight @ Y
         self.Y = (Y - self.mean) * self.root_w
 
-    def refill(self, k: int, gamma: Any, ridge: float) -> None:
-        """Fill gaps by the values of a model, in turn with its fit."""
-        assert self.seen is not None
+    @property
+    def rounds(self) -> int:
+        """See :class:`_Judge`."""
+        return ROUNDS if self.question.robust or self.seen is not None else 0
+
+    def revise(self, k: int, gamma: Any, share: float | None, alpha: float) -> None:
+        """See :class:`_Judge`."""
+        seen = np.ones(self.Y.shape, dtype=bool) if self.seen is None else self.seen
+        Y = self.mean + self.Y / self.root_w
+        if self.question.robust:
+            Y[seen] -= self._excess(k, gamma, share, alpha)
+            self._take(Y)
+        if self.seen is None:
+            return
         f, P = _task_basis(self.question, gamma, self.nodes, self.root_w)
         e, U = self._basis(k)
-        root, part = np.sqrt(self.weight)[:, None], e[:, None] * f / (e[:, None] * f + ridge)
-        for _ in range(STEPS_OF_REFILL):
+        root, part = np.sqrt(self.weight)[:, None], e[:, None] * f / (e[:, None] * f + alpha)
+        for _ in range(STEPS_OF_REFILL):  # in turn with a fit
             fitted = (U @ (part * (U.T @ (root * self.Y @ P)))) / root @ P.T
-            self._take(self.mean + np.where(self.seen, self.Y, fitted) / self.root_w)
+            self._take(self.mean + np.where(seen, self.Y, fitted) / self.root_w)
 
     def _basis(self, k: int) -> tuple[HostArray, HostArray]:
         """Eigenvalues and eigenvectors of √ω K √ω, around its mean."""
@@ -351,6 +383,15 @@ class _OwnPoints(_Judge):
         for i, p in enumerate(points):
             self.table[i, : p.size] = np.arange(start, start + p.size)
             start += p.size
+
+    @property
+    def rounds(self) -> int:
+        """See :class:`_Judge`."""
+        return 1 if self.question.robust else 0
+
+    def revise(self, k: int, gamma: Any, share: float | None, alpha: float) -> None:
+        """See :class:`_Judge`."""
+        self.goal = self.goal - self.root_c * self._excess(k, gamma, share, alpha)
 
     def errors(self, k: int, gamma: Any, share: float | None, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
         """See :class:`_Judge`."""
