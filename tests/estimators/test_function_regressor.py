@@ -238,7 +238,9 @@ def test_values_at_the_same_point_of_a_row_are_averaged() -> None:
     np.testing.assert_allclose(twice.predict(X), once.predict(X), atol=1e-10)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "loss", ["squared", *(pytest.param(loss, marks=pytest.mark.slow) for loss in list(LOSSES)[1:])]
+)
 def test_predictions_follow_the_units_of_y_and_theta(loss: str) -> None:
     X, points, values = own_curves(n=25)
     grid = np.linspace(0.2, 0.8, 5)
