@@ -39,8 +39,9 @@ RIDGE_OF_KINKS = 0.8
 
 
 class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
-    r"""Functions as targets: row i is an input x_i and a curve that was seen at points of its own; one fit gives whole
-    curves θ ↦ h(x)(θ) for new inputs.
+    r"""Functions as targets: curves that were seen with gaps, or each at points of its own, learnt by one fit.
+
+    Row i is an input x_i and a curve y_i; for a new input the model gives the whole curve θ ↦ h(x)(θ) + b(θ).
 
     .. math:: \min_{h, b} \; \sum_i \omega_i \sum_{a \in S_i} c_{ia} \, \ell(y_{ia},\, h(x_i)(\theta_{ia}) +
         b(\theta_{ia})) + \tfrac{\lambda}{2} \|h\|^2 + \tfrac{\lambda_b}{2} \|b\|^2
