@@ -414,6 +414,21 @@ def test_grids_with_gaps_are_cross_validated() -> None:
     assert scaled.derivative(X).shape == Y.shape
 
 
+def test_curves_with_points_of_their_own_are_cross_validated() -> None:
+    X, points, values = own_curves(n=40)
+    curves = [np.column_stack([t, v]) for t, v in zip(points, values, strict=True)]
+    first = int(np.argmin([t[0] for t in points]))  # a fold without it does not reach as far
+    scores = cross_val_score(fixed(alpha=1e-3), X, curves, cv=4, error_score="raise")
+    assert np.all(scores > 0.0)
+    without = fixed().fit(np.delete(X, first, 0), curves[:first] + curves[first + 1 :])
+    assert points[first][0] < without.nodes_[0]
+    assert np.isfinite(without.score(X[[first]], [curves[first]]))
+    with pytest.raises(ValueError, match="outside"):
+        without.predict(X, points[first][0])
+    wider = fixed(theta=[0.0, 0.5, 1.0]).fit(X, curves)
+    assert wider.predict(X).shape == (40, 3)
+
+
 def test_sparse_inputs_and_precomputed_kernels() -> None:
     X, Y, theta = on_grid()
     Y = with_gaps(Y)
@@ -502,7 +517,7 @@ def test_wrong_questions_are_told_in_a_sentence() -> None:
         model.predict(X0, [[0.0, 1.0], [1.0]])
     with pytest.raises(ValueError, match="the points of a row must be a list of numbers"):
         model.predict(X0, [[]] * 5)
-    with pytest.raises(ValueError, match="outside"):
+    with pytest.raises(ValueError, match="theta lies outside of Θ"):
         model.score(X0, Y0, 100.0 + THETA0)
     with pytest.raises(ValueError, match="X has 5 rows and y 4 curves"):
         model.score(X0, Y0[:4])

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._array import HostArray, place, to_host
-from infinitask._validation import choice, finite, fraction, number, optional, or_auto
+from infinitask._validation import choice, finite, fraction, in_support, number, optional, or_auto
 from infinitask.blocks import RowSource
 from infinitask.estimators._curve_choice import Choice, Question, chosen
 from infinitask.estimators._curves import Curves, Design, own_points
@@ -65,7 +65,9 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         ε, of the loss "epsilon-insensitive", in units of y; None: 0.6 of the same deviations.
     theta : array (T,) or None, default=None
         The common grid of a y of shape (n, T), where ``fit`` and ``score`` are not given one; None: the names of the
-        columns, where y is a table and these are numbers, or T equally spaced points from 0 to 1.
+        columns, where y is a table and these are numbers, or T equally spaced points from 0 to 1. For curves with
+        points of their own: where ``predict`` answers when it is not asked for other points; Θ reaches at least from
+        the first to the last.
     task_gamma : float, "median" or None, default=None
         Bandwidth of a task kernel given by name: exp(−γ d²) for "rbf". None: σ = (2γ)^(−1/2) is one of six parts of Θ,
         from 0.3 to 0.01 and no less than the usual gap between points, by the errors of curves left out.
@@ -86,7 +88,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     ----------
     theta_ : ndarray (T,)
         Where ``predict`` answers when no points are asked for: the common grid of the fit or, for curves with points of
-        their own, the nodes.
+        their own, the constructor's ``theta`` or the nodes.
     nodes_, weights_ : ndarray (m,)
         The grid, and the part of all observations that lies at each node.
     delta_, epsilon_ : float
@@ -211,7 +213,9 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         y, share = _for_all(design.y, counted, 0.0), None
         if design.share is not None:
             share = _for_all(design.share, counted, 1.0)
-        grid = curves.grid if curves.grid is not None else design.nodes
+        grid = curves.grid
+        if grid is None:
+            grid = design.nodes if self.theta is None else np.asarray(self.theta, dtype=np.float64)
         learnt: dict[str, Any] = {"theta_": grid, "_flat": curves.flat}
         recipe = replace(recipe, measure=Discrete(design.nodes, design.weights))
         recipe = self._settled(recipe, Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share), design)
@@ -366,7 +370,8 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
 
         It is 1 − Σ ω_i c_ia ℓ(y_ia, f_ia) / Σ ω_i c_ia ℓ(y_ia, m(θ_ia)), with the weights of the fit's formula for
         these curves, and m the mean curve of the training rows, raised by the best constant for these observations:
-        what a model without inputs would say.
+        what a model without inputs would say. Observations before the first or after the last point of the fit are
+        left out, as curves with points of their own may have them.
 
         Parameters
         ----------
@@ -383,17 +388,24 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         curves = Curves.of(y, theta, default)
         if curves.n != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows and y {curves.n} curves; give one curve for each row of X.")
-        tasks, _ = self._tasks(curves.theta, "theta")
         weight = weights_of(sample_weight, curves.n * [0.0])[curves.row] * curves.shares()
+        known = in_support(curves.theta[:, None], self._support) & (weight > 0.0)
+        if not np.any(known):
+            low, high = self._ends()
+            raise ValueError(
+                f"theta lies outside of Θ = [{low:g}, {high:g}] for all observations that count; the model was fitted "
+                "to curves between these points. Score curves that were seen there."
+            )
+        row, value, weight = curves.row[known], curves.value[known], weight[known]
+        tasks, _ = self._tasks(curves.theta[known], "theta")
         loss: Loss = self.recipe_.loss
-        predicted = self._at(X, curves.row, tasks)
+        predicted = self._at(X, row, tasks)
         mean = self.field_.psi(tasks) @ self._mean_left + self.field_.bias(tasks)
 
         def lost(h: HostArray) -> float:
-            return float(weight @ loss.value(self.nodes_[:1], curves.value[:, None], h[:, None])[:, 0])
+            return float(weight @ loss.value(self.nodes_[:1], value[:, None], h[:, None])[:, 0])
 
-        above = curves.value - mean
-        worst = lost(mean + _best_level(loss, above, weight))
+        worst = lost(mean + _best_level(loss, value - mean, weight))
         best = lost(predicted)
         if worst == 0.0:
             return 1.0 if best == 0.0 else 0.0
