@@ -50,10 +50,12 @@ __all__ = [
     "leave_one_out",
     "left_out_error",
     "normal_scores",
+    "one_for_each_row",
     "settled",
     "shrinkage",
     "some_features",
     "spreads",
+    "with_own_scales",
     "with_width",
 ]
 
@@ -253,7 +255,7 @@ def _regressed(
     best = max(about_as_good(bests, weight, copies, tolerated), key=lambda k: ridges[k])
     kernel, ridge = kernels[best], ridges[best]
     if own_scales and isinstance(kernel, Scaled):
-        own = _own_scales(kernel, X, t, copies)
+        own = with_own_scales(kernel, X, t, copies)
         if own is not None:
             errors = leave_one_out(some_features(own, X), t, weight, RIDGES, copies)
             kernel, ridge = own, float(RIDGES[about_as_good(errors, weight, copies, tolerated)[-1]])
@@ -296,12 +298,12 @@ def _some_rows(data: Data) -> tuple[HostArray, HostArray, HostArray, HostArray]:
         raise ValueError("alpha='auto' was given without targets; give alpha a number.")
     n = data.weight.size
     some = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
-    y = _one_for_each_row(data.y, data.share) if data.y.ndim == 2 else data.y
+    y = one_for_each_row(data.y, data.share) if data.y.ndim == 2 else data.y
     weight = data.weight[some] / np.sum(data.weight[some])
     return data.X[some], normal_scores(y)[some], weight, data.multiplicity[some]
 
 
-def _one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
+def one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
     """A number for each row of targets (n, m), (n,): the mean, or for curves with shares their leading component.
 
     Points of their own are seen in runs of neighbouring nodes.
@@ -317,14 +319,16 @@ def _one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
     return np.asarray(U[:, 0] * size[0])
 
 
-def _own_scales(kernel: Scaled, X: HostArray, t: HostArray, copies: HostArray) -> InputKernel | None:
+def with_own_scales(
+    kernel: Scaled, X: HostArray, t: HostArray, copies: HostArray, fewest: int = MIN_ROWS_FOR_SCALES
+) -> InputKernel | None:
     """The kernel with a scale for each input that follows from the targets; None unless it is clearly better.
 
     Scales from one half of the rows are judged by the leave-one-out error of the other half.
     """
     inputs = np.flatnonzero(kernel.scales)
     if not isinstance(kernel.kernel, (RBF, Matern)) or not (
-        1 < inputs.size <= MAX_SCALED_INPUTS and max(MIN_ROWS_FOR_SCALES, ROWS_PER_SCALE * inputs.size) <= t.size
+        1 < inputs.size <= MAX_SCALED_INPUTS and max(fewest, ROWS_PER_SCALE * inputs.size) <= t.size
     ):
         return None
     unit = np.asarray(kernel.scales)

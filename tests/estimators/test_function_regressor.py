@@ -293,6 +293,17 @@ def test_the_width_over_theta_follows_the_curves(gaps: bool) -> None:
     assert widths[1] >= 0.15
 
 
+def test_inputs_that_do_not_matter_lose_their_scale() -> None:
+    rng = np.random.default_rng(0)
+    X, theta = rng.normal(size=(80, 5)), np.linspace(0.0, 1.0, 10)
+    Y = np.sin(6.0 * theta + 2.0 * X[:, :1]) + 0.1 * rng.normal(size=(80, 10))
+    for y in (Y, with_gaps(Y)):
+        model = InfiniteFunctionRegressor().fit(X, y)
+        assert model.kernel_.scales[0] > 5.0 * max(model.kernel_.scales[1:])
+        new = rng.normal(size=(50, 5))
+        assert np.std(model.predict(new) - np.sin(6.0 * theta + 2.0 * new[:, :1])) < 0.2
+
+
 def test_the_mean_curve_of_points_seen_once_is_smoothed() -> None:
     rng = np.random.default_rng(0)
     X, points = rng.normal(size=(60, 1)), [np.sort(rng.uniform(size=3)) for _ in range(60)]

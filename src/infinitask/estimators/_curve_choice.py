@@ -26,7 +26,18 @@ from infinitask._array import HostArray
 from infinitask.estimators._curves import Design
 from infinitask.kernels import Chi2, InputKernel, Scaled, TaskKernel, input_kernel, takes_gamma, task_kernel
 from infinitask.problem import Data
-from infinitask.settle import GAMMA_FACTORS, about_as_good, shrinkage, some_features, spreads, with_width
+from infinitask.settle import (
+    CLEARLY_BETTER,
+    GAMMA_FACTORS,
+    about_as_good,
+    normal_scores,
+    one_for_each_row,
+    shrinkage,
+    some_features,
+    spreads,
+    with_own_scales,
+    with_width,
+)
 
 MAX_ROWS, MAX_NODES = 600, 200
 """Rows and nodes of curves on one grid that take part."""
@@ -61,6 +72,9 @@ LEVEL_SHARES = (1e2, 1e4, 1.0)
 
 TOLERATED, SMALLEST_RIDGE = 0.5, 1e-5
 """As for other targets, see :mod:`~infinitask.settle`."""
+
+FEWEST_FOR_SCALES = 50
+"""Rows from which a scale for each input is tried: a curve tells more than a number."""
 
 WILD, FEWEST_AROUND = 5.0, 20
 """Values farther than this from the median of those at about the same θ, in deviations as their median distance has
@@ -128,9 +142,15 @@ def chosen(question: Question, data: Data, design: Design) -> Choice:
         judge.revise(*found)
         found = _search(judge, len(kernels), gammas, levels)
     k, gamma, share, alpha = found
+    own = _with_own_scales(judge, judge.kernels[k])
+    if own is not None:
+        judge.kernels.append(own)
+        errors, ridge = judge.best(len(judge.kernels) - 1, gamma, share)
+        if errors @ judge.weight < CLEARLY_BETTER * float(judge.best(k, gamma, share)[0] @ judge.weight):
+            k, alpha = len(judge.kernels) - 1, ridge
     ridge = max(alpha * shrinkage(judge.rows, data.weight.size), SMALLEST_RIDGE / data.weight.size)
     ridge = ridge if question.alpha is None else question.alpha
-    return Choice(kernels[k], gamma, ridge, share, judge.noise(k, gamma, share, alpha))
+    return Choice(judge.kernels[k], gamma, ridge, share, judge.noise(k, gamma, share, alpha))
 
 
 # ---------------------------------------------------------------------------------------------- candidates
@@ -142,6 +162,15 @@ def _input_kernels(question: Question, data: Data) -> list[InputKernel]:
         return [found if found.precomputed else found.resolve(data.X)]
     plain = Scaled(input_kernel(kernel), spreads(data.X)).resolve(data.X)
     return [plain if factor == 1.0 else with_width(plain, factor) for factor in GAMMA_FACTORS]
+
+
+def _with_own_scales(judge: _Judge, kernel: InputKernel) -> InputKernel | None:
+    """The kernel with a scale for each input, by the leading component of the curves, as for other targets."""
+    gamma = judge.question.gamma
+    if not isinstance(kernel, Scaled) or not isinstance(gamma, str) or gamma != "auto":
+        return None
+    X, leading, copies = judge.leading()
+    return with_own_scales(kernel, X, normal_scores(leading), copies, FEWEST_FOR_SCALES)
 
 
 def _task_gammas(question: Question, nodes: HostArray, gap: float) -> list[float | str | None]:
@@ -204,6 +233,7 @@ class _Judge(ABC):
     weight: HostArray
     copies: HostArray
     question: Question
+    kernels: list[InputKernel]
 
     @abstractmethod
     def errors(self, k: int, gamma: Any, share: float | None, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
@@ -236,6 +266,10 @@ class _Judge(ABC):
     def revise(self, k: int, gamma: Any, share: float | None, alpha: float) -> None:
         """Change targets to what the model of these choices says of them: where there are gaps, and wild values."""
 
+    @abstractmethod
+    def leading(self) -> tuple[HostArray, HostArray, HostArray]:
+        """Inputs, scores of the leading component, and copies of some rows."""
+
     def _excess(self, k: int, gamma: Any, share: float | None, alpha: float) -> HostArray:
         """By how much values at all points are too far from what a model without their curve says."""
         _, (each,) = self.errors(k, gamma, share, np.array([alpha]))
@@ -266,6 +300,11 @@ class _OnGrid(_Judge):
         if kernels[0].precomputed:
             self.X = self.X[:, some]
         self._known: dict[int, tuple[HostArray, HostArray]] = {}
+
+    def leading(self) -> tuple[HostArray, HostArray, HostArray]:
+        """See :class:`_Judge`."""
+        U, size, _ = np.linalg.svd(self.Y, full_matrices=False)
+        return self.X, np.asarray(U[:, 0] * size[0]), self.copies
 
     def _take(self, Y: HostArray) -> None:
         self.mean = self.weight @ Y
@@ -358,7 +397,7 @@ class _OwnPoints(_Judge):
     def __init__(self, question: Question, data: Data, design: Design, kernels: list[InputKernel]) -> None:
         assert data.y is not None
         assert data.share is not None
-        self.question = question
+        self.question, self.data = question, data
         counts = np.minimum(np.sum(data.share > 0.0, axis=1), MAX_OF_ROW)
         most = max(2, int(MAX_OBSERVATIONS / float(np.mean(counts))))
         some = np.linspace(0, data.weight.size - 1, min(data.weight.size, most)).astype(np.intp)
@@ -388,6 +427,13 @@ class _OwnPoints(_Judge):
     def rounds(self) -> int:
         """See :class:`_Judge`."""
         return 1 if self.question.robust else 0
+
+    def leading(self) -> tuple[HostArray, HostArray, HostArray]:
+        """See :class:`_Judge`."""
+        data, n = self.data, self.data.weight.size
+        assert data.y is not None
+        some = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
+        return data.X[some], one_for_each_row(data.y, data.share)[some], data.multiplicity[some]
 
     def revise(self, k: int, gamma: Any, share: float | None, alpha: float) -> None:
         """See :class:`_Judge`."""

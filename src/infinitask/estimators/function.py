@@ -68,6 +68,11 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         columns, where y is a table and these are numbers, or T equally spaced points from 0 to 1. For curves with
         points of their own: where ``predict`` answers when it is not asked for other points; Θ reaches at least from
         the first to the last.
+    gamma : "auto", float, "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each input is measured in its own standard
+        deviation, and σ = (2γ)^(−1/2) is the median distance, or ½, 2 or 4 times that, by the errors of curves left
+        out; or, from 50 rows on, each input has a scale of its own, where these errors are clearly smaller then. The
+        others take distances of the inputs as they are; "median": σ is the median distance.
     task_gamma : float, "median" or None, default=None
         Bandwidth of a task kernel given by name: exp(−γ d²) for "rbf". None: σ = (2γ)^(−1/2) is one of six parts of Θ,
         from 0.3 to 0.01 and no less than the usual gap between points, by the errors of curves left out.
