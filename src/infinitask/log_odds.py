@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
+from scipy.optimize import minimize
+from scipy.special import expit, logit, logsumexp, ndtri
 
 from infinitask._array import HostArray
 
-__all__ = ["Scale", "logistic_lines"]
+__all__ = ["Scale", "logistic_lines", "multinomial_scaling"]
 
 MAX_NEWTON_STEPS, MAX_HALVINGS = 50, 20
 """Steps of a logistic fit, and how often one is halved until it helps."""
+
+PRIOR_OF_SCALING = 1.0
+"""A prior on log a and each b_k of :func:`multinomial_scaling`, as strong as that many rows."""
 
 NO_DEVIATION = 1e-10
 """A deviation below this part of the largest value is rounding."""
@@ -147,3 +151,49 @@ def logistic_lines(
     intercept = np.where(rises, c - slope * mean, flat)
     odds = slope * h + intercept
     return slope, intercept, np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
+
+
+def multinomial_scaling(
+    p: HostArray, label: HostArray, omega: HostArray, count: float | None = None
+) -> tuple[float, HostArray]:
+    """A power a > 0 and offsets b (K,), which sum to 0, with which p_k^a exp(b_k), normalised, is most likely.
+
+    A standard normal law of log a and of the b_k is their prior: with few rows, or where all are right, they stay near
+    0.
+
+    Parameters
+    ----------
+    p : ndarray (n, K)
+        Positive, each row summing to one.
+    label : ndarray (n,) of int
+        Which class a row is, 0, …, K − 1.
+    omega : ndarray (n,)
+        Weights that sum to one.
+    count : float or None
+        The number of rows, where some stand for several; None: 1/Σω².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.tile([0.5, 0.25, 0.25], (1000, 1))  # and class 1 is as frequent as class 0
+    >>> a, b = multinomial_scaling(p, np.repeat([0, 1, 2], [400, 400, 200]), np.full(1000, 1e-3))
+    >>> q = p[0] ** a * np.exp(b)
+    >>> (q / q.sum()).round(2)
+    array([0.4, 0.4, 0.2])
+    """
+    count = 1.0 / float(np.sum(omega**2)) if count is None else count
+    logs, rows, weight = np.log(p), np.arange(len(p)), count * omega
+
+    def minus_likelihood(v: HostArray) -> tuple[float, HostArray]:
+        a = np.exp(v[0])
+        odds = a * logs + v[1:]
+        odds = odds - logsumexp(odds, axis=1, keepdims=True)
+        wrong = np.exp(odds)
+        wrong[rows, label] -= 1.0
+        wrong *= weight[:, None]
+        value = -float(weight @ odds[rows, label]) + 0.5 * PRIOR_OF_SCALING * float(v @ v)
+        return value, np.concatenate([[a * np.sum(wrong * logs)], np.sum(wrong, axis=0)]) + PRIOR_OF_SCALING * v
+
+    bounds = [(-3.0, 3.0)] + [(-20.0, 20.0)] * p.shape[1]
+    found = minimize(minus_likelihood, np.zeros(p.shape[1] + 1), jac=True, method="L-BFGS-B", bounds=bounds).x
+    return float(np.exp(found[0])), np.asarray(found[1:] - np.mean(found[1:]))

@@ -14,7 +14,8 @@ r = (I − S) √ω t, that error is
 .. math:: \sum_i \Big( \frac{r_i}{1 - S_{ii}} \Big)^2, \qquad
     S = U \, \mathrm{diag}\Big( \frac{e}{e + \lambda} \Big) U^\top .
 
-Normal scores, so that neither outliers nor the units of y decide. Of λ that are about as good, the largest is taken. A
+Normal scores, so that neither outliers nor the units of y decide; of many classes a column for each, 1 where y is that
+class and 0 elsewhere, and the errors are added. Classes also try one scale for all inputs, beside one for each. Of λ that are about as good, the largest is taken. A
 loss that is less curved than the square needs a smaller λ for the same smoothing: :data:`RIDGES_OF_LOSSES`.
 """
 
@@ -38,6 +39,7 @@ from infinitask.losses import (
     LevelSet,
     Loss,
     MQuantile,
+    MultiClassHinge,
     Pinball,
     Squared,
 )
@@ -75,6 +77,9 @@ input. With fewer rows it is a gamble: of 24 tables it made the loss of one half
 MAX_SCALE_ROWS, MAX_SCALE_STEPS = 150, 30
 """It is found from at most this many rows, in at most this many steps: about a tenth of a second."""
 
+SAME_CLASS = 1e-9
+"""Targets closer than this are the same class."""
+
 CLEARLY_BETTER = 0.9
 """... and taken if the leave-one-out error of other rows is below this part of that with one scale for all."""
 
@@ -111,6 +116,7 @@ RIDGES_OF_LOSSES: dict[type[Loss], float] = {
     Expectile: 1.0,
     Squared: 1.0,
     CostSensitiveHinge: 1.0,
+    MultiClassHinge: 1.0,
 }
 """λ of a loss, for targets in their units, as a multiple of that of half the square; 1 for all others. The pinball loss
 of the same tables has its minimum between 0.3 and 1, and intervals are too narrow at the lower end."""
@@ -151,9 +157,9 @@ def settled(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | Non
     wide = by_rule and _is_auto(recipe.gamma) and data.y is not None and (chosen or isinstance(recipe.loss, Squared))
     if wide or widths or chosen:
         # the few rows of a rare class are never sure to tell two λ apart: of classes the best is taken
-        tolerated = 0.0 if isinstance(recipe.loss, CostSensitiveHinge) else TOLERATED_ERRORS
+        tolerated = 0.0 if isinstance(recipe.loss, (CostSensitiveHinge, MultiClassHinge)) else TOLERATED_ERRORS
         factors = GAMMA_FACTORS if wide or widths else (1.0,)
-        kernel, best = _regressed(kernel, data, factors, tolerated, own_scales=wide, rows=rows)
+        kernel, best = _regressed(kernel, data, factors, tolerated, loss=recipe.loss, own_scales=wide, rows=rows)
         if chosen:
             changes |= {"alpha": best * _of_loss(recipe.loss) / ridge, "chosen": True}
     if by_rule or widths:
@@ -233,16 +239,26 @@ def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
 
 # ------------------------------------------------------------------------------------------------------- λ
 def _regressed(
-    kernel: InputKernel, data: Data, factors: tuple[float, ...], tolerated: float, *, own_scales: bool, rows: int | None
+    kernel: InputKernel,
+    data: Data,
+    factors: tuple[float, ...],
+    tolerated: float,
+    *,
+    loss: Loss,
+    own_scales: bool,
+    rows: int | None,
 ) -> tuple[InputKernel, float]:
     """The kernel, with γ times one of some factors, and the λ of half the square."""
-    X, t, weight, copies = _some_rows(data)
+    X, t, weight, copies = _some_rows(data, loss)
     n = data.weight.size
     if kernel.precomputed:
-        X = X[:, np.linspace(0, n - 1, t.size).astype(np.intp)]
+        X = X[:, np.linspace(0, n - 1, len(t)).astype(np.intp)]
     else:
         kernel = kernel.resolve(X)
-    kernels = [kernel if factor == 1.0 else with_width(kernel, factor) for factor in factors]
+    bases = [kernel]
+    if own_scales and isinstance(kernel, Scaled) and isinstance(loss, MultiClassHinge):
+        bases.append(_one_scale(kernel, X))
+    kernels = [base if factor == 1.0 else with_width(base, factor) for base in bases for factor in factors]
     features = [some_features(k, X) for k in kernels]
     tried = [_ridges(float(weight @ np.sum(phi**2, axis=1))) for phi in features]
     found = [leave_one_out(phi, t, weight, ridges, copies) for phi, ridges in zip(features, tried, strict=True)]
@@ -260,7 +276,19 @@ def _regressed(
             errors = leave_one_out(some_features(own, X), t, weight, RIDGES, copies)
             kernel, ridge = own, float(RIDGES[about_as_good(errors, weight, copies, tolerated)[-1]])
     n = n if rows is None else rows
-    return kernel, max(ridge * shrinkage(t.size, n), SMALLEST_RIDGE / n)
+    return kernel, max(ridge * shrinkage(len(t), n), SMALLEST_RIDGE / n)
+
+
+def _one_scale(kernel: Scaled, X: HostArray) -> InputKernel:
+    """The kernel with one scale for all inputs, as suits inputs in the same units.
+
+    Pixels at the border of an image hardly vary, and in units of their own spread they are noise: on handwritten digits
+    the error falls from 0.026 to 0.009.
+    """
+    scales = np.asarray(kernel.scales)
+    middle = float(np.median(scales[scales > 0.0])) if np.any(scales > 0.0) else 1.0
+    plain = clone(kernel.kernel).set_params(gamma="median") if hasattr(kernel.kernel, "gamma") else kernel.kernel
+    return Scaled(plain, (middle,) * scales.size).resolve(X)
 
 
 def shrinkage(some: int, rows: int) -> float:
@@ -292,15 +320,17 @@ def left_out_error(kernel: InputKernel, data: Data) -> float:
     return float(np.min(errors @ weight))
 
 
-def _some_rows(data: Data) -> tuple[HostArray, HostArray, HostArray, HostArray]:
-    """X, normal scores of y, weights and copies of at most MAX_ROWS rows."""
+def _some_rows(data: Data, loss: Loss | None = None) -> tuple[HostArray, HostArray, HostArray, HostArray]:
+    """X, normal scores of y or a column for each of many classes, weights and copies of at most MAX_ROWS rows."""
     if data.y is None:
         raise ValueError("alpha='auto' was given without targets; give alpha a number.")
     n = data.weight.size
     some = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
     y = one_for_each_row(data.y, data.share) if data.y.ndim == 2 else data.y
     weight = data.weight[some] / np.sum(data.weight[some])
-    return data.X[some], normal_scores(y)[some], weight, data.multiplicity[some]
+    many = isinstance(loss, MultiClassHinge)
+    t = 1.0 * (np.abs(y[:, None] - np.unique(y)) < SAME_CLASS) if many else normal_scores(y)
+    return data.X[some], t[some], weight, data.multiplicity[some]
 
 
 def one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
@@ -327,6 +357,8 @@ def with_own_scales(
     Scales from one half of the rows are judged by the leave-one-out error of the other half.
     """
     inputs = np.flatnonzero(kernel.scales)
+    if t.ndim > 1:  # relevance follows one target
+        return None
     if not isinstance(kernel.kernel, (RBF, Matern)) or not (
         1 < inputs.size <= MAX_SCALED_INPUTS and max(fewest, ROWS_PER_SCALE * inputs.size) <= t.size
     ):
@@ -405,7 +437,8 @@ def leave_one_out(
     ----------
     phi : ndarray (n, r)
         Features.
-    t : ndarray (n,)
+    t : ndarray (n,) or (n, c)
+        Of several columns the errors are added.
     weight : ndarray (n,)
         Positive, summing to one.
     ridges : ndarray (k,)
@@ -421,14 +454,16 @@ def leave_one_out(
     True
     """
     root = np.sqrt(weight)
-    phi = root[:, None] * np.column_stack([np.ones(t.size), phi])
+    phi = root[:, None] * np.column_stack([np.ones(len(t)), phi])
     e, V = np.linalg.eigh(phi.T @ phi)
     kept = e > 1e-14 * e[-1]
     e, U = e[kept], phi @ (V[:, kept] / np.sqrt(e[kept]))
-    along, squares, goal = U.T @ (root * t), U**2, root * t
+    goal, squares = (root * t.T).T, U**2
+    along = U.T @ goal
     errors = []
     for ridge in ridges:
         share = e / (e + ridge)
-        residual = goal - U @ (share * along)
-        errors.append((residual / (root * np.maximum(1.0 - (squares @ share) / copies, 1e-12))) ** 2)
+        residual = goal - U @ (share * along.T).T
+        error = (residual.T / (root * np.maximum(1.0 - (squares @ share) / copies, 1e-12))) ** 2
+        errors.append(error if t.ndim == 1 else np.sum(error, axis=0))
     return np.array(errors)

@@ -259,15 +259,22 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         check_specs(given)
 
     def _recipe_of(
-        self, loss: Loss, default: Measure, *, default_nodes: int = 50, penalty: Penalty | None = None, **fixed: Any
+        self,
+        loss: Loss,
+        default: Measure,
+        *,
+        default_nodes: int = 50,
+        penalty: Penalty | None = None,
+        own_measure: bool = False,
+        **fixed: Any,
     ) -> Recipe:
         """The parameters as a recipe; ``fixed`` are choices that an estimator makes itself.
 
-        ``default`` is the measure where the user gave none. Specs are copied: what happens to a kernel object after the
+        ``default`` is the measure where the user gave none, or with ``own_measure`` in any case. Specs are copied: what happens to a kernel object after the
         fit does not reach the fitted recipe.
         """
         given = self.get_params(deep=False)
-        measure = as_measure(given.get("measure"), default)
+        measure = default if own_measure else as_measure(given.get("measure"), default)
         check_domain(measure, loss)
         choices = {name: copy.deepcopy(given[name]) for name in SPECS if name in given}
         choices |= {name: given[name] for name in SETTINGS}
@@ -425,12 +432,16 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
             if self._looked_at is None:
                 raise AttributeError("kernel='precomputed' was given; relevance_ needs inputs, not a Gram matrix.")
             rows, weight, spread = self._looked_at
-            rule = Quadrature(self.nodes_.reshape(len(self.nodes_), -1), self.weights_)
+            rule = self._node_rule()
             squares = mean_square_slopes(self.field_, rule, rows, weight, spread, self.recipe_.device)
             names = tuple(getattr(self, "feature_names_in_", (f"x{j}" for j in range(spread.size))))
             slope = np.sqrt(squares)
             self._relevance = Relevance(names, slope, slope * spread)
         return self._relevance
+
+    def _node_rule(self) -> Quadrature:
+        """The nodes as tasks of the field."""
+        return Quadrature(self.nodes_.reshape(len(self.nodes_), -1), self.weights_)
 
     # ---------------------------------------------------------------------------------------- prediction
     def _inputs(self, X: Any) -> Any:

@@ -1,4 +1,8 @@
-"""Infinite cost-sensitive classification: the trade-off between the two errors is chosen after training."""
+"""Infinite cost-sensitive classification: what errors cost is chosen after training.
+
+Two classes have one trade-off θ of their two errors. What more than two classes ask for is in
+:mod:`infinitask.estimators._many_classes`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,21 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 from infinitask._array import HostArray
 from infinitask._validation import flag, naming
 from infinitask.estimators._explorable import Explorable
+from infinitask.estimators._many_classes import (
+    ClassNodes,
+    ManyClasses,
+    class_costs,
+    class_order,
+    cost_matrix,
+    costs_of_matrix,
+    scaled_costs,
+    several_classes,
+)
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
-from infinitask.losses import CostSensitiveHinge
-from infinitask.measures import Uniform
+from infinitask.learn import Fit
+from infinitask.losses import CostSensitiveHinge, MultiClassHinge
+from infinitask.measures import Quadrature, Uniform
 from infinitask.predictive import (
     Confusion,
     CostCurve,
@@ -29,6 +44,7 @@ from infinitask.predictive import (
     flip_score,
     on_side,
     theta_from_costs,
+    with_classes,
 )
 from infinitask.problem import Recipe
 
@@ -77,13 +93,13 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         with naming("y"):
             check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}; y must hold two classes. "
-                "Wrap the classifier in OneVsRestClassifier for more."
-            )
         counted = weight > 0.0
         classes = np.unique(y[counted])
+        if kind not in ("binary", "multiclass") or classes.size > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}; y must hold two classes. "
+                "InfiniteCostSensitiveClassifier takes more."
+            )
         if classes.size != 2:
             raise ValueError(
                 f"y holds {classes.size} class ({classes.tolist()}) among rows of positive weight; two classes are "
@@ -125,11 +141,14 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         ----------
         X : array (n, d)
         theta : float, array (q,) or None
-            In [−1, 1]; None: the constructor's ``theta``.
+            In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes the costs of missed rows, (K,) or (q, K);
+            the answer is then f_k(x)(θ), (n, K) or (n, q, K), and the largest one decides.
         per_sample : bool, default=False
-            Whether ``theta``, (n,), holds one trade-off for each row: the answer is h(x_i)(θ_i).
+            Whether ``theta``, (n,) or (n, K), holds one trade-off for each row: the answer is h(x_i)(θ_i).
         """
-        check_is_fitted(self)
+        many = self._many()
+        if many is not None:
+            return many.decision_function(X, self.theta if theta is None else theta, flag("per_sample", per_sample))
         default, per_sample = self._default_theta(), flag("per_sample", per_sample)
         if theta is not None or per_sample or np.ndim(default) > 0:
             return self._values(X, default if theta is None else theta, "theta", per_sample=per_sample)
@@ -139,16 +158,22 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return on_side(default + score, positive, centre=0.0)
 
     @in_kind
-    def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
+    def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False, costs: Any = None) -> HostArray:
         """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
 
         Parameters
         ----------
         X : array (n, d)
         theta : float, array (q,) or None
-            In [−1, 1]; None: the constructor's ``theta``.
+            In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes what a missed row of each class costs,
+            (K,) or (q, K), in the order of ``classes_`` and on any scale.
         per_sample : bool, default=False
-            Whether ``theta``, (n,), holds one trade-off for each row, say from the costs of each.
+            Whether ``theta``, (n,) or (n, K), holds one trade-off for each row, say from the costs of each.
+        costs : array (K, K) or (n, K, K), or None
+            In place of ``theta``: costs[i, j] is the cost of predicting classes_[j] where the truth is classes_[i], or a
+            gain where it is negative; one matrix, or one for each row. The prediction is the one that costs least:
+            where a missed class costs the same whatever it is mistaken for, the decision at that θ, and else the
+            smallest Σ_i p_i costs[i, j], with p from ``predict_proba``.
 
         Examples
         --------
@@ -160,8 +185,17 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         >>> amount = np.linspace(1.0, 100.0, 100)  # what a missed positive costs; a look at a row costs 10
         >>> model.predict(X, model.theta_from_costs(amount, 10.0), per_sample=True).shape
         (100,)
+        >>> bool((model.predict(X, costs=[[0.0, 1.0], [9.0, 0.0]]) == model.predict(X, theta=0.8)).all())
+        True
         """
-        check_is_fitted(self)
+        many = self._many()
+        if costs is not None:
+            if theta is not None or flag("per_sample", per_sample):
+                raise ValueError("costs was given with theta or per_sample; costs say all of it: leave these out.")
+            return np.asarray(self.classes_[self._cheapest(X, costs)])
+        if many is not None:
+            asked = self.theta if theta is None else theta
+            return np.asarray(self.classes_[many.decided(X, asked, flag("per_sample", per_sample))])
         theta = self._default_theta() if theta is None else theta
         if (
             not flag("per_sample", per_sample)
@@ -177,6 +211,24 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         positive = self._values(X, theta, "theta", per_sample=per_sample) > 0.0
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
+    def _many(self) -> ManyClasses | None:
+        """The answers of a fitted model of more than two classes; None for two."""
+        check_is_fitted(self)
+        return ManyClasses(self) if self.classes_.size > 2 else None
+
+    def _cheapest(self, X: Any, costs: Any) -> HostArray:
+        """The number of the class that costs least in expectation, (n,)."""
+        more, many = cost_matrix(costs, self.classes_.size, _num_samples(X)), self._many()
+        if many is not None:
+            return many.cheapest(X, more)
+        misses = costs_of_matrix(more)
+        if misses is None:  # where an error is a gain no trade-off says so
+            p = self.predict_proba(X)
+            return np.argmin(p @ more[0] if len(more) == 1 else np.einsum("ni,nij->nj", p, more), axis=1)
+        theta = np.asarray(self.theta_from_costs(misses[:, 1], misses[:, 0]))
+        one = theta.size == 1
+        return np.asarray(self._values(X, float(theta[0]) if one else theta, "costs", per_sample=not one) > 0.0) + 0
+
     @in_kind
     def predict_proba(self, X: Any) -> HostArray:
         """P(y = classes_[1] | x) = (1 − θ*(x))/2, in the second column of (n, 2); θ*(x): where the decision flips.
@@ -187,6 +239,10 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         The probability is no finer than what was learnt: on Θ = [low, high] it lies between (1 − high)/2 and
         (1 − low)/2, and it keeps 1/(n + 2) away from 0 and 1, n being ``n_samples_fit_``, for n rows tell nothing of
         rarer events.
+
+        With K > 2 classes column k, (n, K), is the share of all costs at which class k wins: for the costs of
+        :class:`~infinitask.measures.ClassCosts` it is P(y = classes_[k] | x) where decisions are the best ones. No
+        column is below about 1/((n + K)(K − 1)), and the largest is that of the decision at equal costs.
 
         Parameters
         ----------
@@ -201,7 +257,9 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         >>> model.predict_proba(X[:3]).round(1).tolist(), y[:3].tolist()
         ([[1.0, 0.0], [0.0, 1.0], [0.3, 0.7]], [0, 1, 0])
         """
-        check_is_fitted(self)
+        many = self._many()
+        if many is not None:
+            return many.probabilities(X)
         levels = self._levels(TRADE_OFFS)
         blocks = self._at_levels(self._inputs(X), levels)
         p = np.concatenate([flip_probability(levels, h, self.n_samples_fit_) for _, h in blocks])
@@ -357,7 +415,11 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     def _confusion(self, X: Any, y: Any, sample_weight: Any = None, also: tuple[float, ...] = ()) -> Confusion:
         """The errors on (X, y) at every level, and at some more."""
-        check_is_fitted(self)
+        if self._many() is not None:
+            raise ValueError(
+                f"The model has {self.classes_.size} classes; curves and choices of a single θ are those of two. Give "
+                "costs to predict: predict(X, theta) with a cost for each class, or predict(X, costs=matrix)."
+            )
         with naming("y"):
             y = column_or_1d(y)
             check_consistent_length(X, y)
@@ -451,8 +513,13 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
     ) -> None:
         self._store(locals())
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make for two classes, checked: what :func:`~infinitask.learn.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(
             CostSensitiveHinge(float(self.smoothing)),
@@ -464,4 +531,42 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         return recipe
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        if several_classes(y, sample_weight):
+            return self._prepare_many(X, y, sample_weight)
         return self._classification(self.recipe(), X, y, sample_weight)
+
+    def _prepare_many(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        """The rows of more than two classes, with the labels coded as the loss has them."""
+        self._check_parameters()
+        X, y, weight = self._rows(X, y, sample_weight)
+        with naming("y"):
+            check_classification_targets(y)
+        counted = weight > 0.0
+        classes, label = np.unique(y[counted], return_inverse=True)
+        class_costs(self.theta, classes.size)
+        loss = MultiClassHinge(int(classes.size), float(self.smoothing))
+        order = class_order(X[counted], label, weight[counted], classes.size)
+        nodes = ClassNodes.of(self.measure, self.quadrature, self.n_nodes, order, self.random_state)
+        kernels = nodes.kernels(self.task_kernel, self.task_gamma, self.bias_kernel)
+        targets = np.full(y.shape, loss.codes[0])
+        targets[counted] = loss.codes[label]
+        n = max(float(np.count_nonzero(counted)), float(weight.sum()))
+        learnt = {"classes_": classes, "n_samples_fit_": n, "class_order_": order, "nodes": nodes}
+        return Prepared(self._recipe_of(loss, nodes.tasks, own_measure=True, **kernels), X, targets, weight, learnt)
+
+    def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
+        nodes = prepared.learnt.get("nodes")
+        if not isinstance(nodes, ClassNodes):
+            return super()._adopt(fit, prepared)
+        scale = scaled_costs(fit, nodes.order) if self._is_calibrated() else None
+        if scale is not None:
+            self.shift_ = scale
+        learnt = {name: value for name, value in prepared.learnt.items() if name != "nodes"}
+        super()._adopt(fit, prepared._replace(learnt=learnt))
+        self.nodes_, self.weights_, self.measure_ = nodes.quadrature.nodes, nodes.quadrature.weights, nodes.measure
+        return self
+
+    def _node_rule(self) -> Quadrature:
+        if self.classes_.size == 2:
+            return super()._node_rule()
+        return Quadrature(with_classes(self.nodes_), np.repeat(self.weights_ / self.classes_.size, self.classes_.size))

@@ -10,6 +10,7 @@ kernels are in ``_composed.py`` and ``_metric.py``. To add a task kernel, do the
 
 from ._base import CallableKernel, InputKernel, Precomputed
 from ._composed import Additive, Product, Scaled, Sum, Warped
+from ._classes import ClassTask
 from ._finite import TaskMatrix
 from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, input_kernel, takes_gamma
 from ._metric import LearntMetric, Metric
@@ -30,6 +31,7 @@ __all__ = [
     "Additive",
     "CallableKernel",
     "Chi2",
+    "ClassTask",
     "ConstantTask",
     "Diagonal",
     "Gaussian",

@@ -81,6 +81,9 @@ class Loss(BaseEstimator, ABC):
     rests_at_zero: bool = True
     """Whether the smallest value of the loss is 0, for every θ and y."""
 
+    zero_sum: int = 1
+    """How many neighbouring nodes have answers that sum to 0, as those of all classes at one cost do; 1: none."""
+
     def values_of(self, targets: Array) -> Array:
         """The targets as numbers, (n, 1) or (n, m), where ``targets`` may say more of them."""
         return targets
@@ -228,9 +231,14 @@ class BoxLoss(Loss):
         check_row(name, row, Row, theta, y)
         return row_kink(name, row, theta) if self.smooth(FINEST) else None
 
+    def goal(self, y: Array | None) -> Array | None:
+        """What h is compared with: the target itself, or None for 0. Labels that are no numbers have another goal."""
+        return y
+
     def residual(self, y: Array | None, h: Array) -> Array:
         """r = y − h, or −h without targets."""
-        return -h if y is None else y - h
+        goal = self.goal(y)
+        return -h if goal is None else goal - h
 
     def _soft(self, row: Row, r: Array) -> Array | None:
         """q on the side of the kink where r lies (or u, which has the same sign); None for 0."""
@@ -313,7 +321,8 @@ class BoxLoss(Loss):
         xp, kappa = namespace(h), _array(kappa, h)
         here: dict[str, Any] = {} if room is None else {"out": h}
         there: dict[str, Any] = {} if room is None else {"out": room}
-        r = xp.negative(h, **here) if y is None else xp.subtract(y, h, **here)
+        goal = self.goal(y)
+        r = xp.negative(h, **here) if goal is None else xp.subtract(goal, h, **here)
         if ends == [1, 1]:
             half = 0.5 * weights
             value = xp.abs(r, **there) @ (half * (row.high - row.low)) + r @ (half * (row.high + row.low))
@@ -370,12 +379,12 @@ class BoxLoss(Loss):
 
     def dual(self, theta: Array, y: Array | None, u: Array) -> Array:
         """See :meth:`Loss.dual`."""
-        return self._dual(self.row(theta, y), y, u)
+        return self._dual(self.row(theta, y), self.goal(y), u)
 
-    def _dual(self, row: Row, y: Array | None, u: Array) -> Array:
+    def _dual(self, row: Row, goal: Array | None, u: Array) -> Array:
         """−ℓ*(−u) of a row of the table."""
         xp = namespace(u)
-        term = xp.zeros_like(u) if y is None else y * u
+        term = xp.zeros_like(u) if goal is None else goal * u
         if row.dead_zone is not None:
             term = term - row.dead_zone * xp.abs(u)
         q = self._soft(row, u)

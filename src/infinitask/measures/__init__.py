@@ -7,7 +7,7 @@ u_j and w_j, the measure moves them to Θ. Rules on a grid can also spread their
 density (``density=True``), w_j ∝ w'_j f_μ(θ_j). In d dimensions F⁻¹ acts on each coordinate. Nodes are few and stay on
 the host; estimators copy them to the device of the data.
 
-Measures are in ``_spaces.py``, rules and :class:`Quadrature` in ``_rules.py``.
+Measures are in ``_spaces.py`` and ``_simplex.py``, rules and :class:`Quadrature` in ``_rules.py``.
 """
 
 from infinitask.measures._rules import (
@@ -21,6 +21,7 @@ from infinitask.measures._rules import (
     Sobol,
     quadrature_rule,
 )
+from infinitask.measures._simplex import ClassCosts
 from infinitask.measures._spaces import (
     Beta,
     Discrete,
@@ -35,6 +36,7 @@ from infinitask.measures._spaces import (
 __all__ = [
     "Atoms",
     "Beta",
+    "ClassCosts",
     "ClenshawCurtis",
     "Discrete",
     "GaussLegendre",

@@ -51,7 +51,7 @@ class Table:
     functions : module
         :mod:`infinitask.objective._compiled`.
     targets : ndarray (n, 1) or (n, m)
-        Zeros where the loss has none.
+        What h is compared with; zeros where the loss has none.
     kind : ndarray (n,)
         The line of the table of every sample.
     lines : ndarray (5, kinds, m)
@@ -91,7 +91,8 @@ class Table:
         dtype, shape = term.weights.dtype, (int(kind.max()) + 1, int(term.theta.shape[0]))
         entries = [MISSING[name] if entry is None else entry for name, entry in zip(MISSING, row, strict=True)]
         lines = np.stack([np.broadcast_to(np.asarray(entry, dtype), shape) for entry in entries])
-        targets = np.zeros((n, 1), dtype) if y is None else np.array(y, dtype, order="C")
+        goal = loss.goal(y)
+        targets = np.zeros((n, 1), dtype) if goal is None else np.array(goal, dtype, order="C")
         return cls(functions, targets, np.asarray(kind, np.int64), lines, term.weights, width)
 
     @property

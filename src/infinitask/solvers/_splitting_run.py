@@ -261,6 +261,9 @@ class Run:
         """
         xp = namespace(u)
         total = xp.tensordot(self.basis.omega, u, axes=((0,), (0,)))
+        tied = self.parts[0][0].loss.zero_sum
+        if tied > 1:
+            return self._equal_sums(total, tied)
         size = xp.tensordot(self.basis.omega, xp.abs(u), axes=((0,), (0,)))
         plus, minus = 0.5 * (size + total), 0.5 * (size - total)
         least = xp.minimum(plus, minus)
@@ -268,6 +271,15 @@ class Run:
         least = xp.concat([least[:, self.parts[0][1]], 0.0 * least[:, self.parts[0][1].stop :] + np.inf], axis=1)
         tiny = 1e-30  # single precision knows it as well
         return tuple(xp.minimum((least + tiny) / (side + tiny), xp.ones_like(side)) for side in (plus, minus))
+
+    @staticmethod
+    def _equal_sums(total: Array, tied: int) -> tuple[Array, Array]:
+        """The same where levels of ``tied`` neighbouring nodes sum to 0: sums over the rows (B, m) shall be equal."""
+        xp, tiny = namespace(total), 1e-30
+        groups = xp.reshape(xp.abs(total), (total.shape[0], -1, tied))
+        factors = (xp.min(groups, axis=2, keepdims=True) + tiny) / (groups + tiny)
+        factors = xp.reshape(factors, total.shape)
+        return factors, factors
 
     def balanced(self, state: State, squares: Any) -> State:
         """The state with σ changed where one residual is much larger than the other."""

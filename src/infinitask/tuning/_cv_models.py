@@ -316,6 +316,11 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     ) -> None:
         self._store(locals())
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
     @tells_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the kernel and λ, and learn the decision function of every trade-off.
@@ -331,6 +336,12 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         self._begin()
         given = self._compared(X, y, sample_weight)
         rows = self._estimator()._prepare(*given[:3])
+        if rows.learnt["classes_"].size > 2:
+            raise ValueError(
+                "Only binary classification is supported: y holds "
+                f"{rows.learnt['classes_'].size} classes. InfiniteCostSensitiveClassifier takes more than two, and "
+                'chooses γ and λ itself with gamma="auto" and alpha="auto".'
+            )
         levels, weight = comparison_levels(rows.recipe.measure), rows.weight
         repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
         folds = [fold for splits in repeats for fold in splits]

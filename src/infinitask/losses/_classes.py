@@ -1,0 +1,110 @@
+"""The hinge of many classes, whose costs are chosen after the fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import Array, HostArray, as_like, namespace
+from infinitask._validation import count, number
+from infinitask.losses._base import BoxLoss, Row
+from infinitask.losses._rows import _positive
+
+
+class MultiClassHinge(BoxLoss):
+    """For decisions between K classes, of which a missed row of class k costs θ_k: the hinge of Lee, Lin and Wahba.
+
+    Each class has a field f_k(x)(θ), and Σ_k f_k = 0. With costs θ_k ≥ 0 that sum to one the loss is
+
+        ℓ_θ(y, f) = (K/2) Σ_{k≠y} θ_y (f_k + 1/(K − 1))₊ .
+
+    The f that is best in expectation is 1 for the class with the largest θ_k P(y = k | x), and −1/(K − 1) for all
+    others: the decision that costs least. The factor K/2 makes the costs ½ on average, as those of two classes are,
+    for which this is :class:`CostSensitiveHinge`.
+
+    A task is a pair of costs and a class, (θ_1, …, θ_K, k), and the loss at a pair is the part of class k. Pairs weigh
+    w_j/K, so the part is K times as large: (K²/2) θ_y (f + 1/(K − 1))₊ for k ≠ y, and 0 for k = y.
+
+    Parameters
+    ----------
+    n_classes : int, at least 2
+        K.
+    kappa : float, at least 0
+        Above 0 the kink is rounded: ψ₊^κ(f + 1/(K − 1)), as in :class:`CostSensitiveHinge`.
+
+    References
+    ----------
+    Y. Lee, Y. Lin and G. Wahba. Multicategory support vector machines. Journal of the American Statistical Association
+    99, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> loss = MultiClassHinge(3)
+    >>> pairs = np.array([[0.2, 0.2, 0.6, k] for k in range(3)])
+    >>> loss.value(pairs, loss.codes[:, None], np.zeros((3, 3))).round(2)  # a row for each true class
+    array([[0.  , 0.45, 0.45],
+           [0.45, 0.  , 0.45],
+           [1.35, 1.35, 0.  ]])
+    """
+
+    def __init__(self, n_classes: int = 3, kappa: float = 0.0) -> None:
+        self.n_classes = n_classes
+        self.kappa = kappa
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        """K + 1: the costs and the class."""
+        return self._count() + 1
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        """Costs in [0, 1], classes in [0, K − 1]."""
+        return ((0.0, 1.0),) * self._count() + ((0.0, self._count() - 1.0),)
+
+    @property
+    def zero_sum(self) -> int:  # type: ignore[override]
+        """K: the fields of all classes at one θ sum to 0."""
+        return self._count()
+
+    @property
+    def codes(self) -> HostArray:
+        """The numbers that stand for the classes as targets, (K,): equally spaced on [−1, 1], the size of f."""
+        return np.linspace(-1.0, 1.0, self._count())
+
+    def _count(self) -> int:
+        return count("MultiClassHinge: n_classes", self.n_classes, least=2)
+
+    def smooth(self, scale: float) -> bool:
+        """Whether the rounded part is as wide as a solver's own first smoothing."""
+        return 0.0 < scale <= self.kappa
+
+    def check_targets(self, y: Array | None) -> None:
+        """Targets must be the codes of classes."""
+        if y is None or y.shape[1] != 1 or not bool(namespace(y).all(namespace(y).any(self._is(y), axis=1))):
+            raise ValueError(
+                f"{self!r} was given targets other than its codes {self.codes.tolist()}; write each class as its code, "
+                "or use InfiniteCostSensitiveClassifier, which takes any labels."
+            )
+
+    def _is(self, y: Array) -> Array:
+        """Which class a target is, (n, K) of bool."""
+        return namespace(y).abs(y - as_like(self.codes, y)) < 0.5 / (self._count() - 1)
+
+    def goal(self, y: Array | None) -> Array | None:
+        """−1/(K − 1), which is what f_k should be for all classes but y."""
+        return None if y is None else 0.0 * y - 1.0 / (self._count() - 1)
+
+    def row(self, theta: Array, y: Array | None) -> Row:
+        """u ∈ [−c, 0] with c = (K²/2) θ_y for k ≠ y and 0 for k = y, q = κ/c."""
+        if y is None:
+            raise ValueError("MultiClassHinge was given no classes; it needs targets.")
+        xp, K = namespace(theta, y), self._count()
+        kappa = number("MultiClassHinge: kappa", self.kappa, low=0.0, open_low=False)
+        costs = theta[:, :K] * (0.5 * K * K)
+        other = xp.abs(theta[:, K:] - as_like(np.arange(K, dtype=np.float64), theta)) > 0.5  # (m, K), whether k ≠ y
+        # a product with zeros and ones picks the column of y: it is exact and needs no indexing on a device
+        cost = xp.astype(self._is(y), theta.dtype) @ xp.where(other, costs, xp.zeros_like(costs)).T
+        soft = None if kappa == 0.0 else kappa / _positive(cost)
+        return Row(-cost, xp.zeros_like(cost), soft_low=soft, soft_high=soft)
