@@ -285,7 +285,10 @@ class Draw:
         self.counts[label] = self.counts.get(label, 0) + rows.size
         if len(self.counts) > 2:
             found = ", ".join(str(value) for value in self.counts)
-            raise ValueError(f"y holds more than two classes ({found}, …); only two are supported.")
+            raise ValueError(
+                f"y holds more than two classes ({found}, …); only two are supported where rows are visited in parts. "
+                "Give InfiniteCostSensitiveClassifier arrays for more, with a smaller rank if the rows are very many."
+            )
         most = self.size // 2 if self.labels else self.size
         old = self.found.get(label)
         if old is not None and old.keys.size >= most:  # few rows of a later block are among the smallest

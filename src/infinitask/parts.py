@@ -86,9 +86,8 @@ class Targets:
 
     Parameters
     ----------
-    classes : ndarray (K,) or None
-        The labels that become −1 and 1, of more than two classes equally spaced numbers between; None: targets are
-        numbers.
+    classes : ndarray (2,) or None
+        The labels that become −1 and 1; None: targets are numbers.
     units : Units
         In which they are measured.
     """
@@ -100,14 +99,11 @@ class Targets:
         """Targets (k, 1), or (k, m) where every node has its own."""
         values = to_host(y)
         if self.classes is not None:
-            known = np.isin(values, self.classes)
+            known = (values == self.classes[0]) | (values == self.classes[1])
             if not np.all(known):
                 raise ValueError(
                     f"y holds {values[~known].tolist()[0]!r}, which is none of the classes {self.classes.tolist()}."
                 )
-            if self.classes.size > 2:
-                place = np.searchsorted(self.classes, values)
-                return np.linspace(-1.0, 1.0, self.classes.size)[place][:, None]
             return np.where(values == self.classes[1], 1.0, -1.0)[:, None]
         values = self.units.inside(values.astype(np.float64))
         return values if values.ndim == 2 else values[:, None]

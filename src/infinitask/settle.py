@@ -15,8 +15,10 @@ r = (I − S) √ω t, that error is
     S = U \, \mathrm{diag}\Big( \frac{e}{e + \lambda} \Big) U^\top .
 
 Normal scores, so that neither outliers nor the units of y decide; of many classes a column for each, 1 where y is that
-class and 0 elsewhere, and the errors are added. Classes also try one scale for all inputs, beside one for each. Of λ that are about as good, the largest is taken. A
-loss that is less curved than the square needs a smaller λ for the same smoothing: :data:`RIDGES_OF_LOSSES`.
+class and 0 elsewhere, and the errors are added. Classes also try one scale for all inputs, beside one for each.
+
+Of λ that are about as good, the largest is taken. A loss that is less curved than the square needs a smaller λ for the
+same smoothing: :data:`RIDGES_OF_LOSSES`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The classifier of two classes asks for one number θ and one field. With K > 2 classes θ = (θ_1, …, θ_K) is what a missed
 row of each class costs, there is a field f_k(x)(θ) for each class, and the largest one decides. The loss is
-:class:`~infinitask.losses.MultiClassHinge`, the fields are tied by :class:`~infinitask.kernels.ClassTask`, and the costs
-that count are :class:`~infinitask.measures.ClassCosts`; all else is that of every fit.
+:class:`~infinitask.losses.MultiClassHinge`, the fields are tied by :class:`~infinitask.kernels.ClassTask`, and the
+costs that count are :class:`~infinitask.measures.ClassCosts`; all else is that of every fit.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class ClassNodes:
         m = (NODES_OF_FEW if K <= FEW_CLASSES else NODES_OF_MANY) if n_nodes is None else int(n_nodes)
         if not isinstance(measure, Measure) or measure.dim != K:
             raise ValueError(
-                f"measure={given!r} was given for {K} classes; it must be a measure on the costs of {K} classes, such as "
-                f"ClassCosts({K}), Discrete of costs (m, {K}), or None."
+                f"measure={given!r} was given for {K} classes; it must be a measure on the costs of {K} classes, such "
+                f"as ClassCosts({K}), Discrete of costs (m, {K}), or None."
             )
         if isinstance(measure, ClassCosts) and measure.concentration == 1.0 and rule == "gauss-legendre":
             return cls(measure, Quadrature(_for_classes(cost_points(K, m), order), np.full(m, 1.0 / m)), order)
@@ -147,8 +147,9 @@ def class_costs(theta: Any, n_classes: int, name: str = "theta") -> tuple[HostAr
     costs = numbers(name, theta)
     if costs.ndim not in (1, 2) or costs.shape[-1] != K or costs.size == 0:
         raise ValueError(
-            f"{name} of shape {costs.shape} was given to a model of {K} classes; it must hold what a missed row of each "
-            f"class costs, ({K},) or (q, {K}) in the order of classes_. A single number is a trade-off of two classes."
+            f"{name} of shape {costs.shape} was given to a model of {K} classes; it must hold what a missed row of "
+            f"each class costs, ({K},) or (q, {K}) in the order of classes_. A single number is a trade-off of two "
+            "classes."
         )
     single, costs = costs.ndim == 1, np.atleast_2d(costs)
     if not np.all(np.isfinite(costs)) or np.any(costs < 0.0):
@@ -217,7 +218,7 @@ class ManyClasses:
 
     def asked(self, costs: HostArray) -> HostArray:
         """The costs (q, K) for which the field is asked, where these are meant."""
-        scale: CostScale | None = getattr(self.model, "shift_", None)
+        scale: CostScale | None = getattr(self.model, "cost_scale_", None)
         return costs if scale is None else scale(costs)
 
     def values(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
@@ -225,8 +226,8 @@ class ManyClasses:
         X, K = self.model._inputs(X), self.count
         if per_sample and costs.shape[0] != X.shape[0]:
             raise ValueError(
-                f"theta holds {costs.shape[0]} lists of costs for {X.shape[0]} rows of X; with per_sample=True give one "
-                "for each input."
+                f"theta holds {costs.shape[0]} lists of costs for {X.shape[0]} rows of X; with per_sample=True give "
+                "one for each input."
             )
         self._check_known(costs)
         tasks = with_classes(self.asked(costs))
@@ -265,7 +266,7 @@ class ManyClasses:
     def chosen(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
         """The number of the class that is decided for: (n, q), or (n,) for one list of costs for each row."""
         if per_sample or costs.shape[0] * self.count <= ENTRIES_AT_A_TIME // 64:
-            return np.argmax(self.values(X, costs, per_sample=per_sample), axis=-1)
+            return np.asarray(np.argmax(self.values(X, costs, per_sample=per_sample), axis=-1))
         X = self.model._inputs(X)
         size = max(1, ENTRIES_AT_A_TIME // (64 * self.count))
         parts = [np.argmax(self.values(X, costs[i : i + size]), axis=-1) for i in range(0, costs.shape[0], size)]
@@ -296,7 +297,7 @@ class ManyClasses:
             return self.chosen(X, costs, per_sample=True) if len(own) > 1 else self.chosen(X, costs)[:, 0]
         p = self.probabilities(X)
         expected = p @ more[0] if len(more) == 1 else np.einsum("ni,nij->nj", p, more)
-        return np.argmin(expected, axis=1)
+        return np.asarray(np.argmin(expected, axis=1))
 
 
 def _largest_at(p: HostArray, decided: HostArray) -> HostArray:

@@ -270,8 +270,8 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     ) -> Recipe:
         """The parameters as a recipe; ``fixed`` are choices that an estimator makes itself.
 
-        ``default`` is the measure where the user gave none, or with ``own_measure`` in any case. Specs are copied: what happens to a kernel object after the
-        fit does not reach the fitted recipe.
+        ``default`` is the measure where the user gave none, or with ``own_measure`` in any case. Specs are copied: what
+        happens to a kernel object after the fit does not reach the fitted recipe.
         """
         given = self.get_params(deep=False)
         measure = default if own_measure else as_measure(given.get("measure"), default)

@@ -79,7 +79,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         X : array (n, d), or Blocks
             Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
         y : array (n,)
-            Any two labels.
+            Any labels: two, or more where the estimator takes them.
         sample_weight : array (n,) or None
         """
         return self._fit(X, y, sample_weight)
@@ -170,8 +170,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         per_sample : bool, default=False
             Whether ``theta``, (n,) or (n, K), holds one trade-off for each row, say from the costs of each.
         costs : array (K, K) or (n, K, K), or None
-            In place of ``theta``: costs[i, j] is the cost of predicting classes_[j] where the truth is classes_[i], or a
-            gain where it is negative; one matrix, or one for each row. The prediction is the one that costs least:
+            In place of ``theta``: costs[i, j] is the cost of predicting classes_[j] where the truth is classes_[i], or
+            a gain where it is negative; one matrix, or one for each row. The prediction is the one that costs least:
             where a missed class costs the same whatever it is mistaken for, the decision at that θ, and else the
             smallest Σ_i p_i costs[i, j], with p from ``predict_proba``.
 
@@ -224,7 +224,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         misses = costs_of_matrix(more)
         if misses is None:  # where an error is a gain no trade-off says so
             p = self.predict_proba(X)
-            return np.argmin(p @ more[0] if len(more) == 1 else np.einsum("ni,nij->nj", p, more), axis=1)
+            return np.asarray(np.argmin(p @ more[0] if len(more) == 1 else np.einsum("ni,nij->nj", p, more), axis=1))
         theta = np.asarray(self.theta_from_costs(misses[:, 1], misses[:, 0]))
         one = theta.size == 1
         return np.asarray(self._values(X, float(theta[0]) if one else theta, "costs", per_sample=not one) > 0.0) + 0
@@ -437,40 +437,57 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
 
 class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
-    """Two-class decisions for every trade-off between missed positives and false alarms, chosen at prediction.
+    """Decisions for all costs of errors, chosen at prediction: a trade-off of two errors, or costs of many classes.
 
-    min ∫ E c_θ(y) (1 − y f)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with f = h(x)(θ) + b(θ), c_θ(y) = (1 + θ)/2 for
-    y = 1 and (1 − θ)/2 for y = −1.
+    Two classes: min ∫ E c_θ(y) (1 − y f)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with f = h(x)(θ) + b(θ),
+    c_θ(y) = (1 + θ)/2 for y = 1 and (1 − θ)/2 for y = −1.
     θ ∈ [−1, 1] weighs the errors: at θ = 0 both cost the same, towards 1 a missed positive costs more, towards −1 a
     false alarm does. The second of the sorted ``classes_`` is the positive one.
+
+    K > 2 classes: θ = (θ_1, …, θ_K) is what a missed row of each class costs, Σ_k θ_k = 1, and there is a field f_k for
+    each class, Σ_k f_k = 0. The objective is ∫ E (K/2) Σ_{k≠y} θ_y (f_k + 1/(K − 1))₊ dμ(θ) and the same ridges; the
+    largest f_k(x)(θ) decides, which in the best case is the class with the largest θ_k P(y = k | x).
 
     Parameters
     ----------
     theta : float or array, default=0.0
-        The trade-off that ``predict`` answers when none is asked for.
+        The trade-off that ``predict`` answers when none is asked for; of many classes their costs, (K,), or 0 for equal
+        ones.
     calibrated : "auto", True or False, default="auto"
         Whether decisions are set last, so that they suit new rows and rare classes: a row is positive at θ where its
         probability is above (1 − θ)/2, which a logistic function of h(x)(θ) or of its order gives (Platt, 1999), fitted
         to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all
-        at θ = 1. False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number.
+        at θ = 1. Many classes: the field is asked for other costs, so that probabilities suit rows that four further
+        fits leave out, see :class:`~infinitask.predictive.CostScale`.
+        False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number.
         ``field_`` and its certificate stay what they are.
     smoothing : float, default=0.0
         κ: above 0 the kink of the hinge is rounded, ψ₊^κ(1 − y f) in place of (1 − y f)₊. A statistical choice; the
         solver needs none.
+    quadrature : str or rule, default="gauss-legendre"
+        As for other models. Many classes: evenly spread costs in place of "gauss-legendre", always the same; "sobol",
+        "halton" and "monte-carlo" draw them, rules on a grid have no meaning.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
-        μ on Θ; None: uniform on [−1, 1].
+        μ on Θ; None: uniform on [−1, 1]. Many classes: :class:`~infinitask.measures.ClassCosts`, which is the default,
+        or ``Discrete`` of costs (m, K).
     n_nodes : int or None, default=None
-        m; None: 32.
+        m; None: 32, and 64 for three to five classes.
     {parameters}
 
     Attributes
     ----------
-    classes_ : ndarray (2,)
-        The labels; classes_[1] is the positive class.
+    classes_ : ndarray (K,)
+        The labels; of two, classes_[1] is the positive class.
     n_samples_fit_ : float
         Rows of positive weight, or the sum of the weights where that is more: a weight of k is a row repeated.
     shift_ : Shift
-        What is added to h(x)(θ); only where decisions are ``calibrated``.
+        What is added to h(x)(θ); only where decisions of two classes are ``calibrated``.
+    cost_scale_ : CostScale
+        Which costs the field is asked for; only where decisions of many classes are ``calibrated``.
+    class_order_ : ndarray (K,) of int
+        Many classes, from the rarest on: the class that each coordinate of evenly spread costs stands for.
+    nodes_, weights_ : ndarray
+        The quadrature on Θ: (m,) both, or of many classes nodes (m, K).
     {attributes}
 
     Examples
@@ -482,6 +499,17 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
     >>> cautious, balanced, bold = model.predict(X, theta=[-0.9, 0.0, 0.9]).mean(axis=0)
     >>> bool(cautious < balanced < bold)  # the share of alarms
     True
+
+    Three classes: what a missed row of each costs is chosen after the fit.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = InfiniteCostSensitiveClassifier(n_nodes=8, tol=1e-3).fit(X, y)
+    >>> few, many = ((model.predict(X, costs) == 2).sum() for costs in ([1, 9, 1], [1, 1, 9]))
+    >>> bool(few <= 50 <= many)
+    True
+    >>> model.predict_proba(X).shape
+    (150, 3)
     """
 
     def __init__(
@@ -560,7 +588,7 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
             return super()._adopt(fit, prepared)
         scale = scaled_costs(fit, nodes.order) if self._is_calibrated() else None
         if scale is not None:
-            self.shift_ = scale
+            self.cost_scale_ = scale
         learnt = {name: value for name, value in prepared.learnt.items() if name != "nodes"}
         super()._adopt(fit, prepared._replace(learnt=learnt))
         self.nodes_, self.weights_, self.measure_ = nodes.quadrature.nodes, nodes.quadrature.weights, nodes.measure

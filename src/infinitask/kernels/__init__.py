@@ -9,8 +9,8 @@ kernels are in ``_composed.py`` and ``_metric.py``. To add a task kernel, do the
 """
 
 from ._base import CallableKernel, InputKernel, Precomputed
-from ._composed import Additive, Product, Scaled, Sum, Warped
 from ._classes import ClassTask
+from ._composed import Additive, Product, Scaled, Sum, Warped
 from ._finite import TaskMatrix
 from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, input_kernel, takes_gamma
 from ._metric import LearntMetric, Metric

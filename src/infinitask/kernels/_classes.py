@@ -18,8 +18,8 @@ class ClassTask(TaskKernel):
         k((θ, k), (θ', k')) = k_Θ(θ, θ') · (K δ_kk' − 1)/(K − 1) .
 
     The second factor is the Gram matrix of the corners of a regular simplex around 0: it is 1 for k = k', its rows sum
-    to 0, and so do the K functions f_k(θ) that it spans. For K = 2 it is ±1, and f_2 = −f_1 has the norm of one function
-    with kernel k_Θ.
+    to 0, and so do the K functions f_k(θ) that it spans. For K = 2 it is ±1, and f_2 = −f_1 has the norm of one
+    function with kernel k_Θ.
 
     Parameters
     ----------

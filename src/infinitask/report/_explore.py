@@ -178,6 +178,11 @@ def _exported(model: Model) -> tuple[str, Exported]:
     if isinstance(model, InfiniteQuantileRegressor):
         return "quantiles", quantiles(model)
     if isinstance(model, InfiniteCostSensitiveClassifier):
+        if model.classes_.size > 2:
+            raise ValueError(
+                f"The model has {model.classes_.size} classes; a page is made for decisions between two. Ask the model "
+                "itself: predict(X, theta) with a cost for each class, and predict_proba(X)."
+            )
         return "costs", decisions(model, TRADE_OFFS)
     return "level-sets", level_sets(model, SCORE_LEVELS)
 

@@ -1,0 +1,311 @@
+"""More than two classes: decisions at all costs, probabilities, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import infinitask
+from infinitask import (
+    IndependentCostSensitiveClassifier,
+    InfiniteCostSensitiveClassifier,
+    InfiniteCostSensitiveClassifierCV,
+)
+from infinitask.blocks import Blocks
+from infinitask.estimators import classifier
+from infinitask.measures import ClassCosts, Discrete, Uniform
+from tests.support.scikit_learn_checks import run_check
+
+QUICK: dict[str, Any] = {"n_nodes": 8, "alpha": 0.01, "gamma": 0.5}
+CENTRES = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
+
+
+def clouds(n: int = 90, seed: int = 0, shares: Any = (1 / 3, 1 / 3, 1 / 3)) -> tuple[np.ndarray, np.ndarray]:
+    """Three normal clouds that overlap."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, n, p=shares)
+    return CENTRES[y] + rng.normal(size=(n, 2)), y
+
+
+def truth(X: np.ndarray) -> np.ndarray:
+    """The probabilities of equally frequent clouds."""
+    p = np.exp(-0.5 * np.sum((X[:, None, :] - CENTRES) ** 2, axis=2))
+    return p / p.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    return clouds()
+
+
+@pytest.fixture(scope="module")
+def model(rows: tuple[np.ndarray, np.ndarray]) -> InfiniteCostSensitiveClassifier:
+    """Fitted, decisions set last."""
+    return InfiniteCostSensitiveClassifier(**QUICK, calibrated=True).fit(*rows)
+
+
+# ------------------------------------------------------------------------------------------------ scikit-learn
+@parametrize_with_checks([InfiniteCostSensitiveClassifier(n_nodes=6, alpha=0.01, alpha_bias=None)])
+@pytest.mark.slow
+def test_scikit_learn_accepts_it(estimator: Any, check: Any) -> None:
+    run_check(estimator, check)
+
+
+def test_it_says_that_it_takes_many_classes() -> None:
+    assert InfiniteCostSensitiveClassifier().__sklearn_tags__().classifier_tags.multi_class
+    for other in (IndependentCostSensitiveClassifier(), InfiniteCostSensitiveClassifierCV()):
+        assert not other.__sklearn_tags__().classifier_tags.multi_class
+
+
+# ------------------------------------------------------------------------------------------------- the problem
+def test_the_fit_is_certified_and_its_fields_sum_to_zero(
+    model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray]
+) -> None:
+    assert 0.0 <= model.dual_gap_ <= model.tol
+    assert model.solution_.dual <= model.objective_
+    costs = np.random.default_rng(0).dirichlet(np.ones(3), size=6)
+    values = model.decision_function(rows[0], costs)
+    assert values.shape == (90, 6, 3)
+    np.testing.assert_allclose(values.sum(axis=2), 0.0, atol=1e-9)
+    np.testing.assert_array_equal(np.argmax(values, axis=2), model.predict(rows[0], costs))
+    assert model.nodes_.shape == (8, 3)
+    np.testing.assert_allclose(model.nodes_.sum(axis=1), 1.0)
+    assert model.relevance_.slope.shape == (2,)
+
+
+def test_two_classes_by_this_way_are_the_model_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = clouds(60, seed=3)
+    X, y = X[y < 2], y[y < 2]
+    theta, w = np.polynomial.legendre.leggauss(6)
+    common = {"alpha": 0.01, "gamma": 0.5, "alpha_bias": None, "tol": 1e-7}
+    binary = InfiniteCostSensitiveClassifier(n_nodes=6, task_gamma=1.0, **common).fit(X, y)
+    costs = Discrete(np.column_stack([0.5 * (1.0 - theta), 0.5 * (1.0 + theta)]), w)
+    monkeypatch.setattr(classifier, "several_classes", lambda y, weight: True)
+    # costs lie on a line, and are twice as near as the trade-offs in each of two coordinates
+    many = InfiniteCostSensitiveClassifier(measure=costs, task_gamma=2.0, **common).fit(X, y)
+    np.testing.assert_allclose(many.objective_, binary.objective_, rtol=3e-7)
+    both = many.field_(X, np.column_stack([np.tile(costs.points[2], (2, 1)), [0.0, 1.0]]))
+    np.testing.assert_allclose(both[:, 1], binary.decision_function(X, theta[2]), atol=5e-3)
+
+
+def test_other_names_of_the_labels_change_nothing(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    names = np.array(["z", "a", "m"])
+    one = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-6).fit(X, y)
+    other = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-6).fit(X, names[y])
+    place = np.searchsorted(other.classes_, names)  # where a class of the first is in the second
+    assert abs(one.objective_ - other.objective_) <= 3e-6 * one.objective_
+    costs = np.array([0.5, 0.2, 0.3])
+    moved = np.empty(3)
+    moved[place] = costs
+    np.testing.assert_allclose(other.decision_function(X, moved)[:, place], one.decision_function(X, costs), atol=5e-3)
+    assert np.max(np.abs(other.predict_proba(X)[:, place] - one.predict_proba(X))) < 0.02
+
+
+def test_a_weight_of_two_is_a_row_repeated(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    twice = np.repeat(np.arange(90), np.where(np.arange(90) % 3 == 0, 2, 1))
+    weighted = InfiniteCostSensitiveClassifier(**QUICK).fit(X, y, sample_weight=np.where(np.arange(90) % 3 == 0, 2, 1))
+    repeated = InfiniteCostSensitiveClassifier(**QUICK).fit(X[twice], y[twice])
+    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-9)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-9)
+
+
+def test_fits_are_the_same_each_time_and_survive_pickle_clone_and_a_file(
+    model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    X, y = rows
+    again = clone(model).fit(X, y)
+    infinitask.save(model, tmp_path / "model")
+    for copy in (again, pickle.loads(pickle.dumps(model)), infinitask.load(tmp_path / "model")):
+        np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(copy.decision_function(X, [3, 1, 2]), model.decision_function(X, [3, 1, 2]))
+
+
+def test_rows_in_blocks_are_of_two_classes(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    with pytest.raises(ValueError, match="visited in parts"):
+        InfiniteCostSensitiveClassifier(**QUICK).fit(Blocks.of_arrays(*rows, rows=40))
+
+
+# ------------------------------------------------------------------------------------------------- decisions
+def test_a_class_that_costs_more_is_missed_less(
+    model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X = clouds(400, seed=8)[0]
+    for k in range(3):
+        costs = np.ones((7, 3))
+        costs[:, k] = np.geomspace(0.05, 20.0, 7)
+        share = np.mean(model.predict(X, costs) == k, axis=0)
+        assert np.all(np.diff(share) > -0.02)
+        assert share[0] < 0.3 < 0.6 < share[-1]
+
+
+def test_scale_shape_and_defaults_of_costs(
+    model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X = rows[0]
+    np.testing.assert_array_equal(model.predict(X), model.predict(X, [7.0, 7.0, 7.0]))
+    np.testing.assert_array_equal(model.predict(X, [1, 2, 3]), model.predict(X, [0.1, 0.2, 0.3]))
+    np.testing.assert_array_equal(model.predict(X, [[1, 2, 3], [3, 2, 1]])[:, 1], model.predict(X, [3, 2, 1]))
+    assert model.decision_function(X).shape == (90, 3)
+    each = np.random.default_rng(0).exponential(size=(90, 3))
+    one_by_one = np.concatenate([model.predict(X[i : i + 1], each[i]) for i in range(90)])
+    np.testing.assert_array_equal(model.predict(X, each, per_sample=True), one_by_one)
+    np.testing.assert_array_equal(np.argmax(model.decision_function(X, each, per_sample=True), axis=1), one_by_one)
+
+
+def test_default_costs_are_those_of_the_constructor(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    model = InfiniteCostSensitiveClassifier(**QUICK, theta=[5.0, 1.0, 1.0]).fit(*rows)
+    np.testing.assert_array_equal(model.predict(rows[0]), model.predict(rows[0], [5, 1, 1]))
+    with pytest.raises(ValueError, match="trade-off of two classes"):
+        InfiniteCostSensitiveClassifier(**QUICK, theta=0.3).fit(*rows)
+
+
+def test_matrices_of_costs(model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, p = rows[0], model.predict_proba(rows[0])
+    by_class = np.array([[0.0, 2.0, 2.0], [1.0, 0.0, 1.0], [5.0, 5.0, 0.0]])
+    np.testing.assert_array_equal(model.predict(X, costs=by_class), model.predict(X, [2.0, 1.0, 5.0]))
+    # gains of right answers, and constants of a row, do not change which answer is best
+    np.testing.assert_array_equal(
+        model.predict(X, costs=by_class - np.array([[3.0], [0.5], [1.0]])), model.predict(X, [2.0, 1.0, 5.0])
+    )
+    C = np.random.default_rng(0).exponential(size=(3, 3)) * (1.0 - np.eye(3))
+    np.testing.assert_array_equal(model.predict(X, costs=C), np.argmin(p @ C, axis=1))
+    each = np.random.default_rng(1).exponential(size=(90, 3, 3))
+    np.testing.assert_array_equal(model.predict(X, costs=each), np.argmin(np.einsum("ni,nij->nj", p, each), axis=1))
+    of_rows = by_class * np.linspace(1.0, 2.0, 90)[:, None, None]
+    np.testing.assert_array_equal(model.predict(X, costs=of_rows), model.predict(X, costs=by_class))
+
+
+def test_matrices_of_two_classes() -> None:
+    X, y = clouds(60, seed=3)
+    X, y = X[y < 2], y[y < 2]
+    model = InfiniteCostSensitiveClassifier(n_nodes=6, alpha=0.01).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X, costs=[[0, 1], [9, 0]]), model.predict(X, theta=0.8))
+    np.testing.assert_array_equal(model.predict(X, costs=[[-1, 0], [7, -2]]), model.predict(X, theta=0.8))
+    amount = np.linspace(1.0, 9.0, len(y))
+    each = np.stack([np.array([[0.0, 1.0], [a, 0.0]]) for a in amount])
+    np.testing.assert_array_equal(
+        model.predict(X, costs=each), model.predict(X, model.theta_from_costs(amount, 1.0), per_sample=True)
+    )
+    assert np.all(model.predict(X, costs=[[0, -1], [2, 0]]) == 1)  # a false alarm is a gain
+
+
+@pytest.mark.parametrize(
+    ("costs", "sentence"),
+    [
+        (np.zeros((2, 2)), "costs of shape"),
+        (np.zeros((5, 3, 3)), "costs of shape"),
+        (np.full((3, 3), np.nan), "costs"),
+        (np.zeros((3, 3)), "costs the same"),
+        (np.ones((3, 3)), "costs the same"),
+        ("dear", "costs"),
+    ],
+)
+def test_wrong_matrices_are_refused(model: InfiniteCostSensitiveClassifier, costs: Any, sentence: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        model.predict(np.zeros((2, 2)), costs=costs)
+
+
+@pytest.mark.parametrize(
+    ("theta", "sentence"),
+    [
+        (0.5, "trade-off of two classes"),
+        ([1.0, 2.0], "shape"),
+        ([1.0, -1.0, 1.0], "negative"),
+        ([1.0, np.inf, 1.0], "not finite"),
+        ([0.0, 0.0, 0.0], "all 0"),
+    ],
+)
+def test_wrong_costs_of_classes_are_refused(model: InfiniteCostSensitiveClassifier, theta: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        model.predict(np.zeros((2, 2)), theta)
+    with pytest.raises(ValueError, match="leave these out"):
+        model.predict(np.zeros((2, 2)), [1, 1, 1], costs=np.eye(3))
+
+
+def test_what_is_known_for_two_classes_only_says_so(
+    model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray]
+) -> None:
+    for ask in (
+        lambda: model.choose_theta(*rows, max_fpr=0.1),
+        lambda: model.roc_curve(*rows),
+        lambda: model.cost_curve(*rows),
+        lambda: model.net_benefit_curve(*rows),
+        lambda: model.explore(*rows),
+    ):
+        with pytest.raises((ValueError, TypeError), match="3 classes"):
+            ask()
+    for other in (IndependentCostSensitiveClassifier(), InfiniteCostSensitiveClassifierCV()):
+        with pytest.raises(ValueError, match="InfiniteCostSensitiveClassifier takes more"):
+            other.fit(*rows)
+
+
+def test_measures_rules_and_kernels_that_a_user_names(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    for given in (
+        {"measure": ClassCosts(3, 2.0)},
+        {"quadrature": "sobol", "random_state": 0},
+        {"task_kernel": "matern32", "task_gamma": 2.0},
+        {"bias_kernel": None},
+        {"bias_kernel": "constant"},
+        {"smoothing": 0.2},
+    ):
+        found = InfiniteCostSensitiveClassifier(**QUICK, **given).fit(*rows)
+        assert found.dual_gap_ <= found.tol
+        assert found.score(*rows) > 0.7
+    known = InfiniteCostSensitiveClassifier(**QUICK, task_kernel="diagonal").fit(*rows)
+    np.testing.assert_allclose(known.predict_proba(rows[0]).sum(axis=1), 1.0)
+    with pytest.raises(ValueError, match="no node"):
+        known.predict(rows[0], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"ClassCosts\(3\)"):
+        InfiniteCostSensitiveClassifier(measure=Uniform(-1.0, 1.0)).fit(*rows)
+
+
+# --------------------------------------------------------------------------------------------- probabilities
+def test_probabilities_sum_to_one_and_agree_with_decisions(
+    model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X = np.concatenate([rows[0], 30.0 * rows[0][:10]])
+    p = model.predict_proba(X)
+    assert p.shape == (100, 3)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert p.min() > 0.5 / (93 * 2)
+    np.testing.assert_array_equal(model.classes_[np.argmax(p, axis=1)], model.predict(X, [1, 1, 1]))
+
+
+def test_iris_is_easy() -> None:
+    X, y = load_iris(return_X_y=True)
+    found = InfiniteCostSensitiveClassifier(n_nodes=16, tol=1e-3).fit(X[::2], y[::2])
+    assert found.score(X[1::2], y[1::2]) > 0.9
+    assert log_loss(y[1::2], found.predict_proba(X[1::2])) < 0.25
+
+
+@pytest.mark.slow
+def test_probabilities_approach_the_truth() -> None:
+    Z = clouds(2_000, seed=9)[0]
+    errors = []
+    for n in (100, 800):
+        found = InfiniteCostSensitiveClassifier(tol=1e-3).fit(*clouds(n, seed=n))
+        errors.append(np.mean(np.abs(found.predict_proba(Z) - truth(Z))))
+    assert errors[1] < 0.6 * errors[0]
+    assert errors[1] < 0.05
+
+
+@pytest.mark.slow
+def test_rare_classes_have_their_share() -> None:
+    X, y = clouds(600, seed=1, shares=(0.88, 0.08, 0.04))
+    Z, z = clouds(3_000, seed=2, shares=(0.88, 0.08, 0.04))
+    found = InfiniteCostSensitiveClassifier(tol=1e-3).fit(X, y)
+    mean = found.predict_proba(Z).mean(axis=0)
+    np.testing.assert_allclose(mean, np.bincount(z) / z.size, atol=0.03)
+    # where a missed row costs as much as its class is rare, all classes are found
+    dear = found.predict(Z, 1.0 / np.array([0.88, 0.08, 0.04]))
+    assert min(np.mean(dear[z == k] == k) for k in range(3)) > 0.5
