@@ -142,7 +142,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         X : array (n, d)
         theta : float, array (q,) or None
             In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes the costs of missed rows, (K,) or (q, K);
-            the answer is then f_k(x)(θ), (n, K) or (n, q, K), and the largest one decides.
+            the answer is then f_k(x)(θ), or log θ_k p_k(x) less its mean where decisions are ``calibrated``: (n, K) or
+            (n, q, K), and the largest one decides.
         per_sample : bool, default=False
             Whether ``theta``, (n,) or (n, K), holds one trade-off for each row: the answer is h(x_i)(θ_i).
         """
@@ -457,8 +458,8 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         Whether decisions are set last, so that they suit new rows and rare classes: a row is positive at θ where its
         probability is above (1 − θ)/2, which a logistic function of h(x)(θ) or of its order gives (Platt, 1999), fitted
         to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all
-        at θ = 1. Many classes: the field is asked for other costs, so that probabilities suit rows that four further
-        fits leave out, see :class:`~infinitask.predictive.CostScale`.
+        at θ = 1. Many classes: the largest θ_k p_k decides, p being the shares of ``predict_proba``, which are made to
+        suit rows that four further fits leave out, see :class:`~infinitask.predictive.CostScale`.
         False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number.
         ``field_`` and its certificate stay what they are.
     smoothing : float, default=0.0
@@ -483,7 +484,8 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
     shift_ : Shift
         What is added to h(x)(θ); only where decisions of two classes are ``calibrated``.
     cost_scale_ : CostScale
-        Which costs the field is asked for; only where decisions of many classes are ``calibrated``.
+        Which costs the field is asked for to get probabilities; only where decisions of many classes are
+        ``calibrated``.
     class_order_ : ndarray (K,) of int
         Many classes, from the rarest on: the class that each coordinate of evenly spread costs stands for.
     nodes_, weights_ : ndarray
