@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .PHONY: help demo docs pictures lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
 	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-sizes bench-level-sets \
-	bench-small-ridge bench-rare-classes bench-large bench-dask bench-kernel-gap bench-compare bench-random
+	bench-small-ridge bench-rare-classes bench-many-classes bench-functions bench-large bench-dask bench-kernel-gap bench-compare bench-random
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,12 @@ bench-large: $(INSTALLED) ## many rows: beside LightGBM, as rows grow, and from 
 
 bench-rare-classes: $(INSTALLED) ## decisions for all trade-offs by one fit beside twenty fits of SVC
 	$(BIN)/python benchmarks/rare_classes.py
+
+bench-many-classes: $(INSTALLED) ## ten digits and three wines beside SVC and logistic regression, under matrices of costs
+	$(BIN)/python benchmarks/many_classes.py
+
+bench-functions: $(INSTALLED) ## curves as targets beside point-wise, joint and score regressions
+	$(BIN)/python benchmarks/function_targets.py
 
 bench-small-ridge: $(INSTALLED) ## fits with a small λ beside the commit BASE, on a path, and with many rows
 	$(BIN)/python benchmarks/small_ridge.py $(or $(BASE),HEAD)

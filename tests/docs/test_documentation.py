@@ -34,8 +34,8 @@ GUIDE = [
 QUICK_PAGES = {"docs/explorer.md"}
 """Pages whose programs are tried by the quick tests; those of all others by the slow ones."""
 
-OPTIONAL = ("crepes", "distributed", "mapie", "matplotlib", "mlflow", "optuna", "pandas", "pyarrow", "safetensors")
-OPTIONAL += ("pyod", "shap", "skpro", "skrub", "sktime", "torch")
+OPTIONAL = ("crepes", "distributed", "mapie", "matplotlib", "mlflow", "onnxruntime", "optuna", "pandas")
+OPTIONAL += ("pyarrow", "pyod", "safetensors", "shap", "skops", "skpro", "skrub", "sktime", "torch")
 COMMAND_LINE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
 WARNING = re.search(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LINES = re.search(r"^# Add a task in (\d+) lines$", TEXT, re.MULTILINE)

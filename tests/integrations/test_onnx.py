@@ -150,6 +150,7 @@ DEFAULTS: dict[str, Callable[[], Any]] = {
 WITH_A_GRAPH = {
     *("CrossConformal", "IndependentCostSensitiveClassifier", "IndependentQuantileRegressor", "OptunaSearch"),
     *("InfiniteCostSensitiveClassifier", "InfiniteCostSensitiveClassifierCV", "InfiniteExpectileRegressor"),
+    "InfiniteFunctionRegressor",
     *("InfiniteKernelRidge", "InfiniteOneClassSVM", "InfiniteOneClassSVMCV", "InfiniteQuantileRegressor"),
     *("InfiniteQuantileRegressorCV", "InfiniteSVR", "InfiniteTaskEstimator", "JointQuantileRegressor"),
     *("QOneClassSVM", "TaskPipeline", "TaskSearch", "TransformedTarget"),

@@ -9,7 +9,13 @@ import numpy as np
 
 from infinitask._array import HostArray
 from infinitask._validation import LARGEST, SUPPORT_SLACK
-from infinitask.estimators import InfiniteExpectileRegressor, InfiniteKernelRidge, InfiniteSVR, InfiniteTaskEstimator
+from infinitask.estimators import (
+    InfiniteExpectileRegressor,
+    InfiniteFunctionRegressor,
+    InfiniteKernelRidge,
+    InfiniteSVR,
+    InfiniteTaskEstimator,
+)
 from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.estimators.classifier import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
@@ -38,6 +44,7 @@ QUESTIONS: dict[type[Any], Question] = {
     InfiniteSVR: Question("predict", "epsilon"),
     InfiniteKernelRidge: Question("predict", "log_alpha"),
     InfiniteTaskEstimator: Question("predict", "theta"),
+    InfiniteFunctionRegressor: Question("predict", "theta"),
     CostSensitiveEstimator: Question("decision_function", "theta"),
     LevelSetEstimator: Question("decision_function", "nu"),
 }
@@ -52,7 +59,8 @@ def question(model: Any) -> Question:
         hint = " Its function h can be exported alone: to_onnx(model.field_)." if hasattr(model, "field_") else ""
         raise TypeError(
             f"{type(model).__name__} has no ONNX graph; the models of infinitask for quantiles, expectiles, costs, "
-            f"level sets, SVR, kernel ridge and InfiniteTaskEstimator have one, those that tune themselves too.{hint}"
+            "level sets, SVR, kernel ridge, curves and InfiniteTaskEstimator have one, those that tune themselves too."
+            + hint
         )
     classes = getattr(model, "classes_", ())
     if len(classes) > 2:
