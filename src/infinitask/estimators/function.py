@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from infinitask._array import HostArray, place, to_host
 from infinitask._validation import choice, finite, fraction, in_support, number, optional, or_auto
 from infinitask.blocks import RowSource
-from infinitask.estimators._curve_choice import Choice, Question, chosen
+from infinitask.estimators._curve_choice import Choice, chosen
+from infinitask.estimators._curve_errors import Question
 from infinitask.estimators._curves import Curves, Design, own_points
 from infinitask.estimators._sources import device_of, in_kind, in_memory, on_host
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
