@@ -50,9 +50,9 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     where S_i are the points at which curve i was seen. ω are the sample weights, divided by their sum. An observation
     counts the part of Θ that it stands for, so that the sum over a curve is an integral: c_ia is half the distance of
     its two neighbours in the same curve (the first and the last observation stand for as much outside as inside),
-    divided by the length of Θ, and at most a tenth. A curve with 300 points does not count a hundred times one with
-    three; and three points stand for three tenths of a curve, not for all of it. On a common equally spaced grid of T
-    points c = 1/T.
+    divided by the length of Θ, and at most a tenth (or the widest gap between all points, if that is more). A curve
+    with 300 points does not count a hundred times one with three; and three points stand for three tenths of a curve,
+    not for all of it. On a common equally spaced grid of T points c = 1/T.
 
     Parameters
     ----------
