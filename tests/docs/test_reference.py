@@ -15,9 +15,10 @@ PAGES = sorted((ROOT / "docs" / "api").glob("*.rst"))
 # Modules that a reader calls by themselves. The rest is described, and only parts of it have pages.
 MODULES = ("", "plotting", "report", "predictive", "metrics", "bounds", "kernels", "measures", "losses", "penalties")
 MODULES += ("features", "datasets", "tuning", "pipelines", "persistence")
-GUESTS = ("pyod", "skpro")  # modules of the integrations that have the name of their library
+# modules of the integrations that have the name of their library
+GUESTS = ("mlflow", "onnx", "pyod", "skops", "skpro", "sktime")
 MODULES += tuple(f"integrations.{name}" for name in GUESTS if importlib.util.find_spec(name) is not None)
-VALUES = {"LIGHT", "DARK", "NONCROSSING_LOSSES"}
+VALUES = {"LIGHT", "DARK", "FLAVOR_NAME", "NONCROSSING_LOSSES"}
 
 
 def listed() -> set[str]:
