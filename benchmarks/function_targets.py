@@ -28,7 +28,9 @@ from infinitask.settle import spreads
 Array = NDArray[Any]
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "function_targets.md"
-TRAINING, TEST, SEEDS = 100, 200, 3
+TRAINING, TEST, SEEDS = 100, 200, 5
+FIRST_SEED = 100
+"""The draws of seeds 0 to 2 were looked at while the defaults were chosen; these were not."""
 GRID = np.linspace(0.0, 1.0, 200)
 """Where true and predicted curves are compared."""
 
@@ -284,7 +286,8 @@ def report(results: dict[tuple[str, str], dict[str, Array]], seeds: int, n: int,
         f"{n} curves for training, {test} new inputs, three inputs, {seeds} repetitions with new curves. The numbers "
         "are root mean squared errors of whole curves against the true ones, relative to the spread of the true curves "
         "around their mean, with the standard deviation over repetitions; smaller is better, the smallest is bold. "
-        "Seconds are those of a fit with its tuning, the median.",
+        "Seconds are those of a fit with its tuning, the median. The kinds of curves are those that the defaults were "
+        "chosen with, the draws are others.",
         "",
         "Growth: heights with a spurt, 20 points or about 5 of its own for each curve; spectra: narrow peaks, 120 "
         "points or about 30; step: a jump whose place moves, 60 points or about 8. Each measurement has noise, and "
@@ -327,7 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     results = {}
     for name in chosen.data:
         for design in chosen.designs:
-            results[name, design] = measure(DATA[name], design, range(seeds), n, test)
+            results[name, design] = measure(DATA[name], design, range(FIRST_SEED, FIRST_SEED + seeds), n, test)
             for method, rows in results[name, design].items():
                 error, seconds = rows.mean(axis=0)
                 print(f"{name:8} {design:10} {method:26} {error:.3f} {seconds:.2f} s", flush=True)
