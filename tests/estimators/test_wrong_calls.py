@@ -220,7 +220,7 @@ def of_data() -> Iterator[Wrong]:
             continue
         call = partial(InfiniteOneClassSVM().fit, **{"X": X, **wrong})
         yield Wrong(f"InfiniteOneClassSVM.fit, {next(iter(wrong))} {k}", call, name)
-    for k, labels in enumerate(([0] * 8, [0, 1, 2, 3] * 2, Y + 0.5, None, LABELS[:5])):
+    for k, labels in enumerate(([0] * 8, [[0, 1], [1, 1]] * 4, Y + 0.5, None, LABELS[:5])):
         for cls in (InfiniteCostSensitiveClassifier, InfiniteCostSensitiveClassifierCV):
             yield Wrong(f"{cls.__name__}.fit, y {k}", partial(cls().fit, X, labels), "y")
     gram = X @ X.T

@@ -24,7 +24,6 @@ from infinitask.predictive import CostScale, away_from_zero, cost_points, shares
 if TYPE_CHECKING:
     from infinitask.estimators.base import BaseInfiniteTask
 
-__all__ = ["ClassNodes", "ManyClasses", "class_costs", "cost_matrix", "costs_of_matrix", "several_classes"]
 
 ENTRIES_AT_A_TIME = 1_000_000
 """Rows × costs × classes that are held in memory."""

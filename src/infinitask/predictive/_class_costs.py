@@ -27,7 +27,6 @@ from infinitask.measures import ClassCosts, Sobol
 from infinitask.problem import Problem, Recipe
 from infinitask.solvers import Splitting
 
-__all__ = ["CostScale", "away_from_zero", "cost_points", "shares", "smallest_probability", "with_classes"]
 
 POINTS = 512
 """Costs whose decisions are counted. With 1024 the log loss of eight data sets changes by a part in a hundred."""
