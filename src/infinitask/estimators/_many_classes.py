@@ -19,7 +19,7 @@ from infinitask._validation import finite, numbers
 from infinitask.kernels import ClassTask, task_kernel
 from infinitask.learn import Fit, generator
 from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature, quadrature_rule
-from infinitask.predictive import CostScale, away_from_zero, cost_points, shares, with_classes
+from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares, with_classes
 
 if TYPE_CHECKING:
     from infinitask.estimators.base import BaseInfiniteTask
@@ -220,9 +220,9 @@ class ManyClasses:
         return int(self.model.classes_.size)
 
     @property
-    def scale(self) -> CostScale | None:
+    def scale(self) -> ShareScale | None:
         """What was set last; None where decisions are those of the field."""
-        return getattr(self.model, "cost_scale_", None)
+        return getattr(self.model, "share_scale_", None)
 
     def values(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
         """What decides, at costs (q, K) or at one for each row: (n, q, K), or (n, K); it sums to zero over k.
@@ -293,7 +293,7 @@ class ManyClasses:
         known = field.knows_nodes_only
         points = self.model.nodes_ if known else _for_classes(cost_points(K), self.model.class_order_)
         equal = np.full((1, K), 1.0 / K)
-        tasks, centre = with_classes(points if scale is None else scale(points)), with_classes(equal)
+        tasks, centre = with_classes(points), with_classes(equal)
         # where probabilities decide there is nothing to agree with
         decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= SAME_COST, axis=1)))
         found, size = [], max(1, ENTRIES_AT_A_TIME // tasks.shape[0])
@@ -302,6 +302,7 @@ class ManyClasses:
                 some = block[start : start + size, :]
                 p = shares(field(some, tasks).reshape(-1, len(points), K))
                 p = away_from_zero(p, self.model.n_samples_fit_)
+                p = p if scale is None else scale(p, self.model.n_samples_fit_)
                 found.append(_largest_at(p, np.argmax(field(some, centre), axis=1)) if decided else p)
         return np.concatenate(found)
 
@@ -334,7 +335,7 @@ def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
     return p
 
 
-def scaled_costs(fit: Fit, order: HostArray) -> CostScale | None:
-    """The costs that are set last: see :class:`~infinitask.predictive.CostScale`."""
+def share_scale(fit: Fit, order: HostArray) -> ShareScale | None:
+    """How shares become probabilities, which is set last: see :class:`~infinitask.predictive.ShareScale`."""
     points = _for_classes(cost_points(order.size), order)
-    return CostScale.of(fit.problem, fit.recipe, fit.n_rows, points)
+    return ShareScale.of(fit.problem, fit.recipe, fit.n_rows, points)

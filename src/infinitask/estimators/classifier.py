@@ -26,8 +26,8 @@ from infinitask.estimators._many_classes import (
     class_order,
     cost_matrix,
     costs_of_matrix,
-    scaled_costs,
     several_classes,
+    share_scale,
 )
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
@@ -458,8 +458,8 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         Whether decisions are set last, so that they suit new rows and rare classes: a row is positive at θ where its
         probability is above (1 − θ)/2, which a logistic function of h(x)(θ) or of its order gives (Platt, 1999), fitted
         to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all
-        at θ = 1. Many classes: the largest θ_k p_k decides, p being the shares of ``predict_proba``, which are made to
-        suit rows that four further fits leave out, see :class:`~infinitask.predictive.CostScale`.
+        at θ = 1. Many classes: the largest θ_k p_k decides, p being the shares of ``predict_proba``, changed so that
+        they suit rows that four further fits leave out, see :class:`~infinitask.predictive.ShareScale`.
         False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number.
         ``field_`` and its certificate stay what they are.
     smoothing : float, default=0.0
@@ -483,9 +483,8 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         Rows of positive weight, or the sum of the weights where that is more: a weight of k is a row repeated.
     shift_ : Shift
         What is added to h(x)(θ); only where decisions of two classes are ``calibrated``.
-    cost_scale_ : CostScale
-        Which costs the field is asked for to get probabilities; only where decisions of many classes are
-        ``calibrated``.
+    share_scale_ : ShareScale
+        How shares become probabilities; only where decisions of many classes are ``calibrated``.
     class_order_ : ndarray (K,) of int
         Many classes, from the rarest on: the class that each coordinate of evenly spread costs stands for.
     nodes_, weights_ : ndarray
@@ -588,9 +587,9 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         nodes = prepared.learnt.get("nodes")
         if not isinstance(nodes, ClassNodes):
             return super()._adopt(fit, prepared)
-        scale = scaled_costs(fit, nodes.order) if self._is_calibrated() else None
+        scale = share_scale(fit, nodes.order) if self._is_calibrated() else None
         if scale is not None:
-            self.cost_scale_ = scale
+            self.share_scale_ = scale
         learnt = {name: value for name, value in prepared.learnt.items() if name != "nodes"}
         super()._adopt(fit, prepared._replace(learnt=learnt))
         self.nodes_, self.weights_, self.measure_ = nodes.quadrature.nodes, nodes.quadrature.weights, nodes.measure

@@ -21,7 +21,7 @@ from infinitask.field import Field
 from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.measures import Measure
 from infinitask.persistence._harmless import bounded, check_parameters
-from infinitask.predictive import ConformalCalibration, CostScale, CrossCalibration, Levels
+from infinitask.predictive import ConformalCalibration, CrossCalibration, Levels, ShareScale
 from infinitask.problem import Recipe
 from infinitask.solvers import Solution
 from infinitask.threshold import Shift
@@ -39,7 +39,7 @@ DROPPED: tuple[tuple[type[Any], frozenset[str]], ...] = ((OptunaSearch, frozense
 FITTED: Mapping[str, tuple[type[Any], ...]] = {
     "best_estimator_": (BaseEstimator,),
     "calibration_": (ConformalCalibration, CrossCalibration),
-    "cost_scale_": (CostScale,),
+    "share_scale_": (ShareScale,),
     "field_": (Field,),
     "kernel_": (InputKernel,),
     "levels_": (Levels,),

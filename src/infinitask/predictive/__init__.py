@@ -8,7 +8,7 @@
 * :func:`sign_change`: the task at which the sign of h(x)(·) changes, which gives probabilities and p-values
   (:func:`change_next_to`, :func:`flip_probability`, :func:`flip_score`, :func:`on_side`).
 * :func:`shares`: the probabilities of many classes, from their decisions at all costs (:func:`cost_points`,
-  :func:`with_classes`, :func:`away_from_zero`); :class:`CostScale` sets these decisions last.
+  :func:`with_classes`, :func:`away_from_zero`); :class:`ShareScale` sets these decisions last.
 * :class:`Beyond`: the order of points outside of every level set, or inside of every one.
 * :class:`Confusion`: the two errors of a classifier at every θ, for :class:`ROCCurve`, :class:`CostCurve` and
   :class:`NetBenefitCurve`.
@@ -18,7 +18,7 @@
 """
 
 from ._beyond import Beyond
-from ._class_costs import CostScale, away_from_zero, cost_points, shares, with_classes
+from ._class_costs import ShareScale, away_from_zero, cost_points, shares, with_classes
 from ._conformal import ConformalCalibration
 from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
 from ._cross_conformal import CrossCalibration
@@ -33,13 +33,13 @@ __all__ = [
     "ConformalCalibration",
     "Confusion",
     "CostCurve",
-    "CostScale",
     "CrossCalibration",
     "Levels",
     "NetBenefitCurve",
     "QuantileDistribution",
     "ROCCurve",
     "Rearrangement",
+    "ShareScale",
     "allowed_errors",
     "away_from_zero",
     "change_next_to",

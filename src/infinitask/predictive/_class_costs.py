@@ -1,12 +1,12 @@
-"""What many classes need beside a field: tasks for all of them, probabilities from decisions, and costs set last.
+"""What many classes need beside a field: tasks for all of them, and probabilities from their decisions.
 
 The decision at costs θ is the class with the largest f_k(x)(θ), and in the best case the one with the largest
 θ_k p_k. Over the costs of :class:`~infinitask.measures.ClassCosts` class k then wins for a share p_k of them: the
 shares are the probabilities (:func:`shares`).
 
-A ridge holds decisions near those that suit most rows. :class:`CostScale` corrects that as
-:class:`~infinitask.threshold.Shift` does for two classes: rows that are left out tell by which power and offsets the
-shares have to be changed, p_k^a exp(b_k), and asking the field for the costs (θ_k exp(b_k))^(1/a) instead of θ does so.
+A ridge holds decisions near those that suit most rows, and a rare class may hardly ever win. :class:`ShareScale`
+corrects that as :class:`~infinitask.threshold.Shift` does for two classes: rows that are left out tell by which power
+and offsets the shares have to be changed, p_k^a exp(b_k).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
+from scipy.special import logsumexp
 
 from infinitask._array import HostArray, as_like, one_blas_thread, to_host
 from infinitask.field import Field
@@ -26,7 +27,6 @@ from infinitask.losses import MultiClassHinge
 from infinitask.measures import ClassCosts, Sobol
 from infinitask.problem import Problem, Recipe
 from infinitask.solvers import Splitting
-
 
 POINTS = 512
 """Costs whose decisions are counted. With 1024 the log loss of eight data sets changes by a part in a hundred."""
@@ -93,10 +93,8 @@ def away_from_zero(p: HostArray, n: float) -> HostArray:
 
 @final
 @dataclass(frozen=True, eq=False)
-class CostScale:
-    """Which costs the field is asked for: θ ↦ (θ_k exp(b_k))^(1/a), normalised.
-
-    If the field decides for the largest θ_k p_k, the answers are those of probabilities p_k^a exp(b_k), normalised.
+class ShareScale:
+    """Probabilities from shares: p ↦ p_k^a exp(b_k), normalised.
 
     Parameters
     ----------
@@ -107,22 +105,22 @@ class CostScale:
 
     Examples
     --------
-    >>> CostScale(1.0, np.log([1.0, 1.0, 2.0]))(np.array([[0.4, 0.4, 0.2]])).round(3)
+    >>> ShareScale(1.0, np.log([1.0, 1.0, 2.0]))(np.array([[0.4, 0.4, 0.2]]), 100.0).round(3)
     array([[0.333, 0.333, 0.333]])
     """
 
     power: float
     offsets: HostArray
 
-    def __call__(self, costs: HostArray) -> HostArray:
-        """The costs to ask for, (q, K); a cost of 0 stays 0."""
-        with np.errstate(divide="ignore"):
-            logs = (np.log(costs) + self.offsets) / self.power
-        changed = np.exp(logs - np.max(logs, axis=1, keepdims=True))
+    def __call__(self, p: HostArray, n: float) -> HostArray:
+        """The probabilities that shares (k, K), all positive, stand for where n rows were fitted: (k, K)."""
+        logs = self.power * np.log(p) + self.offsets
+        changed = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        changed = np.maximum(changed, smallest_probability(n, p.shape[1]))
         return np.asarray(changed / np.sum(changed, axis=1, keepdims=True))
 
     @classmethod
-    def of(cls, problem: Problem, recipe: Recipe, count: float, points: HostArray) -> CostScale | None:
+    def of(cls, problem: Problem, recipe: Recipe, count: float, points: HostArray) -> ShareScale | None:
         """The scale that suits rows which fits have left out; None where they are too few, or nothing can be asked.
 
         Parameters
