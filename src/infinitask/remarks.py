@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from infinitask._array import HostArray, namespace, to_host
-from infinitask.losses import CostSensitiveHinge, LevelSet
+from infinitask.losses import CostSensitiveHinge, LevelSet, MultiClassHinge
 from infinitask.measures import Quadrature
 from infinitask.problem import Problem, Recipe
 from infinitask.solvers import Reason, Solution
@@ -110,7 +110,7 @@ def remarks_on(fit: _Fitted) -> Iterator[str]:
         yield from _wide_boundaries(fit)
     elif isinstance(fit.recipe.loss, CostSensitiveHinge):
         yield from _one_decision_for_all(fit)
-    else:
+    elif not isinstance(fit.recipe.loss, MultiClassHinge):  # whose targets are names of classes
         yield from _heavy_ridge_on_the_bias(fit)
         yield from _targets_without_units(fit)
 

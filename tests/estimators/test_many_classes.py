@@ -281,6 +281,14 @@ def test_probabilities_sum_to_one_and_agree_with_decisions(
     np.testing.assert_array_equal(model.classes_[np.argmax(p, axis=1)], model.predict(X, [1, 1, 1]))
 
 
+def test_classes_of_single_rows_are_fitted_without_a_word() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.r_[np.zeros(38), 1, 2]
+    found = InfiniteCostSensitiveClassifier(n_nodes=8, tol=1e-3).fit(X, y)  # a warning would be an error
+    assert found.dual_gap_ <= 1e-3
+    assert found.predict_proba(X).mean(axis=0)[0] > 0.8
+
+
 def test_iris_is_easy() -> None:
     X, y = load_iris(return_X_y=True)
     found = InfiniteCostSensitiveClassifier(n_nodes=16, tol=1e-3).fit(X[::2], y[::2])
