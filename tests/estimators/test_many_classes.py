@@ -99,14 +99,14 @@ def test_two_classes_by_this_way_are_the_model_of_two(monkeypatch: pytest.Monkey
 def test_other_names_of_the_labels_change_nothing(rows: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = rows
     names = np.array(["z", "a", "m"])
-    one = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-6).fit(X, y)
-    other = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-6).fit(X, names[y])
+    one = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-5).fit(X, y)
+    other = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-5).fit(X, names[y])
     place = np.searchsorted(other.classes_, names)  # where a class of the first is in the second
-    assert abs(one.objective_ - other.objective_) <= 3e-6 * one.objective_
+    assert abs(one.objective_ - other.objective_) <= 3e-5 * one.objective_
     costs = np.array([0.5, 0.2, 0.3])
     moved = np.empty(3)
     moved[place] = costs
-    np.testing.assert_allclose(other.decision_function(X, moved)[:, place], one.decision_function(X, costs), atol=5e-3)
+    np.testing.assert_allclose(other.decision_function(X, moved)[:, place], one.decision_function(X, costs), atol=0.02)
     assert np.max(np.abs(other.predict_proba(X)[:, place] - one.predict_proba(X))) < 0.02
 
 
@@ -249,6 +249,7 @@ def test_what_is_known_for_two_classes_only_says_so(
             other.fit(*rows)
 
 
+@pytest.mark.slow
 def test_measures_rules_and_kernels_that_a_user_names(rows: tuple[np.ndarray, np.ndarray]) -> None:
     for given in (
         {"measure": ClassCosts(3, 2.0)},
@@ -289,6 +290,7 @@ def test_classes_of_single_rows_are_fitted_without_a_word() -> None:
     assert found.predict_proba(X).mean(axis=0)[0] > 0.8
 
 
+@pytest.mark.slow
 def test_iris_is_easy() -> None:
     X, y = load_iris(return_X_y=True)
     found = InfiniteCostSensitiveClassifier(n_nodes=16, tol=1e-3).fit(X[::2], y[::2])
