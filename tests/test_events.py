@@ -14,7 +14,7 @@ from infinitask import (
     InfiniteQuantileRegressor,
     InfiniteQuantileRegressorCV,
 )
-from infinitask._events import Chosen, CutShort, Event, Solving, Stage, Tried, Trying, is_heard, listening
+from infinitask._events import Chosen, CutShort, Event, Solving, Stage, Tried, Trying, is_heard, listening, tell
 from infinitask.datasets import make_mixture, make_sine
 
 
@@ -92,3 +92,14 @@ def test_level_sets_keep_the_best_so_far_too() -> None:
         model.set_params(on_interrupt="raise").fit(X)
     with pytest.raises(ValueError, match="on_interrupt='stop' was given"):
         model.set_params(on_interrupt="stop").fit(X)
+
+
+def test_who_listened_first_hears_what_a_second_listener_hears() -> None:
+    outer: list[Event] = []
+    inner: list[Event] = []
+    with listening(outer.append):
+        with listening(inner.append):
+            tell(Stage("a fit with callbacks inside a bar"))
+        tell(Stage("afterwards"))
+    assert inner == outer[:1]
+    assert len(outer) == 2

@@ -20,6 +20,7 @@ from infinitask import (
     make_pipeline,
     save,
 )
+from infinitask._events import Solving
 from infinitask.datasets import make_sine
 from infinitask.estimators._callbacks import STEPS, GapSteps
 
@@ -70,14 +71,14 @@ class Steps:
 def test_steps_are_equal_shares_of_the_way_of_the_logarithm() -> None:
     context = Steps()
     steps = GapSteps(None, context)
-    steps.gap(np.inf, 1e-4)
+    steps(Solving(1, np.inf, 1e-4))
     assert context.count == 0
     told = ((1.0, 0), (0.5, 1), (9e-2, 5), (9e-2, 5), (1.1e-2, 9), (9e-4, 15), (2e-5, STEPS), (0.0, STEPS))
     for gap, expected in told:
-        steps.gap(gap, 1e-4)
+        steps(Solving(1, gap, 1e-4))
         assert context.count == expected
     at_once = Steps()
-    GapSteps(None, at_once).gap(1e-9, 1e-4)
+    GapSteps(None, at_once)(Solving(1, 1e-9, 1e-4))
     assert at_once.count == STEPS
 
 
