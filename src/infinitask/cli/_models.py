@@ -308,7 +308,7 @@ def calibration(model: Any, task: Task) -> str:
     """What was done so that answers hold for new rows."""
     if task is not Task.QUANTILE:
         what = "decisions" if task is Task.COST else "fractions"
-        left_out = hasattr(model, "shift_") or hasattr(model, "cost_scale_")  # of more than two classes
+        left_out = hasattr(model, "shift_") or hasattr(model, "share_scale_")  # of more than two classes
         return f"{what} were set on rows left out" if left_out else f"{what} were not calibrated"
     if hasattr(model, "calibration_"):
         return "intervals are conformal, by rows kept aside"

@@ -29,7 +29,7 @@ import numpy as np
 
 from infinitask._validation import flag_or_choice, levels_within
 from infinitask.estimators.base import Prepared
-from infinitask.estimators.classifier import CostSensitiveEstimator
+from infinitask.estimators.decisions import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
 from infinitask.estimators.quantile import QuantileEstimator
 from infinitask.losses import CostSensitiveHinge, Pinball

@@ -155,7 +155,7 @@ def tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: 
         In units of their spread.
     targets, times : ndarray (n,)
     n_steps : int
-        Rows come in groups of so many, one for each origin; the last ones may be smaller.
+        Rows of one origin, which stand together; the last origins may have fewer.
     """
     model: Any = InfiniteQuantileRegressor(noncrossing="rearrange", tol=1e-3)
     if np.unique(times).size < 2 * FOLDS:

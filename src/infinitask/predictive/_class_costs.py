@@ -32,7 +32,7 @@ POINTS = 512
 """Costs whose decisions are counted. With 1024 the log loss of eight data sets changes by at most a part in forty."""
 
 FOLDS, LEAST_ROWS = 4, 20
-"""Left-out rows: each is left out of one of so many fits; with fewer rows costs stay as they are."""
+"""Left-out rows: each is left out of one of four fits; with fewer than twenty rows shares stay as they are."""
 
 ROUGH, MAX_STEPS, EVERY = 1e-2, 400, 20
 """The duality gap of these fits, the most steps, and how many are between two looks at the gap. They must know all

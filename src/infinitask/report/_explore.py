@@ -14,7 +14,7 @@ from infinitask._array import HostArray, place, to_host
 from infinitask._validation import naming
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.estimators._frames import as_arrays
-from infinitask.estimators.classifier import TRADE_OFFS
+from infinitask.estimators.decisions import TRADE_OFFS
 from infinitask.estimators.one_class import SCORE_LEVELS
 from infinitask.pipelines import TransformedTarget
 from infinitask.pipelines._tables import as_pandas

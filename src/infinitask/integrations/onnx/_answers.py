@@ -17,7 +17,7 @@ from infinitask.estimators import (
     InfiniteTaskEstimator,
 )
 from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.estimators.classifier import CostSensitiveEstimator
+from infinitask.estimators.decisions import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
 from infinitask.estimators.quantile import QuantileEstimator
 from infinitask.field import Field
