@@ -156,7 +156,7 @@ def main() -> None:
         "Σ_i p_i costs[i, j], with probabilities of SVC from CalibratedClassifierCV (sigmoids or a temperature, the "
         "better of the two on the test rows). The largest certified gap of our fits stands in the last column. "
         "Processor seconds on one thread, tuning included, of a machine with other work: read them as ratios. Made by "
-        f"`make bench-many-classes` on {machine()}.",
+        f"`make bench-many-classes` on {machine()}",
         "",
         "| data | method | accuracy | log loss | mean cost, matrices | mean cost, class costs | s | gap |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
