@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from infinitask._array import HostArray, namespace, to_host
+from infinitask._array import Array, HostArray, as_like, namespace, to_host
 from infinitask.losses import CostSensitiveHinge, LevelSet, MultiClassHinge
 from infinitask.measures import Quadrature
 from infinitask.problem import Problem, Recipe
@@ -125,14 +125,16 @@ def _heavy_ridge_on_the_bias(fit: _Fitted) -> Iterator[str]:
     if term.targets is None or recipe.bias_kernel is None or recipe.bias_is_free or units.centre != 0.0:
         return
     values, share = term.loss.values_of(term.targets), term.loss.shares_of(term.targets)
-    counted = values if share is None else values * (share > 0.0)
-    size = float(np.max(to_host(omega @ counted**2))) ** 0.5
+    # a target that is not there is no 0
+    seen = 0.0 * values + (1.0 if share is None else share > 0.0)
+    size = float(np.max(_mean_of_seen(values**2, seen, omega))) ** 0.5
     if units.spread * size <= STANDARDISED:
         return
     rows = _some_rows(fit)
     y, omega = term.targets[rows, ...], omega[rows]
     total = float(namespace(omega).sum(omega))
-    constant = (omega @ counted[rows, :]) / total + 0.0 * (omega[:, None] * term.weights)
+    mean = as_like(_mean_of_seen(values[rows, :], seen[rows, :], omega), omega)
+    constant = mean + 0.0 * (omega[:, None] * term.weights)
     errors = float(omega @ (term.loss.value(term.theta, y, constant) @ term.weights)) / total
     if 0.5 * objective.alpha_bias * size**2 > HEAVY_RIDGE * errors:
         yield (
@@ -140,6 +142,12 @@ def _heavy_ridge_on_the_bias(fit: _Fitted) -> Iterator[str]:
             f"alpha_bias={recipe.alpha_bias:g}: too heavily for targets of that size. Set alpha_bias=0, which leaves "
             "the bias free, and alpha='auto' or an alpha that is as many times smaller."
         )
+
+
+def _mean_of_seen(values: Array, seen: Array, omega: Array) -> HostArray:
+    """The weighted mean of each column over the rows in which it was seen; 0 where it was in none."""
+    mass = to_host(omega @ seen)
+    return np.asarray(to_host(omega @ (values * seen)) / np.where(mass > 0.0, mass, 1.0))
 
 
 def _targets_without_units(fit: _Fitted) -> Iterator[str]:

@@ -328,7 +328,11 @@ class Objective(BaseObjective):
         if self.free and first.targets is not None:
             share = first.loss.shares_of(first.targets)
             values = first.loss.values_of(first.targets)
-            mean = float(np.mean(to_host(self.sample_weight @ (values if share is None else share * values))))
+            means = to_host(self.sample_weight @ (values if share is None else share * values))
+            if share is not None:
+                mass = to_host(self.sample_weight @ share)
+                means = means / np.where(mass > 0.0, mass, 1.0)
+            mean = float(np.mean(means))
             cols = np.asarray(self.host_integrals[0].bias_cols)
             z[self.size - self.bias_size :] = np.linalg.lstsq(cols, np.full(cols.shape[0], mean))[0]
         return z
