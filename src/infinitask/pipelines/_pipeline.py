@@ -59,9 +59,10 @@ class TaskPipeline(PassesOn, Pipeline):
         sample_weight : array (n,) or None
             For the last step.
         **params
-            ``<step>__<parameter>``, as in scikit-learn.
+            What ``fit`` of the last step takes by name, such as ``theta``; and ``<step>__<parameter>``, as in
+            scikit-learn.
         """
-        super().fit(as_table(X), y, **self._with_weights(sample_weight, params))
+        super().fit(as_table(X), y, **self._with_weights(sample_weight, self._for_last(params)))
         return self._named(y)
 
     @available_if(_last_has("fit_predict"))
@@ -83,6 +84,14 @@ class TaskPipeline(PassesOn, Pipeline):
             return self.fit(X, y, sample_weight, **for_fit).predict(X, **tasks)
         found = super().fit_predict(as_table(X), y, **self._with_weights(sample_weight, params))
         return self._named(y)._in_kind("predict", found, X, (), {})
+
+    def _for_last(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of a fit, in which those that the last step takes by name are under its name."""
+        name, last = self.steps[-1]
+        if _routes() or not hasattr(last, "fit"):
+            return params
+        known = _names_taken(last.fit)
+        return {f"{name}__{key}" if key in known else key: value for key, value in params.items()}
 
     def _tasks_of(self, params: dict[str, Any]) -> dict[str, Any]:
         """Those of the arguments that ``predict`` of the last step takes by name."""
@@ -162,8 +171,11 @@ class TaskPipeline(PassesOn, Pipeline):
         y : array (n,) or None
         sample_weight : array (n,) or None
         **params
-            As in scikit-learn.
+            What ``score`` of the last step takes by name, such as ``theta``.
         """
+        if params and not _routes():
+            weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+            return self.steps[-1][1].score(self._encoded(X), y, **weight, **params)
         return super().score(as_table(X), y, sample_weight, **params)
 
     @available_if(_last_has("explore"))
@@ -272,6 +284,12 @@ def make_pipeline(*steps: Any, memory: Any = None, transform_input: Any = None, 
     """
     named = named_steps(*steps).steps
     return TaskPipeline(named, memory=memory, transform_input=transform_input, verbose=verbose)
+
+
+def _names_taken(method: Any) -> set[str]:
+    """The arguments that a method takes by name, without those that all methods of its kind have."""
+    found = inspect.signature(method).parameters.values()
+    return {one.name for one in found if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)} - {"X", "y"}
 
 
 def _routes() -> bool:
