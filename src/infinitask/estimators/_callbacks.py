@@ -66,13 +66,22 @@ class Candidates:
 
 @contextmanager
 def callbacks_told(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, by: type[GapSteps] | type[Candidates] = GapSteps
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    by: type[GapSteps] | type[Candidates] = GapSteps,
+    **more: Any,
 ) -> Iterator[None]:
-    """Tell the callbacks of an estimator of the fit inside; nothing, where it has none."""
+    """Tell the callbacks of an estimator of the fit inside; nothing, where it has none.
+
+    ``more`` is what else the fit was given; what is None was not.
+    """
     if callback_management_context is None or not hasattr(estimator, "_skl_callbacks"):
         yield
         return
-    data = {"X": X, "y": y, "metadata": None if sample_weight is None else {"sample_weight": sample_weight}}
+    metadata = {name: value for name, value in {"sample_weight": sample_weight, **more}.items() if value is not None}
+    data = {"X": X, "y": y, "metadata": metadata or None}
     with callback_management_context(estimator):
         context = estimator._init_callback_context(max_subtasks=STEPS if by is GapSteps else None)
         context.call_on_fit_task_begin(estimator=estimator, **data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from typing import Any, final
 
@@ -14,6 +15,8 @@ from infinitask.estimators._sources import on_host
 
 MOST_NODES = 1_000
 """Points beyond this number are merged: the cost of a fit is rows × nodes."""
+
+MICROSECONDS_OF_A_DAY = 86_400_000_000
 
 FARTHEST = 0.1
 """An observation stands for at most this part of Θ."""
@@ -51,7 +54,7 @@ class Curves:
 
     # ------------------------------------------------------------------------------------- what users give
     @classmethod
-    def of(cls, y: Any, theta: Any = None, default: Any = None) -> Curves:
+    def of(cls, y: Any, theta: Any = None, default: Any = None, known: HostArray | None = None) -> Curves:
         """The observations of y, at θ.
 
         Parameters
@@ -59,9 +62,10 @@ class Curves:
         y : array (n, T), array (n,), or list of n arrays (k_i,), or (k_i, 2) with θ and values as columns
         theta : array (T,), array (n, T), list of n arrays (k_i,), or None
         default : array (T,) or None
-            The common grid where ``theta`` is None and y does not say it.
+            The common grid that was chosen before, where ``theta`` is None.
+        known : ndarray (T,) or None
+            The points of a fit, where curves for it are judged: no others are made up for these.
         """
-        columns = getattr(y, "columns", None)
         values = _numbers_of("y", y)
         if isinstance(values, list):
             return cls._of_lists(values, theta)
@@ -73,11 +77,9 @@ class Curves:
                 "is no observation, or a list of n arrays, with theta a list of as many."
             )
         if values.ndim == 1:
-            return cls._of_numbers(values, theta)
-        given = theta
-        if theta is None:
-            given = _named(columns) if default is None else default
-        grid = np.linspace(0.0, 1.0, values.shape[1]) if given is None else _numbers_of("theta", given)
+            return cls._of_numbers(values, theta, known)
+        given = _grid_of(y, values.shape[1], default, known) if theta is None else theta
+        grid = _numbers_of("theta", days(given))
         if isinstance(grid, list) or grid.shape not in ((values.shape[1],), values.shape):
             shape = f"a list of {len(grid)} arrays" if isinstance(grid, list) else f"theta of shape {grid.shape}"
             raise ValueError(
@@ -92,16 +94,22 @@ class Curves:
         return cls(row, at.ravel(), values.ravel(), n, grid if grid.ndim == 1 else None)._cleaned()
 
     @classmethod
-    def _of_numbers(cls, values: HostArray, theta: Any) -> Curves:
+    def _of_numbers(cls, values: HostArray, theta: Any, known: HostArray | None) -> Curves:
         """One number for each row: at one point for all, or at a point of its own."""
-        at = np.zeros(values.size) if theta is None else _numbers_of("theta", theta)
+        if theta is None and known is not None and known.size != 1:
+            raise ValueError(
+                f"y of shape {values.shape} was given without theta, and the model was fitted to curves; give theta, "
+                f"{values.shape}, the point of each value."
+            )
+        one = np.zeros(1) if known is None or theta is not None else known
+        at = np.repeat(one, values.size) if theta is None else _numbers_of("theta", days(theta))
         if isinstance(at, list) or at.shape != values.shape:
             raise ValueError(
                 f"y of shape {values.shape} was given with theta of "
                 f"{'a list' if isinstance(at, list) else f'shape {at.shape}'}; for one observation of each row theta "
                 f"must be {values.shape} too, and for curves y must be (n, T) or a list of n arrays."
             )
-        grid = np.zeros(1) if theta is None else None
+        grid = one if theta is None else None
         return cls(np.arange(values.size), at, values, values.size, grid, theta is None)._cleaned()
 
     @classmethod
@@ -118,7 +126,7 @@ class Curves:
                 )
             at, values = [v[:, 0] for v in values], [v[:, 1] for v in values]
         else:
-            given = _numbers_of("theta", theta)
+            given = _numbers_of("theta", days(theta))
             at = list(given) if isinstance(given, list) or given.ndim == 2 else []
             if len(at) != n:
                 many = len(at) or "one array"
@@ -269,12 +277,59 @@ def _cells(theta: HostArray, row: HostArray) -> HostArray:
     return np.where(np.isnan(left), np.inf, 0.5 * left + 0.5 * right)
 
 
-def _named(columns: Any) -> HostArray | None:
-    """The names of the columns of a table, if they are numbers."""
+def days(points: Any) -> Any:
+    """Dates as days since the beginning of 1970, whatever they are counted in; all else as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> days(np.array(["1970-01-03", "1971-01-01"], dtype="datetime64[s]")).tolist()
+    [2.0, 365.0]
+    >>> days([0.5, 1.0])
+    [0.5, 1.0]
+    """
+    first = points
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    if getattr(getattr(first, "dtype", None), "kind", None) != "M" and not isinstance(first, date):
+        return points
+    if isinstance(points, (list, tuple)) and np.ndim(points[0]) > 0:
+        return [days(own) for own in points]
+    found = np.asarray(points, dtype="datetime64[us]")
+    return np.where(np.isnat(found), np.nan, found.astype(np.int64) / MICROSECONDS_OF_A_DAY)[()]
+
+
+def _grid_of(y: Any, count: int, default: Any, known: HostArray | None) -> Any:
+    """The common grid of a y with so many columns, for which none was given."""
+    named = None if default is not None else _named(y)
+    if known is not None and known.size == count and (named is None or np.array_equal(named, np.arange(count))):
+        return known  # 0, 1, 2, … are the names of columns that have none
+    if named is not None:
+        return named
+    if default is not None:
+        return default
+    if known is not None:
+        raise ValueError(
+            f"y with {count} columns was given without theta, and the model was fitted with theta_ of {known.size} "
+            f"points; give theta, ({count},): the points at which these curves were seen."
+        )
+    return np.linspace(0.0, 1.0, count)
+
+
+def _named(table: Any) -> HostArray | None:
+    """The names of the columns of a table, if they are numbers, or dates."""
+    names = _names_of(table)
     try:
-        return None if columns is None else np.array([float(name) for name in columns])
+        return None if names is None else np.array([float(name) for name in days(names)])
     except (TypeError, ValueError):
         return None
+
+
+def _names_of(table: Any) -> list[Any] | None:
+    """The names of the columns of a table; None for what is none."""
+    names = getattr(table, "column_names", None)  # the columns of an Arrow table are its values
+    names = getattr(table, "columns", None) if names is None else names
+    return None if names is None or callable(names) else list(names)
 
 
 def _check_theta(theta: HostArray, seen: HostArray) -> None:
@@ -287,8 +342,14 @@ def _check_theta(theta: HostArray, seen: HostArray) -> None:
 def _numbers_of(name: str, values: Any) -> HostArray | list[HostArray]:
     """``values`` as an array of floats, or as a list of these where lengths differ."""
     found = on_host(values)
-    if hasattr(found, "to_numpy"):
-        found = found.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(found, "columns") else found.to_numpy()
+    names = _names_of(found)
+    if names is not None and hasattr(found, "iloc"):
+        found = found.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif names is not None and hasattr(found, "__getitem__"):  # tables of Polars and Arrow: column by column
+        parts = [np.asarray(found[name].to_numpy()) for name in names]
+        found = np.column_stack(parts) if parts else np.empty((0, 0))
+    elif hasattr(found, "to_numpy"):
+        found = found.to_numpy()
     found = found if isinstance(found, (list, tuple)) else np.asarray(found)
     if getattr(found, "dtype", np.dtype(float)).kind == "c":
         raise ValueError(f"Complex data not supported: {name} holds complex numbers; it must be real.")

@@ -97,6 +97,8 @@ class Prepared(NamedTuple):
     """Attributes that are written with the fit, such as ``classes_``."""
     share: HostArray | None = None
     """How much each of the targets (n, m) counts, see :class:`~infinitask.problem.Data`; None: all the same."""
+    data: Data | None = None
+    """The rows as they are learnt from, where they are known already."""
 
 
 class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
@@ -364,8 +366,9 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         depth : int
             How many calls above the warning the user is.
         """
-        recipe, X, y, weight, _, share = prepared
-        data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
+        recipe, X, y, weight, _, share, data = prepared
+        if data is None:
+            data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
         name = type(self).__name__
         if recipe.verbose:
             print(f"{name}: {data.weight.size} rows", file=sys.stderr)

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from infinitask._array import HostArray, place, to_host
 from infinitask._validation import choice, finite, fraction, in_support, number, optional, or_auto
 from infinitask.blocks import RowSource
+from infinitask.estimators._callbacks import callbacks_told
 from infinitask.estimators._curve_choice import Choice, chosen
 from infinitask.estimators._curve_errors import Question
-from infinitask.estimators._curves import Curves, Design, own_points
+from infinitask.estimators._curves import Curves, Design, days, own_points
 from infinitask.estimators._sources import device_of, in_kind, in_memory, on_host
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
 from infinitask.feature_learning import with_learnt_kernels
@@ -37,6 +38,16 @@ is 95% as efficient as the square on normal errors; the second is about where th
 
 RIDGE_OF_KINKS = 0.8
 """λ of a loss with a kink, in terms of that of half the square, as for other targets."""
+
+
+LEVEL_TOLERANCE = 1e-9
+"""How exact the best constant is, in parts of the range of what it is to meet."""
+
+MOST_UNASKED = 4
+"""All rows are evaluated at all points where that is at most this many times what was asked."""
+
+BLOCK_ENTRIES = 2**22
+"""Numbers that are held at a time while curves are evaluated."""
 
 
 class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
@@ -224,12 +235,13 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             grid = design.nodes if self.theta is None else np.asarray(self.theta, dtype=np.float64)
         learnt: dict[str, Any] = {"theta_": grid, "_flat": curves.flat}
         recipe = replace(recipe, measure=Discrete(design.nodes, design.weights))
-        recipe = self._settled(recipe, Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share), design)
+        data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
+        recipe = self._settled(recipe, data, design)
         if isinstance(recipe.loss, Huber):
             learnt["delta_"] = recipe.loss.delta
         elif isinstance(recipe.loss, AtTask) and isinstance(recipe.loss.loss, EpsilonInsensitive):
             learnt["epsilon_"] = recipe.loss.task
-        return Prepared(recipe, X, y, weight, learnt, share)
+        return Prepared(recipe, X, y, weight, learnt, share, data)
 
     def _settled(self, recipe: Recipe, data: Data, design: Design) -> Recipe:
         """The recipe with units, and with what the curves decide as numbers."""
@@ -291,11 +303,12 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
                 f"{type(X).__name__} were given; curves are fitted in memory. Give X as an array (n, d), and the "
                 "curves beside it."
             )
-        device = device_of(X, self.device)
-        prepared = self._prepared(on_host(X), y, theta, on_host(sample_weight))
-        if device != self.device:
-            prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
-        return self._learn(prepared)
+        with callbacks_told(self, X, y, sample_weight, theta=theta):
+            device = device_of(X, self.device)
+            prepared = self._prepared(on_host(X), y, theta, on_host(sample_weight))
+            if device != self.device:
+                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+            return self._learn(prepared)
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
         super()._adopt(fit, prepared)
@@ -339,6 +352,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     def _asked(self, X: Any, theta: Any, order: int) -> Any:
         check_is_fitted(self)
         X = self._inputs(X)
+        theta = days(theta)
         own = None if theta is None else own_points(theta, X.shape[0])
         if own is not None:
             flat, _ = self._tasks(np.concatenate(own), "theta")
@@ -354,9 +368,24 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
 
     def _at(self, X: Any, row: HostArray, tasks: HostArray, order: int = 0) -> HostArray:
         """h of the rows ``row`` (N,) of a checked X at as many tasks (N, 1), (N,)."""
-        psi, bias = self.field_.psi(tasks, order), self.field_.bias(tasks, order)
         left = np.concatenate([to_host(self.field_.left(block)) for _, block in self._dense_blocks(X)])
-        return np.asarray(np.einsum("ks,ks->k", left[row], psi) + bias)
+        points, place = np.unique(tasks[:, 0], return_inverse=True)
+        values = np.empty(row.size)
+        if left.shape[0] * points.size <= MOST_UNASKED * row.size:  # most curves were seen at most of the points
+            size = _rows_of_block(left.shape[1] + left.shape[0])
+            for start in range(0, points.size, size):
+                some = points[start : start + size, None]
+                here = np.flatnonzero((place >= start) & (place < start + size))
+                table = left @ self.field_.psi(some, order).T + self.field_.bias(some, order)
+                values[here] = table[row[here], place[here] - start]
+            return values
+        size = _rows_of_block(left.shape[1])
+        for start in range(0, row.size, size):
+            here = slice(start, start + size)
+            some, at = np.unique(tasks[here, 0], return_inverse=True)
+            psi, bias = self.field_.psi(some[:, None], order), self.field_.bias(some[:, None], order)
+            values[here] = np.einsum("ks,ks->k", left[row[here]], psi[at]) + bias[at]
+        return values
 
     def mean_curve(self, theta: Any = None) -> HostArray:
         """The mean of the curves of the training rows, (q,).
@@ -367,9 +396,17 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             None: ``theta_``.
         """
         check_is_fitted(self)
-        tasks, single = self._tasks(self.theta_ if theta is None else theta, "theta")
-        values = self.field_.psi(tasks) @ self._mean_left + self.field_.bias(tasks)
+        tasks, single = self._tasks(self.theta_ if theta is None else days(theta), "theta")
+        values = self._mean_at(tasks)
         return np.asarray(values[0] if single else values)
+
+    def _mean_at(self, tasks: HostArray) -> HostArray:
+        """The mean curve at tasks (N, 1), (N,)."""
+        points, place = np.unique(tasks[:, 0], return_inverse=True)
+        size = _rows_of_block(self._mean_left.size)
+        parts = [points[start : start + size, None] for start in range(0, points.size, size)]
+        values = np.concatenate([self.field_.psi(part) @ self._mean_left + self.field_.bias(part) for part in parts])
+        return np.asarray(values[place])
 
     def score(self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None) -> float:
         """D² of the loss over the observations, for the squared loss R²; greater is better, 1 is perfect.
@@ -385,13 +422,12 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         y : array (n, T), list of n arrays, or array (n,)
             As in ``fit``.
         theta : array (T,), array (n, T), list of n arrays (k_i,), or None
-            None: the grid of the fit, if y has as many columns, or else as in ``fit``.
+            None: the names of the columns of a table, where these are numbers and the constructor has no ``theta``,
+            or else the grid of the fit, if y has as many columns, or the constructor's; others must be given.
         sample_weight : array (n,) or None
         """
         X = self._inputs(X)
-        columns = getattr(y, "shape", ())[1:]
-        default = self.theta_ if columns == self.theta_.shape else self.theta
-        curves = Curves.of(y, theta, default)
+        curves = Curves.of(y, theta, self.theta, self.theta_)
         if curves.n != X.shape[0]:
             raise ValueError(f"X has {X.shape[0]} rows and y {curves.n} curves; give one curve for each row of X.")
         weight = weights_of(sample_weight, curves.n * [0.0])[curves.row] * curves.shares()
@@ -406,7 +442,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         tasks, _ = self._tasks(curves.theta[known], "theta")
         loss: Loss = self.recipe_.loss
         predicted = self._at(X, row, tasks)
-        mean = self.field_.psi(tasks) @ self._mean_left + self.field_.bias(tasks)
+        mean = self._mean_at(tasks)
 
         def lost(h: HostArray) -> float:
             return float(weight @ loss.value(self.nodes_[:1], value[:, None], h[:, None])[:, 0])
@@ -427,10 +463,17 @@ def _best_level(loss: Loss, r: HostArray, weight: HostArray) -> float:
         return low
     nodes = np.zeros(1)
 
-    def lost(level: float) -> float:
-        return float(weight @ loss.value(nodes, r[:, None], np.full((r.size, 1), level))[:, 0])
+    def lost(part: float) -> float:
+        return float(weight @ loss.value(nodes, r[:, None], np.full((r.size, 1), low + part * (high - low)))[:, 0])
 
-    return float(minimize_scalar(lost, bounds=(low, high), method="bounded").x)
+    # in parts of the range: the search has no notion of the units of y
+    found = minimize_scalar(lost, bounds=(0.0, 1.0), method="bounded", options={"xatol": LEVEL_TOLERANCE})
+    return low + float(found.x) * (high - low)
+
+
+def _rows_of_block(width: int) -> int:
+    """How many rows of so many numbers are held at a time."""
+    return max(1, BLOCK_ENTRIES // max(1, width))
 
 
 def _for_all(values: HostArray, counted: HostArray, other: float) -> HostArray:
