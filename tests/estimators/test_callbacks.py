@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from infinitask import (
+    InfiniteFunctionRegressor,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     InfiniteQuantileRegressorCV,
@@ -119,6 +120,18 @@ def test_level_sets_and_pipelines_tell_as_well() -> None:
     pipeline = make_pipeline(InfiniteQuantileRegressor(n_nodes=5, tol=1e-2, alpha=0.1))
     pipeline.set_callbacks(diary).fit(X, Y)
     assert ("end", "gap", STEPS - 1) in diary.lines
+
+
+def test_fits_to_curves_tell_as_well() -> None:
+    diary, points = Diary(), np.linspace(0.0, 1.0, 4)
+    curves = np.sin(points + X[:, :1])
+    plain = InfiniteFunctionRegressor(gamma=1.0, task_gamma=1.0, alpha=0.01)
+    told = clone(plain).set_callbacks(diary).fit(X, curves, points)
+    np.testing.assert_array_equal(told.predict(X), plain.fit(X, curves, points).predict(X))
+    assert diary.lines[:2] == [("setup", "fit", 0), ("begin", "fit", 0)]
+    assert ("end", "gap", STEPS - 1) in diary.lines
+    assert diary.lines[-2:] == [("end", "fit", 0), ("teardown", "fit", 0)]
+    np.testing.assert_array_equal(diary.fitted[-1].predict(X), told.predict(X))
 
 
 def test_the_progress_bar_of_scikit_learn_ends_full() -> None:

@@ -17,7 +17,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import infinitask
 from infinitask import InfiniteFunctionRegressor
 from infinitask.blocks import Blocks
+from infinitask.estimators import function
+from infinitask.estimators.function import _best_level
 from infinitask.kernels import LearntMetric
+from infinitask.losses import AtTask, Pinball
 from tests.support.scikit_learn_checks import run_check
 
 GAMMA, TASK_GAMMA = 0.4, 6.0
@@ -400,6 +403,122 @@ def test_the_score_compares_with_the_mean_curve() -> None:
     assert model.score(X, gaps, sample_weight=np.ones(40)) == pytest.approx(expected, abs=0.1)
     flat = clone(model).fit(X, np.ones_like(Y))
     assert flat.score(X, np.ones_like(Y)) == 1.0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_score_has_no_units(loss: str) -> None:
+    X, Y, theta = on_grid(n=30)
+    params = {"gamma": GAMMA, "task_gamma": TASK_GAMMA, "tol": 1e-7}
+    params |= {"quantile": 0.7} if loss == "quantile" else {}
+    expected = InfiniteFunctionRegressor(loss, **params).fit(X, Y, theta).score(X, Y)
+    assert 0.3 < expected < 1.0
+    for a, b in ((1e-6, 3e-6), (1e6, -1e6)):
+        scaled = a * Y + b
+        assert InfiniteFunctionRegressor(loss, **params).fit(X, scaled, theta).score(X, scaled) == pytest.approx(
+            expected, rel=1e-4
+        )
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_the_best_constant_of_a_quantile_loss_is_the_quantile(tau: float, unit: float) -> None:
+    rng = np.random.default_rng(0)
+    r, weight = unit * rng.normal(size=201), np.ones(201)
+    level = _best_level(AtTask(Pinball(), tau), r, weight)
+    assert level == pytest.approx(np.quantile(r, tau, method="inverted_cdf"), abs=1e-7 * unit)
+
+
+def test_curves_are_judged_where_their_columns_say() -> None:
+    X, Y, theta = on_grid(n=30, T=8)
+    model = InfiniteFunctionRegressor(gamma=GAMMA, task_gamma=TASK_GAMMA).fit(X, pd.DataFrame(Y, columns=theta))
+    between = 0.5 * (theta + np.roll(theta, 1))
+    others = truth(X, between)
+    expected = model.score(X, others, theta=between)
+    assert expected != pytest.approx(model.score(X, others, theta=theta), abs=0.1)
+    assert model.score(X, pd.DataFrame(others, columns=between)) == expected
+    # without names, and with those of a table that was given none, at the grid of the fit
+    expected = model.score(X, Y, theta=theta)
+    for same in (Y, pd.DataFrame(Y), list(Y), pd.DataFrame(Y, columns=list("abcdefgh"))):
+        assert model.score(X, same) == expected
+
+
+def test_points_are_not_made_up_for_a_score() -> None:
+    X, Y, theta = on_grid(n=30, T=8)
+    model = InfiniteFunctionRegressor(gamma=GAMMA, task_gamma=TASK_GAMMA).fit(X, Y, theta)
+    with pytest.raises(ValueError, match=r"y with 5 columns was given without theta.*theta_ of 8 points; give theta"):
+        model.score(X, Y[:, :5])
+    with pytest.raises(ValueError, match=r"y of shape \(30,\) was given without theta.*fitted to curves; give theta"):
+        model.score(X, Y[:, 0])
+    assert model.score(X, Y[:, :5], theta[:5]) > 0.3
+    own = InfiniteFunctionRegressor(gamma=GAMMA, task_gamma=TASK_GAMMA, theta=theta[:5]).fit(X, Y, theta)
+    assert own.score(X, Y[:, :5]) == own.score(X, Y[:, :5], theta[:5])
+    one = InfiniteFunctionRegressor(gamma=GAMMA).fit(X, Y[:, :1], [5.0])
+    assert one.score(X, Y[:, 0]) == one.score(X, Y[:, :1])
+
+
+def test_curves_in_tables_of_any_kind() -> None:
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    X, Y, theta = on_grid(n=20)
+    Y = with_gaps(Y)
+    names = [str(point) for point in theta]
+    expected = fixed().fit(X, Y, theta)
+    polars = pl.DataFrame(Y, schema=names).fill_nan(None)
+    for table in (polars, polars.to_arrow(), polars.to_pandas()):
+        model = fixed().fit(X, table)
+        np.testing.assert_array_equal(model.theta_, theta)
+        np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+        assert model.score(X, table) == expected.score(X, Y)
+    with pytest.raises(ValueError, match="does not hold numbers only"):
+        fixed().fit(X, polars.with_columns(pl.lit("high").alias("1.0")))
+
+
+def test_dates_are_days() -> None:
+    X, Y, _ = on_grid(n=20)
+    dates = pd.date_range("2024-01-01", periods=6)
+    number = np.arange(19723.0, 19729.0)  # since 1970
+    params = {"task_gamma": 0.1, "tol": 1e-7}
+    expected = fixed(**params).fit(X, Y, number)
+    second = dates.to_numpy().astype("datetime64[s]")
+    for points in (dates, second, list(dates), dates.date.tolist(), [dates] * 20):
+        model = fixed(**params).fit(X, Y if len(points) == 6 else list(Y), points)
+        np.testing.assert_array_equal(model.nodes_, number)
+    model = fixed(**params).fit(X, pd.DataFrame(Y, columns=dates))
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    np.testing.assert_array_equal(model.predict(X, [dates[1]]), expected.predict(X, number[1:2]))
+    np.testing.assert_array_equal(model.predict(X, dates[1]), expected.predict(X, number[1]))
+    np.testing.assert_array_equal(model.mean_curve(second), expected.mean_curve())
+    np.testing.assert_allclose(model.predict(X[:1], [dates[:2]])[0], expected.predict(X[:1], number[:2])[0], rtol=1e-12)
+
+
+def test_curves_are_evaluated_in_blocks_or_as_a_table_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y, theta = on_grid(n=20)
+    model = fixed().fit(X, Y, theta)
+    whole, slopes = model.predict(X, theta), model.derivative(X, theta)
+    mean, score = model.mean_curve(), model.score(X, with_gaps(Y))
+    assert score == pytest.approx(model.score(X, with_gaps(Y), sample_weight=np.ones(20)))
+    for unasked, entries in ((4, 2**22), (4, 30), (0, 2**22), (0, 30)):  # as a table, or not; in blocks, or not
+        monkeypatch.setattr(function, "MOST_UNASKED", unasked)
+        monkeypatch.setattr(function, "BLOCK_ENTRIES", entries)
+        np.testing.assert_allclose(model.predict(X, [theta] * 20), whole, rtol=0.0, atol=1e-12)
+        np.testing.assert_allclose(model.derivative(X, [theta[::-1]] * 20), slopes[:, ::-1], rtol=0.0, atol=1e-11)
+        np.testing.assert_allclose(model.mean_curve(), mean, rtol=0.0, atol=1e-12)
+        assert model.score(X, with_gaps(Y)) == pytest.approx(score, abs=1e-12)
+    np.testing.assert_allclose(mean, np.mean(whole, axis=0), rtol=0.0, atol=1e-12)
+
+
+def test_the_remark_on_a_heavy_ridge_does_not_count_gaps() -> None:
+    X, Y, theta = on_grid(n=60, T=10)
+    params = {"gamma": GAMMA, "task_gamma": TASK_GAMMA, "alpha": 1e-2}
+    rng = np.random.default_rng(3)
+    gaps = np.where(rng.uniform(size=Y.shape) < 0.85, np.nan, Y)
+    gaps[np.arange(60), np.arange(60) % 10] = Y[np.arange(60), np.arange(60) % 10]
+    for values in (Y, gaps):
+        with pytest.warns(UserWarning, match="the ridge holds the bias") as told:
+            InfiniteFunctionRegressor(alpha_bias=1.0, **params).fit(X, values + 10.0, theta)
+        size = float(str(told[0].message).split("root mean square of ")[1].split(",")[0])
+        assert 9.0 < size < 13.0
+        InfiniteFunctionRegressor(alpha_bias=1e-4, **params).fit(X, values + 10.0, theta)  # a warning is an error
 
 
 def test_one_number_for_each_row_is_a_curve_of_one_point() -> None:

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from infinitask import (
     InfiniteCostSensitiveClassifier,
+    InfiniteFunctionRegressor,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     make_pipeline,
@@ -189,3 +190,24 @@ def test_scikit_learn_may_route_the_weights() -> None:
 def test_steps_that_do_nothing_are_passed() -> None:
     whole = make_pipeline("passthrough", InfiniteQuantileRegressor(n_nodes=8)).fit(X, y)
     np.testing.assert_array_equal(whole.predict(X), InfiniteQuantileRegressor(n_nodes=8).fit(X, y).predict(X))
+
+
+def test_what_the_last_step_takes_by_name_reaches_it() -> None:
+    theta = np.array([1.0, 2.0, 4.0, 7.0])
+    curves = np.sin(theta + y[:, None] / 5.0)
+    model = InfiniteFunctionRegressor(gamma=0.5, task_gamma=0.1, alpha=0.01)
+    scaled = StandardScaler().fit_transform(X)
+    by_hand = clone(model).fit(scaled, curves, theta=theta, sample_weight=weight)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, curves, theta=theta, sample_weight=weight)
+    np.testing.assert_array_equal(pipeline.theta_, theta)
+    np.testing.assert_array_equal(pipeline.predict(X, theta=[3.0]), by_hand.predict(scaled, theta=[3.0]))
+    some, few = curves[:, :2], theta[:2]
+    assert pipeline.score(X, some, theta=few) == by_hand.score(scaled, some, theta=few)
+    assert pipeline.score(X, some, weight, theta=few) == by_hand.score(scaled, some, few, weight)
+    own = make_pipeline(StandardScaler(), clone(model))
+    own.fit(X, curves, infinitefunctionregressor__theta=theta)  # as in scikit-learn
+    np.testing.assert_array_equal(own.theta_, theta)
+    with pytest.raises((TypeError, ValueError), match="points"):
+        own.fit(X, curves, points=theta)
+    with pytest.raises(TypeError, match="points"):
+        own.score(X, curves, points=theta)
