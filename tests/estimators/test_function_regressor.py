@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import infinitask
 from infinitask import InfiniteFunctionRegressor
 from infinitask.blocks import Blocks
-from infinitask.estimators import function
-from infinitask.estimators.function import _best_level
+from infinitask.estimators import _curve_values
+from infinitask.estimators._curve_values import best_level
 from infinitask.kernels import LearntMetric
 from infinitask.losses import AtTask, Pinball
 from tests.support.scikit_learn_checks import run_check
@@ -424,7 +424,7 @@ def test_the_score_has_no_units(loss: str) -> None:
 def test_the_best_constant_of_a_quantile_loss_is_the_quantile(tau: float, unit: float) -> None:
     rng = np.random.default_rng(0)
     r, weight = unit * rng.normal(size=201), np.ones(201)
-    level = _best_level(AtTask(Pinball(), tau), r, weight)
+    level = best_level(AtTask(Pinball(), tau), r, weight)
     assert level == pytest.approx(np.quantile(r, tau, method="inverted_cdf"), abs=1e-7 * unit)
 
 
@@ -498,8 +498,8 @@ def test_curves_are_evaluated_in_blocks_or_as_a_table_alike(monkeypatch: pytest.
     mean, score = model.mean_curve(), model.score(X, with_gaps(Y))
     assert score == pytest.approx(model.score(X, with_gaps(Y), sample_weight=np.ones(20)))
     for unasked, entries in ((4, 2**22), (4, 30), (0, 2**22), (0, 30)):  # as a table, or not; in blocks, or not
-        monkeypatch.setattr(function, "MOST_UNASKED", unasked)
-        monkeypatch.setattr(function, "BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(_curve_values, "MOST_UNASKED", unasked)
+        monkeypatch.setattr(_curve_values, "BLOCK_ENTRIES", entries)
         np.testing.assert_allclose(model.predict(X, [theta] * 20), whole, rtol=0.0, atol=1e-12)
         np.testing.assert_allclose(model.derivative(X, [theta[::-1]] * 20), slopes[:, ::-1], rtol=0.0, atol=1e-11)
         np.testing.assert_allclose(model.mean_curve(), mean, rtol=0.0, atol=1e-12)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +16,7 @@ from infinitask.blocks import RowSource
 from infinitask.estimators._callbacks import callbacks_told
 from infinitask.estimators._curve_choice import Choice, chosen
 from infinitask.estimators._curve_errors import Question
+from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
 from infinitask.estimators._curves import Curves, Design, days, own_points
 from infinitask.estimators._sources import device_of, in_kind, in_memory, on_host
 from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
@@ -40,16 +40,6 @@ RIDGE_OF_KINKS = 0.8
 """λ of a loss with a kink, in terms of that of half the square, as for other targets."""
 
 
-LEVEL_TOLERANCE = 1e-9
-"""How exact the best constant is, in parts of the range of what it is to meet."""
-
-MOST_UNASKED = 4
-"""All rows are evaluated at all points where that is at most this many times what was asked."""
-
-BLOCK_ENTRIES = 2**22
-"""Numbers that are held at a time while curves are evaluated."""
-
-
 class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     r"""Functions as targets: curves that were seen with gaps, or each at points of its own, learnt by one fit.
 
@@ -70,16 +60,16 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     loss : {"squared", "huber", "epsilon-insensitive", "quantile"}, default="squared"
         ℓ, of r = y − h: r²/2; r²/2 up to |r| = δ and linear beyond; (|r| − ε)₊; max(τ r, (τ − 1) r).
     quantile : float, default=0.5
-        τ, of the loss "quantile".
+        τ, of the loss "quantile". The level is that of the training curves, about; it is not calibrated on others.
     delta : float or None, default=None
         δ, of the loss "huber", in units of y; None: 1.345 standard deviations of the errors of curves left out.
     epsilon : float or None, default=None
         ε, of the loss "epsilon-insensitive", in units of y; None: 0.6 of the same deviations.
     theta : array (T,) or None, default=None
         The common grid of a y of shape (n, T), where ``fit`` and ``score`` are not given one; None: the names of the
-        columns, where y is a table and these are numbers, or T equally spaced points from 0 to 1. For curves with
-        points of their own: where ``predict`` answers when it is not asked for other points; Θ reaches at least from
-        the first to the last.
+        columns, where y is a table and these are numbers or dates, or T equally spaced points from 0 to 1. For curves
+        with points of their own: where ``predict`` answers when it is not asked for other points; Θ reaches at least
+        from the first to the last. Dates are taken as days since the beginning of 1970, here as everywhere.
     gamma : "auto", float, "median" or "scale", default="auto"
         Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each input is measured in its own standard
         deviation, and σ = (2γ)^(−1/2) is the median distance, or ½, 2 or 4 times that, by the errors of curves left
@@ -369,23 +359,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     def _at(self, X: Any, row: HostArray, tasks: HostArray, order: int = 0) -> HostArray:
         """h of the rows ``row`` (N,) of a checked X at as many tasks (N, 1), (N,)."""
         left = np.concatenate([to_host(self.field_.left(block)) for _, block in self._dense_blocks(X)])
-        points, place = np.unique(tasks[:, 0], return_inverse=True)
-        values = np.empty(row.size)
-        if left.shape[0] * points.size <= MOST_UNASKED * row.size:  # most curves were seen at most of the points
-            size = _rows_of_block(left.shape[1] + left.shape[0])
-            for start in range(0, points.size, size):
-                some = points[start : start + size, None]
-                here = np.flatnonzero((place >= start) & (place < start + size))
-                table = left @ self.field_.psi(some, order).T + self.field_.bias(some, order)
-                values[here] = table[row[here], place[here] - start]
-            return values
-        size = _rows_of_block(left.shape[1])
-        for start in range(0, row.size, size):
-            here = slice(start, start + size)
-            some, at = np.unique(tasks[here, 0], return_inverse=True)
-            psi, bias = self.field_.psi(some[:, None], order), self.field_.bias(some[:, None], order)
-            values[here] = np.einsum("ks,ks->k", left[row[here]], psi[at]) + bias[at]
-        return values
+        return values_at(self.field_, left, row, tasks, order)
 
     def mean_curve(self, theta: Any = None) -> HostArray:
         """The mean of the curves of the training rows, (q,).
@@ -397,16 +371,8 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         """
         check_is_fitted(self)
         tasks, single = self._tasks(self.theta_ if theta is None else days(theta), "theta")
-        values = self._mean_at(tasks)
+        values = one_curve_at(self.field_, self._mean_left, tasks)
         return np.asarray(values[0] if single else values)
-
-    def _mean_at(self, tasks: HostArray) -> HostArray:
-        """The mean curve at tasks (N, 1), (N,)."""
-        points, place = np.unique(tasks[:, 0], return_inverse=True)
-        size = _rows_of_block(self._mean_left.size)
-        parts = [points[start : start + size, None] for start in range(0, points.size, size)]
-        values = np.concatenate([self.field_.psi(part) @ self._mean_left + self.field_.bias(part) for part in parts])
-        return np.asarray(values[place])
 
     def score(self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None) -> float:
         """D² of the loss over the observations, for the squared loss R²; greater is better, 1 is perfect.
@@ -442,38 +408,16 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         tasks, _ = self._tasks(curves.theta[known], "theta")
         loss: Loss = self.recipe_.loss
         predicted = self._at(X, row, tasks)
-        mean = self._mean_at(tasks)
+        mean = one_curve_at(self.field_, self._mean_left, tasks)
 
         def lost(h: HostArray) -> float:
             return float(weight @ loss.value(self.nodes_[:1], value[:, None], h[:, None])[:, 0])
 
-        worst = lost(mean + _best_level(loss, value - mean, weight))
+        worst = lost(mean + best_level(loss, value - mean, weight))
         best = lost(predicted)
         if worst == 0.0:
             return 1.0 if best == 0.0 else 0.0
         return 1.0 - best / worst
-
-
-def _best_level(loss: Loss, r: HostArray, weight: HostArray) -> float:
-    """The constant with the smallest loss of r."""
-    if isinstance(loss, Squared):
-        return float(weight @ r) / float(np.sum(weight))
-    low, high = float(np.min(r)), float(np.max(r))
-    if not high > low:
-        return low
-    nodes = np.zeros(1)
-
-    def lost(part: float) -> float:
-        return float(weight @ loss.value(nodes, r[:, None], np.full((r.size, 1), low + part * (high - low)))[:, 0])
-
-    # in parts of the range: the search has no notion of the units of y
-    found = minimize_scalar(lost, bounds=(0.0, 1.0), method="bounded", options={"xatol": LEVEL_TOLERANCE})
-    return low + float(found.x) * (high - low)
-
-
-def _rows_of_block(width: int) -> int:
-    """How many rows of so many numbers are held at a time."""
-    return max(1, BLOCK_ENTRIES // max(1, width))
 
 
 def _for_all(values: HostArray, counted: HostArray, other: float) -> HostArray:
