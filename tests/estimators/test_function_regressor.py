@@ -480,9 +480,12 @@ def test_dates_are_days() -> None:
     params = {"task_gamma": 0.1, "tol": 1e-7}
     expected = fixed(**params).fit(X, Y, number)
     second = dates.to_numpy().astype("datetime64[s]")
-    for points in (dates, second, list(dates), dates.date.tolist(), [dates] * 20):
+    for points in (dates, second, dates.tz_localize("UTC"), list(dates), dates.date.tolist(), [dates] * 20):
         model = fixed(**params).fit(X, Y if len(points) == 6 else list(Y), points)
         np.testing.assert_array_equal(model.nodes_, number)
+        model = fixed(theta=points[0] if len(points) == 20 else points, **params)
+        np.testing.assert_array_equal(model.fit(X, list(Y), [number] * 20).theta_, number)
+        np.testing.assert_array_equal(model.fit(X, Y).theta_, number)
     model = fixed(**params).fit(X, pd.DataFrame(Y, columns=dates))
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
     np.testing.assert_array_equal(model.predict(X, [dates[1]]), expected.predict(X, number[1:2]))

@@ -135,7 +135,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         "loss": partial(choice, options=LOSSES),
         "quantile": fraction,
         "delta": optional(partial(number, low=0.0)),
-        "theta": optional(partial(finite, ndim=1)),
+        "theta": optional(lambda name, value: finite(name, days(value), ndim=1)),
         "epsilon": optional(partial(number, low=0.0, open_low=False)),
         "alpha_bias": optional(or_auto(partial(number, low=0.0, open_low=False))),
     }
@@ -222,7 +222,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             share = _for_all(design.share, counted, 1.0)
         grid = curves.grid
         if grid is None:
-            grid = design.nodes if self.theta is None else np.asarray(self.theta, dtype=np.float64)
+            grid = design.nodes if self.theta is None else np.asarray(days(self.theta), dtype=np.float64)
         learnt: dict[str, Any] = {"theta_": grid, "_flat": curves.flat}
         recipe = replace(recipe, measure=Discrete(design.nodes, design.weights))
         data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
