@@ -491,6 +491,9 @@ def test_dates_are_days() -> None:
     np.testing.assert_array_equal(model.predict(X, [dates[1]]), expected.predict(X, number[1:2]))
     np.testing.assert_array_equal(model.predict(X, dates[1]), expected.predict(X, number[1]))
     np.testing.assert_array_equal(model.mean_curve(second), expected.mean_curve())
+    polars = pytest.importorskip("polars").Series(dates.date.tolist())
+    np.testing.assert_array_equal(model.predict(X, polars), expected.predict(X))
+    np.testing.assert_array_equal(fixed(**params).fit(X, Y, polars).theta_, number)
     np.testing.assert_allclose(model.predict(X[:1], [dates[:2]])[0], expected.predict(X[:1], number[:2])[0], rtol=1e-12)
 
 

@@ -288,6 +288,9 @@ def days(points: Any) -> Any:
     >>> days([0.5, 1.0])
     [0.5, 1.0]
     """
+    if hasattr(points, "to_numpy") and not hasattr(getattr(points, "dtype", None), "kind"):  # of Polars or Arrow
+        host = points.to_numpy()
+        return days(host) if host.dtype.kind == "M" else points
     first = points
     while isinstance(first, (list, tuple)) and first:
         first = first[0]
