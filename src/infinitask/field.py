@@ -79,15 +79,11 @@ class Field:
 
     def __call__(self, X: Array, theta: Array, order: int = 0) -> HostArray:
         """∂^order h(x)(θ)/∂θ^order for every input (n, d) and task (q, d_Θ) or (q,): (n, q)."""
-        tasks = as_tasks(theta)
-        section = self._section(tasks, order)
-        values = np.empty((X.shape[0], tasks.shape[0]))
+        return self.at(theta, order)(X)
 
-        def fill(rows: slice) -> None:
-            np.add(to_host(section.map(X[rows, :])), section.bias, out=values[rows])
-
-        _by_rows(fill, X, max(section.map.width, tasks.shape[0]))
-        return values
+    def at(self, theta: Array, order: int = 0) -> Callable[[Array], HostArray]:
+        """x ↦ ∂^order h(x)(θ)/∂θ^order at tasks that stay the same, (n, d) → (n, q): for many rows, some at a time."""
+        return self._section(as_tasks(theta), order)
 
     def paired(self, X: Array, theta: Array, order: int = 0) -> HostArray:
         """∂^order h(x_i)(θ_i)/∂θ^order for inputs (n, d), each with its own task, (n, d_Θ) or (n,): (n,)."""
@@ -188,6 +184,15 @@ class _Section:
 
     map: FeatureMap
     bias: HostArray
+
+    def __call__(self, X: Array) -> HostArray:
+        values = np.empty((X.shape[0], self.bias.size))
+
+        def fill(rows: slice) -> None:
+            np.add(to_host(self.map(X[rows, :])), self.bias, out=values[rows])
+
+        _by_rows(fill, X, max(self.map.width, self.bias.size))
+        return values
 
 
 def _by_rows(visit: Callable[[slice], None], X: Array, entries: int) -> None:

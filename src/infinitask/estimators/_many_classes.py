@@ -19,7 +19,7 @@ from infinitask._validation import finite, numbers
 from infinitask.kernels import ClassTask, task_kernel
 from infinitask.learn import Fit, generator
 from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature, quadrature_rule
-from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares, with_classes
+from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares_in_parts, with_classes
 
 if TYPE_CHECKING:
     from infinitask.estimators.base import BaseInfiniteTask
@@ -237,8 +237,7 @@ class ManyClasses:
             )
         if self.scale is None:
             return self._fields(X, costs, per_sample)
-        price, p = np.log(np.maximum(costs, SMALLEST_COST)), np.log(self.probabilities(X))
-        found = price + p if per_sample else price[None, :, :] + p[:, None, :]
+        found = _priced(self.probabilities(X), costs, per_sample)
         return np.asarray(found - np.mean(found, axis=-1, keepdims=True))
 
     def _fields(self, X: Any, costs: HostArray, per_sample: bool) -> HostArray:
@@ -282,10 +281,13 @@ class ManyClasses:
         """The number of the class that is decided for: (n, q), or (n,) for one list of costs for each row."""
         if per_sample or costs.shape[0] * self.count <= ENTRIES_AT_A_TIME // 64:
             return np.asarray(np.argmax(self.values(X, costs, per_sample=per_sample), axis=-1))
-        X = self.model._inputs(X)
         size = max(1, ENTRIES_AT_A_TIME // (64 * self.count))
-        parts = [np.argmax(self.values(X, costs[i : i + size]), axis=-1) for i in range(0, costs.shape[0], size)]
-        return np.concatenate(parts, axis=1)
+        parts = (costs[i : i + size] for i in range(0, costs.shape[0], size))
+        if self.scale is None:
+            X = self.model._inputs(X)
+            return np.concatenate([np.argmax(self._fields(X, part, False), axis=-1) for part in parts], axis=1)
+        p = self.probabilities(X)
+        return np.concatenate([np.argmax(_priced(p, part), axis=-1) for part in parts], axis=1)
 
     def probabilities(self, X: Any) -> HostArray:
         """(n, K): the share of all costs at which a class wins; the largest is that of the decision at equal costs."""
@@ -293,17 +295,14 @@ class ManyClasses:
         known = field.knows_nodes_only
         points = self.model.nodes_ if known else _for_classes(cost_points(K), self.model.class_order_)
         equal = np.full((1, K), 1.0 / K)
-        tasks, centre = with_classes(points), with_classes(equal)
         # where probabilities decide there is nothing to agree with
         decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= SAME_COST, axis=1)))
-        found, size = [], max(1, ENTRIES_AT_A_TIME // tasks.shape[0])
+        fields, found = field.at(with_classes(points)), []  # ψ of all these tasks takes longer than some rows do
         for _, block in self.model._dense_blocks(X):
-            for start in range(0, block.shape[0], size):
-                some = block[start : start + size, :]
-                p = shares(field(some, tasks).reshape(-1, len(points), K))
-                p = away_from_zero(p, self.model.n_samples_fit_)
-                p = p if scale is None else scale(p, self.model.n_samples_fit_)
-                found.append(_largest_at(p, np.argmax(field(some, centre), axis=1)) if decided else p)
+            p = shares_in_parts(lambda rows, X=block: fields(X[rows, :]), block.shape[0], points)
+            p = away_from_zero(p, self.model.n_samples_fit_)
+            p = p if scale is None else scale(p, self.model.n_samples_fit_)
+            found.append(_largest_at(p, np.argmax(field(block, with_classes(equal)), axis=1)) if decided else p)
         return np.concatenate(found)
 
     def cheapest(self, X: Any, more: HostArray) -> HostArray:
@@ -315,6 +314,12 @@ class ManyClasses:
         p = self.probabilities(X)
         expected = p @ more[0] if len(more) == 1 else np.einsum("ni,nij->nj", p, more)
         return np.asarray(np.argmin(expected, axis=1))
+
+
+def _priced(p: HostArray, costs: HostArray, per_sample: bool = False) -> HostArray:
+    """log θ_k p_k: (n, q, K), or (n, K) with one list of costs for each row."""
+    price, logs = np.log(np.maximum(costs, SMALLEST_COST)), np.log(p)
+    return np.asarray(price + logs if per_sample else price[None, :, :] + logs[:, None, :])
 
 
 def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
@@ -338,4 +343,4 @@ def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
 def share_scale(fit: Fit, order: HostArray) -> ShareScale | None:
     """How shares become probabilities, which is set last: see :class:`~infinitask.predictive.ShareScale`."""
     points = _for_classes(cost_points(order.size), order)
-    return ShareScale.of(fit.problem, fit.recipe, fit.n_rows, points)
+    return ShareScale.of(fit.problem, fit.recipe, fit.n_rows, points, order)

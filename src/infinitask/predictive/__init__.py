@@ -18,7 +18,7 @@
 """
 
 from ._beyond import Beyond
-from ._class_costs import ShareScale, away_from_zero, cost_points, shares, with_classes
+from ._class_costs import ShareScale, away_from_zero, cost_points, shares, shares_in_parts, with_classes
 from ._conformal import ConformalCalibration
 from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
 from ._cross_conformal import CrossCalibration
@@ -51,6 +51,7 @@ __all__ = [
     "on_side",
     "order_statistic",
     "shares",
+    "shares_in_parts",
     "sign_change",
     "smallest_sample",
     "theta_from_costs",

@@ -42,6 +42,9 @@ not lack."""
 HELD = 0.02
 """Directions of the rows with an eigenvalue below this part of λ are held by the ridge, and left out."""
 
+ENTRIES_AT_A_TIME = 1_000_000
+"""Rows × costs × classes that are held in memory."""
+
 MAX_LEFT_OUT_ENTRIES = 40_000_000
 """Rows × nodes × folds up to which all folds are solved, at once; beyond, one fold alone."""
 
@@ -78,6 +81,28 @@ def shares(values: HostArray) -> HostArray:
     """
     winner, K = np.argmax(values, axis=2), values.shape[2]
     return np.stack([np.mean(winner == k, axis=1) for k in range(K)], axis=1)
+
+
+def shares_in_parts(values: Callable[[slice], HostArray], n: int, points: HostArray) -> HostArray:
+    """The shares (n, K) of rows whose fields at ``points`` (q, K) are computed some rows at a time.
+
+    Parameters
+    ----------
+    values : callable
+        A slice of rows ↦ f (rows, q K), in the order of :func:`with_classes`.
+    n : int
+    points : ndarray (q, K)
+
+    Examples
+    --------
+    >>> f = np.array([[1.0, -1.0, 2.0, -2.0], [1.0, -1.0, -2.0, 2.0]])
+    >>> shares_in_parts(lambda rows: f[rows], 2, np.array([[0.5, 0.5], [0.1, 0.9]]))
+    array([[1. , 0. ],
+           [0.5, 0.5]])
+    """
+    size = max(1, ENTRIES_AT_A_TIME // points.size)
+    parts = (slice(start, min(start + size, n)) for start in range(0, n, size))
+    return np.concatenate([shares(values(rows).reshape(-1, *points.shape)) for rows in parts])
 
 
 def smallest_probability(n: float, n_classes: int) -> float:
@@ -120,7 +145,9 @@ class ShareScale:
         return np.asarray(changed / np.sum(changed, axis=1, keepdims=True))
 
     @classmethod
-    def of(cls, problem: Problem, recipe: Recipe, count: float, points: HostArray) -> ShareScale | None:
+    def of(
+        cls, problem: Problem, recipe: Recipe, count: float, points: HostArray, order: HostArray
+    ) -> ShareScale | None:
         """The scale that suits rows which fits have left out; None where they are too few, or nothing can be asked.
 
         Parameters
@@ -131,6 +158,8 @@ class ShareScale:
             How many rows those of the problem stand for.
         points : ndarray (q, K)
             Costs whose decisions are counted.
+        order : ndarray (K,) of int
+            The classes in an order that does not depend on their names: rows are left out in this order.
         """
         n = int(problem.objective.rows.shape[0])
         if n < LEAST_ROWS or not Splitting.solves(problem.objective) or problem.task_kernel.diagonal:
@@ -139,7 +168,7 @@ class ShareScale:
         assert isinstance(loss, MultiClassHinge)
         assert targets is not None
         label = np.argmin(np.abs(to_host(targets) - loss.codes), axis=1)
-        fold = _folds(label)
+        fold = _folds(np.argsort(order)[label])
         used = FOLDS if n * problem.quadrature.weights.size * FOLDS <= MAX_LEFT_OUT_ENTRIES else 1
         if recipe.verbose:
             print(f"costs: fits without each of {used} folds", file=sys.stderr, flush=True)
@@ -156,7 +185,7 @@ class ShareScale:
 
 
 def _folds(label: HostArray) -> HostArray:
-    """A fold for each row, the same share of each class in all; always the same."""
+    """A fold for each row, the same share of each class in all; always the same for the same labels 0, …, K − 1."""
     rng, fold = np.random.default_rng(0), np.empty(label.size, dtype=np.intp)
     order = np.lexsort((rng.permutation(label.size), label))
     fold[order] = np.arange(label.size) % FOLDS
@@ -185,11 +214,5 @@ def _shares_at(problem: Problem, field: Field, rows: HostArray, points: HostArra
     """The shares of the classes at rows of the problem."""
     phi = problem.objective.rows if problem.constant is None else problem.objective.rows[:, 1:]
     tasks = with_classes(points)
-    psi, bias, K = field.coef @ field.psi(tasks).T, field.bias(tasks), points.shape[1]
-    size = max(1, 1_000_000 // tasks.shape[0])
-    found = []
-    for start in range(0, rows.size, size):
-        some = phi[rows[start : start + size], :]
-        h = to_host(some @ as_like(psi, some)) + bias
-        found.append(shares(h.reshape(len(h), -1, K)))
-    return np.concatenate(found)
+    psi, bias = as_like(field.coef @ field.psi(tasks).T, phi), field.bias(tasks)
+    return shares_in_parts(lambda some: to_host(phi[rows[some], :] @ psi) + bias, rows.size, points)
