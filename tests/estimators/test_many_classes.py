@@ -20,8 +20,10 @@ from infinitask import (
     InfiniteCostSensitiveClassifierCV,
 )
 from infinitask.blocks import Blocks
-from infinitask.estimators import classifier
+from infinitask.estimators import _sources, classifier
+from infinitask.log_odds import multinomial_scaling
 from infinitask.measures import ClassCosts, Discrete, Uniform
+from infinitask.metrics import cost_scorer
 from tests.support.scikit_learn_checks import run_check
 
 QUICK: dict[str, Any] = {"n_nodes": 8, "alpha": 0.01, "gamma": 0.5}
@@ -319,3 +321,81 @@ def test_rare_classes_have_their_share() -> None:
     # where a missed row costs as much as its class is rare, all classes are found
     dear = found.predict(Z, 1.0 / np.array([0.88, 0.08, 0.04]))
     assert min(np.mean(dear[z == k] == k) for k in range(3)) > 0.5
+
+
+def test_other_names_of_the_labels_change_no_calibrated_probability() -> None:
+    X, y = clouds(70, seed=4, shares=(0.5, 0.3, 0.2))
+    names = np.array(["z", "a", "m"])
+    model = InfiniteCostSensitiveClassifier(**QUICK, tol=1e-6, calibrated=True)
+    fits = [clone(model).fit(X, label) for label in (y, names[y])]
+    place = np.searchsorted(fits[1].classes_, names)
+    np.testing.assert_allclose(fits[1].share_scale_.offsets[place], fits[0].share_scale_.offsets, atol=1e-3)
+    np.testing.assert_allclose(fits[1].predict_proba(X)[:, place], fits[0].predict_proba(X), atol=4e-3)
+
+
+# ------------------------------------------------------------------------------------------------- names of classes
+def test_costs_that_name_the_classes_may_stand_in_any_order() -> None:
+    pd = pytest.importorskip("pandas")
+    X, y = clouds(60, seed=2)
+    names = np.array(["dry", "fog", "ice"])
+    model = InfiniteCostSensitiveClassifier(**QUICK, theta={"ice": 4.0, "dry": 1.0, "fog": 2.0}).fit(X, names[y])
+    expected = model.predict(X, [1.0, 2.0, 4.0])
+    np.testing.assert_array_equal(model.predict(X), expected)
+    series = pd.Series([2.0, 4.0, 1.0], index=["fog", "ice", "dry"])
+    np.testing.assert_array_equal(model.predict(X, series), expected)
+    both = model.predict(X, pd.DataFrame([[2.0, 4.0, 1.0]] * 2, columns=["fog", "ice", "dry"]))
+    np.testing.assert_array_equal(both, np.column_stack([expected] * 2))
+    C = np.array([[0.0, 1.0, 7.0], [2.0, 0.0, 1.0], [9.0, 5.0, 0.0]])
+    table = pd.DataFrame(C, index=names, columns=names)
+    expected = model.predict(X, costs=C)
+    np.testing.assert_array_equal(model.predict(X, costs=table.iloc[[2, 0, 1], [1, 2, 0]]), expected)
+    np.testing.assert_array_equal(model.predict(X, costs=pd.DataFrame(C)), expected)
+    with pytest.raises(ValueError, match=r"'snow'.*no classes and lacks \['ice'\]"):
+        model.predict(X, costs=table.rename(columns={"ice": "snow"}))
+    with pytest.raises(ValueError, match=r"lacks \['fog'\]"):
+        model.predict(X, {"dry": 1.0, "ice": 2.0})
+
+
+def test_two_classes_take_costs_by_name() -> None:
+    pd = pytest.importorskip("pandas")
+    X, y = clouds(60, seed=2)
+    X, y = X[y < 2], y[y < 2]
+    model = InfiniteCostSensitiveClassifier(**QUICK).fit(X, y)
+    table = pd.DataFrame([[0.0, 5.0], [1.0, 0.0]], index=[1, 0], columns=[1, 0])
+    np.testing.assert_array_equal(model.predict(X, costs=table), model.predict(X, costs=[[0.0, 1.0], [5.0, 0.0]]))
+
+
+def test_many_rows_of_many_classes_stay_in_memory(
+    rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = InfiniteCostSensitiveClassifier(**QUICK).fit(*rows).predict_proba(rows[0])
+    monkeypatch.setattr(_sources, "LARGE_ROWS", 50)
+    monkeypatch.setattr(_sources, "LARGE_ENTRIES", 1)
+    found = InfiniteCostSensitiveClassifier(**QUICK).fit(*rows).predict_proba(rows[0])
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_labels_of_several_types_are_named(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    for odd in (1, None):
+        for labels in (["a", odd], ["a", odd, "b"]):
+            y = np.resize(np.array(labels, dtype=object), 90)
+            with pytest.raises(TypeError, match=r"labels of the types .* must be of one type"):
+                InfiniteCostSensitiveClassifier(**QUICK).fit(rows[0], y)
+
+
+def test_the_scorer_of_trade_offs_is_for_two_classes(
+    model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray]
+) -> None:
+    with pytest.raises(ValueError, match="model of 3 classes; it scores the trade-offs of two"):
+        cost_scorer(model, *rows)
+
+
+def test_a_rare_class_is_as_probable_as_it_is_frequent() -> None:
+    rng = np.random.default_rng(0)
+    label = np.repeat([0, 1, 2], [148, 148, 4])
+    p = np.abs(rng.normal([1.0, 1.0, 0.004], [0.2, 0.2, 0.001], size=(300, 3)))
+    p /= p.sum(axis=1, keepdims=True)
+    a, b = multinomial_scaling(p, label, np.full(300, 1 / 300))
+    q = p**a * np.exp(b)
+    mean = (q / q.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(mean, [148 / 300, 148 / 300, 4 / 300], rtol=0.03)

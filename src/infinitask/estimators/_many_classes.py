@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples
 
 from infinitask._array import HostArray
 from infinitask._validation import finite, numbers
+from infinitask.estimators._class_names import costs_by_name
 from infinitask.kernels import ClassTask, task_kernel
 from infinitask.learn import Fit, generator
 from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature, quadrature_rule
@@ -256,13 +257,13 @@ class ManyClasses:
 
     def decision_function(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
         """f_k(x)(θ): (n, K) for one list of costs or one for each row, (n, q, K) for several."""
-        costs, single = class_costs(theta, self.count)
+        costs, single = class_costs(costs_by_name(theta, self.model.classes_), self.count)
         values = self.values(X, costs, per_sample=per_sample)
         return values if per_sample or not single else values[:, 0]
 
     def decided(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
         """The number of the class that is decided for: (n,) for one list of costs or one for each row, else (n, q)."""
-        costs, single = class_costs(theta, self.count)
+        costs, single = class_costs(costs_by_name(theta, self.model.classes_), self.count)
         found = self.chosen(X, costs, per_sample=per_sample)
         return found if per_sample or not single else found[:, 0]
 

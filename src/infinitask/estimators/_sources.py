@@ -64,8 +64,14 @@ def far_rows(X: Any, y: Any, sample_weight: Any) -> RowSource | None:
     return None
 
 
-def source_of(X: Any, y: Any, sample_weight: Any, recipe: Callable[[], Recipe]) -> RowSource | None:
-    """The rows as a source of blocks, or None where they are fitted in memory."""
+def source_of(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    recipe: Callable[[], Recipe],
+    in_whole: Callable[[Any, Any], bool] = lambda y, sample_weight: False,
+) -> RowSource | None:
+    """The rows as a source of blocks, or None where they are fitted in memory, as ``in_whole`` says of some targets."""
     far = far_rows(X, y, sample_weight)
     if far is not None:
         return far
@@ -76,7 +82,9 @@ def source_of(X: Any, y: Any, sample_weight: Any, recipe: Callable[[], Recipe]) 
         )
     if sparse.issparse(X) or getattr(X, "ndim", 0) != 2 or hasattr(X, "iloc") or not hasattr(X, "dtype"):
         return None
-    if int(X.shape[0]) < LARGE_ROWS or int(X.shape[0]) * _features(recipe()) < LARGE_ENTRIES:
+    if int(X.shape[0]) < LARGE_ROWS or in_whole(on_host(y), on_host(sample_weight)):
+        return None
+    if int(X.shape[0]) * _features(recipe()) < LARGE_ENTRIES:
         return None
     targets = y if compat.is_array_api_obj(y) or y is None else np.asarray(y)
     if isinstance(X, np.ndarray):

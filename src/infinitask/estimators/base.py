@@ -345,13 +345,17 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         """Fit rows in memory, or wherever they are; see :mod:`~infinitask.estimators._sources`."""
         with callbacks_told(self, X, y, sample_weight):
             device = device_of(X, self.device)
-            source = source_of(X, y, sample_weight, self.recipe)
+            source = source_of(X, y, sample_weight, self.recipe, self._in_whole)
             if source is not None:
                 return fit_to(self, source, device)  # type: ignore[no-any-return]
             prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
             if device != self.device:
                 prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
             return self._learn(prepared, depth=4)
+
+    def _in_whole(self, y: Any, sample_weight: Any) -> bool:
+        """Whether arrays with these targets are fitted in memory however many rows there are."""
+        return False
 
     def _learn(self, prepared: Prepared, memory: Memory | None = None, *, remark: bool = True, depth: int = 3) -> Self:
         """Fit, warn where that is due, and adopt the result.

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from infinitask._validation import naming
+from infinitask.estimators._class_names import check_one_type, costs_by_name
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._many_classes import ClassNodes, class_costs, class_order, several_classes, share_scale
 from infinitask.estimators.base import Prepared
@@ -147,6 +148,9 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         self._check_default("theta", recipe)
         return recipe
 
+    def _in_whole(self, y: Any, sample_weight: Any) -> bool:
+        return several_classes(y, sample_weight)
+
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         if several_classes(y, sample_weight):
             return self._prepare_many(X, y, sample_weight)
@@ -156,11 +160,12 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         """The rows of more than two classes, with the labels coded as the loss has them."""
         self._check_parameters()
         X, y, weight = self._rows(X, y, sample_weight)
+        check_one_type(y)
         with naming("y"):
             check_classification_targets(y)
         counted = weight > 0.0
         classes, label = np.unique(y[counted], return_inverse=True)
-        class_costs(self.theta, classes.size)
+        class_costs(costs_by_name(self.theta, classes), classes.size)
         loss = MultiClassHinge(int(classes.size), float(self.smoothing))
         order = class_order(X[counted], label, weight[counted], classes.size)
         nodes = ClassNodes.of(self.measure, self.quadrature, self.n_nodes, order, self.random_state)

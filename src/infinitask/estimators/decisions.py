@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from infinitask._array import HostArray
 from infinitask._validation import flag, naming
+from infinitask.estimators._class_names import check_one_type, matrix_by_name
 from infinitask.estimators._many_classes import (
     ManyClasses,
     cost_matrix,
@@ -80,6 +81,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         X, y, weight = self._rows(X, y, sample_weight)
+        check_one_type(y)
         with naming("y"):
             check_classification_targets(y)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
@@ -157,12 +159,14 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         X : array (n, d)
         theta : float, array (q,) or None
             In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes what a missed row of each class costs,
-            (K,) or (q, K), in the order of ``classes_`` and on any scale.
+            (K,) or (q, K), in the order of ``classes_`` and on any scale, or with their names: a dictionary
+            {class: cost}, a series, or a table with a column for each class.
         per_sample : bool, default=False
             Whether ``theta``, (n,) or (n, K), holds one trade-off for each row, say from the costs of each.
         costs : array (K, K) or (n, K, K), or None
             In place of ``theta``: costs[i, j] is the cost of predicting classes_[j] where the truth is classes_[i], or
-            a gain where it is negative; one matrix, or one for each row. The prediction is the one that costs least:
+            a gain where it is negative; one matrix, or one for each row. A data frame with the names of the classes as
+            index and columns may have them in any order. The prediction is the one that costs least:
             where a missed class costs the same whatever it is mistaken for, the decision at that θ, and else the
             smallest Σ_i p_i costs[i, j], with p from ``predict_proba``.
 
@@ -209,7 +213,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     def _cheapest(self, X: Any, costs: Any) -> HostArray:
         """The number of the class that costs least in expectation, (n,)."""
-        more, many = cost_matrix(costs, self.classes_.size, _num_samples(X)), self._many()
+        costs, many = matrix_by_name(costs, self.classes_), self._many()
+        more = cost_matrix(costs, self.classes_.size, _num_samples(X))
         if many is not None:
             return many.cheapest(X, more)
         misses = costs_of_matrix(more)
@@ -232,8 +237,10 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         rarer events.
 
         With K > 2 classes column k, (n, K), is the share of all costs at which class k wins: for the costs of
-        :class:`~infinitask.measures.ClassCosts` it is P(y = classes_[k] | x) where decisions are the best ones. No
-        column is below about 1/((n + K)(K − 1)), and the largest is that of the decision at equal costs.
+        :class:`~infinitask.measures.ClassCosts`, which are asked whatever ``measure`` is, it is P(y = classes_[k] | x)
+        where decisions are the best ones. Where decisions are ``calibrated``, as they are by default, shares s become
+        s_k^a exp(b_k), normalised, with a and b from left-out rows, see ``share_scale_``. No column is below about
+        1/((n + K)(K − 1)), and the largest is that of the decision at equal costs.
 
         Parameters
         ----------

@@ -48,6 +48,9 @@ class TaskScorer(ABC):
     def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
         """The metric of the answers of the model at the levels; smaller is better."""
 
+    def check(self, model: Any) -> None:  # noqa: B027  # most take every model that is asked such tasks
+        """An error where a fitted model, whose ``predict`` takes such tasks, cannot be scored."""
+
     def __repr__(self) -> str:
         name = getattr(self.metric, "__name__", repr(self.metric)).lstrip("_")
         return f"{type(self).__name__}(−{name}, {self.asks}={_shown(getattr(self, self.asks), *self.domain)})"
@@ -60,6 +63,7 @@ class TaskScorer(ABC):
                 f"{self!r} was given a {type(core).__name__}, whose predict takes no {self.asks}; it scores models "
                 f"that are asked predict(X, {self.asks}=…), such as {self.example}, alone or at the end of a pipeline."
             )
+        self.check(core)
         # predict of a search takes no tasks; that of the model it has chosen does
         model = estimator if _takes(estimator, self.asks) else getattr(estimator, "best_estimator_", estimator)
         given = getattr(self, self.asks)
@@ -149,6 +153,15 @@ class CostScorer(TaskScorer):
     metric = staticmethod(integrated_cost)
 
     theta: tuple[float, ...] | None = None
+
+    def check(self, model: Any) -> None:
+        """See :class:`TaskScorer`."""
+        classes = getattr(model, "classes_", ())
+        if len(classes) > 2:
+            raise ValueError(
+                f"{self!r} was given a model of {len(classes)} classes; it scores the trade-offs of two. For more "
+                "classes score probabilities, scoring='neg_log_loss', or the cost of predict(X, theta)."
+            )
 
     def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
         """See :class:`TaskScorer`."""

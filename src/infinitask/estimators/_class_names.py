@@ -1,0 +1,89 @@
+"""Costs that name their classes, as tables and dictionaries do, in the order of ``classes_``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from infinitask._array import HostArray
+
+
+def check_one_type(y: Any) -> None:
+    """An error where labels cannot be put in order, since they are of several types, or where one is None.
+
+    Examples
+    --------
+    >>> check_one_type(np.array(["dry", "fog"]))
+    """
+    labels = np.asarray(y)
+    if labels.dtype != object or labels.ndim != 1:
+        return
+    try:
+        np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise TypeError(
+            f"y holds labels of the types {', '.join(kinds)}; they must be of one type, all texts or all numbers, and "
+            "none missing. Convert them, say by str, and leave out rows without a label."
+        ) from None
+
+
+def costs_by_name(theta: Any, classes: HostArray, name: str = "theta") -> Any:
+    """Costs of the classes in the order of ``classes``: of a dictionary, a series, or the columns of a table.
+
+    Everything else, and what has no names but 0, 1, 2, …, is returned as it is.
+
+    Examples
+    --------
+    >>> costs_by_name({"fog": 9.0, "dry": 1.0}, np.array(["dry", "fog"])).tolist()
+    [1.0, 9.0]
+    """
+    if isinstance(theta, Mapping):
+        places = _places(list(theta), classes, f"the names of {name}")
+        return np.asarray(list(theta.values()))[places]
+    columns = getattr(theta, "columns", None)
+    if columns is not None:
+        values = np.asarray(theta)
+        return values if _unnamed(columns) else values[:, _places(list(columns), classes, f"the columns of {name}")]
+    index = getattr(theta, "index", None)
+    if index is None or callable(index) or _unnamed(index):
+        return theta
+    return np.asarray(theta)[_places(list(index), classes, f"the index of {name}")]
+
+
+def matrix_by_name(costs: Any, classes: HostArray) -> Any:
+    """A matrix of costs with rows and columns in the order of ``classes``, where a table names them; else as it is.
+
+    A table of Polars names its columns only; its rows must stand in the order of ``classes``.
+    """
+    columns, index = getattr(costs, "columns", None), getattr(costs, "index", None)
+    if columns is None:
+        return costs
+    values = np.asarray(costs)
+    if index is not None and not callable(index) and not _unnamed(index):
+        values = values[_places(list(index), classes, "the index of costs")]
+    return values if _unnamed(columns) else values[:, _places(list(columns), classes, "the columns of costs")]
+
+
+def _unnamed(names: Any) -> bool:
+    """Whether names are the numbers 0, 1, 2, … that a table has by default."""
+    return type(names).__name__ == "RangeIndex" and names.start == 0 and names.step == 1
+
+
+def _places(names: list[Any], classes: HostArray, what: str) -> list[int]:
+    """Where each class stands among the names: these are labels, or labels as text, each of them once."""
+    labels = classes.tolist()
+    known = names if set(names) & set(labels) else [str(given) for given in names]
+    asked = labels if known is names else [str(label) for label in labels]
+    unknown = [names[i] for i, given in enumerate(known) if given not in asked]
+    missing = [labels[i] for i, label in enumerate(asked) if label not in known]
+    if unknown or missing or len(set(known)) < len(known):
+        found = [f"holds {unknown}, which are no classes" if unknown else "", f"lacks {missing}" if missing else ""]
+        found += ["" if unknown or missing else "holds a class twice"]
+        raise ValueError(
+            f"{what} must name each of the classes {labels} once: it {' and '.join(filter(None, found))}. Give the "
+            "names of classes_, or an array in their order."
+        )
+    return [known.index(label) for label in asked]
