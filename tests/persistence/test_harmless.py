@@ -22,6 +22,7 @@ from infinitask import InfiniteQuantileRegressor, load, save
 from infinitask.persistence import register
 from infinitask.persistence._harmless import NOT_SEARCHED, RULES, is_plain_pattern
 from infinitask.persistence._names import class_named, known_classes
+from infinitask.persistence._shown import shown
 from tests.support.saved import again, forged, opened, refused, table
 
 RANGE = ["range", [0, 3, 1]]
@@ -56,9 +57,7 @@ HARMFUL = [
 @pytest.mark.parametrize(("name", "parameter", "value"), HARMFUL, ids=str)
 def test_no_file_sets_it(name: str, parameter: str, value: Any, tmp_path: Path) -> None:
     path = forged(tmp_path / "m", table(["object", name, [parameter, value]]))
-    refused(
-        path, rf"{name.rpartition('.')[2]}\.{parameter} is {re.escape(repr(str(value)[:50]))}; in a file it must be"
-    )
+    refused(path, rf"{name.rpartition('.')[2]}\.{parameter} is {re.escape(shown(value))}; in a file it must be")
 
 
 @pytest.mark.parametrize("value", ["{:>99999999999}", "{.__class__}", "{0[0]}", "{!r}", "{", 3], ids=str)
@@ -114,6 +113,29 @@ class TestSearches:
                 refused(forged(tmp_path / "m", table(*entries, search)), f"GridSearchCV.param_grid would set '{key}'")
             search = ["object", f"{MODELS}RandomizedSearchCV", ["param_distributions", [1]]]
             refused(forged(tmp_path / "m", table(*entries, search)), "RandomizedSearchCV.param_distributions would set")
+
+    @pytest.mark.parametrize("key", ["memory", "step__n_jobs", "words__input", "words__token_pattern"])
+    def test_nor_under_a_text_of_numpy(self, key: str, tmp_path: Path) -> None:
+        """scikit-learn takes these as names of parameters, too."""
+        entries = [["scalar", f"<U{len(key)}", key], ["list", ["x"]], ["dict", [[0], [1]]], ["list", [[2]]]]
+        mapping = ["mapping", "collections.OrderedDict", [[0], [1]]]
+        for name, parameter in (
+            (f"{MODELS}GridSearchCV", "param_grid"),
+            (f"{MODELS}RandomizedSearchCV", "param_distributions"),
+            ("infinitask.tuning.OptunaSearch", "space"),
+        ):
+            for at in (2, 3, 4):
+                search = ["object", name, [parameter, [at]]]
+                path = forged(tmp_path / "m", table(*entries, mapping, search))
+                refused(path, rf"\w+\.{parameter} would set '{key}'")
+        with pytest.raises(ValueError, match=f"would set '{key}', which no search in a file may set"):
+            save(GridSearchCV(StandardScaler(), {np.str_(key): ["x"]}), tmp_path / "m")
+
+    def test_nor_under_what_is_no_text(self, tmp_path: Path) -> None:
+        for key in (["scalar", "|S6", "memory"], ["tuple", ["memory"]], ["bytes", "bWVtb3J5"]):
+            search = ["object", f"{MODELS}GridSearchCV", ["param_grid", [2]]]
+            entries = table(key, ["list", ["x"]], ["dict", [[0], [1]]], search)
+            refused(forged(tmp_path / "m", entries), "the space of a search has the key a .*, which is no text")
 
     def test_none_hides_what_it_sets(self, tmp_path: Path) -> None:
         entries = [["list", ["x"]], ["dict", ["words__input", [0]]]]

@@ -168,7 +168,7 @@ class TestSizes:
             (["objects", [10**12], []], "an array of objects does not have the size that it says"),
             (["array", "a", "K"], "an array has no order"),
             (["array", "b", "C"], "it has no array 'b'"),
-            (["array", 3, "C"], "it has no array '3'"),
+            (["array", 3, "C"], "it has no array 3"),
             (["list", []], "1 of its arrays belong to nothing"),
         ],
         ids=str,
@@ -242,7 +242,9 @@ class TestNames:
         assert sorted(tmp_path.rglob("*")) == before
 
     def test_types_and_distributions_that_no_file_may_name(self, tmp_path: Path) -> None:
-        refused(forged(tmp_path / "m", table(["type", "os.PathLike"])), "'os.PathLike'")
+        refused(
+            forged(tmp_path / "m", table(["type", "os.system"])), "it names the type 'os.system', which is not among"
+        )
         law = [["tuple", []], ["dict", []]]
         for name in ("rv_continuous", "os", "_distn_infrastructure", "bootstrap"):
             entries = table(*law, ["distribution", [name, [0], [1]]])
@@ -337,13 +339,6 @@ class TestAttributes:
     def test_references_to_what_does_not_come_before(self, number: Any, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(["list", [[number]]])), "a value ")
         refused(forged(tmp_path / "m", table(["list", []], model=[number] if number != 0 else [1])), "a value ")
-
-    def test_lists_of_lists_of_lists_cost_nothing(self, tmp_path: Path) -> None:
-        entries: list[Any] = [["tuple", ["lol"] * 10]]
-        for k in range(60):
-            entries.append(["tuple", [[k]] * 10])
-        assert len(load(forged(tmp_path / "m", table(*entries)))) == 10  # 10^60 texts for one who reads them all
-        refused(forged(tmp_path / "m", table(*entries, ["dict", [[60], 1]])), "a key of a dict")
 
     def test_numbers_that_are_chosen_to_collide(self, tmp_path: Path) -> None:
         keys = [k * (2**61 - 1) for k in range(5_000)]

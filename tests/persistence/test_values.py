@@ -26,7 +26,7 @@ rng = np.random.default_rng(0)
 BIG = rng.normal(size=(6, 8))
 
 VALUES: dict[str, Any] = {
-    "none": None,
+    "none": [None],
     "truth": [True, False],
     "whole": [0, -1, 2**100, -(2**63)],
     "real": [0.1, -0.0, 5e-324, 1.7976931348623157e308, math.nan, math.inf, -math.inf],
@@ -110,6 +110,13 @@ def test_arrays_come_back_with_their_types_and_shapes(name: str, tmp_path: Path)
     assert found.flags.writeable
     if value.flags.c_contiguous or value.flags.f_contiguous:  # the order in which products are summed
         assert found.flags.c_contiguous == value.flags.c_contiguous
+
+
+def test_texts_of_numpy_that_are_keys_become_plain(tmp_path: Path) -> None:
+    """They are equal and have one hash; rules for names then see them."""
+    found = again({np.str_("a"): 1, "b": 2}, tmp_path)
+    assert found == {"a": 1, "b": 2}
+    assert all(type(key) is str for key in found)
 
 
 def test_sparse_matrices_come_back(tmp_path: Path) -> None:
@@ -275,7 +282,13 @@ class TestRefused:
     def test_more_text_than_a_file_has(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(save.__globals__, "MAX_HEADER_BYTES", 5_000)
         with pytest.raises(ValueError, match=r"takes \d+ bytes; files have at most 5000.*make them smaller"):
-            save("x" * 5_000, tmp_path / "m")
+            save(["x" * 5_000], tmp_path / "m")
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("value", [None, True, 3, 0.5, "model", b"model", np.float64(1.0)], ids=repr)
+    def test_what_is_no_model(self, value: Any, tmp_path: Path) -> None:
+        with pytest.raises(TypeError, match="was given to save, which is no model; give an estimator"):
+            save(value, tmp_path / "m")
         assert not list(tmp_path.iterdir())
 
     def test_models_of_other_kinds(self, tmp_path: Path) -> None:

@@ -28,16 +28,44 @@ MAX_REPEATED_BYTES = 2**26
 MAX_ARGUMENTS = 2**6
 """The most arguments of a partial call or of a distribution."""
 
+MAX_UNFOLDED = 2**24
+"""The most values of an entry where each is counted as often as it is met: to print, hash or compare meets all."""
+
+TEXT_PER_VALUE = 8
+"""Characters of a text that count as another value."""
+
 MAX_RANGE = 2**20
 """The most numbers in a range: methods that take one make a list of it."""
 
 
-def check_counts(entries: Iterable[Any]) -> None:
+def check_counts(entries: list[Any]) -> None:
     """A ValueError where a table has too many entries of a kind, before any of them is made."""
+    _check_unfolded(entries)
     kinds = Counter(entry[0] for entry in entries if type(entry) is list and entry and type(entry[0]) is str)
     for kind, most in MOST_ENTRIES.items():
         if kinds[kind] > most:
             raise ValueError(f"it has {kinds[kind]} entries of the kind {kind!r}, and at most {most} are read")
+
+
+def _check_unfolded(entries: list[Any]) -> None:
+    """A ValueError where an entry has far more values than the file: it refers to what refers to others, many times.
+
+    Each entry may hold the one before it twice, so a kilobyte can say 2^33 values, for years of printing.
+    """
+    sizes: list[int] = []
+    for entry in entries:
+        size = 1
+        for part in entry if type(entry) is list else ():
+            for one in part if type(part) is list else (part,):
+                if type(one) is str:
+                    size += 1 + len(one) // TEXT_PER_VALUE
+                elif type(one) is list and len(one) == 1 and type(one[0]) is int and 0 <= one[0] < len(sizes):
+                    size += sizes[one[0]]
+                else:
+                    size += 1
+        if size > MAX_UNFOLDED:
+            raise ValueError(f"an entry refers to others so often that it has more than {MAX_UNFOLDED} values")
+        sizes.append(size)
 
 
 class Repeats:

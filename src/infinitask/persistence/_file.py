@@ -19,6 +19,8 @@ from infinitask._array import HostArray
 from infinitask.persistence import _upgrades
 from infinitask.persistence._allowance import check_counts
 from infinitask.persistence._reader import Reader
+from infinitask.persistence._rules import SCALARS
+from infinitask.persistence._shown import reason
 from infinitask.persistence._writer import Writer
 
 FORMAT = "infinitask model"
@@ -80,6 +82,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     place = _path(path, "save(model, path)").resolve()
     if not place.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {os.fspath(place.parent)!r} to save to; make it first.")
+    if isinstance(model, SCALARS):
+        raise TypeError(
+            f"{type(model).__name__} was given to save, which is no model; give an estimator or a part of one."
+        )
     writer = Writer()
     try:
         last = writer.value(model, type(model).__name__)
@@ -153,10 +159,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     except _NewerFormatError:
         raise
     except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise ValueError(
             f"{os.fspath(place)!r} cannot be loaded: it is not a file of infinitask, or damaged, or needs what is not "
-            f"here ({reason}). Take a file that infinitask.save has written, as it was written."
+            f"here ({reason(error)}). Take a file that infinitask.save has written, as it was written."
         ) from error
 
 
@@ -196,7 +201,10 @@ def _read(place: Path) -> Any:
     if type(content) is not dict or set(content) != {"entries", "model"}:
         raise ValueError("its table is not that of a model")
     content = _upgrades.upgraded(int(version), content, arrays)
-    return Reader(arrays).read(content["entries"], content["model"])
+    model = Reader(arrays).read(content["entries"], content["model"])
+    if isinstance(model, SCALARS):
+        raise ValueError("it holds a single value and no model")
+    return model
 
 
 def _check_header(place: Path, start: bytes) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from infinitask.persistence._names import is_listed
+from infinitask.persistence._shown import shown
 from infinitask.problem import Recipe
 
 ENCODINGS = frozenset(
@@ -32,6 +33,9 @@ RESPONSES = frozenset(
 
 DEVICE = re.compile(r"(cpu|cuda|mps|xpu)(:\d{1,3})?")
 """Names of devices of torch."""
+
+VERSION = re.compile(r"[\w.+!-]{1,50}")
+"""A version of scikit-learn, which a warning shows where it is not the installed one."""
 
 PRE_DISPATCH = re.compile(r"all|(\d{1,3} ?\* ?)?n_jobs")
 """How many jobs of a search wait; joblib evaluates other texts."""
@@ -179,20 +183,23 @@ NOT_SEARCHED = frozenset(
 
 def check_parameters(cls: Any, state: Mapping[str, Any]) -> None:
     """A ValueError where an object of a listed class has a parameter that would act on the machine of a reader."""
+    version = state.get("_sklearn_version", "0")  # of any class, since scikit-learn prints it
+    if type(version) is not str or not VERSION.fullmatch(version):
+        raise ValueError(f"{cls.__name__} says that it is of scikit-learn {shown(version)}, which is no version")
     if not _is_guarded(cls):
         return
     for name in RULES.keys() & state.keys():
         if not RULES[name].allows(state[name]):
             raise ValueError(
-                f"{cls.__name__}.{name} is {str(state[name])[:50]!r}; in a file it must be {RULES[name].expected}"
+                f"{cls.__name__}.{name} is {shown(state[name])}; in a file it must be {RULES[name].expected}"
             )
     if issubclass(cls, Recipe) and state.get("device") is not None:
-        raise ValueError(f"{cls.__name__}.device is {str(state['device'])[:50]!r}; in a file it must be None")
+        raise ValueError(f"{cls.__name__}.device is {shown(state['device'])}; in a file it must be None")
     for name in state.keys() & set(SEARCHED):
         for key in _keys(state[name]):
             if key.rpartition("__")[2] in NOT_SEARCHED:
                 raise ValueError(
-                    f"{cls.__name__}.{name} would set {key[:50]!r}, which no search in a file may set; save its "
+                    f"{cls.__name__}.{name} would set {shown(key)}, which no search in a file may set; save its "
                     "best_estimator_ instead"
                 )
     for name in state.keys() & set(KEYWORDS):
@@ -220,7 +227,11 @@ def _keys(searched: Any) -> Iterator[str]:
     for one in searched if type(searched) in (list, tuple) else (searched,):
         if not isinstance(one, dict):
             raise ValueError("the space of a search is neither a dict nor a list of dicts")
-        yield from (key for key in one if type(key) is str)
+        for key in one:
+            # other kinds of texts, such as NumPy's, are names of parameters for scikit-learn too
+            if not isinstance(key, str):
+                raise ValueError(f"the space of a search has the key {shown(key)}, which is no text")
+            yield str.__str__(key)
 
 
 @lru_cache(maxsize=512)

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from infinitask.persistence._shown import shown
+
 OWN_MODULES = (
     "infinitask.estimators",
     "infinitask.features",
@@ -178,8 +180,8 @@ def class_named(name: str) -> type[Any]:
         return _registered[name]
     if name not in known_classes():
         raise ValueError(
-            f"it names the class {name!r}, which is not among those that a file may name; if you trust it, import it "
-            "and call infinitask.persistence.register with it"
+            f"it names the class {shown(name)}, which is not among those that a file may name; if you trust it, import "
+            "it and call infinitask.persistence.register with it"
         )
     found = _resolved(name)
     if not isinstance(found, type):
@@ -201,8 +203,8 @@ def is_listed(cls: type[Any]) -> bool:
 
 def function_named(name: str) -> Any:
     """The function that a file names."""
-    if name not in known_functions():
-        raise ValueError(f"it names the function {name!r}, which is not among those that a file may name")
+    if type(name) is not str or name not in known_functions():
+        raise ValueError(f"it names the function {shown(name)}, which is not among those that a file may name")
     return _resolved(name)
 
 

@@ -18,7 +18,8 @@ from infinitask._array import HostArray
 from infinitask.features._inverse import Inverse
 from infinitask.persistence._allowance import Repeats, check_counts
 from infinitask.persistence._names import TYPES, class_named, function_named, is_named_tuple
-from infinitask.persistence._rules import check_keys, completed
+from infinitask.persistence._rules import check_keys, completed, plain_key
+from infinitask.persistence._shown import shown
 from infinitask.persistence._special import SPECIAL
 
 DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{1,2}\])?|[US]\d{1,9}|O)")
@@ -26,6 +27,9 @@ DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{
 
 LARGEST_CHARACTER = 0x10FFFF
 """The last character of Unicode: texts with others crash when they are read."""
+
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""Numbers that JSON does not have."""
 
 CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 
@@ -93,12 +97,14 @@ class Reader:
             return CONTAINERS[kind](values)
         make = getattr(self, f"_make_{kind}", None) if kind in KINDS else None
         if make is None:
-            raise ValueError(f"an entry is of the unknown kind {kind[:50]!r}")
+            raise ValueError(f"an entry is of the unknown kind {shown(kind)}")
         return make(*rest)
 
     # ----------------------------------------------------------------------------------------------------- numbers
     def _make_float(self, text: str) -> float:
-        return float({"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text])
+        if type(text) is not str or text not in NOT_FINITE:
+            raise ValueError(f"a number is {shown(text)}, which is none")
+        return NOT_FINITE[text]
 
     def _make_complex(self, real: str, imag: str) -> complex:
         return complex(float.fromhex(real), float.fromhex(imag))
@@ -110,6 +116,8 @@ class Reader:
         return _dtype(name)
 
     def _make_type(self, name: str) -> Any:
+        if type(name) is not str or name not in TYPES:
+            raise ValueError(f"it names the type {shown(name)}, which is not among those that a file may name")
         return TYPES[name]
 
     def _make_function(self, name: str) -> Any:
@@ -140,11 +148,11 @@ class Reader:
         raw, dtype = self._array(name), _dtype(dtype_name)
         size = math.prod(_shape(shape))
         if raw.dtype != np.uint8 or raw.ndim != 1 or dtype.hasobject or size * dtype.itemsize != raw.size:
-            raise ValueError(f"the array {name!r} does not have the size that it says")
+            raise ValueError(f"the array {shown(name)} does not have the size that it says")
         if size and dtype.itemsize == 0:
-            raise ValueError(f"the array {name!r} has entries without a size")
+            raise ValueError(f"the array {shown(name)} has entries without a size")
         if dtype.kind == "U" and size and np.max(raw.view(dtype.byteorder + "u4")) > LARGEST_CHARACTER:
-            raise ValueError(f"the array {name!r} has texts that are none")
+            raise ValueError(f"the array {shown(name)} has texts that are none")
         return _ordered(np.frombuffer(raw.tobytes(), dtype=dtype).reshape(_shape(shape)), order)
 
     def _make_objects(self, shape: Any, values: Any) -> HostArray:
@@ -158,9 +166,9 @@ class Reader:
 
     def _array(self, name: Any) -> HostArray:
         if type(name) is not str or name not in self.arrays:
-            raise ValueError(f"it has no array {str(name)[:100]!r}")
+            raise ValueError(f"it has no array {shown(name)}")
         if name not in self.unread:
-            raise ValueError(f"the array {name[:100]!r} belongs to two entries")
+            raise ValueError(f"the array {shown(name)} belongs to two entries")
         self.unread.discard(name)
         return self.arrays[name]
 
@@ -170,7 +178,7 @@ class Reader:
         if len(values) % 2:
             raise ValueError("a dict has a key without a value")
         check_keys(values[::2])
-        return dict(zip(values[::2], values[1::2], strict=True))
+        return {plain_key(key): one for key, one in zip(values[::2], values[1::2], strict=True)}
 
     def _make_mapping(self, name: str, pairs: Any) -> Any:
         cls = _class(name)
@@ -182,8 +190,8 @@ class Reader:
 
     def _make_enum(self, name: str, member: Any) -> Any:
         cls = _class(name)
-        if not issubclass(cls, Enum) or member not in cls.__members__:
-            raise ValueError(f"{name!r} has no member {str(member)[:50]!r}")
+        if not issubclass(cls, Enum) or type(member) is not str or member not in cls.__members__:
+            raise ValueError(f"{name!r} has no member {shown(member)}")
         return cls[member]
 
     def _make_named(self, name: str, values: Any) -> Any:
@@ -231,7 +239,7 @@ def _class(name: Any) -> type[Any]:
 
 def _dtype(name: Any) -> Any:
     if type(name) is not str or not DTYPE.fullmatch(name):
-        raise ValueError(f"{str(name)[:50]!r} is not the name of a type of numbers")
+        raise ValueError(f"{shown(name)} is not the name of a type of numbers")
     return np.dtype(name)
 
 
@@ -243,6 +251,6 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 def _ordered(values: HostArray, order: Any) -> HostArray:
     """A copy in the order in which the array was, since products of matrices round by it."""
-    if order not in ("C", "F"):
+    if type(order) is not str or order not in ("C", "F"):
         raise ValueError("an array has no order")
     return np.array(values, order="C").T if order == "F" else np.array(values, order="C")

@@ -21,6 +21,7 @@ from infinitask.field import Field
 from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.measures import Measure
 from infinitask.persistence._harmless import bounded, check_parameters
+from infinitask.persistence._shown import shown
 from infinitask.predictive import ConformalCalibration, CrossCalibration, Levels, ShareScale
 from infinitask.problem import Recipe
 from infinitask.solvers import Solution
@@ -62,6 +63,9 @@ MAX_NUMBER_KEYS = 2**10
 SCALARS = (type(None), bool, int, float, complex, str, bytes, np.generic)
 """What a key is made of."""
 
+LONGEST_TEXT_KEY = 1000
+"""Characters of a key that is a text of NumPy."""
+
 LONGEST_NAME = 200
 """Characters of an attribute's name."""
 
@@ -71,7 +75,7 @@ def check_names(cls: type[Any], names: Any) -> None:
     declared = _declared(cls) if is_own(cls) and is_dataclass(cls) else None
     for name in names:
         if type(name) is not str or not name.isidentifier() or len(name) > LONGEST_NAME:
-            raise ValueError(f"{cls.__name__} has an attribute {str(name)[:LONGEST_NAME]!r}, which is no name")
+            raise ValueError(f"{cls.__name__} has an attribute {shown(name)}, which is no name")
         if declared is not None:
             if name not in declared:
                 raise ValueError(f"{cls.__name__} has an attribute {name!r}, which is not a field of it")
@@ -94,11 +98,18 @@ def check_keys(keys: Any) -> None:
         parts = key if type(key) is tuple else (key,)
         if len(parts) > LONGEST_KEY or not all(isinstance(part, SCALARS) for part in parts):
             raise ValueError("a key of a dict, or a member of a set, is not made of a few numbers and texts")
+        if isinstance(key, np.str_) and len(key) > LONGEST_TEXT_KEY:
+            raise ValueError(f"a key of a dict is a text of NumPy with {len(key)} characters, which is too long")
         numbers += type(key) is not str
     if numbers > MAX_NUMBER_KEYS:
         raise ValueError(
             f"a dict or a set has {numbers} keys that are not texts, and at most {MAX_NUMBER_KEYS} are allowed"
         )
+
+
+def plain_key(key: Any) -> Any:
+    """A key as it is kept: a text of NumPy is Python's, to which it is equal, so that no rule for names misses it."""
+    return str(key) if isinstance(key, np.str_) else key
 
 
 def left_out(cls: type[Any]) -> tuple[Mapping[str, Any], frozenset[str]]:

@@ -19,6 +19,7 @@ from scipy import sparse
 from infinitask.persistence._allowance import MAX_ARGUMENTS, MAX_RANGE
 from infinitask.persistence._harmless import check_keywords
 from infinitask.persistence._rules import SCALARS, check_keys
+from infinitask.persistence._shown import shown
 
 BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 """Generators of NumPy whose state may be saved."""
@@ -72,6 +73,17 @@ def _check_arguments(args: Any, keywords: Any, what: str) -> None:
         raise ValueError(f"{what} has {len(args) + len(keywords)} arguments, and at most {MAX_ARGUMENTS} are allowed")
 
 
+def _slice_parts(value: Any) -> tuple[Any, ...]:
+    _make_slice(value.start, value.stop, value.step)
+    return value.start, value.stop, value.step
+
+
+def _make_slice(start: Any, stop: Any, step: Any) -> Any:
+    if not all(isinstance(one, SCALARS) for one in (start, stop, step)):
+        raise ValueError("a slice is not made of numbers or texts")
+    return slice(start, stop, step)
+
+
 def _range_parts(value: Any) -> tuple[Any, ...]:
     _make_range(value.start, value.stop, value.step)
     return value.start, value.stop, value.step
@@ -80,8 +92,10 @@ def _range_parts(value: Any) -> tuple[Any, ...]:
 def _make_range(start: Any, stop: Any, step: Any) -> Any:
     if not all(type(one) is int for one in (start, stop, step)):
         raise ValueError("a range is not made of whole numbers")
+    if step == 0:
+        raise ValueError("a range has the step 0")
     if (stop - start) // step > MAX_RANGE:
-        raise ValueError(f"a range has {(stop - start) // step} numbers, and at most {MAX_RANGE} are allowed")
+        raise ValueError(f"a range has {shown((stop - start) // step)} numbers, and at most {MAX_RANGE} are allowed")
     return range(start, stop, step)
 
 
@@ -108,14 +122,17 @@ def _random_parts(value: Any) -> tuple[Any, ...]:
 
 def _make_random(kind: str, state: Any) -> Any:
     _check_state(state)
-    name = state["bit_generator"]
-    if name not in BIT_GENERATORS:
-        raise ValueError(f"the random generator {name!r} is not one of NumPy's")
+    name = state.get("bit_generator")
+    if type(kind) is not str or kind not in ("Generator", "RandomState"):
+        raise ValueError(f"a random generator is of the kind {shown(kind)}")
+    if type(name) is not str or name not in BIT_GENERATORS:
+        raise ValueError(f"the random generator {shown(name)} is not one of NumPy's")
     if name in POSITIONS:
         part, key, last = POSITIONS[name]
-        at = (state if part is None else state[part])[key]
+        inner = state if part is None else state.get(part)
+        at = inner.get(key) if type(inner) is dict else None
         if type(at) is not int or not 0 <= at <= last:
-            raise ValueError(f"the random generator {name} is at {at}, beyond its {last} numbers")
+            raise ValueError(f"the random generator {name} is at {shown(at)}, beyond its {last} numbers")
     bits = getattr(np.random, name)(0)
     if kind == "Generator":
         bits.state = state
@@ -153,6 +170,8 @@ def _make_sparse(form: str, is_array: bool, shape: Any, data: Any, indices: Any,
     makers = {"csr": (sparse.csr_matrix, sparse.csr_array), "csc": (sparse.csc_matrix, sparse.csc_array)}
     parts = (data, indices, indptr)
     whole = type(shape) is tuple and len(shape) == 2 and all(type(k) is int and k >= 0 for k in shape)
+    if type(form) is not str or form not in makers:
+        raise ValueError(f"a sparse matrix has the form {shown(form)}, which is neither csr nor csc")
     if not whole or not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
         raise ValueError("a sparse matrix has parts of wrong types")
     # other types would be copied into larger ones
@@ -184,7 +203,7 @@ def _check_numbers(name: str, args: Any, keywords: Any) -> None:
     """A ValueError where a distribution has other parameters than numbers; SciPy would make a table of two arrays."""
     _check_arguments(args, keywords, "a distribution")
     if not all(isinstance(one, (int, float, np.number, np.bool_)) for one in (*args, *keywords.values())):
-        raise ValueError(f"the distribution {name!r} has parameters that are no numbers")
+        raise ValueError(f"the distribution {shown(name)} has parameters that are no numbers")
 
 
 def _law(name: Any) -> Any:
@@ -193,12 +212,16 @@ def _law(name: Any) -> Any:
 
     found = getattr(stats, name, None) if type(name) is str and not name.startswith("_") else None
     if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
-        raise ValueError(f"the distribution {str(name)[:50]!r} is not one of scipy.stats")
+        raise ValueError(f"the distribution {shown(name)} is not one of scipy.stats")
     return found
 
 
 SPLINE_TYPES = (np.dtype(np.float64), np.dtype(np.complex128))
 """Types of the numbers of splines; others would be copied into larger ones."""
+
+
+def _is_extrapolation(value: Any) -> bool:
+    return value is None or type(value) is bool or (type(value) is str and value == "periodic")
 
 
 def _is_spline(value: Any) -> bool:
@@ -214,7 +237,7 @@ def _make_spline(t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> Any:
 
     if not all(isinstance(one, np.ndarray) and one.dtype in SPLINE_TYPES for one in (t, c)):
         raise ValueError("a spline has knots or coefficients that are no arrays of floats")
-    if type(k) is not int or type(axis) is not int or extrapolate not in (None, True, False, "periodic"):
+    if type(k) is not int or type(axis) is not int or not _is_extrapolation(extrapolate):
         raise ValueError("a spline has a degree, an axis or a way to extrapolate that is none")
     # the constructor looks for its axis where the coefficients had it before
     return BSpline(t, np.moveaxis(c, 0, axis), k, extrapolate, axis)
@@ -241,12 +264,16 @@ def _type_parts(value: Any) -> tuple[Any, ...]:
 def _make_type(name: str, categories: Any, ordered: Any) -> Any:
     import pandas
 
+    if type(name) is not str:
+        raise ValueError(f"the type {shown(name)} of pandas cannot be saved")
     if name == "category":
+        if ordered is not None and type(ordered) is not bool:
+            raise ValueError("categories of pandas are neither in order nor without one")
         if categories is not None:
             _check_labels(categories)
         return pandas.CategoricalDtype(categories, ordered)
-    if type(name) is not str or not PANDAS_TYPES.fullmatch(name):
-        raise ValueError(f"the type {str(name)[:50]!r} of pandas cannot be saved")
+    if not PANDAS_TYPES.fullmatch(name):
+        raise ValueError(f"the type {shown(name)} of pandas cannot be saved")
     return pandas.api.types.pandas_dtype(name)
 
 
@@ -281,7 +308,7 @@ def _check_labels(values: Any) -> None:
 
 SPECIAL = {
     "partial": Special(lambda v: type(v) is partial, _partial_parts, _make_partial),
-    "slice": Special(lambda v: type(v) is slice, lambda v: (v.start, v.stop, v.step), slice),
+    "slice": Special(lambda v: type(v) is slice, _slice_parts, _make_slice),
     "range": Special(lambda v: type(v) is range, _range_parts, _make_range),
     "masked": Special(lambda v: type(v) is np.ma.MaskedArray, _masked_parts, _make_masked),
     "random": Special(lambda v: type(v) in (np.random.Generator, np.random.RandomState), _random_parts, _make_random),

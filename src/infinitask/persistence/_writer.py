@@ -24,7 +24,7 @@ from infinitask.persistence._names import (
     name_of_function,
     qualified,
 )
-from infinitask.persistence._rules import check_keys, check_names, check_types, left_out
+from infinitask.persistence._rules import check_keys, check_names, check_types, left_out, plain_key
 from infinitask.persistence._special import SPECIAL
 from infinitask.problem import Recipe
 
@@ -86,7 +86,7 @@ class Writer:
         found: list[Any] = []
         _checked(check_keys, path, [key for key, _ in pairs])
         for key, one in pairs:
-            found += [self.value(key, f"{path}.key"), self.value(one, f"{path}[{key!r}]")]
+            found += [self.value(plain_key(key), f"{path}.key"), self.value(one, f"{path}[{key!r}]")]
         return found
 
     def _entry(self, value: Any, path: str) -> list[Any]:
