@@ -59,7 +59,7 @@ def test_what_an_older_version_did_not_know_gets_its_default(tmp_path: Path) -> 
 def test_there_are_files_of_every_version() -> None:
     for version in range(1, FORMAT_VERSION + 1):
         kinds = {path.stem.partition("_")[2] for path in FILES if path.stem.startswith(f"format{version}_")}
-        assert kinds >= {"quantiles", "classifier", "level_sets", "tuned", "pipeline"}
+        assert kinds >= {"quantiles", "classifier", "level_sets", "tuned", "pipeline", "classes", "curves"}
 
 
 class TestUpgrades:

@@ -1,4 +1,4 @@
-"""A file says in a kilobyte what takes years to print, hash or compare; and errors are short however long a value is."""
+"""A file says in a kilobyte what takes years to print or to hash; and errors are short however long a value is."""
 
 from __future__ import annotations
 
