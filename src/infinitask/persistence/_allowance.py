@@ -28,8 +28,9 @@ MAX_REPEATED_BYTES = 2**26
 MAX_ARGUMENTS = 2**6
 """The most arguments of a partial call or of a distribution."""
 
-MAX_UNFOLDED = 2**24
-"""The most values of an entry where each is counted as often as it is met: to print, hash or compare meets all."""
+MAX_UNFOLDED = 2**26
+"""The most values of an entry where each is counted as often as it is met, as by one who prints it; for
+a step of skrub that is five times the values of its table, since several of its attributes hold the same."""
 
 TEXT_PER_VALUE = 8
 """Characters of a text that count as another value."""
