@@ -40,7 +40,7 @@ class Trying:
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate was fitted: its loss, and the best so far; ``total`` is None where it is not known."""
+    """A candidate was fitted: its loss (infinite: the fit failed), and the best so far; ``total`` is None if unknown."""
 
     count: int
     total: int | None

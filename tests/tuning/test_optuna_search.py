@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
+from infinitask._events import Event, Tried, listening
 from infinitask.datasets import make_mixture, make_sine
 from infinitask.metrics import QuantileScorer, integrated_pinball_scorer, mass_volume_scorer
 from infinitask.tuning import OptunaSearch
@@ -253,6 +254,16 @@ def test_a_failure_is_a_warning_and_the_search_goes_on() -> None:
     assert search.best_params_["a"] < 500.0
     with pytest.warns(FitFailedWarning), pytest.raises(ValueError, match="Every trial failed"):
         OptunaSearch(Bowl(fail=True), SPACE, n_trials=2, cv=2).fit(X, Y)
+
+
+def test_a_failed_trial_has_no_loss_of_another() -> None:
+    heard: list[Event] = []
+    with listening(heard.append), pytest.warns(FitFailedWarning, match="too large an a"):
+        search = OptunaSearch(Bowl(), {"a": (1.0, 1e5)}, n_trials=12, cv=2, random_state=0).fit(X, Y)
+    losses = [event.loss for event in heard if isinstance(event, Tried)]
+    finite = [loss for loss in losses if loss < np.inf]
+    assert len(finite) < len(losses)
+    np.testing.assert_allclose(finite, [-score for score in search.cv_results_["mean_test_score"]])
 
 
 def test_scores_that_are_no_numbers_fail() -> None:

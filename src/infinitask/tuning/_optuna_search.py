@@ -217,17 +217,19 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                         words = f"{k} of {self.n_trials} trials are kept in {self.storage}: fit again to go on."
                         raise KeyboardInterrupt(words) from None
                     except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
+                        loss = float("inf")
                         study.tell(trial, state=optuna.trial.TrialState.FAIL)
                         warnings.warn(f"A fit with {trial.params} failed: {error}", FitFailedWarning, stacklevel=2)
                     else:
                         trial.set_user_attr("splits", [float(v) for v in scores])
-                        study.tell(trial, float(np.mean(scores)))
+                        loss = -float(np.mean(scores))
+                        study.tell(trial, -loss)
                     if kept is not None:  # a finished trial in one piece: what a kill interrupts leaves no trace
                         kept.add_trial(study.get_trials(deepcopy=False)[k])
                     bar.update()
                     values = _values(study)
                     if values:
-                        tell(Tried(k + 1, self.n_trials, "", -values[-1], -max(values)))
+                        tell(Tried(k + 1, self.n_trials, "", loss, -max(values)))
                     bar.set_postfix(best=f"{max(values):.5g}" if values else "-")
         self._write(optuna, study)
         if self.refit:
