@@ -134,16 +134,13 @@ def test_nothing_moves_where_nobody_watches(capsys: pytest.CaptureFixture[str]) 
 def test_experiments_of_a_clone_are_found_and_run(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "experiments").mkdir()
-    (tmp_path / "src" / "infinitask").mkdir(parents=True)
-    (tmp_path / "inside").mkdir()
-    monkeypatch.chdir(tmp_path / "inside")
     from experiments import __main__ as experiments
 
-    (tmp_path / "experiments" / "__main__.py").touch()
+    monkeypatch.chdir(tmp_path)
     asked: list[Any] = []
     monkeypatch.setattr(experiments, "main", asked.append)
     assert run("reproduce", "table1", "nodes", "--quick", "--only", "crabs", "-o", "made").exit_code == 0
+    assert "The experiments are those of " in run("reproduce").stderr
     assert asked == [["table1", "nodes", "--quick", "--only", "crabs", "--out", "made"]]
     assert set(experiments.NAMES) < set(run("reproduce").stdout.split())
     assert run("reproduce", "tabel1").exit_code == 2
@@ -157,6 +154,34 @@ def test_experiments_of_a_clone_are_found_and_run(
     monkeypatch.setattr(experiments, "main", stopped)
     assert cli.main(["reproduce", "table1"]) == 130
     assert "What is done is kept." in capsys.readouterr().err
+
+
+def test_code_of_a_stranger_is_not_run(tmp_path: Path) -> None:
+    from infinitask.cli._reproduce import clone_of
+    from infinitask.cli._screen import CommandError
+
+    def folder(name: str, project: str | None) -> Path:
+        place = tmp_path / name
+        (place / "experiments").mkdir(parents=True)
+        (place / "src" / "infinitask").mkdir(parents=True)
+        (place / "experiments" / "__main__.py").touch()
+        if project is not None:
+            (place / "pyproject.toml").write_text(project)
+        return place
+
+    package = tmp_path / "site-packages" / "infinitask"
+    for name, project in {
+        "none": None,
+        "other": '[project]\nname = "other"\n',
+        "torn": "[project",
+        "odd": "project = 1",
+    }.items():
+        with pytest.raises(CommandError, match="Get a clone of it"):
+            clone_of(folder(name, project), package)
+    ours, other = (folder(name, '[project]\nname = "infinitask"\n') for name in ("ours", "another"))
+    (ours / "inside").mkdir()
+    assert clone_of(ours / "inside", package) == ours
+    assert clone_of(other, ours / "src" / "infinitask") == ours  # the clone that the package itself is of comes first
 
 
 def test_without_a_clone_it_is_said_how_to_get_one(tmp_path: Path) -> None:

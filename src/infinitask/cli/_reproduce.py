@@ -1,13 +1,15 @@
 """The paper's tables and figures, by the experiments of a clone.
 
 They need data, peers and hours, and are no part of the installed package. A clone has them: the folder that this
-package is in, if it was installed with ``pip install -e .``, or the current folder and those around it.
+package is in, if it was installed with ``pip install -e .``, or else the current folder or one around it. Code of a
+folder is run only if its ``pyproject.toml`` says that it is this project.
 """
 
 from __future__ import annotations
 
 import difflib
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +21,9 @@ import typer
 
 from infinitask.cli._screen import FAILED, INTERRUPTED, CommandError
 from infinitask.cli._tables import did_you_mean, listed
+
+PROJECT = "infinitask"
+"""The name of this project in its ``pyproject.toml``."""
 
 NOT_HERE = (
     "The experiments are in the repository of infinitask, and not in the installed package. Get a clone of it, and run "
@@ -46,7 +51,7 @@ class Wanted:
 
 
 def clone_of(here: Path, package: Path) -> Path:
-    """The folder of a clone: the current one, one around it, or the one that this package is in.
+    """The folder of a clone: the one that this package is in, else the current one or the nearest around it.
 
     Parameters
     ----------
@@ -55,10 +60,21 @@ def clone_of(here: Path, package: Path) -> Path:
     package : Path
         The folder of the package, ``src/infinitask`` of a clone.
     """
-    for folder in (here, *here.parents, package.parent.parent):
-        if (folder / "experiments" / "__main__.py").is_file() and (folder / "src" / "infinitask").is_dir():
+    for folder in (package.parent.parent, here, *here.parents):
+        if is_clone(folder):
             return folder
     raise CommandError(NOT_HERE)
+
+
+def is_clone(folder: Path) -> bool:
+    """Whether a folder has the experiments, and is this project by its own words."""
+    if not (folder / "experiments" / "__main__.py").is_file() or not (folder / "src" / "infinitask").is_dir():
+        return False
+    try:
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+    except (OSError, ValueError):  # there is none, it cannot be read, or it is no such file
+        return False
+    return isinstance(project, dict) and project.get("name") == PROJECT
 
 
 @contextmanager
@@ -74,6 +90,7 @@ def importable(folder: Path) -> Iterator[None]:
 def run(wanted: Wanted) -> int:
     """Run what is wanted, or list what there is; the exit code."""
     folder = clone_of(Path.cwd(), Path(__file__).resolve().parent.parent)
+    print(f"The experiments are those of {folder}.", file=sys.stderr)
     with importable(folder):
         experiments: Any = import_module("experiments.__main__")
         known = [*experiments.NAMES, "defaults", "all"]
