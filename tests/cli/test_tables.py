@@ -98,3 +98,15 @@ def test_files_and_columns_that_are_not_there(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_said_first(tmp_path: Path, name: Any) -> None:
     with pytest.raises(CommandError, match="folder"):
         check_output(tmp_path / name)
+
+
+def test_what_a_command_reads_is_never_written_over(tmp_path: Path) -> None:
+    there, link = tmp_path / "costs.csv", tmp_path / "link.csv"
+    there.touch()
+    link.symlink_to(there)
+    for name in (there, link, tmp_path / "." / "costs.csv"):
+        with pytest.raises(CommandError, match=r"--output .* would be lost"):
+            check_output(name, None, tmp_path / "data.csv", there)
+    with pytest.raises(CommandError, match=r"--storage .* would be lost"):
+        check_output(tmp_path / "new", tmp_path / "new", option="--storage")  # two that are written
+    check_output(tmp_path / "new", there, None)

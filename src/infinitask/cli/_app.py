@@ -118,9 +118,7 @@ def _report_of_table(
     from infinitask.cli._models import fitted, held_out
 
     smallest = choices.pop("smallest")
-    given, table = _steps.learnt_from(screen, data, **choices)
-    if given.classes > 2:
-        raise CommandError(NO_PAGE.format(count=given.classes))
+    given, table = _steps.learnt_from(screen, data, **choices, only_two=NO_PAGE)
     train, test = held_out(given, test_share, seed)
     tunes = _steps.tuned(tune, given)
     _steps.announce(screen, train, tunes)
@@ -142,7 +140,9 @@ def _report_of_model(
     with screen.step(f"reading {path.name}"):
         model = load_model(path)
     if has_many(model):
-        raise CommandError(NO_PAGE.format(count=len(model.classes_)))
+        raise CommandError(
+            NO_PAGE.format(target=getattr(model, "target_name_", "the target"), count=len(model.classes_))
+        )
     table = _steps.read(screen, data)
     named = getattr(model, "target_name_", None) if target is None else target
     knows = task_of(model) is not Task.LEVEL_SET and named is not None and named in table.frame.columns
@@ -176,12 +176,14 @@ def fit(
 ) -> None:
     """Learn from all rows of a table, and save the model."""
     from infinitask.cli._columns import remember
+    from infinitask.cli._many import NO_COMPARISON
     from infinitask.cli._models import fitted, save_model
 
     screen = Screen(as_json)
     _tables.check_output(output, data)
     least = _fraction(smallest)
-    given, table = _steps.learnt_from(screen, data, target, task, ignore, positive)
+    only_two = NO_COMPARISON if tune else ""
+    given, table = _steps.learnt_from(screen, data, target, task, ignore, positive, only_two)
     tunes = _steps.tuned(tune, given)
     _steps.announce(screen, given, tunes)
     model = fitted(given, tunes, seed, screen, least)
@@ -217,16 +219,17 @@ def tune(
 ) -> None:
     """Search for a good model, show what was compared, and save the best; Ctrl-C keeps the best so far."""
     from infinitask.cli._columns import remember
+    from infinitask.cli._many import NO_COMPARISON
     from infinitask.cli._models import save_model
     from infinitask.cli._search import Search, ranking_of, searched, show_ranking
 
     screen = Screen(as_json)
     _tables.check_output(output, data, storage)
-    _tables.check_output(storage, data)
+    _tables.check_output(storage, data, output, option="--storage")
     if storage is not None and trials is None:
         raise typer.BadParameter("a file for trials was given; say how many with --trials.", param_hint="--storage")
     least = _fraction(smallest)
-    given, table = _steps.learnt_from(screen, data, target, task, ignore, positive)
+    given, table = _steps.learnt_from(screen, data, target, task, ignore, positive, NO_COMPARISON)
     if trials is None and timeout is None:
         _steps.announce(screen, given, True, "--timeout 60 ends it after a minute")
     if screen.is_watched:
@@ -268,7 +271,7 @@ def predict(
     from infinitask.cli._models import inputs_of, load_model
 
     screen = Screen(as_json)
-    _tables.check_output(output, model, data)
+    _tables.check_output(output, model, data, costs)
     _tables.check_format(output)
     asked: dict[str, Any] = {
         "quantiles": _numbers("--quantiles", quantiles, 0.0),

@@ -47,6 +47,28 @@ def is_meant(label: Any, wanted: str) -> bool:
         return False
 
 
+def as_known(y: Any, classes: Any) -> Any:
+    """Labels of a table as a model has them: 1 of a table without texts is the class "1" of one with some.
+
+    Parameters
+    ----------
+    y : pandas Series
+    classes : ndarray (K,)
+        Of the model.
+
+    Returns
+    -------
+    pandas Series
+        A label that the model does not know stays as it is.
+    """
+    known = classes.tolist()
+    meant = {
+        value: next((label for label in known if is_meant(label, str(value))), value) for value in y.unique().tolist()
+    }
+    found = y.map(meant)
+    return found.astype(classes.dtype) if set(meant.values()) <= set(known) else found.astype(object)
+
+
 def cases(y: Any, positive: Any) -> Any:
     """Whether each row is a case: labels whose order is the one that was asked for."""
     return y == positive

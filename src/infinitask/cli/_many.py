@@ -15,8 +15,12 @@ LEAST_PROBABILITY = 1e-15
 """A class that comes true has at least this probability, so that its log loss is finite."""
 
 NO_PAGE = (
-    "A page lets a person move the trade-off between two classes, and {count} were given. Use fit, predict --costs and "
-    "evaluate --costs for more than two."
+    "A page lets a person move the trade-off between two classes, and {target} has {count}. infinitask fit learns them; then "
+    " predict --costs and evaluate --costs decide by what errors cost."
+)
+
+NO_COMPARISON = (
+    "Kernels are compared for two classes, and {target} has {count}. infinitask fit learns them, without --tune."
 )
 
 
@@ -35,7 +39,13 @@ def read_costs(path: Path, classes: Any) -> Any:
         decision. An empty cell of a right decision is 0.
     classes : sequence of labels
     """
-    head, *rows = [row for row in cells_of(path) if any(cell.strip() for cell in row)]
+    table = [row for row in cells_of(path) if any(cell.strip() for cell in row)]
+    if not table:
+        raise CommandError(
+            f"{path} has only empty cells; write the names of the classes ({listed(classes)}) as header and in the "
+            "first column, and what each decision costs between them."
+        )
+    head, *rows = table
     columns = _places(path, head[1:], classes, "column")
     lines = _places(path, [row[0] for row in rows], classes, "row")
     found = np.zeros((len(classes), len(classes)))
@@ -90,14 +100,7 @@ def decisions(model: Any, X: Any, costs: Any) -> Any:
     costs : ndarray (K, K) or None
         None: all errors cost the same.
     """
-    if costs is None:
-        return model.predict(X)
-    if has_many(model):
-        return model.predict(X, costs=costs)
-    false_alarm, miss = costs[0, 1] - costs[0, 0], costs[1, 0] - costs[1, 1]
-    if false_alarm > 0.0 and miss > 0.0:  # else an error is a gain, and no trade-off says so
-        return model.predict(X, theta=float(model.theta_from_costs(miss, false_alarm)))
-    return model.classes_[np.argmin(model.predict_proba(X) @ costs, axis=1)]
+    return model.predict(X) if costs is None else model.predict(X, costs=costs)
 
 
 def quality(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any]:

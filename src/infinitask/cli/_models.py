@@ -18,8 +18,9 @@ from infinitask import (
     save,
     tabular,
 )
-from infinitask.cli._classes import cases, keep_labels, positive_of
+from infinitask.cli._classes import as_known, cases, keep_labels, positive_of
 from infinitask.cli._columns import surprises
+from infinitask.cli._many import NO_COMPARISON
 from infinitask.cli._screen import CommandError, Screen
 from infinitask.cli._tables import TableFile, check_column, columns_of, listed, saying_what_cannot_be_written
 from infinitask.cli._targets import Task, as_numbers, labels, numbers_but, task_and_targets
@@ -250,9 +251,7 @@ def planned(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float |
         Further parameters of the model.
     """
     if tune and rows.classes > 2:
-        raise CommandError(
-            f"Kernels are compared for two classes, and {rows.target} has {rows.classes}; use fit with --no-tune."
-        )
+        raise CommandError(NO_COMPARISON.format(target=rows.target, count=rows.classes))
     make, parameters = MODELS[rows.task, tune]
     if rows.task is Task.LEVEL_SET:
         low = smallest_fraction(rows.X.shape[0]) if smallest is None else smallest
@@ -339,7 +338,7 @@ def answers_of(model: Any, table: TableFile, target: str | None) -> tuple[Any, A
     if not known.all():
         notes.append(f"{int((~known).sum())} of {known.size} rows have no {target!r}; they are left out.")
     y = table.frame[target][known]
-    y = labels(y) if task is Task.COST else as_numbers(y)
+    y = as_known(labels(y), model.classes_) if task is Task.COST else as_numbers(y)
     if y is None:
         raise CommandError(f"The target {target!r} of {table.path} holds text; the model's are numbers.")
     X = X[known].reset_index(drop=True)

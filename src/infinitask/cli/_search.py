@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import make_pipeline, tabular
+from infinitask.cli._many import NO_COMPARISON
 from infinitask.cli._models import Plan, Rows, last, planned, say_if_ignoring
 from infinitask.cli._screen import CommandError, Screen, written
 from infinitask.cli._targets import Task
@@ -112,7 +113,7 @@ def searched(rows: Rows, seed: int, screen: Screen, smallest: float | None, sear
     if by_trials and rows.task is Task.LEVEL_SET:
         raise CommandError("--trials was given, and the task is level-set, which compares kernels; leave it out.")
     if by_trials and rows.classes > 2:
-        raise CommandError(f"--trials compares two classes, and {rows.target} has {rows.classes}; use fit --no-tune.")
+        raise CommandError(NO_COMPARISON.format(target=rows.target, count=rows.classes))
     changes = {} if by_trials else {"on_interrupt": "best"}
     plan = planned(rows, not by_trials, seed, screen, smallest, **changes)
     n = plan.rows.X.shape[0]

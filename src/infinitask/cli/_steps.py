@@ -9,7 +9,7 @@ import typer
 
 from infinitask.cli import _tables
 from infinitask.cli._classes import which_is_positive
-from infinitask.cli._screen import Screen
+from infinitask.cli._screen import CommandError, Screen
 
 if TYPE_CHECKING:
     from infinitask.cli._answers import Wish
@@ -57,8 +57,19 @@ def learnt_from(
     task: str | None,
     ignore: list[str] | None,
     positive: str | None,
+    only_two: str = "",
 ) -> tuple[Any, _tables.TableFile]:
-    """The rows to learn from, with what was found said."""
+    """The rows to learn from, with what was found said.
+
+    Parameters
+    ----------
+    screen : Screen
+    data : Path
+    target, task, ignore, positive
+        As they were typed.
+    only_two : str
+        The error where there are more than two classes, with places for the target and their count; empty: none.
+    """
     from infinitask.cli._many import shares_of, show_shares
     from infinitask.cli._models import rows_of
     from infinitask.cli._targets import Task
@@ -68,6 +79,8 @@ def learnt_from(
         raise typer.BadParameter(f"{task!r} is none of {', '.join(known)}.", param_hint="--task")
     table = read(screen, data)
     given = rows_of(table, target, None if task is None else Task(task), ignore or [], positive)
+    if only_two and given.classes > 2:  # before anything is said that will not be done
+        raise CommandError(only_two.format(target=given.target, count=given.classes))
     noted(screen, given.notes)
     screen.say(f"data  {data}: {table.frame.shape[0]:,} rows, {table.frame.shape[1]} columns, {table.format}")
     screen.say(f"task  {given.task} ({given.reason})" + (f", target {given.target}" if given.target else ""))

@@ -230,21 +230,38 @@ def saying_what_cannot_be_written(path: Path) -> Iterator[None]:
         raise CommandError(f"{path} cannot be written ({error.strerror or error}).") from error
 
 
-def check_output(path: Path | None, *inputs: Path | None) -> None:
-    """An error where a file cannot be written, or is one that is read, before any work is done for it."""
+def check_output(path: Path | None, *inputs: Path | None, option: str = "--output") -> None:
+    """An error where a file cannot be written, or is one that is read, before any work is done for it.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file to write; None: there is none.
+    *inputs : Path or None
+        Files that the same command reads, or writes as well.
+    option : str
+        What names the file.
+    """
     if path is None:
         return
     for given in inputs:
-        if given is not None and path.exists() and given.exists() and path.samefile(given):
-            raise CommandError(f"--output {path} is a file that is read, and would be lost; choose another name.")
+        if given is not None and _is_same(path, given):
+            raise CommandError(f"{option} {path} is a file that is needed, and would be lost; choose another name.")
     if path.is_dir():
-        raise CommandError(f"{path} is a folder; give the name of a file with --output.")
+        raise CommandError(f"{path} is a folder; give the name of a file with {option}.")
     if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is a device or a pipe, and not a file; give the name of a file with --output.")
+        raise CommandError(f"{path} is a device or a pipe, and not a file; give the name of a file with {option}.")
     if not path.parent.is_dir():
-        raise CommandError(f"There is no folder {path.parent} for {path.name}; make it, or choose another --output.")
+        raise CommandError(f"There is no folder {path.parent} for {path.name}; make it, or choose another {option}.")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise CommandError(f"{path} cannot be written (permission denied); choose another --output.")
+        raise CommandError(f"{path} cannot be written (permission denied); choose another {option}.")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names are of one file, which need not be there yet."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
 
 
 def check_format(path: Path | None) -> None:
