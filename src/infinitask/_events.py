@@ -40,7 +40,7 @@ class Trying:
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate was fitted: its loss (infinite: the fit failed), and the best so far; ``total`` is None if unknown."""
+    """A candidate was fitted: its loss (infinite: the fit failed), the best so far; ``total`` is None if unknown."""
 
     count: int
     total: int | None

@@ -15,8 +15,8 @@ LEAST_PROBABILITY = 1e-15
 """A class that comes true has at least this probability, so that its log loss is finite."""
 
 NO_PAGE = (
-    "A page lets a person move the trade-off between two classes, and {target} has {count}. infinitask fit learns them; then "
-    " predict --costs and evaluate --costs decide by what errors cost."
+    "A page moves the trade-off between two classes, and {target} has {count}. infinitask fit learns them; "
+    "then predict --costs and evaluate --costs decide by what errors cost."
 )
 
 NO_COMPARISON = (
