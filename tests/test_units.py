@@ -253,3 +253,15 @@ def test_targets_with_two_values_or_mostly_one_are_fitted(cls: type[Any]) -> Non
         assert np.all(np.isfinite(h))
         assert y.min() - np.ptp(y) <= h.min() <= h.max() <= y.max() + np.ptp(y)
         assert np.corrcoef(model.predict(X), noise)[0, 1] > 0.6
+
+
+@pytest.mark.parametrize("far", [1e18, -1e30])
+def test_a_target_that_hides_all_others_is_refused(far: float) -> None:
+    """Beside it the objective is the same number whatever is predicted for the others, and no gap certifies them."""
+    X, y = make_sine(40, random_state=0)
+    y[3] = far
+    with pytest.raises(ValueError, match="double precision loses the others"):
+        InfiniteQuantileRegressor(n_nodes=5).fit(X, y)
+    weight = np.ones(40)
+    weight[3] = 0.0  # a row that does not count hides nothing
+    InfiniteQuantileRegressor(n_nodes=5).fit(X, y, sample_weight=weight)

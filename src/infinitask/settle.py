@@ -47,7 +47,7 @@ from infinitask.losses import (
 )
 from infinitask.problem import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES, Data, Recipe
 from infinitask.relevance import relevance
-from infinitask.units import Units, check_loss
+from infinitask.units import Units, check_far_targets, check_loss
 
 __all__ = [
     "about_as_good",
@@ -195,6 +195,8 @@ def _units(recipe: Recipe, data: Data) -> Units:
     if data.y is None or recipe.loss.degree is None:
         return Units()
     weight = data.weight if data.share is None else data.pair_weight
+    if recipe.loss.degree == 1:  # squares follow far targets: the others are small beside them rightly
+        check_far_targets(data.y, weight)
     return Units.of(data.y, weight, centred=recipe.bias_is_free)
 
 

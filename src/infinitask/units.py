@@ -22,7 +22,7 @@ from infinitask.losses import Loss, Pinball, check_units
 from infinitask.measures import Measure
 from infinitask.solvers import Solution
 
-__all__ = ["Units", "check_loss", "weighted_quantiles"]
+__all__ = ["Units", "check_far_targets", "check_loss", "weighted_quantiles"]
 
 WIDER_SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 """The spread is the median distance from the centre; where more than half of the targets are equal, the first of these
@@ -30,6 +30,12 @@ quantiles of the distances that is not 0."""
 
 NO_SPREAD = 1e-13
 """A spread below this part of the targets is rounding: they are all equal."""
+
+USUAL_SHARE = 0.9
+"""The size of usual targets is this quantile of their distances from the centre."""
+
+TOO_FAR = 1e12
+"""A target beyond this many usual sizes takes all digits of the objective, and no gap certifies the other rows."""
 
 SAMPLED_TASKS = 24
 """At how many θ the degree of a loss is tested."""
@@ -100,6 +106,35 @@ class Units:
         unit = self.spread**degree
         history = solution.history * np.array([1.0, unit, unit])
         return replace(solution, objective=unit * solution.objective, dual=unit * solution.dual, history=history)
+
+
+def check_far_targets(y: HostArray, weight: HostArray) -> None:
+    """An error where one target is so far off that double precision loses all the others beside it.
+
+    The objective of a loss of degree one is a sum of distances. With one of 1e18 among those of size one, it is the
+    same number whatever is predicted for the others, and every fit looks like the best one.
+
+    Parameters
+    ----------
+    y : ndarray (n,) or (n, m)
+    weight : ndarray (n,), or (n, m) for a weight of its own for every target
+
+    Examples
+    --------
+    >>> check_far_targets(np.array([1.0, 2.0, 4.0, 1e9]), np.full(4, 0.25))
+    """
+    shares = np.broadcast_to(weight if weight.ndim == y.ndim else weight[:, None], y.shape)
+    values, shares = y[shares > 0.0], shares[shares > 0.0] / np.sum(shares)
+    centre = float(_middles(values, shares, np.array([0.5]))[0])
+    away = np.abs(values - centre)
+    usual = float(weighted_quantiles(away, shares, np.array([USUAL_SHARE]))[0])
+    farthest = int(np.argmax(away))
+    if usual > NO_SPREAD * abs(centre) and away[farthest] > TOO_FAR * usual:
+        raise ValueError(
+            f"The target {values[farthest]:g} is {away[farthest] / usual:.1g} times as far from the median as nine of "
+            f"ten others; beyond {TOO_FAR:g} double precision loses the others. Remove it if it is a mistake, or "
+            " learn from a transformed y, such as its logarithm."
+        )
 
 
 def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device: str | None = None) -> None:
