@@ -41,6 +41,19 @@ def test_targets_that_are_nearly_numbers_are_told_what_is_wrong(run: Run, tmp_pa
     assert any("'rooms' holds numbers, but not in 1 of" in note for note in rows.notes)
 
 
+def test_a_target_that_is_absurdly_far_is_named_with_its_row(run: Run, tmp_path: Path) -> None:
+    X, y = mixed_table(40)
+    y = y.where(y.index != 7, None)
+    for value in (1e30, -1e16):
+        X.assign(y=y.where(y.index != 16, value)).to_csv(tmp_path / "data.csv", index=False)
+        said = wrong(run("fit", tmp_path / "data.csv", "-t", "y", "-o", tmp_path / "model.infinitask"))
+        assert f"Row 17: the target 'y' is {value:g}" in said
+    far = TableFile(tmp_path / "data.csv", X.assign(y=y.where(y.index != 16, 1e12)), "CSV")
+    assert any("Row 17: the target 'y' is 1e+12" in note for note in rows_of(far, "y", None, []).notes)
+    usual = TableFile(tmp_path / "data.csv", X.assign(y=y), "CSV")
+    assert not any("Row" in note for note in rows_of(usual, "y", None, []).notes)
+
+
 def test_inputs_that_no_model_can_take_are_named(run: Run, tmp_path: Path) -> None:
     X, y = mixed_table(40)
     X.assign(y=y, area=X["area"].where(X.index != 5, np.inf)).to_csv(tmp_path / "data.csv", index=False)

@@ -67,7 +67,7 @@ def _filled(kind: str, step: Any, encoded: list[str]) -> float | str | None:
         return None
     if kind == "category":
         missing = [output for output, value in zip(encoded, _categories(step), strict=False) if value != value]
-        return missing[0] if missing else "no category"
+        return missing[0] if missing else "zeros"
     if kind == "date":
         return "medians"
     if kind == "text":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from infinitask.cli._answers import smallest_of
@@ -15,9 +16,6 @@ from infinitask.cli._targets import Task
 
 MOST_RELEVANT = 10
 """Inputs that are named."""
-
-SHOWN_CHARACTERS = 60
-"""Of a kernel, on the screen."""
 
 
 def described(model: Any) -> dict[str, Any]:
@@ -43,6 +41,7 @@ def described(model: Any) -> dict[str, Any]:
         "learnt_from": getattr(model, "learnt_from_", None),
         "inputs": int(inner.n_features_in_),
         "kernel": repr(inner.kernel_),
+        "kernel_name": kernel_name(model, task),
         "alpha": float(inner.alpha_),
         "features": str(inner.features_),
         "dual_gap": float(inner.dual_gap_),
@@ -51,9 +50,18 @@ def described(model: Any) -> dict[str, Any]:
     }
 
 
-def short(text: str) -> str:
-    """The beginning of a long text; the kernel of many inputs has many numbers."""
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+def kernel_name(model: Any, task: Task) -> str:
+    """What a kernel is called: as in the comparison that it won, or else by its parts, without their numbers."""
+    ranking = ranking_of(model, task)
+    chosen = [] if ranking is None else [part["kernel"] for part in ranking.candidates if part["chosen"]]
+    return str(chosen[0]) if chosen else outline(last(model).kernel_)
+
+
+def outline(kernel: Any) -> str:
+    """The parts of a kernel, such as Scaled(RBF)."""
+    values = [getattr(kernel, part.name) for part in fields(kernel)] if is_dataclass(kernel) else []
+    parts = [outline(value) for value in values if is_dataclass(value)]
+    return type(kernel).__name__ + (f"({', '.join(parts)})" if parts else "")
 
 
 def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
@@ -79,7 +87,7 @@ def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
         "positive class": _positive(found),
         "smallest fraction": None if found["smallest_fraction"] is None else f"{found['smallest_fraction']:.1%}",
         "inputs": found["inputs"],
-        "kernel": short(found["kernel"]),
+        "kernel": found["kernel_name"],
         "alpha": found["alpha"],
         "features": found["features"],
         "dual gap": found["dual_gap"],

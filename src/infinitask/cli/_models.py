@@ -23,7 +23,7 @@ from infinitask.cli._columns import surprises
 from infinitask.cli._many import NO_COMPARISON
 from infinitask.cli._screen import CommandError, Screen
 from infinitask.cli._tables import TableFile, check_column, columns_of, listed, saying_what_cannot_be_written
-from infinitask.cli._targets import Task, as_numbers, labels, numbers_but, task_and_targets
+from infinitask.cli._targets import Task, as_numbers, far_target, labels, numbers_but, task_and_targets
 from infinitask.estimators._frames import as_arrays
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
@@ -120,6 +120,8 @@ def rows_of(
             frame = frame[frame[target].notna()]
             _check_count(table, frame)
             task, y, reason = task_and_targets(frame[target], task)
+            if task is Task.QUANTILE and (far := far_target(y)):
+                notes.append(far)
     X = frame.drop(columns=[*ignored, *([target] if target is not None else [])], errors="ignore")
     _check_inputs(table, X)
     _check_count(table, X)

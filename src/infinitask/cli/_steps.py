@@ -122,13 +122,13 @@ def duration(seconds: float) -> str:
 def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -> dict[str, Any]:
     """What became of the columns, and how the fit ended."""
     from infinitask.cli._columns import encoded_columns, show_columns
-    from infinitask.cli._info import described, short
+    from infinitask.cli._info import described
     from infinitask.cli._many import shares_of
 
     columns, found = encoded_columns(model, given.X), described(model)
     screen.say("")
     show_columns(screen, columns)
-    screen.say(f"\nfit   {found['model']}, {short(found['kernel'])}, certified gap {found['dual_gap']:.1e}")
+    screen.say(f"\nfit   {found['model']}, {found['kernel_name']}, certified gap {found['dual_gap']:.1e}")
     screen.say(f"      {found['calibration']}")
     if found["smallest_fraction"] is not None:
         screen.say(f"      fractions from {found['smallest_fraction']:.1%} on were learnt; --smallest sets it")

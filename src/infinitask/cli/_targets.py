@@ -10,12 +10,16 @@ import numpy as np
 
 from infinitask.cli._screen import CommandError
 from infinitask.cli._tables import listed, pandas
+from infinitask.units import TOO_FAR, USUAL_SHARE
 
 MAX_CLASSES = 20
 """Of a target with texts; more of them are rather names."""
 
 MIN_OF_A_CLASS = 6
 """Rows of the rarest class: five folds and the rows held out need one each."""
+
+FAR = 1e6
+"""A target that is more times as far from the median as usual ones is named before the fit."""
 
 FEW = 0.2
 """Where fewer cells than this share are no numbers, they are taken for mistakes."""
@@ -71,6 +75,28 @@ def task_and_targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
     if count < MIN_OF_A_CLASS:
         raise CommandError(f"Only {count} rows have {y.name} = {rarer!r}; at least {MIN_OF_A_CLASS} are needed.")
     return task, labels(y), reason
+
+
+def far_target(y: Any) -> str:
+    """The sentence about one target that is absurdly far from the others; empty where none is, an error if too far.
+
+    Parameters
+    ----------
+    y : pandas Series
+        Numbers, with the rows of the table as index.
+    """
+    away = (y - y.median()).abs()
+    usual = float(away.quantile(USUAL_SHARE))
+    row, most = away.idxmax(), float(away.max())
+    if usual <= 0.0 or most <= FAR * usual:
+        return ""
+    what = (
+        f"Row {int(row) + 1}: the target {y.name!r} is {y[row]:g}, {most / usual:.0e} times as far from the median as "
+        "nine of ten others"
+    )
+    if most > TOO_FAR * usual:
+        raise CommandError(f"{what}, and no computer sees these beside it; correct this cell, or empty it.")
+    return f"{what}; empty this cell if it is a mistake."
 
 
 def _nearly_numbers(y: Any) -> str:
