@@ -133,7 +133,7 @@ def check_far_targets(y: HostArray, weight: HostArray) -> None:
         raise ValueError(
             f"The target {values[farthest]:g} is {away[farthest] / usual:.1g} times as far from the median as nine of "
             f"ten others; beyond {TOO_FAR:g} double precision loses the others. Remove it if it is a mistake, or "
-            " learn from a transformed y, such as its logarithm."
+            "learn from a transformed y, such as its logarithm."
         )
 
 

@@ -129,7 +129,7 @@ def test_errors_of_data_are_one_sentence(run: Run, houses: Path, tmp_path: Path)
 
     assert "no file" in wrong(run("report", tmp_path / "none.csv", *page))
     assert "Did you mean price?" in wrong(run("report", houses, "--target", "Prices", *page))
-    assert "between two classes, and 3 were given" in wrong(run("report", houses, "-t", "city", *page))
+    assert "between two classes, and city has 3" in wrong(run("report", houses, "-t", "city", *page))
     assert "quantiles need numbers" in wrong(run("report", houses, "-t", "city", "--task", "quantile", *page))
     assert "at most 20 classes" in wrong(run("report", houses, "-t", "price", "--task", "cost", *page))
     assert "needs a target" in wrong(run("report", houses, "--task", "quantile", *page))

@@ -175,9 +175,8 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn from all rows of a table, and save the model."""
-    from infinitask.cli._columns import remember
     from infinitask.cli._many import NO_COMPARISON
-    from infinitask.cli._models import fitted, save_model
+    from infinitask.cli._models import fitted
 
     screen = Screen(as_json)
     _tables.check_output(output, data)
@@ -187,11 +186,7 @@ def fit(
     tunes = _steps.tuned(tune, given)
     _steps.announce(screen, given, tunes)
     model = fitted(given, tunes, seed, screen, least)
-    remember(model, table, given.X)
-    save_model(model, output)  # before anything is printed: who reads it may stop listening
-    found = _steps.shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
-    screen.say(f"\nmodel  {output} ({output.stat().st_size / 1e6:.1f} MB)")
-    screen.result(found | {"saved": str(output), "bytes": output.stat().st_size})
+    _steps.kept(screen, model, given, table, output)
 
 
 @app.command()
@@ -218,10 +213,8 @@ def tune(
     as_json: AsJson = False,
 ) -> None:
     """Search for a good model, show what was compared, and save the best; Ctrl-C keeps the best so far."""
-    from infinitask.cli._columns import remember
     from infinitask.cli._many import NO_COMPARISON
-    from infinitask.cli._models import save_model
-    from infinitask.cli._search import Search, ranking_of, searched, show_ranking
+    from infinitask.cli._search import Search, ranking_of, searched
 
     screen = Screen(as_json)
     _tables.check_output(output, data, storage)
@@ -235,16 +228,7 @@ def tune(
     if screen.is_watched:
         screen.hint("Ctrl-C ends the search, and the best so far is fitted and saved.")
     model = searched(given, seed, screen, least, Search(trials, timeout, storage))
-    remember(model, table, given.X)
-    save_model(model, output)
-    found = _steps.shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
-    ranking = ranking_of(model, given.task)
-    if ranking is not None:
-        show_ranking(screen, ranking)
-        found |= {"judged_by": ranking.judged_by, "ignoring_inputs": ranking.ignoring_inputs}
-        found["candidates"] = ranking.candidates
-    screen.say(f"\nmodel  {output} ({output.stat().st_size / 1e6:.1f} MB)")
-    screen.result(found | {"saved": str(output), "bytes": output.stat().st_size})
+    _steps.kept(screen, model, given, table, output, ranking_of(model, given.task))
 
 
 @app.command()

@@ -14,6 +14,7 @@ from infinitask.cli._screen import CommandError, Screen
 if TYPE_CHECKING:
     from infinitask.cli._answers import Wish
     from infinitask.cli._models import Rows
+    from infinitask.cli._search import Ranking
 
 TUNED_ROWS_OF_COSTS = 1_000
 """Up to this many rows, a model of costs tunes itself by default; 2 000 rows and 33 inputs take 75 s of one core."""
@@ -128,7 +129,7 @@ def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) 
     columns, found = encoded_columns(model, given.X), described(model)
     screen.say("")
     show_columns(screen, columns)
-    screen.say(f"\nfit   {found['model']}, {found['kernel_name']}, certified gap {found['dual_gap']:.1e}")
+    screen.say(f"\nfit   {found['model']} ({found['kernel_name']}), certified gap {found['dual_gap']:.1e}")
     screen.say(f"      {found['calibration']}")
     if found["smallest_fraction"] is not None:
         screen.say(f"      fractions from {found['smallest_fraction']:.1%} on were learnt; --smallest sets it")
@@ -141,6 +142,38 @@ def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) 
         "reason": given.reason,
         "columns": columns,
     } | ({"shares": shares_of(given.y)} if given.classes > 2 else {})
+
+
+def kept(
+    screen: Screen, model: Any, given: Any, table: _tables.TableFile, output: Path, ranking: Ranking | None = None
+) -> None:
+    """Save a model, and say how its fit ended.
+
+    Parameters
+    ----------
+    screen : Screen
+    model : fitted model
+    given : Rows
+        What it was fitted to.
+    table : TableFile
+    output : Path
+    ranking : Ranking or None
+        What was compared, to be shown.
+    """
+    from infinitask.cli._columns import remember
+    from infinitask.cli._models import save_model
+    from infinitask.cli._search import show_ranking
+
+    remember(model, table, given.X)
+    save_model(model, output)  # before anything is printed: who reads it may stop listening
+    found = shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
+    if ranking is not None:
+        show_ranking(screen, ranking)
+        found |= {"judged_by": ranking.judged_by, "ignoring_inputs": ranking.ignoring_inputs}
+        found["candidates"] = ranking.candidates
+    size = output.stat().st_size
+    screen.say(f"\nmodel  {output} ({size / 1e6:.1f} MB)")
+    screen.result(found | {"saved": str(output), "bytes": size})
 
 
 def shown_evaluation(
