@@ -114,6 +114,52 @@ def test_what_is_known_of_the_future_is_used() -> None:
         forecaster.predict()
 
 
+def test_what_is_known_goes_by_its_names() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"holiday": rng.integers(0, 2, 50).astype(float), "warmth": rng.normal(size=50)})
+    y = 20.0 + 10.0 * X["holiday"] + 0.3 * rng.normal(size=50)
+    forecaster = InfiniteQuantileForecaster(window_length=1, estimator=SMALL).fit(y[:45], X=X[:45], fh=[1, 2])
+    expected = forecaster.predict(X=X[45:47])
+    swapped = X[["warmth", "holiday"]].assign(more=1.0)
+    np.testing.assert_array_equal(forecaster.predict(X=swapped[45:47]), expected)
+    with pytest.raises(ValueError, match=r"has the columns warmth, more, and lacks holiday; give .*holiday, warmth"):
+        forecaster.predict(X=swapped[["warmth", "more"]][45:47])
+    with pytest.raises(ValueError, match="lacks holiday"):
+        forecaster.clone().fit(y[:45], X=X[:45], fh=[1]).update(y[45:], X=X[["warmth"]][45:], update_params=False)
+    moved = [
+        forecaster.clone().fit(y[:45], X=X[:45], fh=[1, 2]).update(y[45:47], X=given[45:47], update_params=False)
+        for given in (X, swapped)
+    ]
+    np.testing.assert_array_equal(*(one.predict(X=X[47:49]) for one in moved))
+
+
+def test_distributions_are_the_quantile_curves() -> None:
+    pytest.importorskip("skpro")
+    y = seasonal(60)
+    forecaster = InfiniteQuantileForecaster(window_length=1, sp=12, estimator=SMALL).fit(y, fh=[1, 3])
+    law, found = forecaster.predict_proba(), forecaster.predict_quantiles(alpha=LEVELS)
+    assert law.index.equals(found.index)
+    assert list(law.columns) == ["sales"]
+    np.testing.assert_allclose(law.quantile(LEVELS).to_numpy(), found.to_numpy(), atol=1e-2)
+    np.testing.assert_allclose(forecaster.predict_var(), law.var())
+    skewed = law.cdf(law.mean()).to_numpy()
+    assert np.abs(skewed - 0.5).max() > 1e-3  # no Normal
+
+
+@pytest.mark.parametrize("kind", ["months", "numbers", "days"])
+def test_gaps_are_refused(kind: str) -> None:
+    y = seasonal(40)
+    if kind != "months":
+        y.index = pd.RangeIndex(40) if kind == "numbers" else pd.date_range("2020-01-01", periods=40)
+    forecaster = InfiniteQuantileForecaster(window_length=1, estimator=SMALL)
+    before = {"months": "2000-11", "numbers": "10", "days": "2020-01-11"}[kind]
+    with pytest.raises(ValueError, match=f"have a gap, such as that after {before}"):
+        forecaster.fit(y.drop(y.index[11:14]), fh=[1])
+    forecaster.fit(y[:30], fh=[1])
+    with pytest.raises(ValueError, match="have a gap"):
+        forecaster.update(y[32:], update_params=False)
+
+
 def test_news_move_the_origin_with_or_without_a_new_fit() -> None:
     y = seasonal(62)
     old = InfiniteQuantileForecaster(window_length=1, sp=12, estimator=SMALL).fit(y.iloc[:60], fh=[1, 2])
@@ -152,7 +198,8 @@ def test_wrong_calls_are_sentences() -> None:
     with pytest.raises(ValueError, match=r"window_length=0 was given"):
         InfiniteQuantileForecaster(window_length=0).fit(y, fh=[1])
     with pytest.raises(
-        ValueError, match=r"The series has 10 values; with window_length=4, sp=12 and a first step of 1"
+        ValueError,
+        match=r"The series has 10 values; with window_length=4, sp=12 and a first step of 1 .* window_length or sp",
     ):
         InfiniteQuantileForecaster(sp=12).fit(y.iloc[:10], fh=[1])
     moved = InfiniteQuantileForecaster(window_length=1, estimator=SMALL).fit(

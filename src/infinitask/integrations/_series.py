@@ -116,7 +116,7 @@ class Window:
             raise ValueError(
                 f"The series has {values.size} values; with window_length={self.length}, sp={self.season} and a first "
                 f"step of {int(steps.min())} at least {self.reach + int(steps.min()) + 1} are needed. Give a longer "
-                "series or a smaller window_length."
+                "series, or a smaller window_length or sp."
             )
         if known is not None:  # rows beyond the end are made, and left out
             known = np.pad(known, ((0, int(steps.max())), (0, 0)))

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from infinitask._array import HostArray
 from infinitask._validation import count
 from infinitask.integrations._series import Window, blocks_of_time, tuned_fit
+from infinitask.predictive import QuantileDistribution
 
 try:
     import pandas as pd
@@ -24,6 +25,9 @@ except ImportError as error:
     ) from error
 
 __all__ = ["InfiniteQuantileForecaster"]
+
+PERCENTILES = np.arange(1, 100) / 100.0
+"""The levels of a distribution, where the model has no ``predict_distribution``."""
 
 
 class InfiniteQuantileForecaster(BaseForecaster):
@@ -106,17 +110,20 @@ class InfiniteQuantileForecaster(BaseForecaster):
     def _fit(self, y: Any, X: Any, fh: Any) -> Self:
         count("window_length", self.window_length)
         count("sp", self.sp)
+        _check_gaps(y.index)
         self._seen_y, self._seen_X = y, X
         self._learn(_steps(fh, self.cutoff))
         return self
 
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Self:
-        self._seen_y = _joined(self._seen_y, y)
+        seen = _joined(self._seen_y, y)
+        _check_gaps(seen.index)
         if self._seen_X is not None and X is None:
             raise ValueError(
                 "The forecaster was fitted with exogenous variables; give X of the new times to update too."
             )
-        self._seen_X = None if self._seen_X is None else _joined(self._seen_X, X)
+        self._seen_X = None if self._seen_X is None else _joined(self._seen_X, self._named(X))
+        self._seen_y = seen
         if update_params:
             self._learn(self._steps)
         return self
@@ -147,8 +154,34 @@ class InfiniteQuantileForecaster(BaseForecaster):
         columns = pd.MultiIndex.from_product([self._get_varnames(), list(alpha)])
         return pd.DataFrame(values, index=index, columns=columns)
 
+    def _predict_var(self, fh: Any, X: Any, cov: bool = False) -> Any:
+        index, law = self._law(fh, X)
+        return pd.DataFrame(law.variance(), index=index, columns=self._get_varnames())
+
+    def _predict_proba(self, fh: Any, X: Any, marginal: bool = True) -> Any:
+        from infinitask.integrations.skpro import QuantileCurveDistribution
+
+        index, law = self._law(fh, X)
+        return QuantileCurveDistribution(law.levels, law.values, index, pd.Index(self._get_varnames()))
+
+    def _law(self, fh: Any, X: Any) -> tuple[Any, QuantileDistribution]:
+        """The index of the forecasts, and their distributions: the quantile functions of the model."""
+        index, reference, inputs = self._asked(fh, X)
+        if hasattr(self.estimator_, "predict_distribution"):
+            law = self.estimator_.predict_distribution(inputs)
+            levels, curves = law.levels, law.values
+        else:
+            levels = PERCENTILES
+            curves = np.sort(self.estimator_.predict(inputs, quantiles=levels), axis=1)
+        return index, QuantileDistribution(levels, reference[:, None] + curves)
+
     def _quantiles(self, fh: Any, X: Any, levels: list[float]) -> tuple[Any, HostArray]:
         """The index of the forecasts, and quantiles (steps, levels)."""
+        index, reference, inputs = self._asked(fh, X)
+        return index, reference[:, None] + self.estimator_.predict(inputs, quantiles=levels)
+
+    def _asked(self, fh: Any, X: Any) -> tuple[Any, HostArray, HostArray]:
+        """The index of the forecasts, what they are counted from, and the inputs of the model."""
         steps, index = _steps(fh, self.cutoff), fh.to_absolute_index(self.cutoff)
         low, high = int(self._steps.min()), int(self._steps.max())
         if steps.min() < low or steps.max() > high:
@@ -158,7 +191,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
             )
         values = self._seen_y.to_numpy(dtype=np.float64)
         rows = self.window_.rows(values, np.array([values.size - 1]), steps, self._known(X, index, steps))
-        return index, rows.reference[:, None] + self.estimator_.predict(rows.inputs / self._scales, quantiles=levels)
+        return index, rows.reference, rows.inputs / self._scales
 
     def _known(self, X: Any, index: Any, steps: HostArray) -> HostArray | None:
         """Exogenous variables of all times up to the last forecast; NaN for times that no forecast is for."""
@@ -171,8 +204,19 @@ class InfiniteQuantileForecaster(BaseForecaster):
             )
         past = _numbers(self._seen_X.loc[self._seen_y.index])
         future = np.full((int(steps.max()), past.shape[1]), np.nan)
-        future[steps - 1] = _numbers(X.loc[index])
+        future[steps - 1] = _numbers(self._named(X).loc[index])
         return np.vstack([past, future])
+
+    def _named(self, X: Any) -> Any:
+        """The exogenous variables of the fit, in its order."""
+        names = self._seen_X.columns
+        missing = names[~names.isin(X.columns)]
+        if len(missing):
+            raise ValueError(
+                f"X has the columns {', '.join(map(str, X.columns))}, and lacks {', '.join(map(str, missing))}; give "
+                f"the exogenous variables of the fit: {', '.join(map(str, names))}."
+            )
+        return X[names]
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
@@ -186,6 +230,24 @@ class InfiniteQuantileForecaster(BaseForecaster):
 def _steps(fh: Any, cutoff: Any) -> HostArray:
     """The horizon as steps after the cutoff."""
     return np.asarray(fh.to_relative(cutoff).to_numpy(), dtype=np.intp)
+
+
+def _check_gaps(index: Any) -> None:
+    """Rows are counted as steps of time, so that each time must be there."""
+    if isinstance(index, pd.DatetimeIndex):
+        whole = len(index) < 3 or (index.freq or index.inferred_freq) is not None
+        after = index[0] if whole else index[np.argmax(np.diff(index.asi8))]
+    else:
+        unit = getattr(getattr(index, "freq", None), "n", 1)  # of periods; integers are counted by one
+        ahead = np.diff(index.asi8 if isinstance(index, pd.PeriodIndex) else index.to_numpy())
+        whole = bool(np.all(ahead == unit))
+        after = index[0 if whole else int(np.argmax(ahead != unit))]
+    if not whole:
+        raise ValueError(
+            f"The times of the series have a gap, such as that after {after}; the forecaster counts rows as steps of "
+            "time. Give a value for each time: y.asfreq(...) or y.reindex(...) shows the gaps, and an imputer of "
+            "sktime fills them."
+        )
 
 
 def _numbers(X: Any) -> HostArray:
