@@ -16,6 +16,7 @@ from infinitask import (
     CrossConformal,
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
+    InfiniteFunctionRegressor,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     InfiniteQuantileRegressorCV,
@@ -34,13 +35,19 @@ rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.uniform(-1.0, 1.0, (60, 2)), columns=["a", "b"], index=[f"row {i}" for i in range(60)])
 Y = X["a"] + 0.2 * rng.normal(size=60)
 LABELS = np.where(Y > 0.0, "up", "down")
+THREE = np.select([Y < -0.3, Y > 0.3], ["low", "high"], "middle")
+POINTS = np.array([0.0, 0.1, 0.5, 1.0])
 COMMON: dict[str, Any] = {"gamma": 0.5, "n_nodes": 6, "tol": 0.1, "random_state": 0}
 
 QUANTILES = InfiniteQuantileRegressor(**COMMON)
 EXPECTILES = InfiniteExpectileRegressor(**COMMON)
 COSTS = InfiniteCostSensitiveClassifier(**COMMON, alpha=0.1)
 SETS = InfiniteOneClassSVM(**COMMON, alpha=0.01)
+MANY = InfiniteCostSensitiveClassifier(**COMMON, alpha=0.2)
+CURVE = InfiniteFunctionRegressor(gamma=0.5)
 ANY = InfiniteTaskEstimator("pinball", **COMMON)
+
+MODELS = (QUANTILES, EXPECTILES, COSTS, MANY, SETS, CURVE, ANY)
 
 ANSWERS: dict[str, tuple[Any, str, dict[str, Any], Any]] = {
     "levels": (QUANTILES, "predict", {"quantiles": [0.05, 0.5, 0.95]}, ["q0.05", "q0.5", "q0.95"]),
@@ -56,7 +63,9 @@ ANSWERS: dict[str, tuple[Any, str, dict[str, Any], Any]] = {
     ),
     "expectiles": (EXPECTILES, "predict", {"expectiles": [0.25, 0.75]}, ["expectile_0.25", "expectile_0.75"]),
     "labels": (COSTS, "predict", {"theta": [-0.5, 0.5]}, ["theta_-0.5", "theta_0.5"]),
-    "label": (COSTS, "predict", {}, "theta_0"),
+    "label": (COSTS, "predict", {}, "prediction"),
+    "label at a trade-off": (COSTS, "predict", {"theta": 0.5}, "prediction"),
+    "cheapest label": (COSTS, "predict", {"costs": [[0.0, 1.0], [2.0, 0.0]]}, "prediction"),
     "label of each row": (COSTS, "predict", {"theta": np.linspace(-0.5, 0.5, 60), "per_sample": True}, "prediction"),
     "probabilities": (COSTS, "predict_proba", {}, ["down", "up"]),
     "decision": (COSTS, "decision_function", {}, "decision"),
@@ -64,18 +73,30 @@ ANSWERS: dict[str, tuple[Any, str, dict[str, Any], Any]] = {
     "insides": (SETS, "predict", {"nu": [0.1, 0.2]}, ["nu_0.1", "nu_0.2"]),
     "score": (SETS, "score_samples", {}, "score"),
     "outlierness": (SETS, "decision_function", {}, "decision"),
+    "a level twice": (QUANTILES, "predict", {"quantiles": [0.5, 0.5, 0.1]}, ["q0.5", "q0.5_2", "q0.1"]),
+    "names of classes": (MANY, "decision_function", {}, ["high", "low", "middle"]),
+    "names of classes at costs": (MANY, "decision_function", {"theta": [1, 1, 9]}, ["high", "low", "middle"]),
+    "label of many": (MANY, "predict", {"theta": [1, 1, 9]}, "prediction"),
+    "labels of many": (MANY, "predict", {"theta": [[1, 1, 9], [1, 2, 3]]}, ["theta_0", "theta_1"]),
+    "cheapest of many": (MANY, "predict", {"costs": 1.0 - np.eye(3)}, "prediction"),
+    "curves": (CURVE, "predict", {}, ["theta_0", "theta_0.1", "theta_0.5", "theta_1"]),
+    "slopes": (CURVE, "derivative", {"theta": [0.2, 0.3]}, ["theta_0.2", "theta_0.3"]),
+    "a point of the curves": (CURVE, "predict", {"theta": 0.3}, "theta_0.3"),
+    "points of each row": (CURVE, "predict", {"theta": np.full((60, 2), 0.5)}, ["prediction_0", "prediction_1"]),
     "tasks": (ANY, "predict", {"theta": [[0.2], [0.4]]}, ["theta_0.2", "theta_0.4"]),
 }
 
 
 def fitted(model: Any, *, piped: bool) -> Any:
-    target = LABELS if model is COSTS else None if model is SETS else Y
-    return (make_pipeline(StandardScaler(), clone(model)) if piped else clone(model)).fit(X, target)
+    targets = {id(COSTS): LABELS, id(MANY): THREE, id(SETS): None, id(CURVE): np.outer(Y, 1.0 + POINTS)}
+    given = {"infinitefunctionregressor__theta" if piped else "theta": POINTS} if model is CURVE else {}
+    own = make_pipeline(StandardScaler(), clone(model)) if piped else clone(model)
+    return own.fit(X, targets.get(id(model), Y), **given)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["alone", "in a pipeline"])
 def models(request: pytest.FixtureRequest) -> dict[int, Any]:
-    return {id(m): fitted(m, piped=request.param) for m in (QUANTILES, EXPECTILES, COSTS, SETS, ANY)}
+    return {id(m): fitted(m, piped=request.param) for m in MODELS}
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
@@ -96,6 +117,13 @@ def test_names_are_those_of_the_tasks_and_numbers_stay(models: dict[int, Any], c
     np.testing.assert_array_equal(np.asarray(frame), plain.reshape(np.asarray(frame).shape))
     if kind == "pandas":
         assert frame.index.equals(X.index)
+
+
+def test_answers_that_are_no_tables_stay_as_they_are(models: dict[int, Any]) -> None:
+    curve, many = (models[id(spec)].set_output(predict="pandas") for spec in (CURVE, MANY))
+    ragged = curve.predict(X, theta=[[0.1]] * 30 + [[0.1, 0.9]] * 30)
+    assert [len(one) for one in ragged] == [1] * 30 + [2] * 30
+    assert type(many.decision_function(X, [[1, 1, 9], [1, 2, 3]])) is np.ndarray
 
 
 def test_rows_without_names_are_counted() -> None:

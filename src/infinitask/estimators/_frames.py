@@ -19,6 +19,7 @@ KINDS = ("default", "pandas", "polars")
 
 FRAMED = {
     "predict": "prediction",
+    "derivative": "derivative",
     "predict_interval": "interval",
     "predict_proba": "probability",
     "decision_function": "decision",
@@ -40,10 +41,13 @@ TASK_PREFIXES = {
 def set_output(self: Any, *, transform: Any = None, predict: str | None = None) -> Any:
     """Choose whether answers are arrays or data frames with named columns and the index of X.
 
-    It holds for ``predict``, ``predict_interval``, ``predict_proba``, ``decision_function`` and ``score_samples``. One
-    number for each row is a series, several are a frame. The columns of levels are "q0.05", "q0.5", …, those of other
-    tasks "theta_0.5", "nu_0.1", …; intervals are "low" and "high", of several coverages "low_0.9", "high_0.9", …;
-    probabilities have the names of the classes. Collections of Dask are answered by arrays of Dask in any case.
+    It holds for ``predict``, ``predict_interval``, ``predict_proba``, ``decision_function``, ``score_samples`` and
+    ``derivative``. One number for each row is a series, several are a frame. The columns of levels are "q0.05", "q0.5",
+    …, those of other tasks "theta_0.5", "nu_0.1", …; intervals are "low" and "high", of several coverages "low_0.9",
+    "high_0.9", …; probabilities, and decisions between more than two classes, have the names of the classes. Labels for
+    several lists of costs are "theta_0", "theta_1", … in their order. A name that comes twice is numbered: "q0.5",
+    "q0.5_2". Collections of Dask are answered by arrays of Dask in any case; lists of curves with points of their own,
+    and decisions (n, q, K) for several lists of costs, stay as they are.
 
     Parameters
     ----------
@@ -97,6 +101,7 @@ def framed(answer: Any, kind: str, model: Any, method: str, X: Any, arguments: A
     Parameters
     ----------
     answer : array (n,), (n, q) or (n, q, 2)
+        Anything else, such as a list of curves, is returned as it is.
     kind : {"pandas", "polars"}
     model : estimator
         Whose method was asked.
@@ -106,8 +111,10 @@ def framed(answer: Any, kind: str, model: Any, method: str, X: Any, arguments: A
     arguments, options
         Of the call, after X.
     """
+    if isinstance(answer, list) or (np.ndim(answer) == 3 and method != "predict_interval"):
+        return answer
     values = np.asarray(answer)
-    names = _names(values, model, method, arguments, options)
+    names = _distinct(_names(values, model, method, arguments, options))
     library = _library(kind)
     if kind == "pandas":
         index = X.index if isinstance(X, library.DataFrame) else None
@@ -144,14 +151,36 @@ def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -
         if np.ndim(coverage) == 0:
             return ["low", "high"]
         return [f"{end}_{_number(share)}" for share in np.ravel(coverage) for end in ("low", "high")]
+    classes = getattr(core, "classes_", ())
+    if len(classes) > 2 and method == "decision_function":
+        return [str(label) for label in classes]
     task = next((name for name in asked.arguments if name in TASK_PREFIXES), None)
     tasks = None if task is None else asked.arguments[task]
-    if task is not None and tasks is None and not (method == "decision_function" and values.ndim == 1):
-        tasks = getattr(core, task, None)  # as the constructor has it
-    if task is None or tasks is None or asked.arguments.get("per_sample", False):
+    one_label = values.ndim == 1 and method == "predict" and len(classes) > 0
+    one_decision = values.ndim == 1 and method == "decision_function" and tasks is None
+    if task is None or one_label or one_decision or asked.arguments.get("per_sample", False):
         return _numbered(values, FRAMED[method])
+    if len(classes) > 2:  # a list of costs is too long for a name
+        return _numbered(values, TASK_PREFIXES[task].rstrip("_"))
+    fitted = getattr(core, f"{task}_", None)  # the points of curves
+    if fitted is not None and np.ndim(tasks) == 2:  # points of each row
+        return _numbered(values, FRAMED[method])
+    if tasks is None:  # as the constructor has it, or the fit
+        tasks = getattr(core, task, None) if fitted is None else fitted
     each = [tasks] if values.ndim == 1 else list(np.asarray(tasks))
     return [TASK_PREFIXES[task] + ",".join(_number(part) for part in np.ravel(one)) for one in each]
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names, of which those that came before are numbered from 2 on."""
+    found: list[str] = []
+    for name in names:
+        again, k = name, 1
+        while again in found:
+            k += 1
+            again = f"{name}_{k}"
+        found.append(again)
+    return found
 
 
 def _numbered(values: Any, name: str) -> list[str]:

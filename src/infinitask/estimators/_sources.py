@@ -160,8 +160,9 @@ def in_kind(method: _Method) -> _Method:
         kind = output_of(self)
         if kind is not None:
             found = answer(as_arrays(self), X, *arguments, **options)  # a method may ask another one
-            name = method.__name__
-            return found if _is_dask(X) else framed(to_host(found), kind, self, name, X, arguments, options)
+            if _is_dask(X) or isinstance(found, list):
+                return found
+            return framed(to_host(found), kind, self, method.__name__, X, arguments, options)
         if type(X) is np.ndarray:
             return method(self, X, *arguments, **options)
         if _is_dask(X):
