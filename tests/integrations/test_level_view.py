@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.ensemble import StackingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import (
@@ -25,6 +25,7 @@ from infinitask import (
     save,
 )
 from infinitask.integrations import LevelView, at_level
+from infinitask.pipelines import TaskSearch
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(-2.0, 2.0, (700, 1))
@@ -51,6 +52,21 @@ def test_a_view_answers_as_the_model_does_for_that_task(model: InfiniteQuantileR
     assert view.n_features_in_ == 1
     assert view.score(X[NEW], Y[NEW]) == model.score(X[NEW], Y[NEW])
     np.testing.assert_array_equal(view.predict_interval(X[NEW], coverage=0.5), model.predict_interval(X[NEW], 0.5))
+
+
+def test_a_search_is_seen_at_a_level_before_and_after_its_fit() -> None:
+    small = InfiniteQuantileRegressor(n_nodes=6, tol=1e-2)
+    for model in (small, make_pipeline(StandardScaler(), small)):
+        name = "alpha" if model is small else "infinitequantileregressor__alpha"
+        for search in (GridSearchCV(model, {name: [0.1, 1.0]}, cv=2), TaskSearch(GridSearchCV(model, {name: [0.1]}))):
+            view = at_level(search, quantiles=0.9).fit(X[FIT], Y[FIT])
+            best = view.estimator_.best_estimator_
+            np.testing.assert_array_equal(view.predict(X[NEW]), best.predict(X[NEW], quantiles=0.9))
+            again = at_level(view.estimator_, quantiles=0.1)
+            np.testing.assert_array_equal(again.predict(X[NEW]), best.predict(X[NEW], quantiles=0.1))
+            assert again.score(X[NEW], Y[NEW]) == view.estimator_.score(X[NEW], Y[NEW])
+            with pytest.raises(TypeError, match="takes no such task"):
+                at_level(search, theta=0.5)
 
 
 def test_a_view_is_of_the_kind_of_its_model(model: InfiniteQuantileRegressor) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import (
     InfiniteCostSensitiveClassifier,
+    InfiniteFunctionRegressor,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     make_pipeline,
@@ -90,6 +92,43 @@ def test_classes_and_level_sets_have_their_own_tasks(tmp_path: Path) -> None:
     inside = function.predict(X, params={"nu": [0.1, 0.5]})
     np.testing.assert_array_equal(inside, detector.predict(X, nu=[0.1, 0.5]))
     assert np.mean(inside[:, 0]) > np.mean(inside[:, 1])
+
+
+def test_costs_and_coverage_are_heard(tmp_path: Path, model: InfiniteQuantileRegressor) -> None:
+    three = np.select([Y < -0.4, Y > 0.4], ["low", "high"], "middle")
+    classifier = InfiniteCostSensitiveClassifier(n_nodes=6, alpha=1e-3, random_state=0).fit(X, three)
+    function = function_of(classifier, tmp_path / "classes", input_example=X[:2])
+    costs = np.array([[0.0, 9.0, 9.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    found = function.predict(X, params={"costs": list(costs.ravel())})
+    assert list(found) == list(classifier.predict(X, costs=costs))
+    assert list(found) != list(classifier.predict(X))
+    lists = [[1.0, 1.0, 9.0], [9.0, 1.0, 1.0]]
+    found = function.predict(X, params={"theta": list(np.ravel(lists))})
+    np.testing.assert_array_equal(found, classifier.predict(X, theta=lists))
+    function = function_of(model, tmp_path / "levels")
+    np.testing.assert_array_equal(function.predict(X, params={"coverage": [0.9]}), model.predict_interval(X, 0.9))
+    with pytest.raises(ValueError, match=r"params have 'coverage' for predict, which takes 'quantiles'"):
+        function.predict(X, params={"method": "predict", "coverage": [0.5]})
+    with pytest.raises(ValueError, match=r"params have 'quantile'; this model takes 'method' and 'coverage', 'quant"):
+        function.unwrap_python_model().predict(X, params={"quantile": [0.5]})
+
+
+def test_curves_are_asked_at_points(tmp_path: Path) -> None:
+    grid = np.linspace(0.0, 1.0, 5)
+    curves = InfiniteFunctionRegressor(gamma=0.5).fit(X, np.outer(Y, 1.0 + grid), theta=grid)
+    function = function_of(curves, tmp_path)
+    np.testing.assert_array_equal(function.predict(X, params={"theta": [0.3, 0.4]}), curves.predict(X, [0.3, 0.4]))
+    np.testing.assert_array_equal(function.predict(X), curves.predict(X))
+
+
+def test_a_search_is_asked_as_its_best_model(tmp_path: Path) -> None:
+    small = InfiniteQuantileRegressor(n_nodes=6, tol=1e-2)
+    search = GridSearchCV(make_pipeline(StandardScaler(), small), {"infinitequantileregressor__alpha": [0.1]}, cv=2)
+    function = function_of(search.fit(X, Y), tmp_path, input_example=X[:2])
+    expected = search.best_estimator_.predict(X, quantiles=[0.2, 0.8])
+    np.testing.assert_array_equal(function.predict(X, params={"quantiles": [0.2, 0.8]}), expected)
+    expected = search.best_estimator_.predict_interval(X, 0.5)
+    np.testing.assert_array_equal(function.predict(X, params={"coverage": [0.5]}), expected)
 
 
 def test_a_pipeline_is_asked_by_the_names_of_its_last_step(tmp_path: Path) -> None:

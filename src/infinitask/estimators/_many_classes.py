@@ -300,7 +300,11 @@ class ManyClasses:
         decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= SAME_COST, axis=1)))
         fields, found = field.at(with_classes(points)), []  # ψ of all these tasks takes longer than some rows do
         for _, block in self.model._dense_blocks(X):
-            p = shares_in_parts(lambda rows, X=block: fields(X[rows, :]), block.shape[0], points)
+
+            def values(rows: slice, block: Any = block) -> HostArray:
+                return fields(block[rows, :])
+
+            p = shares_in_parts(values, block.shape[0], points)
             p = away_from_zero(p, self.model.n_samples_fit_)
             p = p if scale is None else scale(p, self.model.n_samples_fit_)
             found.append(_largest_at(p, np.argmax(field(block, with_classes(equal)), axis=1)) if decided else p)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from functools import partial
 from typing import Any, Self
 
@@ -10,6 +9,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
+
+from infinitask.integrations._inside import answering, asked
 
 ANSWERS = ("decision_function", "predict", "sample", "score")
 """How the names of methods begin that a view has as well; none of them changes the model."""
@@ -79,8 +80,8 @@ class LevelView(MetaEstimatorMixin, BaseEstimator):
 
     def _asked(self, name: str) -> Any:
         """A method of the model, with the task where it takes one."""
-        method = getattr(self._model(), name)
-        return partial(method, **_taken(self._model(), name, self.task))
+        model, taken = self._model(), _taken(self._model(), name, self.task)
+        return partial(getattr(answering(model) if taken else model, name), **taken)
 
     def __getattr__(self, name: str) -> Any:
         # called only where the view has no such attribute: answers of the model, and what its fit has learnt
@@ -134,10 +135,6 @@ def at_level(model: Any, **task: Any) -> LevelView:
 
 
 def _taken(model: Any, name: str, task: dict[str, Any]) -> dict[str, Any]:
-    """The part of a task that a method takes; of a pipeline, that of its last step."""
-    steps = getattr(model, "steps", None)
-    if steps:
-        return _taken(steps[-1][1], name, task)
-    method = getattr(model, name, None)
-    known = {} if method is None else inspect.signature(method).parameters
+    """The part of a task that a method takes; of a pipeline or a search, that of the model inside."""
+    known = asked(model, name)[1]
     return {key: value for key, value in task.items() if key in known}

@@ -3,8 +3,13 @@
 It needs MLflow (mlflow-skinny is enough): ``pip install infinitask[mlflow]``. A model that was logged is loaded as it
 was by :func:`load_model`, or by ``mlflow.pyfunc.load_model`` as a function of rows and ``params``:
 
-* ``method``: which method of the model answers, "predict" unless another is named;
-* the tasks of its methods under their names, as lists: ``quantiles``, ``expectiles``, ``theta``, ``nu``, ``coverage``.
+* the tasks of its methods under their names, as lists: ``quantiles``, ``expectiles``, ``theta``, ``nu``, ``costs``,
+  ``coverage``; an empty list is what the model itself has. A parameter of MLflow has one dimension: a matrix of costs,
+  and several lists of costs, are given row by row.
+* ``method``: which method of the model answers. Without one it is ``predict``, or for tasks that it does not take the
+  method that does: ``predict_interval`` for ``coverage``.
+
+MLflow leaves out names that are not in the signature, with a line in its log.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from infinitask.integrations._inside import answering, asked
 from infinitask.persistence import load, save
 
 __all__ = ["FLAVOR_NAME", "load_model", "log_model", "save_model"]
@@ -36,7 +42,7 @@ MODEL_FILE = "model.safetensors"
 METHODS = ("predict", "predict_interval", "predict_proba", "decision_function", "score_samples")
 """What can be asked of a loaded function."""
 
-TASKS = ("quantiles", "expectiles", "theta", "nu", "coverage", "epsilon", "log_alpha")
+TASKS = ("quantiles", "expectiles", "theta", "nu", "costs", "coverage", "epsilon", "log_alpha")
 """Names that methods have for their tasks."""
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "skrub")
@@ -63,7 +69,7 @@ def save_model(
         A folder that is not there yet, or is empty.
     signature : mlflow.models.ModelSignature or None
         None: the types of ``input_example`` and of the answers to it, where it is given, and the ``params`` of the
-        model's methods with their defaults. Without an example rows are not checked by MLflow, but by the model.
+        model's methods. Without an example rows are not checked by MLflow, but by the model.
     input_example : table or array or None
         Some rows, kept beside the model.
     pip_requirements : iterable of str or None
@@ -180,35 +186,55 @@ class _Asked:
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
         """The answer of the method that ``params`` name, for the tasks in it."""
-        given = dict(params or {})
-        method = str(given.pop("method", "predict"))
         known = _methods(self.model)
+        given = {name: value for name, value in (params or {}).items() if value is not None and np.size(value) > 0}
+        method = str(given.pop("method", ""))
+        unknown = set(given) - {task for tasks in known.values() for task in tasks}
+        if unknown:
+            raise ValueError(
+                f"params have {', '.join(map(repr, sorted(unknown)))}; this model takes 'method' and "
+                f"{', '.join(sorted({repr(task) for tasks in known.values() for task in tasks})) or 'no task'}."
+            )
+        if not method:
+            method = next((name for name, tasks in known.items() if set(given) <= set(tasks)), "predict")
         if method not in known:
             raise ValueError(f"method={method!r} was given; this model answers {', '.join(map(repr, known))}.")
-        tasks = {name: _task(value) for name, value in given.items() if name in known[method]}
-        return getattr(self.model, method)(data, **tasks)
+        tasks = {name: value for name, value in given.items() if name in known[method]}
+        for name in set(given) - set(tasks):
+            default = next(others[name] for others in known.values() if name in others)
+            if not np.array_equal(np.ravel(given[name]), np.ravel(default)):  # a signature may fill in defaults
+                raise ValueError(
+                    f"params have {name!r} for {method}, which takes {', '.join(map(repr, known[method])) or 'no task'}"
+                    f"; leave it out, or name the method that takes it."
+                )
+        core = asked(self.model, method)[0]
+        return getattr(answering(self.model), method)(
+            data, **{name: _task(core, name, value) for name, value in tasks.items()}
+        )
 
     def get_raw_model(self) -> Any:
         """The model itself."""
         return self.model
 
 
-def _task(value: Any) -> Any:
-    """A list of one task as the task, so that its answer has one dimension as well."""
-    tasks = np.asarray(value, dtype=np.float64)
+def _task(core: Any, name: str, value: Any) -> Any:
+    """A list of one task as the task, so that its answer has one dimension as well; costs with their shape."""
+    tasks, classes = np.asarray(value, dtype=np.float64), len(getattr(core, "classes_", ()))
+    if name == "costs":
+        return tasks.reshape(classes, classes) if tasks.size == classes**2 else tasks
+    if name == "theta" and classes > 2:
+        lists = tasks.size % classes == 0 and tasks.size > classes
+        return tasks.reshape(-1, classes) if lists else tasks
     return float(tasks.ravel()[0]) if tasks.size == 1 else tasks
 
 
 def _methods(model: Any) -> dict[str, dict[str, Any]]:
     """The methods that can be asked, each with its tasks and their defaults."""
-    last = model
-    while getattr(last, "steps", None) or hasattr(last, "best_estimator_"):
-        last = last.steps[-1][1] if getattr(last, "steps", None) else last.best_estimator_
     found: dict[str, dict[str, Any]] = {}
     for name in METHODS:
-        if callable(getattr(model, name, None)) and callable(getattr(last, name, None)):
-            parameters = inspect.signature(getattr(last, name)).parameters
-            found[name] = {task: _default(last, parameters[task]) for task in TASKS if task in parameters}
+        core, parameters = asked(answering(model), name)
+        if callable(getattr(answering(model), name, None)) and callable(getattr(core, name, None)):
+            found[name] = {task: _default(core, parameters[task]) for task in TASKS if task in parameters}
     return found
 
 
@@ -223,10 +249,10 @@ def _signature(model: Any, example: Any) -> Any:
     from mlflow.models import ModelSignature, infer_signature
     from mlflow.types.schema import DataType, ParamSchema, ParamSpec
 
-    tasks = {name: value for task in _methods(model).values() for name, value in task.items() if value is not None}
-    specs = [ParamSpec("method", DataType.string, "predict")]
-    for name, value in tasks.items():
-        specs.append(ParamSpec(name, DataType.double, [float(v) for v in np.ravel(value)], shape=(-1,)))
+    tasks = dict.fromkeys(name for tasks in _methods(model).values() for name in tasks)
+    # an empty default is the model's own: a default with values could not be told from what was asked for
+    specs = [ParamSpec("method", DataType.string, "")]
+    specs += [ParamSpec(name, DataType.double, [], shape=(-1,)) for name in tasks]
     params = ParamSchema(specs)
     if example is None:
         return ModelSignature(params=params)
