@@ -23,7 +23,7 @@ from infinitask.estimators import (
 )
 from infinitask.field import Field
 from infinitask.persistence import load, save
-from infinitask.pipelines import TransformedTarget, make_pipeline, tabular
+from infinitask.pipelines import TaskSearch, TransformedTarget, make_pipeline, tabular
 from infinitask.solvers import Solution
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
@@ -53,6 +53,7 @@ __all__ = [
     "JointQuantileRegressor",
     "QOneClassSVM",
     "Solution",
+    "TaskSearch",
     "TransformedTarget",
     "fit_path",
     "left_out_scores",

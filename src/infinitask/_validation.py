@@ -217,6 +217,23 @@ def naming(name: str) -> Iterator[None]:
 
 
 # ------------------------------------------------------------------------------------------- tasks and data
+def check_no_text(name: str, values: Any) -> None:
+    """An error where targets that must be numbers hold text that is none."""
+    if getattr(getattr(values, "dtype", None), "kind", "") in ("O", "U", "S"):
+        values = np.ravel(np.asarray(values, dtype=object))
+    elif not isinstance(values, (list, tuple)):
+        return
+    for value in values:
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                raise ValueError(
+                    f"{name} holds text, such as {value!r}; this model needs targets that are numbers. For classes "
+                    "take InfiniteCostSensitiveClassifier."
+                ) from None
+
+
 def parse_tasks(
     theta: Any, name: str, support: tuple[HostArray, HostArray], *, percent: bool = False
 ) -> tuple[HostArray, bool]:

@@ -20,12 +20,12 @@ from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
+    TaskSearch,
     load,
     make_pipeline,
     save,
 )
 from infinitask.integrations import LevelView, at_level
-from infinitask.pipelines import TaskSearch
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(-2.0, 2.0, (700, 1))

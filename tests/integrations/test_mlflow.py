@@ -110,7 +110,7 @@ def test_costs_and_coverage_are_heard(tmp_path: Path, model: InfiniteQuantileReg
     with pytest.raises(ValueError, match=r"params have 'coverage' for predict, which takes 'quantiles'"):
         function.predict(X, params={"method": "predict", "coverage": [0.5]})
     with pytest.raises(ValueError, match=r"params have 'quantile'; this model takes 'method' and 'coverage', 'quant"):
-        function.unwrap_python_model().predict(X, params={"quantile": [0.5]})
+        flavour._load_pyfunc(str(tmp_path / "levels" / "saved" / "model.safetensors")).predict(X, {"quantile": 0.5})
 
 
 def test_curves_are_asked_at_points(tmp_path: Path) -> None:

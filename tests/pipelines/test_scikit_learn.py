@@ -105,6 +105,8 @@ def test_a_search_that_can_be_asked_everything() -> None:
     assert fresh.get_params()[f"search__estimator__{ALPHA}"] == 1e-3
     with pytest.raises(ValueError, match="which fits no best model; give one with refit=True"):
         TaskSearch(GridSearchCV(QUANTILES, {ALPHA: [1e-3]}, cv=FOLDS, refit=False)).fit(X, Y)
+    with pytest.raises(TypeError, match=r"which is no search; give one around the model, such as GridSearchCV"):
+        TaskSearch(QUANTILES).fit(X, Y)
 
 
 def test_a_search_comes_back_from_a_file_and_answers_with_frames(tmp_path: Any) -> None:

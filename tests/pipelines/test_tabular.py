@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,28 @@ def test_a_table_without_rows_is_refused_with_a_sentence(model: TaskPipeline) ->
         model.predict(X[:0])
     with pytest.raises(ValueError, match="The table has no rows"):
         clone(model).fit(X[:0], y[:0])
+
+
+def test_what_is_no_table_is_refused_with_a_sentence(model: TaskPipeline) -> None:
+    for wrong in (lambda: model.predict(X.iloc[0]), lambda: clone(model).fit(X["area"], y)):
+        with pytest.raises(ValueError, match=r"A Series of shape .* For one row give table\.iloc\[\[0\]\]"):
+            wrong()
+
+
+@pytest.mark.parametrize("size", [np.inf, -1e60], ids=["inf", "large"])
+def test_a_column_with_numbers_that_are_too_large_is_named(model: TaskPipeline, size: float) -> None:
+    large = X.assign(area=X["area"].mask(X.index == X.index[2], size))
+    for ask in (lambda: model.predict(large), lambda: clone(model).fit(large, y)):
+        with pytest.raises(
+            ValueError, match=rf"The column 'area' holds {re.escape(f'{size:g}')} .* in 1 of {len(X)} rows"
+        ):
+            ask()
+
+
+def test_text_as_target_is_not_blamed_on_the_table(model: TaskPipeline) -> None:
+    with pytest.raises(ValueError, match=r"^y holds text, such as '.*'; this model needs targets that are numbers"):
+        clone(model).fit(X, np.where(np.arange(len(y)) % 2, "yes", "no"))
+    InfiniteQuantileRegressor(n_nodes=4, tol=0.1).fit([[0.0], [1.0], [2.0]], ["1", "2.5", "3"])  # numbers as text
 
 
 @pytest.mark.parametrize("given", [InfiniteQuantileRegressor(n_nodes=6), InfiniteOneClassSVM(n_nodes=6)])

@@ -28,6 +28,7 @@ from infinitask._validation import (
     LARGEST,
     Constraint,
     check_magnitude,
+    check_no_text,
     check_parameters,
     naming,
     number,
@@ -335,6 +336,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _regression(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any, **options: Any) -> Prepared:
         """The rows of a regression, with targets that are numbers."""
+        check_no_text("y", y)
         X, y, weight = self._rows(X, y, sample_weight, y_numeric=True, **options)
         with naming("y"):
             y = y.astype("float64")

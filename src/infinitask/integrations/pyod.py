@@ -8,11 +8,12 @@ needs no other fit.
 from __future__ import annotations
 
 from copy import copy
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._array import HostArray
 from infinitask._validation import choice, percent_meant
@@ -169,6 +170,12 @@ class InfiniteOneClassDetector(BaseDetector):
             raise TypeError(
                 f"estimator={model!r} was given; it must be a model with score_samples, such as InfiniteOneClassSVM(), "
                 "or a pipeline of make_pipeline that ends with one."
+            )
+        n = _num_samples(X)
+        if isinstance(self.cv, Integral) and self.cv > n:
+            raise ValueError(
+                f"cv={self.cv} was given for {n} rows, which cannot be divided into as many folds; give a cv of at "
+                f"most {n}, or cv=None, which scores the rows by the fit that has seen them."
             )
         self._set_n_classes(y)
         fitted = clone(model).fit(X)

@@ -33,9 +33,8 @@ class TaskSearch(PassesOn, MetaEstimatorMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.model_selection import GridSearchCV
-    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask import InfiniteQuantileRegressor, TaskSearch
     >>> from infinitask.datasets import make_sine
-    >>> from infinitask.pipelines import TaskSearch
     >>> X, y = make_sine(90, random_state=0)
     >>> grid = GridSearchCV(InfiniteQuantileRegressor(n_nodes=8), {"alpha": [1e-3, 10.0]}, cv=3)
     >>> model = TaskSearch(grid).fit(X[:60], y[:60])
@@ -59,9 +58,16 @@ class TaskSearch(PassesOn, MetaEstimatorMixin, BaseEstimator):
             Of ``fit`` of the search, such as ``sample_weight`` or ``groups``.
         """
         self.__dict__.pop("search_", None)
+        if not (hasattr(self.search, "fit") and hasattr(self.search, "estimator")):
+            raise TypeError(
+                f"search={self.search!r} was given, which is no search; give one around the model, such as "
+                "GridSearchCV(model, grid)."
+            )
         search = clone(self.search).fit(as_table(X), y, **params)
         if not hasattr(search, "best_estimator_"):
-            raise ValueError(f"search={self.search!r} was given, which fits no best model; give one with refit=True.")
+            raise ValueError(
+                f"search={self.search!r} was given, which fits no best model; give a search with refit=True."
+            )
         self.search_ = search
         return self
 

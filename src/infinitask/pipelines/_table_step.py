@@ -6,9 +6,13 @@ import difflib
 import warnings
 from typing import Any
 
+import numpy as np
 from skrub import TableVectorizer
 
 from infinitask.pipelines._tables import as_pandas
+
+LARGEST = float(np.finfo(np.float32).max)
+"""Numbers of a table are encoded in single precision."""
 
 NAMED_COLUMNS = 12
 """At most this many columns are named in a sentence."""
@@ -41,7 +45,9 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
         y : array (n,) or None
         """
         _check_rows(X)
-        encoded = super().fit_transform(as_pandas(X), y)
+        table = as_pandas(X)
+        _check_sizes(table)
+        encoded = super().fit_transform(table, y)
         drops = isinstance(self.high_cardinality, str) and self.high_cardinality == "drop"
         texts = self.kind_to_columns_["high_cardinality"] if drops else []
         if texts and encoded.shape[1] == 0:
@@ -69,6 +75,7 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
         """
         _check_rows(X)
         X = self._taken(as_pandas(X))
+        _check_sizes(X)
         self._warn_of_words(X)
         return super().transform(X)
 
@@ -124,6 +131,29 @@ def _check_rows(X: Any) -> None:
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) > 0 and shape[0] == 0:
         raise ValueError("The table has no rows (0 samples); give at least one.")
+    if shape is not None and len(shape) == 1:
+        raise ValueError(
+            f"A {type(X).__name__} of shape {tuple(shape)} was given; a table has two dimensions. For one row give "
+            "table.iloc[[0]], for one column table[['name']]."
+        )
+
+
+def _check_sizes(X: Any) -> None:
+    """Numbers are encoded in single precision; a column with larger ones is named."""
+    if not hasattr(X, "iloc"):
+        return
+    for place, name in enumerate(X.columns):
+        column = X.iloc[:, place]
+        if getattr(column.dtype, "kind", "") != "f":
+            continue
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        large = np.flatnonzero(np.abs(values) > LARGEST)
+        if large.size:
+            raise ValueError(
+                f"The column {str(name)!r} holds {values[large[0]]:g} (infinity or a value too large for "
+                f"dtype('float32')) in {large.size} of {values.size} rows; leave such cells empty, which counts as "
+                "missing, or give its logarithm."
+            )
 
 
 def _listed(names: Any) -> str:
