@@ -349,6 +349,13 @@ def test_what_is_no_model_of_level_sets_is_refused(data: tuple[Any, ...]) -> Non
         InfiniteOneClassDetector(threshold="median")
 
 
+def test_more_folds_than_rows_are_refused_with_a_way_out() -> None:
+    rows = np.random.default_rng(0).normal(size=(3, 2))
+    with pytest.raises(ValueError, match=r"cv=5 was given for 3 rows.* a cv of at most 3, or cv=None"):
+        InfiniteOneClassDetector().fit(rows)
+    assert InfiniteOneClassDetector(cv=None).fit(rows).labels_.shape == (3,)
+
+
 def test_a_detector_that_is_not_fitted_says_so() -> None:
     from sklearn.exceptions import NotFittedError
 

@@ -65,9 +65,7 @@ class TaskSearch(PassesOn, MetaEstimatorMixin, BaseEstimator):
             )
         search = clone(self.search).fit(as_table(X), y, **params)
         if not hasattr(search, "best_estimator_"):
-            raise ValueError(
-                f"search={self.search!r} was given, which fits no best model; give a search with refit=True."
-            )
+            raise ValueError(f"search={self.search!r} was given, which fits no best model; give one with refit=True.")
         self.search_ = search
         return self
 
