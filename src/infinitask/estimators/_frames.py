@@ -155,7 +155,7 @@ def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -
     if len(classes) > 2 and method == "decision_function":
         return [str(label) for label in classes]
     task = next((name for name in asked.arguments if name in TASK_PREFIXES), None)
-    tasks = None if task is None else asked.arguments[task]
+    tasks: Any = None if task is None else asked.arguments[task]
     one_label = values.ndim == 1 and method == "predict" and len(classes) > 0
     one_decision = values.ndim == 1 and method == "decision_function" and tasks is None
     if task is None or one_label or one_decision or asked.arguments.get("per_sample", False):
