@@ -21,9 +21,6 @@ PRIOR_OF_SCALING = 1.0
 that is rarer than others, as strong as that part of a row: with a whole row, a class of four rows in 300 had two thirds
 of the mean probability that is its share. A weak prior for all makes log loss worse where classes are far apart."""
 
-LEAST_PRIOR = 1e-3
-"""The smallest part of it; a class may have no row among those that are left out."""
-
 NO_DEVIATION = 1e-10
 """A deviation below this part of the largest value is rounding."""
 
@@ -190,7 +187,8 @@ def multinomial_scaling(
     count = 1.0 / float(np.sum(omega**2)) if count is None else count
     logs, rows, weight = np.log(p), np.arange(len(p)), count * omega
     share = np.bincount(label, weights=omega, minlength=p.shape[1])
-    prior = PRIOR_OF_SCALING * np.append(1.0, np.clip(p.shape[1] * share, LEAST_PRIOR, 1.0))
+    # no class counts as rarer than one row: it may have none among those that are left out
+    prior = PRIOR_OF_SCALING * np.append(1.0, np.clip(p.shape[1] * np.maximum(share, 1.0 / count), 0.0, 1.0))
 
     def minus_likelihood(v: HostArray) -> tuple[float, HostArray]:
         a = np.exp(v[0])
