@@ -14,7 +14,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs pictures lint test test-slow test-all test-without-numba test-matrix peers reproduce format clean \
+.PHONY: help demo docs pictures lint test test-quick test-slow test-all test-without-numba test-matrix peers reproduce format clean \
 	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-sizes bench-level-sets \
 	bench-small-ridge bench-rare-classes bench-many-classes bench-functions bench-large bench-dask bench-kernel-gap bench-compare bench-random
 
@@ -36,7 +36,11 @@ lint: $(INSTALLED) ## style, types, import directions
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint ## lint and the quick tests: what must hold before every commit
+# Side by side: the linters keep one core busy for half a minute.
+test: $(INSTALLED) ## lint and the quick tests: what must hold before every commit
+	@$(MAKE) --no-print-directory --jobs 2 lint test-quick
+
+test-quick: $(INSTALLED)
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 test-slow: $(INSTALLED) ## the tests that `make test` leaves out

@@ -452,6 +452,7 @@ def test_the_mean_that_is_taken_off_is_that_of_all_rows(monkeypatch: pytest.Monk
     assert plain.predict(far) == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_sample_is_not_told_to_be_equal_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     few_sampled(monkeypatch, 300)
     common = {"alpha": 1e-3, "n_nodes": 6, "exact_fractions": False, "tol": 1e-3, "random_state": 0}

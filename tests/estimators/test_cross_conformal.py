@@ -179,6 +179,7 @@ def test_quantiles_are_the_mean_of_all_fits() -> None:
     assert found.predict(X, 0.5).shape == (80,)
 
 
+@pytest.mark.slow
 def test_it_can_be_copied_and_saved_and_has_no_chance_of_its_own() -> None:
     found = CrossConformal(SMALL, cv=4, random_state=3).fit(X, Y)
     asked = found.predict_interval(X, 0.9)

@@ -159,6 +159,7 @@ def test_kernels_that_have_their_own_units_are_left_alone(X: np.ndarray, kernel:
     assert not isinstance(model.recipe_.kernel, Scaled)
 
 
+@pytest.mark.slow
 def test_sets_of_one_input_are_parts_of_each_other() -> None:
     """A kernel that is flat where the rows are would leave rounding to decide; a wider one is taken."""
     rng = np.random.default_rng(0)

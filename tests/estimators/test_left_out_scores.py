@@ -14,6 +14,7 @@ from infinitask import InfiniteOneClassSVM, left_out_scores
 MODEL = InfiniteOneClassSVM(n_nodes=12, tol=1e-3)
 
 
+@pytest.mark.slow
 def test_planted_rows_are_found_where_the_fit_itself_hides_them() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 4))

@@ -49,6 +49,7 @@ def test_no_curve_falls_anywhere_at_the_training_inputs(kind: type[Any], params:
     assert model.objective_ * (1.0 + 1e-4) >= free.solution_.dual
 
 
+@pytest.mark.slow
 def test_the_certificate_is_for_the_constrained_problem() -> None:
     """The objective with the constraint lies above any penalised one, and a heavy penalty comes close to it."""
     X, y = make_sine(40, random_state=0)

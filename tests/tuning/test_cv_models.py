@@ -218,7 +218,7 @@ def best_of_a_grid() -> float:
     )
 
 
-@pytest.mark.parametrize("units", [(1.0, 0.0), (1e-3, 0.0), (50.0, 1e4)])
+@pytest.mark.parametrize("units", [(1.0, 0.0), pytest.param((1e-3, 0.0), marks=pytest.mark.slow), (50.0, 1e4)])
 def test_it_is_good_whatever_the_units(units: tuple[float, float], best_of_a_grid: float) -> None:
     X, y = make_sine(150, random_state=0)
     new, target = make_sine(1000, random_state=1)
@@ -405,6 +405,7 @@ def test_a_fold_without_weight_is_refused() -> None:
         InfiniteQuantileRegressorCV(random_state=0).fit(X, y, sample_weight=weight)
 
 
+@pytest.mark.slow
 def test_one_far_target_does_not_decide() -> None:
     X, y = make_sine(100, random_state=0)
     far = y.copy()
@@ -586,6 +587,7 @@ def test_the_default_task_is_read_when_it_is_asked_for(tuned: Any) -> None:
     np.testing.assert_array_equal(model.predict(X), tuned.predict(X, [0.2, 0.8]))
 
 
+@pytest.mark.slow
 def test_the_choice_does_not_depend_on_the_number_of_jobs() -> None:
     X, y = make_sine(60, random_state=0)
     # the second kernel is far from the first one, and left early

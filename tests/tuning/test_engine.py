@@ -65,6 +65,7 @@ def compared(X: Floats, y: Floats) -> list[Floats]:
     return runner._left_out(runner.batches, 1e-2, LEVELS, 1e-5, 5_000, [None] * len(runner.batches))
 
 
+@pytest.mark.slow
 def test_no_row_is_judged_by_a_kernel_that_saw_its_target() -> None:
     X, y = make_sine(40, random_state=0)
     folds, before = contest(X, y).folds, compared(X, y)
@@ -115,6 +116,7 @@ def test_targets_that_are_noise_cost_little(d: int) -> None:
     assert np.max(worse) < 1.08
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_runner, "QUICK_GAP", 1e-4)  # no λ is near a decision then
     monkeypatch.setattr(_runner, "QUICK_ITERATIONS", 5_000)
@@ -142,6 +144,7 @@ def coverage(model: Any, X: Floats, y: Floats, share: float) -> float:
     return float(np.mean((low <= y) & (y <= high)))
 
 
+@pytest.mark.slow
 def test_intervals_cover_what_they_say() -> None:
     shares, covered = np.array([0.5, 0.8, 0.9]), {True: [], False: []}
     for seed in range(4):
@@ -238,6 +241,7 @@ def test_many_rows_most_of_them_without_weight() -> None:
     assert np.max(model.predict(X, LEVELS)) < 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_contest")
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_many_rows_on_a_device() -> None:

@@ -52,6 +52,7 @@ def test_on_two_moons_no_width_of_a_grid_has_a_smaller_volume() -> None:
     assert area(chosen) < 1.05 * min(grid)
 
 
+@pytest.mark.slow
 def test_units_of_the_inputs_do_not_matter() -> None:
     X = make_mixture(50, random_state=0)
     wide = X * [2.0**13, 2.0**-10]  # without rounding: the same to the last bit
@@ -163,6 +164,7 @@ def test_the_number_of_processes_does_not_change_the_choice() -> None:
     np.testing.assert_array_equal(one.cv_results_["volumes"], two.cv_results_["volumes"])
 
 
+@pytest.mark.slow
 def test_only_stationary_kernels_compete_with_random_features() -> None:
     X = make_mixture(40, random_state=0)
     model = InfiniteOneClassSVMCV(features="fourier", rank=50, cv=2, random_state=0, **LAST_FIT).fit(X)

@@ -91,6 +91,7 @@ def test_a_heat_leaves_the_best_kernels_to_all_rows(capsys: pytest.CaptureFixtur
     assert "the best 3 with all rows" in said
 
 
+@pytest.mark.slow
 def test_the_choice_is_about_as_good_as_without_a_heat(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows()
     patient = InfiniteQuantileRegressorCV(**OPTIONS).fit(X, y)
@@ -117,7 +118,7 @@ def test_all_given_kernels_compete_with_all_rows() -> None:
 
 @pytest.mark.usefixtures("early_heats")
 @pytest.mark.parametrize("after", [3, 8])
-@pytest.mark.parametrize("folds", [5, 80])
+@pytest.mark.parametrize("folds", [5, pytest.param(80, marks=pytest.mark.slow)])
 def test_an_interrupt_gives_the_best_so_far(after: int, folds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a heat of eight kernels, and at the first of those that race with all rows."""
     X, y = rows()
@@ -145,6 +146,7 @@ def test_an_interrupt_gives_the_best_so_far(after: int, folds: int, monkeypatch:
         InfiniteQuantileRegressorCV(cv=cv, **OPTIONS).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("early_heats")
 def test_folds_with_hardly_any_row_have_no_heat() -> None:
     X, y = rows()
@@ -180,6 +182,7 @@ def test_kernels_of_a_heat_have_not_seen_its_targets(monkeypatch: pytest.MonkeyP
     assert len(last) == y.size
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("early_heats")
 def test_classes_have_heats_too() -> None:
     X, _ = rows()
@@ -204,6 +207,7 @@ def test_folds_that_do_not_fit_are_refused(cv: Any, words: str) -> None:
         InfiniteQuantileRegressorCV(cv=cv, **OPTIONS).fit(*rows())
 
 
+@pytest.mark.slow
 def test_intervals_of_a_line_with_next_to_no_noise() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(0.0, 10.0, size=(530, 1))
