@@ -84,5 +84,5 @@ def best_level(loss: Loss, r: HostArray, weight: HostArray) -> float:
 
 
 def _rows_of_block(width: int) -> int:
-    """How many rows of so many numbers are held at a time."""
+    """How many rows are held at a time, by the numbers in each."""
     return max(1, BLOCK_ENTRIES // max(1, width))

@@ -303,7 +303,7 @@ def days(points: Any) -> Any:
 
 
 def _grid_of(y: Any, count: int, default: Any, known: HostArray | None) -> Any:
-    """The common grid of a y with so many columns, for which none was given."""
+    """The common grid of a y with this number of columns, for which none was given."""
     named = None if default is not None else _named(y)
     if known is not None and known.size == count and (named is None or np.array_equal(named, np.arange(count))):
         return known  # 0, 1, 2, … are the names of columns that have none
