@@ -23,10 +23,12 @@ from sklearn.datasets import make_moons
 from sklearn.model_selection import KFold
 
 from infinitask import (
+    CrossConformal,
     IndependentCostSensitiveClassifier,
     IndependentQuantileRegressor,
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
+    InfiniteFunctionRegressor,
     InfiniteKernelRidge,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
@@ -37,6 +39,7 @@ from infinitask import (
     fit_path,
     score_path,
 )
+from infinitask.blocks import Blocks
 from infinitask.bounds import bound_of
 from infinitask.datasets import make_mixture, make_sine
 from infinitask.kernels import RBF, Gaussian, Laplacian, Linear, MaternTask, Scaled, TaskMatrix
@@ -44,7 +47,12 @@ from infinitask.losses import BoxLoss, ConvexLoss, Row
 from infinitask.measures import Beta, Discrete, GaussLegendre, ProductMeasure, TruncatedNormal, Uniform
 from infinitask.metrics import integrated_pinball_scorer
 from infinitask.penalties import IntegratedRidge
-from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, OptunaSearch
+from infinitask.tuning import (
+    InfiniteCostSensitiveClassifierCV,
+    InfiniteOneClassSVMCV,
+    InfiniteQuantileRegressorCV,
+    OptunaSearch,
+)
 
 Answer = dict[str, Any]
 LEVELS = [0.1, 0.35, 0.5, 0.9]
@@ -153,7 +161,7 @@ def costs(data: Any = (X_MOONS, Y_MOONS), weight: Any = None, **options: Any) ->
 
 def bound_of_costs() -> Answer:
     """A bound of a classifier."""
-    model = InfiniteCostSensitiveClassifier(n_nodes=10, alpha=0.1).fit(X_MOONS, Y_MOONS)
+    model = InfiniteCostSensitiveClassifier(n_nodes=10, alpha=0.1, alpha_bias=None).fit(X_MOONS, Y_MOONS)
     return {"bound": bound_of(model, X_MOONS, Y_MOONS).risk}
 
 
@@ -195,6 +203,12 @@ def finite(model: Any, data: Any, ask: str, **options: Any) -> Answer:
     return fitted(model) | {"values": getattr(model, ask)(data[0], **options)}
 
 
+def cross_conformal(model: Any) -> Answer:
+    """Intervals from held-out fits."""
+    model.fit(X, Y)
+    return {"interval": model.predict_interval(X_NEW, 0.8)}
+
+
 def path() -> Answer:
     """A path of λ."""
     models = fit_path(InfiniteQuantileRegressor(n_nodes=12), X, Y, alphas=[1e-2, 1e-4, 1e-3])
@@ -212,6 +226,36 @@ def self_tuned(model: Any, data: Any, **asked: Any) -> Answer:
     table = model.cv_results_
     answer = fitted(model) | {"alpha": model.alpha_, "losses": table["losses"], "alphas": table["alphas"]}
     return answer | {"values": model.predict(data[0], **asked), "best": table["best"]}
+
+
+def three_classes(**options: Any) -> Answer:
+    """Decisions between three classes."""
+    labels = np.digitize(Y_WIDE, np.quantile(Y_WIDE, [0.3, 0.6]))
+    model = InfiniteCostSensitiveClassifier(**{"n_nodes": 8, "tol": 1e-3, **options}).fit(X_WIDE, labels)
+    return fitted(model) | {
+        "p": model.predict_proba(X_WIDE),
+        "values": model.decision_function(X_WIDE, [1.0, 2.0, 1.0]),
+        "labels": model.predict(X_WIDE, [1.0, 1.0, 4.0]),
+    }
+
+
+def curves() -> Answer:
+    """Curves as targets, each on a grid of its own."""
+    rng, grid = np.random.default_rng(1), np.linspace(0.0, 1.0, 15)
+    seen = rng.uniform(size=(40, grid.size)) < 0.8
+    values = np.sin(3.0 * grid + X_WIDE[:40, :1]) + 0.1 * rng.normal(size=seen.shape)
+    model = InfiniteFunctionRegressor(theta=grid).fit(X_WIDE[:40], np.where(seen, values, np.nan))
+    return {"objective": model.objective_, "gap": model.dual_gap_, "values": model.predict(X_WIDE[40:], theta=grid)}
+
+
+def streamed(model: Any, data: Any, ask: str, **options: Any) -> Answer:
+    """Rows in blocks, more of them than the sample holds."""
+    rng = np.random.default_rng(2)
+    rows = rng.integers(0, len(data[0]), size=(4, 6_000))
+    noise = rng.normal(scale=1e-3, size=(4, 6_000, data[0].shape[1]))
+    blocks = [(data[0][k] + more, *(part[k] for part in data[1:])) for k, more in zip(rows, noise, strict=True)]
+    model.fit(Blocks(lambda: iter(blocks)))
+    return fitted(model) | {"values": getattr(model, ask)(data[0], **options)}
 
 
 def searched() -> Answer:
@@ -386,7 +430,24 @@ def cases() -> dict[str, Callable[[], Answer]]:
     add("self-tuned quantiles, listed", self_tuned, model=listed_cv, data=(X, Y), quantiles=LEVELS)
     cost_cv = InfiniteCostSensitiveClassifierCV(random_state=0, n_nodes=10)
     add("self-tuned costs", self_tuned, model=cost_cv, data=(X_MOONS[:80], Y_MOONS[:80]), theta=[-0.5, 0.5])
+    set_cv = InfiniteOneClassSVMCV(random_state=0)
+    add("self-tuned level sets", finite, model=set_cv, data=(X_CLOUDS,), ask="decision_function", nu=[0.1, 0.5])
     add("search", searched)
+    add("three classes", three_classes)
+    add("three classes, not calibrated", three_classes, calibrated=False, alpha=1e-2)
+    add("curves", curves)
+    crossed = CrossConformal(InfiniteQuantileRegressor(n_nodes=8), cv=4)
+    add("cross-conformal", cross_conformal, model=crossed)
+    some = {"n_nodes": 8, "rank": 30, "features": "nystroem", "random_state": 0, "tol": 1e-3}
+    add("streamed quantiles", streamed, model=InfiniteQuantileRegressor(**some), data=(X, Y), ask="predict")
+    add(
+        "streamed costs",
+        streamed,
+        model=InfiniteCostSensitiveClassifier(**some),
+        data=(X_MOONS, Y_MOONS),
+        ask="predict_proba",
+    )
+    add("streamed level sets", streamed, model=InfiniteOneClassSVM(**some), data=(X_CLOUDS,), ask="score_samples")
     return found
 
 
