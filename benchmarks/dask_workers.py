@@ -25,8 +25,8 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from infinitask import InfiniteQuantileRegressor, large
-from infinitask.distributed import DaskParts
 from infinitask.objective._parted import sums_of
+from infinitask.streaming._dask import DaskParts
 from paper_kappa import machine
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "dask_workers.md"

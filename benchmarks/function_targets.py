@@ -23,7 +23,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from infinitask import InfiniteFunctionRegressor
-from infinitask.settle import spreads
+from infinitask.fitting._defaults import spreads
 
 Array = NDArray[Any]
 

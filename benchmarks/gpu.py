@@ -32,8 +32,8 @@ for copy in COPIES:
         continue
 
 from infinitask import InfiniteQuantileRegressor  # noqa: E402
-from infinitask.blocks import Blocks  # noqa: E402
 from infinitask.datasets import make_sine  # noqa: E402
+from infinitask.streaming._blocks import Blocks  # noqa: E402
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "gpu.md"
 GIB = 2.0**30

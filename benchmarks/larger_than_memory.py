@@ -140,7 +140,7 @@ def from_file(scale: Scale, path: str) -> dict[str, Any]:
     import numpy as np
 
     from infinitask import InfiniteQuantileRegressor
-    from infinitask.blocks import Blocks
+    from infinitask.streaming import Blocks
 
     blocks = Blocks.of_parquet(path, "y", memory=scale.file_memory)
     model = InfiniteQuantileRegressor(

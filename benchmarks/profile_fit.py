@@ -32,13 +32,13 @@ REST = "Python and the rest"
 
 SPANS = {
     "checks and order": (
-        "infinitask.estimators.base:BaseInfiniteTask._rows",
-        "infinitask.problem:Data.canonical",
+        "infinitask.estimators._base:BaseInfiniteTask._rows",
+        "infinitask.fitting._pose:Data.canonical",
     ),
     "nodes and ψ": (
-        "infinitask.problem:quadrature_rule",
+        "infinitask.fitting._pose:quadrature_rule",
         "infinitask.measures._rules:Rule.__call__",
-        "infinitask.problem:task_features",
+        "infinitask.fitting._pose:task_features",
     ),
     "kernel": (
         "infinitask.kernels._input:RBF.__call__",
@@ -46,7 +46,7 @@ SPANS = {
         "infinitask.kernels._input:_GammaKernel.resolve",
     ),
     "factorisation": ("infinitask.features._recipes:factorise_rows",),
-    "eigenbasis": ("infinitask.solvers.basis:Eigenbasis.of",),
+    "eigenbasis": ("infinitask.solvers._basis:Eigenbasis.of",),
     "products": (
         "infinitask.objective._objective:Objective._visit",
         "infinitask.objective._objective:Objective._field",
@@ -57,8 +57,8 @@ SPANS = {
         "infinitask.losses._base:BoxLoss.sums",
         "infinitask.losses._base:BoxLoss.curvature",
     ),
-    "L-BFGS": ("infinitask.solvers.continuation:_Path.by_lbfgs",),
-    "Newton": ("infinitask.solvers.continuation:_Path.by_newton",),
+    "L-BFGS": ("infinitask.solvers._continuation:_Path.by_lbfgs",),
+    "Newton": ("infinitask.solvers._continuation:_Path.by_newton",),
     REST: ("infinitask.objective._base:BaseObjective.evaluate",),
 }
 """The functions of each part. Their time counts without that of the listed functions which they call."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from infinitask import IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
-from infinitask.learn import Data
-from infinitask.problem import pose
+from infinitask.fitting import Data
+from infinitask.fitting._pose import pose
 from infinitask.tuning._left_out import shared_folds
 from infinitask.tuning._proposals import Proposals
 

@@ -19,12 +19,12 @@ from infinitask import (
     InfiniteQuantileRegressor,
     large,
 )
-from infinitask._array import as_like, namespace, to_host
-from infinitask.blocks import Blocks
+from infinitask._base.arrays import as_like, namespace, to_host
 from infinitask.features import Nystroem, PivotedCholesky, RandomFourier, task_features
 from infinitask.kernels import RBF, Gaussian
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
+from infinitask.streaming import Blocks
 
 Floats = np.ndarray[Any, Any]
 N, NODES = 120, np.linspace(0.1, 0.9, 5)

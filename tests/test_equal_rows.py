@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask.problem import Data
-from infinitask.settle import leave_one_out, settled
+from infinitask.fitting import Data
+from infinitask.fitting._defaults import leave_one_out, settled
 
 
 def test_data_know_how_many_rows_they_stand_for() -> None:

@@ -36,7 +36,7 @@ ROWS: dict[str, tuple[str, str]] = {
         "jax",
         "infinitask.InfiniteTaskEstimator(lambda theta, y, h: (y - h) ** 2, measure=(0, 1)).fit(X, y)",
     ),
-    "Parquet": ("parquet", "from infinitask.blocks import Blocks; Blocks.of_parquet('rows.parquet', 'y')"),
+    "Parquet": ("parquet", "from infinitask.streaming._blocks import Blocks; Blocks.of_parquet('rows.parquet', 'y')"),
     "onnx": ("onnx", "from infinitask.integrations.onnx import to_onnx; to_onnx(model)"),
     "MLflow": ("mlflow", "from infinitask.integrations.mlflow import log_model; log_model(model, 'model')"),
     "skops": ("skops", "from infinitask.integrations.skops import trusted; trusted('model.skops')"),

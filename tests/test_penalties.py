@@ -11,11 +11,12 @@ from numpy.polynomial.legendre import leggauss
 from sklearn.base import clone
 
 from infinitask.features import integrated_basis, task_features
+from infinitask.fitting import Data, Recipe
+from infinitask.fitting._pose import pose
 from infinitask.kernels import Gaussian
 from infinitask.losses import Pinball
 from infinitask.measures import Quadrature, Uniform
 from infinitask.penalties import IntegratedRidge, NonCrossing, Penalty, Ridge, SumPenalty
-from infinitask.problem import Data, Recipe, pose
 from infinitask.solvers import solve
 from tests.support.names import case_name
 

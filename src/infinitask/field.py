@@ -9,8 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, one_blas_thread, to_host
-from infinitask._threads import shared_out
+from infinitask._base.arrays import Array, HostArray, one_blas_thread, to_host
+from infinitask._base.threads import shared_out
 from infinitask.features import FeatureMap, NodeMap, TaskMap
 from infinitask.features._inverse import Inverse
 from infinitask.features._maps import CombinedMap, as_tasks

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from infinitask._array import HostArray
-from infinitask._validation import choice, number, positive_numbers
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import choice, number, positive_numbers
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import Gaussian, MaternTask, TaskKernel
 from infinitask.losses import BoxLoss

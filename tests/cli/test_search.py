@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from infinitask import cli, load
-from infinitask._events import CutShort, Solving, Stage, Tried, Trying, tell
+from infinitask._base.events import CutShort, Solving, Stage, Tried, Trying, tell
 from infinitask.cli import _models, _search
 from infinitask.cli._models import rows_of
 from infinitask.cli._screen import Screen

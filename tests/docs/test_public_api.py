@@ -67,8 +67,7 @@ def test_every_module_says_what_it_is_for(module: ModuleType) -> None:
 
 
 def test_public_modules_list_what_they_offer_and_private_ones_do_not(module: ModuleType) -> None:
-    private = module.__name__.rpartition(".")[2].startswith("_")
-    assert hasattr(module, "__all__") != private  # the package's list is the only one
+    assert hasattr(module, "__all__") != is_private(module)  # the package's list is the only one
     offered = getattr(module, "__all__", [])
     assert len(set(offered)) == len(offered)
     for name in offered:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask._array import to_host
+from infinitask._base.arrays import to_host
 
 COMMON: dict[str, Any] = {"gamma": 0.5, "n_nodes": 6, "tol": 0.1, "random_state": 0}
 

@@ -21,7 +21,7 @@ from infinitask import (
     make_pipeline,
     save,
 )
-from infinitask._events import Solving
+from infinitask._base.events import Solving
 from infinitask.datasets import make_sine
 from infinitask.estimators._callbacks import STEPS, GapSteps
 

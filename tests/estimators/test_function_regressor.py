@@ -16,11 +16,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import infinitask
 from infinitask import InfiniteFunctionRegressor
-from infinitask.blocks import Blocks
 from infinitask.estimators import _curve_values
 from infinitask.estimators._curve_values import best_level
 from infinitask.kernels import LearntMetric
 from infinitask.losses import AtTask, Pinball
+from infinitask.streaming import Blocks
 from tests.support.scikit_learn_checks import run_check
 
 GAMMA, TASK_GAMMA = 0.4, 6.0

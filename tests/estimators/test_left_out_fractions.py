@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteOneClassSVM, QOneClassSVM
+from infinitask.calibration._thresholds import left_out_quantile
 from infinitask.datasets import make_mixture
 from infinitask.kernels import RBF, Scaled
 from infinitask.measures import Discrete
-from infinitask.threshold import left_out_quantile
 
 LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.95])
 

@@ -19,11 +19,11 @@ from infinitask import (
     InfiniteCostSensitiveClassifier,
     InfiniteCostSensitiveClassifierCV,
 )
-from infinitask.blocks import Blocks
+from infinitask.calibration._log_odds import multinomial_scaling
 from infinitask.estimators import _sources, classifier
-from infinitask.log_odds import multinomial_scaling
 from infinitask.measures import ClassCosts, Discrete, Uniform
 from infinitask.metrics import cost_scorer
+from infinitask.streaming import Blocks
 from tests.support.scikit_learn_checks import run_check
 
 QUICK: dict[str, Any] = {"n_nodes": 8, "alpha": 0.01, "gamma": 0.5}

@@ -18,10 +18,10 @@ from infinitask import (
     fit_path,
     score_path,
 )
-from infinitask.learn import Data, learn
+from infinitask.fitting import Data, learn
+from infinitask.fitting._pose import pose
 from infinitask.losses import CostSensitiveHinge
 from infinitask.objective import Smoothing
-from infinitask.problem import pose
 from infinitask.solvers import Eigenbasis, solve
 
 Floats = np.ndarray[Any, Any]

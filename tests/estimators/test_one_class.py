@@ -12,11 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteOneClassSVM
+from infinitask.calibration._thresholds import halfway
 from infinitask.datasets import make_mixture
 from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, ProductMeasure, Uniform
 from infinitask.metrics import mass_volume_area, mass_volume_curve, theta_property_deviation
-from infinitask.threshold import halfway
 
 AS_FITTED: dict[str, Any] = {"alpha": 1e-3, "gamma": "median"}
 """With a number for alpha the sets are the solution of the problem; the threshold is not set last."""

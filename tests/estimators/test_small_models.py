@@ -14,6 +14,7 @@ import pytest
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.bounds import bound_of
 from infinitask.features._inverse import Inverse
+from infinitask.fitting import Data, learn, representer_coefficients
 from infinitask.kernels import (
     RBF,
     Additive,
@@ -27,9 +28,6 @@ from infinitask.kernels import (
     Sum,
     Warped,
 )
-from infinitask.learn import learn
-from infinitask.problem import Data
-from infinitask.representer import representer_coefficients
 from infinitask.tuning import InfiniteQuantileRegressorCV
 
 D, LEVELS = 4, np.linspace(0.01, 0.99, 99)

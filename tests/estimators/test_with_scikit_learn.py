@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask._array import to_host
+from infinitask._base.arrays import to_host
 from infinitask.datasets import make_sine
 
 X, Y = make_sine(40, random_state=0)

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask._array import to_host
+from infinitask._base.arrays import to_host
 from infinitask.features import (
     Auto,
     FeatureRecipe,

@@ -11,7 +11,8 @@ from scipy.stats import ortho_group
 from sklearn.base import clone
 
 from infinitask import kernels
-from infinitask._array import as_like, to_host
+from infinitask._base.arrays import as_like, to_host
+from infinitask.fitting._warm_start import alike
 from infinitask.kernels import (
     RBF,
     Additive,
@@ -28,7 +29,6 @@ from infinitask.kernels import (
     Warped,
     _base,
 )
-from infinitask.learn import alike
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.gamma(2.0, size=(9, 3)), RNG.gamma(2.0, size=(30, 3))  # not negative: all kernels accept them

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Matern as ReferenceMatern
 from sklearn.metrics import pairwise
 
 from infinitask import kernels
-from infinitask._array import to_host
+from infinitask._base.arrays import to_host
 from infinitask.kernels import (
     RBF,
     CallableKernel,

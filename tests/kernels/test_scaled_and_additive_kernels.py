@@ -11,7 +11,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask._array import as_like, to_host
+from infinitask._base.arrays import as_like, to_host
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Precomputed, Scaled, Warped
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteTaskEstimator
-from infinitask._array import to_host
+from infinitask._base.arrays import to_host
 from infinitask.datasets import make_sine
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel, TaskMatrix
 from infinitask.losses import Squared

@@ -13,11 +13,12 @@ import pytest
 
 from infinitask import InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.datasets import make_mixture, make_sine
+from infinitask.fitting import Data, Recipe
+from infinitask.fitting._pose import pose
 from infinitask.losses import Pinball
 from infinitask.measures import Uniform
 from infinitask.objective import Smoothing
 from infinitask.penalties import Ridge
-from infinitask.problem import Data, Recipe, pose
 from infinitask.solvers import solve
 from tests.support.random_problems import COUNT, problem
 

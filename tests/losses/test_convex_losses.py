@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from infinitask import InfiniteTaskEstimator
-from infinitask._array import differentiate, namespace, to_host
+from infinitask._base.arrays import differentiate, namespace, to_host
 from infinitask.datasets import make_sine
 from infinitask.losses import (
     BoxLoss,

@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import clone
 
 from infinitask import losses, penalties
-from infinitask._array import to_host
+from infinitask._base.arrays import to_host
 from infinitask.losses import (
     AtTask,
     BoxLoss,

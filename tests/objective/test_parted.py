@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from infinitask._array import as_like
+from infinitask._base.arrays import as_like
 from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball

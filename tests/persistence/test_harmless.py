@@ -50,7 +50,7 @@ HARMFUL = [
     (QUANTILES, "verbose", "loud"),
     (TUNED, "n_jobs", 1.5),
     (TUNED, "on_interrupt", "ignore"),
-    ("infinitask.problem.Recipe", "device", "cuda"),
+    ("infinitask.fitting.Recipe", "device", "cuda"),
 ]
 
 

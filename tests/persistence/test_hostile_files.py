@@ -207,8 +207,8 @@ class TestNames:
             "sklearn.utils._joblib.Memory",
             "sklearn.base.BaseEstimator",
             "sklearn.preprocessing._data.StandardScaler",
-            "infinitask.blocks.Blocks",
-            "infinitask.memory.Memory",
+            "infinitask.streaming._blocks.Blocks",
+            "infinitask.fitting._warm_start.Memory",
             "infinitask.kernels.__builtins__",
             "infinitask.kernels.input_kernel",
             "numpy.ndarray",
@@ -298,9 +298,15 @@ class TestAttributes:
     @pytest.mark.parametrize(
         ("entries", "reason"),
         [
-            ([["object", "infinitask.units.Units", ["centre", "x", "spread", 1.0]]], "Units.centre is of type str"),
-            ([["object", "infinitask.threshold.Shift", []]], "Shift has no 'levels'"),
-            ([["object", "infinitask.units.Units", ["more", 0.0]]], "Units has an attribute 'more', which is not a"),
+            (
+                [["object", "infinitask.fitting._units.Units", ["centre", "x", "spread", 1.0]]],
+                "Units.centre is of type str",
+            ),
+            ([["object", "infinitask.calibration._thresholds.Shift", []]], "Shift has no 'levels'"),
+            (
+                [["object", "infinitask.fitting._units.Units", ["more", 0.0]]],
+                "Units has an attribute 'more', which is not a",
+            ),
             ([["object", "infinitask.field.Field", ["phi", 1]]], "Field.phi is of type int"),
             ([["object", "infinitask.estimators.InfiniteSVR", ["field_", 1]]], "InfiniteSVR.field_ is of type int"),
             ([["object", "infinitask.estimators.InfiniteSVR", ["recipe_", "a"]]], "InfiniteSVR.recipe_ is of type str"),

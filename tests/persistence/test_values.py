@@ -16,10 +16,10 @@ from scipy import sparse, stats
 from sklearn.base import BaseEstimator
 
 from infinitask import InfiniteQuantileRegressor, InfiniteTaskEstimator, load, save
+from infinitask.fitting import Units
 from infinitask.kernels import RBF, CallableKernel, Sum
 from infinitask.losses import FunctionLoss
 from infinitask.persistence import register
-from infinitask.units import Units
 from tests.support.saved import again, opened, same
 
 rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from infinitask.log_odds import multinomial_scaling
+from infinitask.calibration._log_odds import multinomial_scaling
 from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares, with_classes
 
 

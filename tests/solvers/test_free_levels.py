@@ -14,7 +14,7 @@ from infinitask.kernels import RBF
 from infinitask.losses import CostSensitiveHinge, Expectile, Loss, Pinball
 from infinitask.objective import Integral, Objective
 from infinitask.solvers import _leading, free_levels, solve, suits_levels
-from infinitask.solvers.base import Ledger
+from infinitask.solvers._base import Ledger
 
 Floats = np.ndarray[Any, Any]
 

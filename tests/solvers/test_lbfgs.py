@@ -25,10 +25,10 @@ from infinitask.objective import Objective, Smoothing
 from infinitask.objective._terms import SWITCH
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import SOLVERS, solve
-from infinitask.solvers.base import Ledger, Start
-from infinitask.solvers.basis import Eigenbasis
-from infinitask.solvers.lbfgs import EVALUATIONS_BEFORE_ASKING, StepMemory, lbfgs_stage
-from infinitask.solvers.newton import hessian_product
+from infinitask.solvers._base import Ledger, Start
+from infinitask.solvers._basis import Eigenbasis
+from infinitask.solvers._lbfgs import EVALUATIONS_BEFORE_ASKING, StepMemory, lbfgs_stage
+from infinitask.solvers._newton import hessian_product
 from tests.support.random_objectives import compiled_only, point, posed
 from tests.support.random_problems import problem
 

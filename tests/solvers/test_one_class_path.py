@@ -10,12 +10,13 @@ import pytest
 from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
+from infinitask.fitting import Data
+from infinitask.fitting._defaults import settled
+from infinitask.fitting._pose import pose
 from infinitask.kernels import RBF
-from infinitask.problem import Data, pose
-from infinitask.settle import settled
 from infinitask.solvers import level_sets, one_class_path, solve
-from infinitask.solvers.one_class_knots import Knots
-from infinitask.solvers.one_class_path import Path
+from infinitask.solvers._one_class_knots import Knots
+from infinitask.solvers._one_class_path import Path
 
 Floats = np.ndarray[Any, Any]
 FRACTIONS = np.array([0.9, 0.5, 0.3, 0.1, 0.05])

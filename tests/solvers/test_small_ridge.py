@@ -14,8 +14,8 @@ from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import Solution, Splitting, State, continuation, small_ridge, solve, splitting
+from infinitask.solvers._base import Start
 from infinitask.solvers._splitting_run import Run
-from infinitask.solvers.base import Start
 
 Floats = np.ndarray[Any, Any]
 WEIGHTS = pytest.mark.parametrize("weight", [0.0, 1.0], ids=["plain", "order"])

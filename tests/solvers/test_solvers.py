@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from infinitask.fitting import Data, Recipe
+from infinitask.fitting._pose import pose
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.measures import Uniform
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
-from infinitask.problem import Data, Recipe, pose
 from infinitask.solvers import SOLVERS, Solution, line_search, newton, solve
-from infinitask.solvers.base import Certificate, Ledger
-from infinitask.solvers.level_sets import suits_walk
+from infinitask.solvers._base import Certificate, Ledger
+from infinitask.solvers._level_sets import suits_walk
 
 Floats = np.ndarray[Any, Any]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from infinitask import _threads
-from infinitask._array import place
+from infinitask._base.arrays import place
 from infinitask.losses import ConvexLoss, Pinball
 from infinitask.objective import Integral, Objective
 from infinitask.penalties import NonCrossing, SquaredNonCrossing

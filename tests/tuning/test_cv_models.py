@@ -20,9 +20,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
-from infinitask.feature_learning import learnt_metrics
+from infinitask.fitting import Data
+from infinitask.fitting._metric_learning import learnt_metrics
 from infinitask.kernels import RBF, Laplacian, LearntMetric, Scaled
-from infinitask.learn import Data
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteOneClassSVM, InfiniteQuantileRegressor, large, learn
-from infinitask.blocks import Blocks
 from infinitask.estimators import _sources
+from infinitask.fitting._defaults import shrinkage
 from infinitask.kernels import RBF, Scaled
-from infinitask.settle import shrinkage
+from infinitask.streaming import Blocks
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask._events import Event, Tried, listening
+from infinitask._base.events import Event, Tried, listening
 from infinitask.datasets import make_mixture, make_sine
 from infinitask.metrics import QuantileScorer, integrated_pinball_scorer, mass_volume_scorer
 from infinitask.tuning import OptunaSearch

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._validation import count, number, numbers
+from infinitask._base.validation import count, number, numbers
 
 
 def star_discrepancy(u: Any, weights: Any = None) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._array import HostArray, place, to_host
-from infinitask._validation import finite, fraction, number
+from infinitask._base.arrays import HostArray, place, to_host
+from infinitask._base.validation import finite, fraction, number
 from infinitask.bounds._discrepancy import star_discrepancy
 from infinitask.bounds._formula import Bound, Task, assemble, cost_task, quantile_task
 from infinitask.features import FourierMap, KernelMap

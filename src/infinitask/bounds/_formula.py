@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
-from infinitask._validation import choice, count, fraction, number
+from infinitask._base.validation import choice, count, fraction, number
 from infinitask.bounds._discrepancy import sequence_discrepancy
 
 

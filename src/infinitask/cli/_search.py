@@ -18,9 +18,9 @@ from infinitask.cli._many import NO_COMPARISON
 from infinitask.cli._models import Plan, Rows, last, planned, say_if_ignoring
 from infinitask.cli._screen import CommandError, Screen, written
 from infinitask.cli._targets import Task
+from infinitask.fitting._units import Units
 from infinitask.metrics import cost_scorer, integrated_pinball_scorer
 from infinitask.tuning import OptunaSearch
-from infinitask.units import Units
 
 KERNELS = ["rbf", "matern52", "matern32", "laplacian"]
 """Input kernels that trials choose from."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from infinitask.cli._screen import CommandError
 from infinitask.cli._tables import listed, pandas
-from infinitask.units import TOO_FAR, USUAL_SHARE
+from infinitask.fitting._units import TOO_FAR, USUAL_SHARE
 
 MAX_CLASSES = 20
 """Of a target with texts; more of them are rather names."""

@@ -14,7 +14,7 @@ from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextCol
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from infinitask._events import Chosen, CutShort, Event, Solving, Stage, Tried, Trying, listening
+from infinitask._base.events import Chosen, CutShort, Event, Solving, Stage, Tried, Trying, listening
 
 REFRESH = 0.1
 """Seconds between two changes of the line: a solver tells of thousands of evaluations in a second."""

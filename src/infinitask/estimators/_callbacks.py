@@ -13,7 +13,7 @@ from functools import wraps
 from math import floor, isfinite, log
 from typing import Any, TypeVar, cast
 
-from infinitask._events import Event, Solving, Tried, listening
+from infinitask._base.events import Event, Solving, Tried, listening
 
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin  # others import it from here

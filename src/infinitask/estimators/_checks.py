@@ -1,6 +1,6 @@
 """Checks of what estimators are given: specs, tasks, targets and weights.
 
-What is a number, a word or a flag is checked by the table of :mod:`infinitask._validation`.
+What is a number, a word or a flag is checked by the table of :mod:`infinitask._base.validation`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_array, check_consistent_length, column_or_1d
 
-from infinitask._array import HostArray
-from infinitask._validation import naming
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import naming
 from infinitask.estimators._sources import on_host
 from infinitask.features import feature_recipe
 from infinitask.kernels import input_kernel, task_kernel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 
 def check_one_type(y: Any) -> None:

@@ -10,12 +10,11 @@ from typing import final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.estimators._curve_errors import DEVIATION, Judge, OnGrid, OwnPoints, Question
 from infinitask.estimators._curves import Design
-from infinitask.kernels import Chi2, InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
-from infinitask.problem import Data
-from infinitask.settle import (
+from infinitask.fitting._data import Data
+from infinitask.fitting._defaults import (
     CLEARLY_BETTER,
     GAMMA_FACTORS,
     normal_scores,
@@ -24,6 +23,7 @@ from infinitask.settle import (
     with_own_scales,
     with_width,
 )
+from infinitask.kernels import Chi2, InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
 
 FILLED, MANY_POINTS = 0.4, 100
 """Gaps are filled where at least this part of the grid was seen, or rows have this many points in the mean."""
@@ -48,7 +48,7 @@ WILD, FEWEST_AROUND = 5.0, 20
 it, are wild; and how many of these there are at least."""
 
 SMALLEST_RIDGE = 1e-5
-"""As for other targets, see :mod:`~infinitask.settle`."""
+"""As for other targets, see :mod:`~infinitask.fitting._defaults`."""
 
 
 @final

@@ -20,11 +20,11 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.estimators._curves import Design
+from infinitask.fitting._data import Data
+from infinitask.fitting._defaults import about_as_good, one_for_each_row, some_features
 from infinitask.kernels import InputKernel, TaskKernel, task_kernel
-from infinitask.problem import Data
-from infinitask.settle import about_as_good, one_for_each_row, some_features
 
 MAX_ROWS, MAX_NODES = 600, 200
 """Rows and nodes of curves on one grid that take part."""
@@ -46,7 +46,7 @@ DEVIATION = 0.6745
 """The median distance from 0 of a normal law, in standard deviations."""
 
 TOLERATED = 0.5
-"""As for other targets, see :mod:`~infinitask.settle`."""
+"""As for other targets, see :mod:`~infinitask.fitting._defaults`."""
 
 
 @final

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.field import Field
 from infinitask.losses import Loss, Squared
 

@@ -9,8 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import check_magnitude
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import check_magnitude
 from infinitask.estimators._sources import on_host
 
 MOST_NODES = 1_000

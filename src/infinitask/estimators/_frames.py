@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._validation import choice
+from infinitask._base.validation import choice
 from infinitask.metrics._scorers import _core
 
 CONFIG = "_sklearn_output_config"

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from infinitask._array import HostArray
-from infinitask._validation import finite, numbers
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import finite, numbers
 from infinitask.estimators._class_names import costs_by_name
+from infinitask.fitting._learn import Fit, generator
 from infinitask.kernels import ClassTask, task_kernel
-from infinitask.learn import Fit, generator
 from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature, quadrature_rule
 from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares_in_parts, with_classes
 
 if TYPE_CHECKING:
-    from infinitask.estimators.base import BaseInfiniteTask
+    from infinitask.estimators._base import BaseInfiniteTask
 
 
 ENTRIES_AT_A_TIME = 1_000_000

@@ -19,17 +19,19 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 
-from infinitask._array import namespace, to_host
-from infinitask.blocks import Blocks, RowSource, Survey
+from infinitask._base.arrays import namespace, to_host
 from infinitask.estimators._frames import as_arrays, framed, output_of
 from infinitask.features import Auto, Nystroem, RandomFourier, feature_recipe
 from infinitask.features._recipes import AUTO_CAP
-from infinitask.large import check_parts, holds_all, learn_large, needs_all_rows, sample_size
-from infinitask.learn import generator
-from infinitask.problem import Data, Recipe
+from infinitask.fitting._data import Data
+from infinitask.fitting._learn import generator
+from infinitask.fitting._recipe import Recipe
+from infinitask.streaming._blocks import Blocks, RowSource
+from infinitask.streaming._fit import check_parts, holds_all, learn_large, needs_all_rows, sample_size
+from infinitask.streaming._sampling import Survey
 
 if TYPE_CHECKING:
-    from infinitask.estimators.base import BaseInfiniteTask
+    from infinitask.estimators._base import BaseInfiniteTask
 
 LARGE_ROWS, LARGE_ENTRIES = 20_000, 120_000_000
 """At least this many rows, and rows × features, are fitted in parts: 1 GB of features in double precision."""
@@ -45,8 +47,8 @@ def far_rows(X: Any, y: Any, sample_weight: Any) -> RowSource | None:
     """Rows that are not in this memory as a source of blocks; None for all others."""
     if isinstance(X, (str, Path)):
         raise TypeError(
-            f"X={str(X)!r} was given, a path; give infinitask.blocks.Blocks.of_parquet(path, target), which reads the "
-            "file block by block, or read it first."
+            f"X={str(X)!r} was given, a path; give infinitask.streaming.Blocks.of_parquet(path, target), which reads "
+            "the file block by block, or read it first."
         )
     if isinstance(y, str):
         raise TypeError(f"y={y!r} was given, a name; give the column itself: y=table[{y!r}].")
@@ -58,7 +60,7 @@ def far_rows(X: Any, y: Any, sample_weight: Any) -> RowSource | None:
             )
         return X
     if _is_dask(X):
-        from infinitask.distributed import DaskRows
+        from infinitask.streaming._dask import DaskRows
 
         return DaskRows(X, y, sample_weight)
     return None
@@ -77,7 +79,7 @@ def source_of(
         return far
     if inspect.isfunction(X) or isinstance(X, Iterator):
         raise TypeError(
-            f"X is a {type(X).__name__}; to read rows block by block, give infinitask.blocks.Blocks(function), of a "
+            f"X is a {type(X).__name__}; to read rows block by block, give infinitask.streaming.Blocks(function), of a "
             "function that returns a fresh iterator of tuples (X, y)."
         )
     if sparse.issparse(X) or getattr(X, "ndim", 0) != 2 or hasattr(X, "iloc") or not hasattr(X, "dtype"):
@@ -95,7 +97,7 @@ def source_of(
 def _is_dask(X: Any) -> bool:
     if "dask" not in sys.modules:
         return False
-    from infinitask.distributed import is_dask
+    from infinitask.streaming._dask import is_dask
 
     return is_dask(X)
 
@@ -166,7 +168,7 @@ def in_kind(method: _Method) -> _Method:
         if type(X) is np.ndarray:
             return method(self, X, *arguments, **options)
         if _is_dask(X):
-            from infinitask.distributed import lazily
+            from infinitask.streaming._dask import lazily
 
             return lazily(self, method.__name__, X, *arguments, **options)
         if isinstance(X, np.ndarray) or not compat.is_array_api_obj(X):

@@ -11,17 +11,17 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from infinitask._validation import naming
+from infinitask._base.validation import naming
+from infinitask.estimators._base import Prepared
 from infinitask.estimators._class_names import check_one_type, costs_by_name
+from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._many_classes import ClassNodes, class_costs, class_order, several_classes, share_scale
-from infinitask.estimators.base import Prepared
-from infinitask.estimators.decisions import CostSensitiveEstimator
-from infinitask.learn import Fit
+from infinitask.fitting._learn import Fit
+from infinitask.fitting._recipe import Recipe
 from infinitask.losses import CostSensitiveHinge, MultiClassHinge
 from infinitask.measures import Quadrature, Uniform
 from infinitask.predictive import with_classes
-from infinitask.problem import Recipe
 
 __all__ = ["InfiniteCostSensitiveClassifier"]
 
@@ -137,7 +137,7 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         return tags
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make for two classes, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make for two classes: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(
             CostSensitiveHinge(float(self.smoothing)),

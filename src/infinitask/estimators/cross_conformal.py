@@ -12,14 +12,14 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from infinitask._array import HostArray
-from infinitask._validation import check_parameters, coverages, naming
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import check_parameters, coverages, naming
 from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of
 from infinitask.estimators._sources import in_kind, in_memory
+from infinitask.fitting._units import Units
 from infinitask.metrics._scorers import _core, _levels, _takes
 from infinitask.predictive import ConformalCalibration, CrossCalibration, Rearrangement
-from infinitask.units import Units
 
 __all__ = ["CrossConformal"]
 

@@ -9,21 +9,14 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._array import HostArray
-from infinitask._validation import choice
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import choice
+from infinitask.estimators._base import BaseInfiniteTask, Prepared, d2_score, inputs_of, order_in_theta
+from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._sources import in_kind
-from infinitask.estimators.base import (
-    BaseInfiniteTask,
-    Prepared,
-    d2_score,
-    inputs_of,
-    order_in_theta,
-    targets_of,
-    weights_of,
-)
+from infinitask.fitting._recipe import Recipe
 from infinitask.losses import Expectile
 from infinitask.measures import Uniform
-from infinitask.problem import Recipe
 
 __all__ = ["InfiniteExpectileRegressor"]
 
@@ -107,7 +100,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(
             Expectile(),
@@ -128,7 +121,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
         y : array (n,)
         sample_weight : array (n,) or None
         """

@@ -27,15 +27,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from infinitask._validation import flag_or_choice, levels_within
-from infinitask.estimators.base import Prepared
-from infinitask.estimators.decisions import CostSensitiveEstimator
+from infinitask._base.validation import flag_or_choice, levels_within
+from infinitask.estimators._base import Prepared
+from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
 from infinitask.estimators.quantile import QuantileEstimator
+from infinitask.fitting._recipe import Recipe
 from infinitask.losses import CostSensitiveHinge, Pinball
 from infinitask.measures import Discrete
 from infinitask.penalties import IntegratedRidge
-from infinitask.problem import Recipe
 
 __all__ = [
     "IndependentCostSensitiveClassifier",
@@ -121,7 +121,7 @@ class JointQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(Pinball(), _atoms("quantiles", self.quantiles, **LEVELS), alpha_bias=0.0, **JOINT)
         self._check_default("quantiles", recipe)
@@ -179,7 +179,7 @@ class IndependentQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         measure = _atoms("quantiles", self.quantiles, **LEVELS)
         recipe = self._recipe_of(Pinball(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
@@ -249,7 +249,7 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         measure = _atoms("thetas", self.thetas, low=-1.0, high=1.0)
         recipe = self._recipe_of(
@@ -330,7 +330,7 @@ class QOneClassSVM(LevelSetEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         return self._level_sets(
             _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True),

@@ -10,23 +10,25 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._array import HostArray, place, to_host
-from infinitask._validation import choice, finite, fraction, in_support, number, optional, or_auto
-from infinitask.blocks import RowSource
+from infinitask._base.arrays import HostArray, place, to_host
+from infinitask._base.validation import choice, finite, fraction, in_support, number, optional, or_auto
+from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._callbacks import callbacks_told
+from infinitask.estimators._checks import weights_of
 from infinitask.estimators._curve_choice import Choice, chosen
 from infinitask.estimators._curve_errors import Question
 from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
 from infinitask.estimators._curves import Curves, Design, days, own_points
 from infinitask.estimators._sources import device_of, in_kind, in_memory, on_host
-from infinitask.estimators.base import BaseInfiniteTask, Prepared, weights_of
-from infinitask.feature_learning import with_learnt_kernels
+from infinitask.fitting._data import Data
+from infinitask.fitting._learn import Fit
+from infinitask.fitting._metric_learning import with_learnt_kernels
+from infinitask.fitting._recipe import Recipe
+from infinitask.fitting._units import Units
 from infinitask.kernels import input_kernel
-from infinitask.learn import Fit
 from infinitask.losses import AtTask, BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
 from infinitask.measures import Discrete
-from infinitask.problem import Data, Recipe
-from infinitask.units import Units
+from infinitask.streaming._blocks import RowSource
 
 __all__ = ["InfiniteFunctionRegressor"]
 

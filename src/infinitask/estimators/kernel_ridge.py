@@ -10,17 +10,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from infinitask._array import HostArray
-from infinitask._validation import flag, number
-from infinitask.blocks import RowSource, Survey
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import flag, number
+from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._sources import in_kind
-from infinitask.estimators.base import BaseInfiniteTask, Prepared
-from infinitask.large import mean_target
+from infinitask.fitting._recipe import Recipe
+from infinitask.fitting._units import Units
 from infinitask.losses import Squared
 from infinitask.measures import Uniform, as_measure
 from infinitask.penalties import IntegratedRidge
-from infinitask.problem import Recipe
-from infinitask.units import Units
+from infinitask.streaming._blocks import RowSource
+from infinitask.streaming._fit import mean_target
+from infinitask.streaming._sampling import Survey
 
 __all__ = ["InfiniteKernelRidge"]
 
@@ -116,7 +117,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         measure = as_measure(self.measure, Uniform(-6.0, 1.0))
         low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))
@@ -165,7 +166,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
         y : array (n,)
         sample_weight : array (n,) or None
         """

@@ -11,8 +11,8 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from infinitask._array import HostArray
-from infinitask._validation import naming
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import naming
 
 __all__ = ["left_out_scores"]
 

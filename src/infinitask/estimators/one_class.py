@@ -11,19 +11,20 @@ from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from infinitask._array import HostArray, place, to_host
-from infinitask._validation import choice, naming, number
+from infinitask._base.arrays import HostArray, place, to_host
+from infinitask._base.validation import choice, naming, number
+from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._sources import in_kind
-from infinitask.estimators.base import BaseInfiniteTask, Prepared
+from infinitask.fitting._data import Data
+from infinitask.fitting._learn import Fit
+from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import input_kernel
-from infinitask.learn import Fit
 from infinitask.losses import LevelSet
 from infinitask.measures import Measure, Uniform, as_measure
 from infinitask.metrics import MassVolumeCurve, mass_volume_area, mass_volume_curve
 from infinitask.penalties import IntegratedRidge
 from infinitask.predictive import Beyond, Rearrangement, change_next_to, sign_change
-from infinitask.problem import Data, Recipe
 
 __all__ = ["InfiniteOneClassSVM", "LevelSetEstimator"]
 
@@ -62,7 +63,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
         y : ignored
         sample_weight : array (n,) or None
         """
@@ -429,7 +430,7 @@ class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         automatic = isinstance(self.alpha, str)
         fractions = self.exact_fractions

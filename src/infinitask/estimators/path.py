@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from infinitask._validation import positive_numbers
-from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.memory import Memory
+from infinitask._base.validation import positive_numbers
+from infinitask.estimators._base import BaseInfiniteTask
+from infinitask.fitting._warm_start import Memory
 
 __all__ = ["check_has_path", "fit_path"]
 

@@ -11,25 +11,24 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from infinitask._array import HostArray
-from infinitask._validation import coverages, seed
-from infinitask.estimators._explorable import Explorable
-from infinitask.estimators._sources import in_kind
-from infinitask.estimators.base import (
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import coverages, seed
+from infinitask.estimators._base import (
     BaseInfiniteTask,
     Prepared,
     d2_score,
     inputs_of,
     order_in_theta,
     tags_of_poor_score,
-    targets_of,
-    weights_of,
 )
+from infinitask.estimators._checks import targets_of, weights_of
+from infinitask.estimators._explorable import Explorable
+from infinitask.estimators._sources import in_kind
+from infinitask.fitting._recipe import Recipe
 from infinitask.losses import MQuantile, Pinball
 from infinitask.measures import Uniform
 from infinitask.predictive import ConformalCalibration, Levels, QuantileDistribution, Rearrangement
 from infinitask.predictive._distribution import as_points
-from infinitask.problem import Recipe
 
 __all__ = ["InfiniteQuantileRegressor", "QuantileEstimator"]
 
@@ -50,7 +49,7 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
         y : array (n,)
         sample_weight : array (n,) or None
         """
@@ -344,7 +343,7 @@ class InfiniteQuantileRegressor(Explorable, QuantileEstimator):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         recipe = self._recipe_of(
             MQuantile(float(self.smoothing)) if self.smoothing > 0.0 else Pinball(),

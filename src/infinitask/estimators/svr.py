@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Self
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._array import HostArray
-from infinitask._validation import number, optional, parse_tasks
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import number, optional, parse_tasks
+from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._sources import in_kind
-from infinitask.estimators.base import BaseInfiniteTask, Prepared
+from infinitask.fitting._recipe import Recipe
+from infinitask.fitting._units import Units
 from infinitask.losses import EpsilonInsensitive
 from infinitask.measures import Uniform
-from infinitask.problem import Recipe
-from infinitask.units import Units
 
 __all__ = ["InfiniteSVR"]
 
@@ -93,7 +93,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         self._store(locals())
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         return self._recipe_of(EpsilonInsensitive(), Uniform())
 
@@ -116,7 +116,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
         y : array (n,)
         sample_weight : array (n,) or None
         """

@@ -8,10 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from infinitask._array import HostArray
-from infinitask._validation import naming, number
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import naming, number
+from infinitask.estimators._base import BaseInfiniteTask, Prepared, inputs_of
+from infinitask.estimators._checks import weights_of
 from infinitask.estimators._sources import in_kind
-from infinitask.estimators.base import BaseInfiniteTask, Prepared, inputs_of, weights_of
+from infinitask.fitting._recipe import Recipe
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -24,7 +26,6 @@ from infinitask.losses import (
 )
 from infinitask.measures import Discrete, Measure, ProductMeasure, Uniform
 from infinitask.penalties import IntegratedRidge, Penalty, Ridge
-from infinitask.problem import Recipe
 
 __all__ = ["InfiniteTaskEstimator"]
 
@@ -169,7 +170,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         return PENALTIES[self.penalty]
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.learn.learn` takes."""
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         loss = self._loss()
         default = _default_measure(loss)
@@ -205,7 +206,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         Parameters
         ----------
         X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.blocks`.
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
         y : array (n,) or (n, T)
             (n, T): a target of its own for each of the T points of a discrete measure, the points in ascending order.
         sample_weight : array (n,) or None

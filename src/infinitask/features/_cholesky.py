@@ -19,8 +19,8 @@ from typing import final
 import numpy as np
 from scipy.linalg import lapack
 
-from infinitask._array import Array, HostArray, as_like, namespace, take, to_host
-from infinitask._validation import number
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, take, to_host
+from infinitask._base.validation import number
 from infinitask.features._inverse import Inverse
 from infinitask.features._maps import FeatureMap, KernelMap, PrecomputedMap
 from infinitask.kernels import InputKernel

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from infinitask._array import Array, HostArray, as_like, inverse_transposed, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, inverse_transposed, to_host
 from infinitask.kernels import InputKernel
 
 SMALLEST_PIVOT = 1e-15

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, take, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, take, to_host
 from infinitask.features._inverse import Inverse
 from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.kernels._folded import Folded

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.cluster import kmeans_plusplus
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask._validation import count
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.validation import count
 from infinitask.features._cholesky import (
     Rows,
     draw,

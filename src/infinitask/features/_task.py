@@ -11,7 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, to_host
+from infinitask._base.arrays import Array, HostArray, to_host
 from infinitask.features._cholesky import factorise, tolerance_for
 from infinitask.features._maps import NodeMap, TaskMap, as_tasks
 from infinitask.kernels import TaskKernel

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.estimators import InfiniteQuantileRegressor
 from infinitask.kernels import RBF, Linear
 from infinitask.predictive import Levels

@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from infinitask._array import HostArray
-from infinitask._validation import choice, percent_meant
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import choice, percent_meant
 from infinitask.estimators import InfiniteOneClassSVM, left_out_scores
 
 try:

@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from infinitask._array import HostArray
-from infinitask._validation import count, number, numbers
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count, number, numbers
 from infinitask.estimators import InfiniteQuantileRegressor
 from infinitask.predictive import QuantileDistribution, Rearrangement
 

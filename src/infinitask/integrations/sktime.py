@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
-from infinitask._array import HostArray
-from infinitask._validation import count
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count
 from infinitask.integrations._series import Window, blocks_of_time, tuned_fit
 from infinitask.predictive import QuantileDistribution
 

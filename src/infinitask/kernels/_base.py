@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from infinitask._array import Array, HostArray, as_like, namespace
+from infinitask._base.arrays import Array, HostArray, as_like, namespace
 
 from ._distances import matrices, matrix
 

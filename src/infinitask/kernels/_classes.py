@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from infinitask._array import Array, namespace
-from infinitask._validation import count
+from infinitask._base.arrays import Array, namespace
+from infinitask._base.validation import count
 
 from ._task import TaskKernel, task_kernel
 

@@ -8,8 +8,8 @@ from typing import Self
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace
-from infinitask._validation import numbers
+from infinitask._base.arrays import Array, HostArray, as_like, namespace
+from infinitask._base.validation import numbers
 
 from ._base import InputKernel
 from ._distances import matrices, matrix

@@ -20,8 +20,8 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn import config_context
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
-from infinitask._array import Array, HostArray, namespace, to_host
-from infinitask._validation import number
+from infinitask._base.arrays import Array, HostArray, namespace, to_host
+from infinitask._base.validation import number
 
 TEMPORARY_ENTRIES = 2**19
 """The size of a temporary array: 4 MB of float64, which stay in the cache."""

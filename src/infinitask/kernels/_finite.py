@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask._validation import finite
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.validation import finite
 
 from ._task import TaskKernel
 

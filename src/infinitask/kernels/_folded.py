@@ -13,7 +13,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 from ._towards import Towards, _Linear, _Part, _PerInput, _Plus, _summed
 

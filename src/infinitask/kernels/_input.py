@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from infinitask._array import Array, HostArray, namespace
-from infinitask._validation import polynomial_parameters
+from infinitask._base.arrays import Array, HostArray, namespace
+from infinitask._base.validation import polynomial_parameters
 
 from ._base import CallableKernel, InputKernel, Precomputed
 from ._distances import (

@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like
-from infinitask._validation import numbers
+from infinitask._base.arrays import Array, HostArray, as_like
+from infinitask._base.validation import numbers
 
 from ._base import InputKernel
 from ._composed import _Around, _Changing
@@ -102,7 +102,7 @@ class LearntMetric(_Around):
     """Learns from the targets which inputs count, or which directions of the input, and how much.
 
     k(x, z) = k₀(xR, zR) with R Rᵀ = (1 − ρ) M + ρ D. M is the average of ∇ₓh ∇ₓhᵀ over rows and tasks for the learnt
-    function h itself (see :mod:`infinitask.gradients`), divided by its trace, and D is the plain metric, in which each
+    function h itself, divided by its trace, and D is the plain metric, in which each
     input is measured in its own spread. A quick fit gives the first M, a quick fit in that metric the next one; the one
     with the smallest leave-one-out error is taken. The fit that follows is a fit like any other, with the kernel that
     was found: ``kernel_`` is a :class:`Scaled` or a :class:`Metric`.

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import ndtri
 
-from infinitask._array import Array, HostArray, to_host
+from infinitask._base.arrays import Array, HostArray, to_host
 
 from ._distances import FEW_ROWS
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
 
-from infinitask._array import Array, as_like, namespace, to_host
-from infinitask._validation import number, polynomial_parameters
+from infinitask._base.arrays import Array, as_like, namespace, to_host
+from infinitask._base.validation import number, polynomial_parameters
 
 from ._distances import as_rows, decay, euclidean_gamma, gamma_by_rule, matrices, positive_gamma, root_distances
 

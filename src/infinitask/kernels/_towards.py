@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 from ._base import InputKernel
 from ._composed import Additive, Product, Sum, _Changing

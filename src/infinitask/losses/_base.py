@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from infinitask._array import Array, HostArray, as_like, namespace
+from infinitask._base.arrays import Array, HostArray, as_like, namespace
 from infinitask.losses._findings import FINEST, Finding, check_row, row_kink
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace
-from infinitask._validation import count, number
+from infinitask._base.arrays import Array, HostArray, as_like, namespace
+from infinitask._base.validation import count, number
 from infinitask.losses._base import BoxLoss, Row
 from infinitask.losses._rows import _positive
 

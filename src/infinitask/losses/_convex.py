@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import Array, namespace
-from infinitask._validation import number
+from infinitask._base.arrays import Array, namespace
+from infinitask._base.validation import number
 from infinitask.losses._base import Loss, Pointwise, _is_zero
 from infinitask.losses._findings import FINEST, Finding, check_convex, slope_jump
 from infinitask.losses._tangents import Tangent, crossing, either, narrow, share

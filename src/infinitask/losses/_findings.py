@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask.losses._samples import CHECKED_OFFSETS, points, rounding, some, where
 
 if TYPE_CHECKING:

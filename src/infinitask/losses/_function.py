@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from infinitask._array import Array, differentiate
+from infinitask._base.arrays import Array, differentiate
 from infinitask.losses._convex import ConvexLoss
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace
+from infinitask._base.arrays import Array, HostArray, as_like, namespace
 from infinitask.losses._base import BoxLoss, Loss, Pointwise, Row
 from infinitask.losses._findings import Finding
 from infinitask.losses._rows import Pinball

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from infinitask._array import Array, namespace
-from infinitask._validation import number
+from infinitask._base.arrays import Array, namespace
+from infinitask._base.validation import number
 from infinitask.losses._base import BoxLoss, Row
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 
 CHECKED_TASKS, CHECKED_TARGETS = 24, 64
 """A loss is tested at about this many θ and y."""

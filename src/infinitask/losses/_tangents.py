@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from infinitask._array import Array, namespace
+from infinitask._base.arrays import Array, namespace
 
 MAX_STEPS = 60
 """A change of sign is sought with at most this many evaluations of the loss; a third of them halve the interval."""

@@ -15,8 +15,8 @@ from scipy import special
 from scipy.stats import qmc
 from sklearn.base import BaseEstimator
 
-from infinitask._array import HostArray
-from infinitask._validation import count, flag, naming
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count, flag, naming
 
 if TYPE_CHECKING:
     from infinitask.measures._spaces import Measure

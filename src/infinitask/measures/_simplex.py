@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from infinitask._array import HostArray
-from infinitask._validation import SUPPORT_SLACK, count, number
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import SUPPORT_SLACK, count, number
 from infinitask.measures._spaces import Measure, _as_points
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import stats
 from sklearn.base import BaseEstimator
 
-from infinitask._array import HostArray
-from infinitask._validation import finite, in_support, is_number, number, numbers, shares
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import finite, in_support, is_number, number, numbers, shares
 from infinitask.measures._rules import Quadrature
 
 

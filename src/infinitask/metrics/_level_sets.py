@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from infinitask._array import HostArray
-from infinitask._drawing import display
-from infinitask._validation import count, finite, levels_within, numbers, seed, shares
+from infinitask._base.arrays import HostArray
+from infinitask._base.drawing import display
+from infinitask._base.validation import count, finite, levels_within, numbers, seed, shares
 
 
 class MassVolumeCurve(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import coverages, finite, intervals, levels_within, predictions, shares, targets
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import coverages, finite, intervals, levels_within, predictions, shares, targets
 from infinitask.losses import Pinball
 
 

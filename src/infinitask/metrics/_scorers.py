@@ -13,8 +13,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import is_number, numbers
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import is_number, numbers
 from infinitask.metrics._classification import integrated_cost
 from infinitask.metrics._level_sets import mass_volume_area, theta_property_deviation
 from infinitask.metrics._quantile import (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from infinitask._array import Array, HostArray, as_like, double, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, double, to_host
 from infinitask.losses import BoxLoss
 
 if TYPE_CHECKING:

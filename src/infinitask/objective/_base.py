@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, floats, to_host
+from infinitask._base.arrays import Array, HostArray, floats, to_host
 from infinitask.objective._balance import Balance, NodeSums
 from infinitask.objective._terms import Evaluation, Integral, RowSums, Smoothing
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numba
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 STEEPEST = 1e30
 """The inverse of a softness of 0: any residual but 0 then goes to an end of the interval."""

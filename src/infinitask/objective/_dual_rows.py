@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask.objective._balance import Balance, NodeSums
 from infinitask.objective._terms import Smoothing, product
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, double, namespace, to_host
-from infinitask._threads import shared_out
+from infinitask._base.arrays import Array, HostArray, as_like, double, namespace, to_host
+from infinitask._base.threads import shared_out
 from infinitask.losses import BoxLoss, Row, Sums
 from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
 from infinitask.objective._base import BaseObjective

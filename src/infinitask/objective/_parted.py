@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, floats, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, floats, to_host
 from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
 from infinitask.objective._base import BaseObjective
 from infinitask.objective._objective import Objective

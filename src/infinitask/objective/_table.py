@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.losses import BoxLoss, Sums
 from infinitask.objective._terms import SWITCH, Integral
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, namespace
+from infinitask._base.arrays import Array, HostArray, namespace
 from infinitask.losses import Loss
 
 if TYPE_CHECKING:

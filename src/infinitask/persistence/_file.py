@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.persistence import _upgrades
 from infinitask.persistence._allowance import check_counts
 from infinitask.persistence._reader import Reader

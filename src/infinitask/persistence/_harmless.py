@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from infinitask.fitting._recipe import Recipe
 from infinitask.persistence._names import is_listed
 from infinitask.persistence._shown import shown
-from infinitask.problem import Recipe
 
 ENCODINGS = frozenset(
     ["ascii", "cp1252", "iso-8859-1", "iso-8859-15", "latin-1", "latin1", "utf-16", "utf-8", "utf-8-sig", "utf8"],

@@ -35,18 +35,18 @@ OWN_CLASSES = (
     "infinitask.features._inverse.Inverse",
     "infinitask.features._maps.CombinedMap",
     "infinitask.field.Field",
-    "infinitask.gradients.Relevance",
+    "infinitask.fitting.Relevance",
     "infinitask.losses._rows.NonCrossing",
     "infinitask.losses._rows.SmoothedNonCrossing",
     "infinitask.losses._rows.SquaredNonCrossing",
     "infinitask.objective.Smoothing",
     "infinitask.pipelines._table_step.TableEncoder",
-    "infinitask.problem.Recipe",
+    "infinitask.fitting.Recipe",
     "infinitask.solvers.Reason",
     "infinitask.solvers.Solution",
     "infinitask.solvers.Start",
-    "infinitask.threshold.Shift",
-    "infinitask.units.Units",
+    "infinitask.calibration._thresholds.Shift",
+    "infinitask.fitting.Units",
 )
 """Other classes of which fitted models are made."""
 

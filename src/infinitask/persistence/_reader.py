@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.features._inverse import Inverse
 from infinitask.persistence._allowance import Repeats, check_counts
 from infinitask.persistence._names import TYPES, class_named, function_named, is_named_tuple

@@ -17,15 +17,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from infinitask.calibration._thresholds import Shift
 from infinitask.field import Field
+from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.measures import Measure
 from infinitask.persistence._harmless import bounded, check_parameters
 from infinitask.persistence._shown import shown
 from infinitask.predictive import ConformalCalibration, CrossCalibration, Levels, ShareScale
-from infinitask.problem import Recipe
 from infinitask.solvers import Solution
-from infinitask.threshold import Shift
 from infinitask.tuning import OptunaSearch
 
 LEFT_OUT: tuple[tuple[type[Any], Mapping[str, Any]], ...] = (

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 Table = dict[str, Any]
 """``{"entries": [...], "model": ...}``, as it is in a file."""

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_cupy_array, is_jax_array, is_torch_array
 
-from infinitask._array import HostArray, to_host
+from infinitask._base.arrays import HostArray, to_host
+from infinitask.fitting._recipe import Recipe
 from infinitask.persistence._allowance import Repeats
 from infinitask.persistence._harmless import check_parameters
 from infinitask.persistence._names import (
@@ -26,7 +27,6 @@ from infinitask.persistence._names import (
 )
 from infinitask.persistence._rules import check_keys, check_names, check_types, left_out, plain_key
 from infinitask.persistence._special import SPECIAL
-from infinitask.problem import Recipe
 
 NATIVE = frozenset(["b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 """Numbers that safetensors knows; arrays of others are written as bytes, with the name of their type."""

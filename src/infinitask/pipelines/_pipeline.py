@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline as named_steps
 from sklearn.utils.metaestimators import available_if
 
 from infinitask.estimators._frames import FRAMED, framed, output_of, set_output
-from infinitask.gradients import Relevance
+from infinitask.fitting._gradients import Relevance
 from infinitask.pipelines._passing import PassesOn
 from infinitask.pipelines._tables import as_table
 

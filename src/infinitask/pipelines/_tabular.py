@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as plain_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from infinitask._validation import count, flag
+from infinitask._base.validation import count, flag
 from infinitask.pipelines._pipeline import TaskPipeline
 
 TEXT_SEED = 0

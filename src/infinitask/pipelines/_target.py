@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from infinitask._array import HostArray
-from infinitask._validation import naming, numbers, seed
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import naming, numbers, seed
 from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._sources import in_kind, in_memory

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.plotting._asked import name_of
 
 

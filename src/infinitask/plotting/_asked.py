@@ -12,10 +12,10 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._array import HostArray
-from infinitask._validation import count, is_number
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count, is_number
+from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._frames import as_arrays
-from infinitask.estimators.base import BaseInfiniteTask
 from infinitask.pipelines import TransformedTarget
 from infinitask.pipelines._tables import as_table
 from infinitask.tuning._self_tuned import SelfTuned

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from infinitask._array import HostArray
-from infinitask._validation import count, fraction
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count, fraction
 
 
 def binomial_band(share: Any, n: int, confidence: float) -> tuple[HostArray, HostArray]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import count
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count
 from infinitask.plotting._look import Look, look_of
 
 SIZE = (6.8, 4.4)

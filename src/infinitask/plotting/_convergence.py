@@ -7,7 +7,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.plotting._asked import ANY, asked
 from infinitask.plotting._canvas import Display
 from infinitask.solvers import Solution

@@ -8,8 +8,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import choice, levels_within, predictions
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import choice, levels_within, predictions
 from infinitask.plotting._along import in_order, is_time, numbers_of, short_dates
 from infinitask.plotting._asked import CURVES, asked, columns_of, name_of, position, sliced
 from infinitask.plotting._canvas import Display, colour_bar, percent

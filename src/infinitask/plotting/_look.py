@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 LINE_STYLES = ("-", "--", "-.", ":")
 """Curves differ by style as well as by colour, for print and for readers who do not see all colours."""

@@ -7,8 +7,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import count, finite
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count, finite
 from infinitask.plotting._asked import QUANTILES, asked
 from infinitask.plotting._bands import binomial_band
 from infinitask.plotting._canvas import Display, percent

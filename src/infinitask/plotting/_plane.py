@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.pipelines._tables import as_table
 from infinitask.plotting._asked import Asked, columns_of, held_at, holds_numbers, like, position
 from infinitask.plotting._canvas import plane

@@ -8,7 +8,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, asked
 from infinitask.plotting._canvas import Display, colour_bar, few
 from infinitask.plotting._plane import plane_of

@@ -7,8 +7,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask._validation import count
-from infinitask.gradients import Relevance
+from infinitask._base.validation import count
+from infinitask.fitting._gradients import Relevance
 from infinitask.plotting._asked import ANY, asked
 from infinitask.plotting._canvas import Display
 

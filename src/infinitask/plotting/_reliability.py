@@ -7,8 +7,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import levels_within, numbers, predictions, targets
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import levels_within, numbers, predictions, targets
 from infinitask.plotting._asked import CURVES, LEVEL_SETS, asked
 from infinitask.plotting._bands import binomial_band
 from infinitask.plotting._canvas import Display, percent

@@ -8,8 +8,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import levels_within
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import levels_within
 from infinitask.metrics import sensitivity_specificity
 from infinitask.plotting._asked import DECISIONS, asked
 from infinitask.plotting._canvas import Display, colour_bar

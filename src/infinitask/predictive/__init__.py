@@ -17,15 +17,23 @@
   (:func:`allowed_errors`, :func:`smallest_sample`).
 """
 
+from infinitask.calibration._class_probabilities import (
+    ShareScale,
+    away_from_zero,
+    cost_points,
+    shares,
+    shares_in_parts,
+    with_classes,
+)
+from infinitask.calibration._conformal import ConformalCalibration
+from infinitask.calibration._cross_conformal import CrossCalibration
+from infinitask.calibration._levels import Levels
+from infinitask.calibration._rearrangement import Rearrangement
+
 from ._beyond import Beyond
-from ._class_costs import ShareScale, away_from_zero, cost_points, shares, shares_in_parts, with_classes
-from ._conformal import ConformalCalibration
 from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
-from ._cross_conformal import CrossCalibration
 from ._distribution import QuantileDistribution
-from ._levels import Levels
 from ._neyman_pearson import allowed_errors, choose_theta, fixed_sequence, order_statistic, smallest_sample
-from ._rearrangement import Rearrangement
 from ._sign_change import change_next_to, flip_probability, flip_score, on_side, sign_change
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 FAR = 1e-3
 """Below this part of its threshold, h says little: exact features leave an error of 1e-5 of it, and far away a Gaussian

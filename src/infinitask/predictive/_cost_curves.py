@@ -8,9 +8,9 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._drawing import display
-from infinitask._validation import finite, number, numbers
+from infinitask._base.arrays import HostArray
+from infinitask._base.drawing import display
+from infinitask._base.validation import finite, number, numbers
 
 
 def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:

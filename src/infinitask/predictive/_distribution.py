@@ -9,9 +9,9 @@ from typing import Any, final
 import numpy as np
 from sklearn.utils import check_random_state
 
-from infinitask._array import HostArray
-from infinitask._validation import count, coverages, naming, numbers, percent_meant, seed
-from infinitask.predictive._rearrangement import Rearrangement
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count, coverages, naming, numbers, percent_meant, seed
+from infinitask.calibration._rearrangement import Rearrangement
 
 HALF_WINDOW = 0.1
 """Half the window over which ``pdf`` takes the slope of the cdf, in distances between the quartiles. For a normal

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy import stats
 
-from infinitask._array import HostArray
-from infinitask._validation import count, finite, fraction
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count, finite, fraction
 from infinitask.predictive._cost_curves import Confusion
 
 

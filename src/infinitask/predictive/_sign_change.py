@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import finite, number, numbers
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import finite, number, numbers
 
 
 def sign_change(levels: HostArray, values: HostArray) -> HostArray:

@@ -10,11 +10,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
-from infinitask._array import HostArray, place, to_host
-from infinitask._validation import naming
+from infinitask._base.arrays import HostArray, place, to_host
+from infinitask._base.validation import naming
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
+from infinitask.estimators._decisions import TRADE_OFFS
 from infinitask.estimators._frames import as_arrays
-from infinitask.estimators.decisions import TRADE_OFFS
 from infinitask.estimators.one_class import SCORE_LEVELS
 from infinitask.pipelines import TransformedTarget
 from infinitask.pipelines._tables import as_pandas

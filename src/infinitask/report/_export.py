@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray, to_host
+from infinitask._base.arrays import HostArray, to_host
+from infinitask.calibration._levels import TABLE_SIZE
+from infinitask.calibration._thresholds import Shift
 from infinitask.features import KernelMap, NodeMap, TaskMap
 from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, PrecomputedMap
 from infinitask.field import Field
@@ -40,8 +42,6 @@ from infinitask.kernels import (
     Warped,
 )
 from infinitask.predictive import ConformalCalibration, Levels
-from infinitask.predictive._levels import TABLE_SIZE
-from infinitask.threshold import Shift
 
 Exported = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.report._export import Exported, packed
 
 MAX_ROWS = 2_500

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy.sparse import issparse
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 MAX_LABEL = 60
 """Letters of a value that are shown."""

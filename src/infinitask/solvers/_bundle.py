@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 SIZE = 6
 """Points that are kept: the best mixture so far, and the last ones."""

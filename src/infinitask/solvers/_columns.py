@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask.objective import Integral
 
 NEGLIGIBLE = 1e-13

@@ -1,4 +1,4 @@
-"""The leading eigenvectors of rows, for :mod:`~infinitask.solvers.free_levels`."""
+"""The leading eigenvectors of rows, for :mod:`~infinitask.solvers._free_levels`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 FEW_FEATURES, FIRST_LEADING = 300, 64
 """With more than FEW_FEATURES features the leading eigenvectors of the rows are computed by subspace iteration:

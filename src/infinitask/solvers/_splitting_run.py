@@ -1,4 +1,4 @@
-"""The iterations of splitting, see :mod:`~infinitask.solvers.splitting`."""
+"""The iterations of splitting, see :mod:`~infinitask.solvers._splitting`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from infinitask._array import Array, HostArray, as_like, namespace, to_host
-from infinitask._threads import shared_out
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.threads import shared_out
 from infinitask.losses import BoxLoss
 from infinitask.objective import Integral
 from infinitask.solvers._bundle import Bundle
 from infinitask.solvers._columns import Columns, stairs
 
 if TYPE_CHECKING:
-    from infinitask.solvers.splitting import Splitting, State
+    from infinitask.solvers._splitting import Splitting, State
 
 RELAXATION = 1.6
 """How far an iteration goes beyond the ridge step; between 1 and 2."""

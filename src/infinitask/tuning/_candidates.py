@@ -1,9 +1,9 @@
 """Candidate kernels for some data, ranked before any of them is fitted.
 
 The ranking is by kernel ridge regression, because its leave-one-out errors are closed form for every ridge λ at once,
-see :mod:`~infinitask.settle`: of the normal scores of y, so that outliers do not decide, and of y itself with far
-values moved nearer, because normal scores bend what is a straight line in y. A kernel that targets had a part in (a
-scale for each input, a learnt metric) fits their noise as well: whoever judges it by some rows makes it without them.
+see :mod:`~infinitask.fitting._defaults`: of the normal scores of y, so that outliers do not decide, and of y itself
+with outliers clipped, because normal scores bend what is a straight line in y. A kernel that depends on targets (a
+scale for each input, a learnt metric) fits their noise as well: whoever scores it on some rows builds it without them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import naming
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import naming
+from infinitask.fitting._defaults import leave_one_out, normal_scores, some_features, spreads
+from infinitask.fitting._input_scales import relevance
 from infinitask.kernels import (
     RBF,
     Additive,
@@ -32,8 +34,6 @@ from infinitask.kernels import (
     Warped,
     input_kernel,
 )
-from infinitask.relevance import relevance
-from infinitask.settle import leave_one_out, normal_scores, some_features, spreads
 
 MAX_RANKING_ROWS, MAX_SCALE_ROWS = 500, 200
 """At most this many rows take part in the ranking, and in the estimate of a scale for each input by likelihood."""

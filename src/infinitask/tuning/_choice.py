@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray, one_blas_thread
-from infinitask._validation import positive_numbers
-from infinitask.estimators.base import Prepared
-from infinitask.feature_learning import learnt_metrics, with_learnt_kernels
+from infinitask._base.arrays import HostArray, one_blas_thread
+from infinitask._base.validation import positive_numbers
+from infinitask.calibration._log_odds import logistic_lines
+from infinitask.estimators._base import Prepared
 from infinitask.features import RandomFourier, feature_recipe
+from infinitask.fitting._data import Data
+from infinitask.fitting._defaults import RIDGE_RATE
+from infinitask.fitting._metric_learning import learnt_metrics, with_learnt_kernels
 from infinitask.kernels import InputKernel, Laplacian, LearntMetric, Matern, input_kernel
-from infinitask.log_odds import logistic_lines
 from infinitask.losses import Loss
 from infinitask.measures import Measure
-from infinitask.problem import Data
-from infinitask.settle import RIDGE_RATE
 from infinitask.tuning._candidates import Candidate, Kind, contenders, given_kernels, in_spreads, ranked
 from infinitask.tuning._left_out import Splits
 from infinitask.tuning._progress import Progress

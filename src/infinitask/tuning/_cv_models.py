@@ -13,18 +13,18 @@ import numpy as np
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 
-from infinitask._array import HostArray, one_blas_thread
+from infinitask._base.arrays import HostArray, one_blas_thread, weighted_quantiles
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.estimators._callbacks import tells_callbacks
+from infinitask.fitting._recipe import Recipe
+from infinitask.fitting._units import Units
 from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.predictive import Levels
-from infinitask.problem import Recipe
 from infinitask.tuning._choice import Choice, Contest, comparison_levels
 from infinitask.tuning._left_out import repeated_splits
 from infinitask.tuning._progress import Progress
 from infinitask.tuning._runner import Runner
 from infinitask.tuning._self_tuned import SelfTuned
-from infinitask.units import Units, weighted_quantiles
 
 FAR_TARGET = 50.0
 """Targets farther than this from the centre, in units of their spread, are compared as if they were this far: a single
@@ -154,7 +154,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
 
         Parameters
         ----------
-        X : array (n, d), :class:`~infinitask.blocks.Blocks`, or array or frame of Dask
+        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
             Of blocks and of Dask, a sample of at least 20 000 rows chooses and calibrates; the model is fitted to all.
             λ of the sample is divided by the root of the number of rows each of its rows stands for.
         y : array (n,)
@@ -329,7 +329,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
 
         Parameters
         ----------
-        X : array (n, d), :class:`~infinitask.blocks.Blocks`, or array or frame of Dask
+        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
             As for :class:`~infinitask.InfiniteQuantileRegressorCV`.
         y : array (n,)
             Any two labels; None for blocks, which hold them.

@@ -25,15 +25,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
 
-from infinitask._array import Array, HostArray, to_host
-from infinitask._validation import naming
-from infinitask.estimators.base import BaseInfiniteTask, Prepared
+from infinitask._base.arrays import Array, HostArray, to_host
+from infinitask._base.validation import naming
+from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.features import Nystroem, feature_recipe
+from infinitask.fitting._data import Data
+from infinitask.fitting._defaults import settled
+from infinitask.fitting._learn import Fit, generator, in_units_of, learn
+from infinitask.fitting._pose import pose
+from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.fitting._warm_start import Memory, alike
 from infinitask.kernels import input_kernel, takes_gamma
-from infinitask.learn import Fit, generator, in_units_of, learn
-from infinitask.memory import Memory, alike
-from infinitask.problem import Data, Problem, Recipe, in_units, pose
-from infinitask.settle import settled
+from infinitask.problem import Problem
 from infinitask.solvers import Start
 
 Splits = list[tuple[HostArray, HostArray]]
@@ -113,7 +116,7 @@ def shared_folds(
     rng : numpy.random.Generator or None
         For quadrature rules and features that draw; None: of seed 0.
     extrapolates : bool
-        See :class:`~infinitask.memory.Memory`.
+        See :class:`~infinitask.fitting.Memory`.
     """
     recipe = settled(_compared(recipe), data)
     rng = np.random.default_rng(0) if rng is None else rng

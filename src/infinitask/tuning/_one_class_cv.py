@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
 
-from infinitask._array import HostArray, one_blas_thread
-from infinitask._events import Chosen, tell
+from infinitask._base.arrays import HostArray, one_blas_thread
+from infinitask._base.events import Chosen, tell
 from infinitask.estimators import InfiniteOneClassSVM
 from infinitask.estimators._callbacks import tells_callbacks
 from infinitask.features import RandomFourier, feature_recipe
+from infinitask.fitting._data import Data
 from infinitask.kernels import InputKernel
-from infinitask.problem import Data
 from infinitask.tuning._self_tuned import SelfTuned
 from infinitask.tuning._volumes import Race, families
 
@@ -125,7 +125,7 @@ solver, tol, max_iter, device
 
         Parameters
         ----------
-        X : array (n, d), :class:`~infinitask.blocks.Blocks`, or array or frame of Dask
+        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
             Of blocks and of Dask a sample of at least 20 000 rows chooses the kernel.
         y : ignored
         sample_weight : array (n,) or None

@@ -24,9 +24,9 @@ from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._array import HostArray
-from infinitask._events import Chosen, CutShort, Tried, Trying, tell
-from infinitask._validation import (
+from infinitask._base.arrays import HostArray
+from infinitask._base.events import Chosen, CutShort, Tried, Trying, tell
+from infinitask._base.validation import (
     CONSTRAINTS,
     Constraint,
     check_parameters,
@@ -38,8 +38,9 @@ from infinitask._validation import (
     number,
     optional,
 )
+from infinitask.estimators._base import BaseInfiniteTask
+from infinitask.estimators._checks import weights_of
 from infinitask.estimators._sources import in_memory
-from infinitask.estimators.base import BaseInfiniteTask, weights_of
 from infinitask.tuning._left_out import Splits, left_out_scores
 
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}

@@ -7,12 +7,12 @@ import time
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._events import Chosen, CutShort, Stage, Tried, Trying, is_heard, tell
+from infinitask._base.arrays import HostArray
+from infinitask._base.events import Chosen, CutShort, Stage, Tried, Trying, is_heard, tell
 
 
 class Progress:
-    """Lines on standard error, and events for a listener (:mod:`infinitask._events`).
+    """Lines on standard error, and events for a listener (:mod:`infinitask._base.events`).
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 CANDIDATES = 1024
 """Points of the cube among which the next one is chosen, and as many near the best ones."""

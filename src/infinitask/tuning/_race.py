@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from infinitask._array import HostArray
-from infinitask.settle import RIDGE_RATE
+from infinitask._base.arrays import HostArray
+from infinitask.fitting._defaults import RIDGE_RATE
 from infinitask.tuning._candidates import Candidate, Kind, ranking_rows
 from infinitask.tuning._rules import left_where_hopeless
 from infinitask.tuning._runner import Runner

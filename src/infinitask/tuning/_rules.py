@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 HOPELESS, STEPS_AHEAD = 1.05, 2
 """A kernel is left at the second λ of its path if STEPS_AHEAD more steps, each as good as the one between the first

@@ -1,6 +1,6 @@
 """The quick fits of one kernel, which compare it with others, and those whose predictions calibrate the model.
 
-All folds are solved at once, because they share the eigenvectors of the rows: :mod:`~infinitask.solvers.splitting`. A
+All folds are solved at once, because they share the eigenvectors of the rows: :mod:`~infinitask.solvers._splitting`. A
 kernel that targets had a part in is made without the rows by which it is judged.
 """
 
@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from infinitask._array import HostArray, take, to_host
+from infinitask._base.arrays import HostArray, take, to_host
 from infinitask.features import Nystroem
+from infinitask.fitting._data import Data
+from infinitask.fitting._pose import pose
+from infinitask.fitting._recipe import Recipe
+from infinitask.fitting._units import Units
 from infinitask.kernels import InputKernel
-from infinitask.problem import Data, Problem, Recipe, pose
+from infinitask.problem import Problem
 from infinitask.solvers import Splitting, State
 from infinitask.tuning._candidates import Candidate
 from infinitask.tuning._left_out import Splits
 from infinitask.tuning._rules import walk
-from infinitask.units import Units
 
 if TYPE_CHECKING:
     from infinitask.tuning._choice import Contest

@@ -11,10 +11,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel
 
-from infinitask._array import HostArray
-from infinitask._validation import jobs, naming, positive_numbers
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import jobs, naming, positive_numbers
+from infinitask.estimators._checks import weights_of
 from infinitask.estimators._sources import in_memory
-from infinitask.estimators.base import weights_of
 from infinitask.estimators.path import check_has_path
 from infinitask.kernels import takes_gamma
 from infinitask.tuning._left_out import left_out_scores

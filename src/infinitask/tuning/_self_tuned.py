@@ -13,15 +13,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._validation import check_parameters
-from infinitask.blocks import RowSource, Survey
+from infinitask._base.validation import check_parameters
 from infinitask.estimators import _frames
+from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._callbacks import CallbackSupportMixin
 from infinitask.estimators._frames import output_of
 from infinitask.estimators._sources import far_rows, fit_to, on_host, source_of, surveyed
-from infinitask.estimators.base import BaseInfiniteTask, Prepared
 from infinitask.features import Nystroem
-from infinitask.settle import shrinkage
+from infinitask.fitting._defaults import shrinkage
+from infinitask.streaming._blocks import RowSource
+from infinitask.streaming._sampling import Survey
 from infinitask.tuning._choice import Choice, Contest, chosen
 from infinitask.tuning._runner import Runner
 

@@ -16,14 +16,15 @@ import numpy as np
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from infinitask._array import HostArray
-from infinitask._events import CutShort, Tried, Trying, tell
-from infinitask._validation import naming
+from infinitask._base.arrays import HostArray
+from infinitask._base.events import CutShort, Tried, Trying, tell
+from infinitask._base.validation import naming
+from infinitask.calibration._thresholds import left_out_quantile
+from infinitask.fitting._data import Data
+from infinitask.fitting._defaults import IQR_OF_NORMAL, spreads
+from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
-from infinitask.problem import Data, Recipe
-from infinitask.settle import IQR_OF_NORMAL, spreads
-from infinitask.threshold import left_out_quantile
 from infinitask.tuning._candidates import given_kernels, in_spreads
 from infinitask.tuning._left_out import Splits, shared_folds
 

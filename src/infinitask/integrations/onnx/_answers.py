@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from infinitask._array import HostArray
-from infinitask._validation import LARGEST, SUPPORT_SLACK
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import LARGEST, SUPPORT_SLACK
+from infinitask.calibration._levels import _quartile_levels
 from infinitask.estimators import (
     InfiniteExpectileRegressor,
     InfiniteFunctionRegressor,
@@ -16,8 +17,8 @@ from infinitask.estimators import (
     InfiniteSVR,
     InfiniteTaskEstimator,
 )
-from infinitask.estimators.base import BaseInfiniteTask
-from infinitask.estimators.decisions import CostSensitiveEstimator
+from infinitask.estimators._base import BaseInfiniteTask
+from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
 from infinitask.estimators.quantile import QuantileEstimator
 from infinitask.field import Field
@@ -26,7 +27,6 @@ from infinitask.integrations.onnx._inputs import features
 from infinitask.integrations.onnx._tasks import SAME_TASK, bias, same_task, task_features
 from infinitask.kernels import TaskMatrix
 from infinitask.predictive import Levels
-from infinitask.predictive._levels import _quartile_levels
 
 
 class Question(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._array import HostArray, to_host
-from infinitask._validation import choice, flag
+from infinitask._base.arrays import HostArray, to_host
+from infinitask._base.validation import choice, flag
 from infinitask.estimators import CrossConformal
 from infinitask.features import KernelMap
 from infinitask.features._maps import FourierMap

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 
 OPSET = 17
 """Of the standard operators: all runtimes since 2022 have it."""

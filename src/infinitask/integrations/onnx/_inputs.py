@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray, to_host
+from infinitask._base.arrays import HostArray, to_host
 from infinitask.features import KernelMap
 from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, PrecomputedMap
 from infinitask.integrations.onnx._graph import Tensor

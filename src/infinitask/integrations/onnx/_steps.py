@@ -10,7 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.integrations.onnx._graph import Tensor
 from infinitask.pipelines import TaskSearch
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._array import HostArray
+from infinitask._base.arrays import HostArray
 from infinitask.features import NodeMap, TaskMap
 from infinitask.field import Field
 from infinitask.integrations.onnx._graph import Tensor, interpolated

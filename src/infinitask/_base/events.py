@@ -1,0 +1,115 @@
+"""What a long fit tells while it works, for whoever listens: a bar on a screen, a clock that ends a search.
+
+Solvers and comparisons :func:`tell` events. Nobody listens by default, and telling costs a look-up; ``listening`` gives
+a function to which the events of this thread go. ``verbose`` of an estimator writes lines instead, and needs no
+listener.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Solving:
+    """A solver evaluated the objective: the certified gap so far, and the one that was asked for."""
+
+    evaluations: int
+    gap: float
+    tol: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Another part of the work begins."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Trying:
+    """A candidate is about to be fitted; a listener that raises KeyboardInterrupt ends the comparison."""
+
+    count: int
+    total: int | None
+    name: str
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A candidate was fitted: its loss (infinite: the fit failed), the best so far; ``total`` is None if unknown."""
+
+    count: int
+    total: int | None
+    name: str
+    loss: float
+    best: float
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A comparison ended; what it chose is fitted next."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class CutShort:
+    """A comparison was interrupted, and goes on with the best so far."""
+
+    text: str
+
+
+Event = Solving | Stage | Trying | Tried | Chosen | CutShort
+
+_listener: ContextVar[Callable[[Event], None] | None] = ContextVar("infinitask_listener", default=None)
+
+
+def tell(event: Event) -> None:
+    """Pass an event to the listener, if there is one."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(event)
+
+
+def is_heard() -> bool:
+    """Whether somebody listens: an event that takes time to make need not be made."""
+    return _listener.get() is not None
+
+
+@contextmanager
+def listening(listener: Callable[[Event], None]) -> Iterator[None]:
+    """Let a function hear the events of this thread; whoever listens already hears them first.
+
+    Parameters
+    ----------
+    listener : callable
+        Called with each event, often thousands of times in a second.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask._base.events import Solving, listening
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(40, random_state=0)
+    >>> heard = []
+    >>> with listening(heard.append):
+    ...     model = InfiniteQuantileRegressor(n_nodes=8).fit(X, y)
+    >>> all(isinstance(event, Solving) for event in heard), heard[-1].gap <= 1e-4
+    (True, True)
+    """
+    outer = _listener.get()
+
+    def both(event: Event) -> None:
+        if outer is not None:
+            outer(event)
+        listener(event)
+
+    token = _listener.set(both)
+    try:
+        yield
+    finally:
+        _listener.reset(token)

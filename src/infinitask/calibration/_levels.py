@@ -1,0 +1,351 @@
+"""Calibrated levels: a monotone map of levels that gives every quantile its coverage on rows left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+
+from infinitask._base.arrays import HostArray, weighted_quantiles
+from infinitask._base.validation import finite, levels_within, number, shares
+from infinitask.calibration._rearrangement import Rearrangement
+
+# The constants were chosen by the pinball loss and the coverage on test rows of 229 fits, to 13 tables and 10 laws with
+# 30 to 1000 rows, nearly half of them with a λ that is too small. All in all the loss falls by 1%, at worst it grows by
+# 3% (for 30 rows), and the mean errors of 50, 80, 90, 95% intervals go from −8, −11, −10, −10 points to −2, +1, +1, 0.
+
+PSEUDO_RANKS = 10
+"""Ranks of a model that needs no calibration, spread evenly over (0, 1), that join those of the rows left out: with few
+rows the map stays near the identity. Up to 100 rows, 5, 10 and 20 of them change the loss by −1.3, −1.4 and −1.6%, and
+leave 80% intervals off by +2, +1 and −1 points; from 300 rows on their number does not matter."""
+
+SMOOTHING = 8.0
+"""Ranks are smoothed over SMOOTHING/√n in the logits of the levels. Without this, or with half of it, the loss is the
+same, and densities of 30 rows have four or three modes instead of two, where the laws have one."""
+
+REACH = 6.0
+"""How many widths the smoothing looks to either side."""
+
+BEND = 0.2
+"""Ranks above 1 or below 0 are smoothed in logarithms, but for those nearer than about this: a far target would
+otherwise own all levels near it. For a normal law 0.2 is two standard deviations."""
+
+FAR_SHARE, TIMES_FAR = 0.9, 10.0
+"""No rank counts as farther beyond 0 or 1 than 1, or than TIMES_FAR times what this share of the rows is within: an
+absurd target says nothing about others. For a normal law 1 is ten standard deviations."""
+
+KNOTS = 40
+"""Knots of the map, besides its ends, evenly spaced in the logits of the levels, so that tails have their share. 20 or
+100 are as good, 12 too few."""
+
+OUTER_LEVEL, TAIL_ROWS, LEAST_OUTER_LEVEL = 0.05, 50.0, 0.005
+"""Beyond OUTER_LEVEL, or the level with TAIL_ROWS rows beyond it, tails are those of rows left out, not of the fit.
+The pinball loss at the levels 0.005, 0.025, 0.975, 0.995 falls by 15%, and by 13% with 0.001 instead of 0.05."""
+
+END_WIDTH = 0.03
+"""The slope of a quantile function at the outer levels is taken over this distance."""
+
+TABLE_SIZE = 1001
+"""Equally spaced levels at which the map is tabulated, besides its knots; it is linear in between."""
+
+POINTS_OF_A_TIE = 8
+"""A row whose y lies on a flat piece of its quantile function has all ranks of the piece: it counts as this many."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Levels:
+    """Replaces each level by the one that holds on rows left out, so that quantiles and intervals cover what they say.
+
+    Let Q_i be the quantile function of row i by a fit that has not seen it. The rank of the row is v_i = u with
+    Q_i(u) = y_i, and beyond two outer levels, ``low`` and ``high``,
+
+        v_i = high + (y_i − Q_i(high)) / (a⁺ s_i),    v_i = low − (Q_i(low) − y_i) / (a⁻ s_i),
+
+    with s_i the spread of the row, the distance between the quartiles of Q_i or, if that is more, the median of these
+    distances, and a⁺, a⁻ the typical slopes of Q_i/s_i at the outer levels. A model that is calibrated has uniform
+    ranks. For any other, g(q), the q-quantile of the ranks, is the level below which a share q of the rows left out was
+    found. The calibrated quantile function is Q_x ∘ g, which goes on beyond the outer levels as a straight line with
+    the slope a s(x).
+
+    g is monotone, so quantiles that are in order stay so. It is a smooth curve through the quantiles of the ranks
+    (PCHIP through some 40 knots), with a few pseudo-ranks of the identity, which keep it sane where there are few rows
+    and do not count where there are many. Coverage is meant on average over x, not for each x, and is no guarantee for
+    finite samples; :class:`~infinitask.predictive.ConformalCalibration` and :class:`~infinitask.CrossConformal` have
+    one.
+
+    Parameters
+    ----------
+    asked : array (k,)
+        Knots: levels q, from 0 to 1, ascending.
+    taken : array (k,)
+        g(q), ascending; less than ``low`` or more than ``high`` in the tails.
+    low, high : float
+        The outer levels, between which quantile functions are asked.
+    slopes : (float, float)
+        a⁻ and a⁺, positive.
+    least_spread : float
+        The smallest s, in the units of y, positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.random.default_rng(0).uniform(-1.0, 2.0, size=2000)
+    >>> Q = np.tile(Levels.grid(), (2000, 1))  # a model that takes y for uniform on (0, 1)
+    >>> levels = Levels.of(y, Q, Levels.grid())
+    >>> levels.at(lambda q: q[None, :], [0.1, 0.5, 0.9]).round(1)  # the truth
+    array([[-0.7,  0.5,  1.7]])
+    """
+
+    asked: HostArray
+    taken: HostArray
+    low: float
+    high: float
+    slopes: tuple[float, float]
+    least_spread: float
+
+    def __post_init__(self) -> None:
+        asked, taken = finite("asked", self.asked, 1), finite("taken", self.taken, 1)
+        if asked.size < 2 or asked[0] != 0.0 or asked[-1] != 1.0 or np.any(asked[1:] <= asked[:-1]):
+            raise ValueError("asked must be levels that ascend strictly from 0 to 1.")
+        if taken.shape != asked.shape or np.any(taken[1:] < taken[:-1]):
+            raise ValueError(f"taken of shape {taken.shape} was given; it must ascend and have the shape of asked.")
+        low, high = number("low", self.low), number("high", self.high)
+        if not low < high:
+            raise ValueError(f"low={low:g} and high={high:g} were given; low must be less than high.")
+        if np.shape(self.slopes) != (2,) or np.any(finite("slopes", self.slopes, 1) <= 0.0):
+            raise ValueError(f"slopes={self.slopes!r} was given; it must hold two positive numbers.")
+        number("least_spread", self.least_spread, low=0.0)
+
+    @staticmethod
+    def grid(low: float = 0.0, high: float = 1.0) -> HostArray:
+        """Levels at which to ask left-out quantile functions: the percentiles of [low, high], and some near the ends.
+
+        Parameters
+        ----------
+        low, high : float
+            The ends of Θ.
+        """
+        low, high = number("low", low), number("high", high)
+        levels = np.concatenate([[LEAST_OUTER_LEVEL], np.arange(1, 100) / 100, [1.0 - LEAST_OUTER_LEVEL]])
+        return np.asarray(low + (high - low) * levels)
+
+    @classmethod
+    def of(cls, y: Any, Q: Any, grid: Any, weight: Any = None) -> Levels:
+        """The map of levels from rows left out.
+
+        Parameters
+        ----------
+        y : array (n,)
+            Targets that the fits behind Q have not seen.
+        Q : array (n, k)
+            Their quantile functions at the levels of ``grid``; sorted here where they cross.
+        grid : array (k,)
+            Ascending levels, at least 3, such as ``Levels.grid()``.
+        weight : array (n,) or None
+            Only ratios matter.
+        """
+        grid = levels_within("grid", grid, 0.0, 1.0)
+        y, Q = finite("y", y, 1), finite("Q", Q, 2)
+        if grid.size < 3 or Q.shape != (y.size, grid.size):
+            raise ValueError(
+                f"y of shape {y.shape}, Q of shape {Q.shape} and grid of shape {grid.shape} were given; Levels needs "
+                "y (n,), Q (n, k) and grid (k,) with k ≥ 3."
+            )
+        share = shares(weight, y.size, "weight", "rows")
+        rows = 1.0 / float(share @ share)  # weights that differ much are worth fewer
+        counted, kept = share > 0.0, _between_outer_levels(grid, rows)
+        y, share, curves = y[counted], share[counted], Rearrangement.of(grid[kept], Q[np.ix_(counted, kept)])
+        excess = y - np.clip(y, curves.values[:, 0], curves.values[:, -1])
+        ends = _Ends.of(curves, share, fallback=float(share @ np.abs(excess)) or 1.0)
+        beyond = excess / (ends.spread * np.where(excess < 0.0, *ends.slopes))
+        first, last = (curves.inverse(y[:, None], side)[:, 0] + beyond for side in ("left", "right"))
+        asked, taken = _knots(*_spread_out(first, last, rows * share))
+        return cls(asked, taken, float(curves.levels[0]), float(curves.levels[-1]), ends.slopes, ends.least)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{q:g} → {float(self([q])[0]):.3g}" for q in (0.05, 0.5, 0.95))
+        return f"{type(self).__name__}({shown})"
+
+    def __call__(self, levels: Any) -> HostArray:
+        """g(q) for levels q (k,) in [0, 1]: (k,), in order to the last bit."""
+        return np.asarray(self._table(np.asarray(levels, dtype=np.float64))[0])
+
+    def at(self, Q: Callable[[HostArray], HostArray], levels: Any) -> HostArray:
+        """Calibrated quantiles: (n, k) for levels (k,).
+
+        Parameters
+        ----------
+        Q : callable
+            Quantile functions: levels (k,) between ``low`` and ``high`` → values (n, k), such as a
+            :class:`~infinitask.predictive.Rearrangement`.
+        levels : array (k,)
+            In [0, 1].
+        """
+        plan = self._plan(np.asarray(levels, dtype=np.float64))
+        values = Q(plan.inside)
+        if not plan.tails.size:
+            return values
+        spread = np.maximum(values[:, -1:] - values[:, -2:-1], self.least_spread)
+        values = values[:, :-2].copy()  # what Q returned may be its own
+        # sums and products of floating point are monotone: what is in order stays so
+        values[:, plan.tails] += spread * plan.excess
+        return values
+
+    def curves(self, curves: Rearrangement) -> Rearrangement:
+        """Calibrated quantile functions, at the same levels as the given ones."""
+        return Rearrangement(curves.levels, self.at(curves, curves.levels))
+
+    def _plan(self, levels: HostArray) -> _Plan:
+        """What to ask of Q for these levels.
+
+        The last plan is kept: it takes longer than the prediction of a row, and a service asks for the same levels all
+        the time.
+        """
+        key = levels.tobytes()
+        kept: tuple[bytes, _Plan] | None = vars(self).get("_kept")
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        taken = self(levels)
+        inside = np.minimum(np.maximum(taken, self.low), self.high)
+        tails = np.flatnonzero(taken != inside)
+        excess = (taken - inside)[tails]
+        excess = excess * np.where(excess < 0.0, *self.slopes)
+        if tails.size:
+            inside = np.concatenate([inside, _quartile_levels(self.low, self.high)])
+        plan = _Plan(inside, tails, excess)
+        object.__setattr__(self, "_kept", (key, plan))  # one assignment, so that threads do not meet half a plan
+        return plan
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without what is kept
+
+    @cached_property
+    def _table(self) -> Rearrangement:
+        """g at many levels, in order; PCHIP itself is so only up to rounding."""
+        levels = np.union1d(self.asked, np.linspace(0.0, 1.0, TABLE_SIZE))
+        values = np.clip(PchipInterpolator(self.asked, self.taken)(levels), self.taken[0], self.taken[-1])
+        return Rearrangement(levels, np.maximum.accumulate(values)[None, :])
+
+
+class _Plan(NamedTuple):
+    """What a list of levels asks of quantile functions."""
+
+    inside: HostArray
+    """The levels at which to ask Q; the quartiles last, if there are tails."""
+    tails: HostArray
+    """Which levels are beyond the outer ones."""
+    excess: HostArray
+    """How far, in spreads."""
+
+
+class _Ends(NamedTuple):
+    """How the quantile functions of n rows go on beyond the outer levels."""
+
+    spread: HostArray
+    slopes: tuple[float, float]
+    least: float
+
+    @classmethod
+    def of(cls, curves: Rearrangement, share: HostArray, fallback: float) -> _Ends:
+        """Spreads (n,), and the typical slopes at both ends; ``fallback`` is the spread where all curves are flat."""
+        low, high = float(curves.levels[0]), float(curves.levels[-1])
+        own = np.diff(curves(_quartile_levels(low, high)), axis=1)[:, 0]
+        least = _median(own, share) or float(share @ own) or fallback
+        spread = np.maximum(own, least)
+        width = min(END_WIDTH, 0.25 * (high - low))
+        rise = np.diff(curves(np.array([low, low + width, high - width, high])), axis=1) / (width * spread[:, None])
+        # at least as steep as the curve between its quartiles, about
+        down, up = (max(_median(rise[:, side], share), 1.0) for side in (0, 2))
+        return cls(spread, (down, up), least)
+
+
+def _between_outer_levels(grid: HostArray, rows: float) -> HostArray:
+    """Which levels of the grid are used, (k,): all but the outer ones, if at least three are left."""
+    outer = float(np.clip(TAIL_ROWS / rows, LEAST_OUTER_LEVEL, OUTER_LEVEL)) * (1.0 - 1e-9)
+    kept = (grid >= outer) & (grid <= 1.0 - outer)
+    return np.asarray(kept if np.count_nonzero(kept) > 2 else np.full(grid.size, True))
+
+
+def _quartile_levels(low: float, high: float) -> HostArray:
+    return low + (high - low) * np.array([0.25, 0.75])
+
+
+def _median(values: HostArray, share: HostArray) -> float:
+    return float(weighted_quantiles(values, share, np.array([0.5]))[0])
+
+
+def _spread_out(first: HostArray, last: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
+    """Ranks and their masses; a row with the ranks from ``first`` to ``last`` has them all evenly.
+
+    With ranks in the middle instead, a model with point masses at the right places would not keep its levels.
+    """
+    tied = last > first
+    if not np.any(tied):
+        return first, mass
+    steps = (np.arange(POINTS_OF_A_TIE) + 0.5) / POINTS_OF_A_TIE
+    among = (first[tied, None] + steps * (last - first)[tied, None]).ravel()
+    return (
+        np.concatenate([first[~tied], among]),
+        np.concatenate([mass[~tied], np.repeat(mass[tied] / POINTS_OF_A_TIE, POINTS_OF_A_TIE)]),
+    )
+
+
+def _knots(ranks: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
+    """Levels from 0 to 1, and the quantiles of ranks and pseudo-ranks there; a mass of 1 is a row.
+
+    What a rank is above its own level is smoothed, a straight line at a time: for a model that is calibrated it is 0.
+    """
+    beyond = ranks - np.clip(ranks, 0.0, 1.0)
+    farthest = max(1.0, TIMES_FAR * float(weighted_quantiles(np.abs(beyond), mass, np.array([FAR_SHARE]))[0]))
+    ranks = ranks - beyond + np.clip(beyond, -farthest, farthest)
+    ranks = np.concatenate([ranks, (np.arange(PSEUDO_RANKS) + 0.5) / PSEUDO_RANKS])
+    mass = np.concatenate([mass, np.ones(PSEUDO_RANKS)])
+    order = np.argsort(ranks, kind="stable")
+    ranks, mass = ranks[order], mass[order]
+    total = float(np.sum(mass))
+    # the i-th of N is at i/(N + 1), the chance that a new rank is not above it
+    position = (np.cumsum(mass) - 0.5 * mass + 0.5) / (total + 1.0)
+    logit, above = np.log(position / (1.0 - position)), _bent(ranks) - position
+    at = np.linspace(-np.log(total), np.log(total), KNOTS)
+    levels = 1.0 / (1.0 + np.exp(-at))
+    width = SMOOTHING / np.sqrt(total)
+    # at least one rank on either side; farther ones have no weight, and exponentials that underflow are slow
+    first = np.maximum(np.searchsorted(logit, at - REACH * width) - 1, 0)
+    last = np.searchsorted(logit, at + REACH * width) + 1
+    near = [slice(start, stop) for start, stop in zip(first, last, strict=True)]
+    found = levels + [_local_line(logit[j] - t, above[j], mass[j], width) for t, j in zip(at, near, strict=True)]
+    # a line may leave the ranks that it follows
+    found = np.maximum.accumulate(np.clip(_straightened(found), ranks[0], ranks[-1]))
+    # beyond the last rank nothing is known: the map ends there, or at the end of the levels
+    low, high = min(float(ranks[0]), 0.0), max(float(ranks[-1]), 1.0)
+    return np.concatenate([[0.0], levels, [1.0]]), np.concatenate([[low], found, [high]])
+
+
+def _bent(ranks: HostArray) -> HostArray:
+    """Ranks, with logarithms beyond 0 and 1."""
+    beyond = ranks - np.clip(ranks, 0.0, 1.0)
+    return np.asarray(ranks - beyond + np.sign(beyond) * BEND * np.log1p(np.abs(beyond) / BEND))
+
+
+def _straightened(bent: HostArray) -> HostArray:
+    """The inverse of :func:`_bent`."""
+    beyond = bent - np.clip(bent, 0.0, 1.0)
+    return np.asarray(bent - beyond + np.sign(beyond) * BEND * np.expm1(np.abs(beyond) / BEND))
+
+
+def _local_line(away: HostArray, values: HostArray, mass: HostArray, width: float) -> float:
+    """The value at 0 of a straight line through values at places ``away`` from 0, with a Gaussian weight."""
+    nearest = float(np.min(np.abs(away)))
+    weight = mass * np.exp(-0.5 * (away**2 - nearest**2) / width**2)
+    weight /= np.sum(weight)
+    centre = float(weight @ away)
+    spread = float(weight @ (away - centre) ** 2)
+    mean = float(weight @ values)
+    if spread <= 1e-12 * width**2:
+        return mean
+    return mean - centre * float((weight * (away - centre)) @ values) / spread

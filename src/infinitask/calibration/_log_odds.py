@@ -1,0 +1,203 @@
+"""From decisions to probabilities: log-odds that are linear in a score of h(x)(θ)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit, logsumexp, ndtri
+
+from infinitask._base.arrays import HostArray
+
+MAX_NEWTON_STEPS, MAX_HALVINGS = 50, 20
+"""Steps of a logistic fit, and how often one is halved until it helps."""
+
+PRIOR_OF_SCALING = 1.0
+"""A prior on log a and each b_k of :func:`multinomial_scaling`, as strong as that many rows; on the offset of a class
+that is rarer than others, as strong as that part of a row: with a whole row, a class of four rows in 300 had two thirds
+of the mean probability that is its share. A weak prior for all makes log loss worse where classes are far apart."""
+
+NO_DEVIATION = 1e-10
+"""A deviation below this part of the largest value is rounding."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """How the values h of each column are measured: in their standard deviations, or by their order.
+
+    Parameters
+    ----------
+    h : ndarray (n, k)
+    omega : ndarray (n,)
+    scores : ndarray (n, k)
+        Mean 0 and deviation 1, or normal scores.
+    by_order : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> h = np.array([[1.0], [2.0], [30.0]])
+    >>> Scale.of(h, np.full(3, 1 / 3), by_order=True).scores[:, 0].round(2) + 0.0
+    array([-0.97,  0.  ,  0.97])
+    >>> Scale.of(h, np.full(3, 1 / 3), by_order=True).values(np.array([0.0])).round(6)
+    array([2.])
+    """
+
+    h: HostArray
+    omega: HostArray
+    scores: HostArray
+    by_order: bool
+
+    @classmethod
+    def of(cls, h: HostArray, omega: HostArray, by_order: bool) -> Scale:
+        """The scores of values (n, k)."""
+        if by_order:
+            return cls(h, omega, np.stack([_normal_scores(column, omega) for column in h.T], axis=1), by_order)
+        mean, deviation = cls._moments(h, omega)
+        return cls(h, omega, (h - mean) / np.where(deviation > 0.0, deviation, 1.0), by_order)
+
+    @staticmethod
+    def _moments(h: HostArray, omega: HostArray) -> tuple[HostArray, HostArray]:
+        mean = omega @ h
+        return mean, np.sqrt(omega @ (h - mean) ** 2)
+
+    def values(self, scores: HostArray) -> HostArray:
+        """The value of h in each column that has this score, (k,); beyond the rows as far as the score is beyond."""
+        mean, deviation = self._moments(self.h, self.omega)
+        if not self.by_order:
+            return np.where(
+                np.isfinite(scores), mean + deviation * np.nan_to_num(scores, posinf=0.0, neginf=0.0), scores
+            )
+        found = np.empty(scores.size)
+        for k, score in enumerate(scores):
+            known, first = np.unique(self.scores[:, k], return_index=True)
+            beyond = score - np.clip(score, known[0], known[-1])
+            within = np.interp(score, known, self.h[first, k])
+            found[k] = within + (beyond * deviation[k] if beyond != 0.0 else 0.0)
+        return found
+
+
+def _normal_scores(values: HostArray, omega: HostArray) -> HostArray:
+    """Values (n,) by their weighted ranks, as quantiles of the normal distribution; equal ones have equal scores."""
+    _, place = np.unique(values, return_inverse=True)
+    mass = np.bincount(place, weights=omega)
+    return np.asarray(ndtri(np.cumsum(mass) - 0.5 * mass)[place])
+
+
+def logistic_lines(
+    h: HostArray, positive: HostArray, omega: HostArray, count: float | None = None
+) -> tuple[HostArray, HostArray, HostArray]:
+    """Slopes and intercepts of log-odds that are linear in each column of h, and the mean log loss: (k,) each.
+
+    A slope is at least 0.
+
+    Targets are Platt's: (n₊ + 1)/(n₊ + 2) for a positive row and 1/(n₋ + 2) for a negative one, n₊ and n₋ being their
+    numbers, so that separable classes have finite slopes too.
+
+    Parameters
+    ----------
+    h : ndarray (n, k)
+    positive : ndarray (n,) of bool
+    omega : ndarray (n,)
+        Weights that sum to one.
+    count : float or None
+        The number of rows, where some stand for several; None: 1/Σω².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> slope, intercept, loss = logistic_lines(np.array([[-1.0], [1.0]]), np.array([False, True]), np.full(2, 0.5))
+    >>> slope.round(3), abs(intercept).round(3)
+    (array([0.693]), array([0.]))
+    """
+    count = 1.0 / float(np.sum(omega**2)) if count is None else count
+    ones = count * float(omega @ positive)
+    target = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (count - ones + 2.0))[:, None]
+    mean = omega @ h
+    deviation = np.sqrt(omega @ (h - mean) ** 2)
+    known = deviation > NO_DEVIATION * np.max(np.abs(h), initial=0.0)
+    z = np.where(known, (h - mean) / np.where(known, deviation, 1.0), 0.0)
+    a, c = np.zeros(h.shape[1]), np.full(h.shape[1], float(logit(omega @ target[:, 0])))
+
+    def loss(a: HostArray, c: HostArray) -> HostArray:
+        odds = a * z + c
+        return np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
+
+    now = loss(a, c)
+    for _ in range(MAX_NEWTON_STEPS):
+        p = expit(a * z + c)
+        error, curve = omega[:, None] * (p - target), omega[:, None] * p * (1.0 - p)
+        ga, gc = np.sum(error * z, axis=0), np.sum(error, axis=0)
+        # a ridge as small as rounding, where z tells nothing
+        aa, ac, cc = np.sum(curve * z**2, axis=0) + 1e-12, np.sum(curve * z, axis=0), np.sum(curve, axis=0) + 1e-12
+        det = aa * cc - ac**2
+        da, dc = (cc * ga - ac * gc) / det, (aa * gc - ac * ga) / det
+        step = np.ones(a.size)
+        for _ in range(MAX_HALVINGS):
+            fresh = loss(a - step * da, c - step * dc)
+            if np.all(fresh <= now):
+                break
+            step = np.where(fresh <= now, step, 0.5 * step)
+        step = np.where(fresh <= now, step, 0.0)
+        a, c, now = a - step * da, c - step * dc, np.minimum(fresh, now)
+        if np.max(step * (np.abs(da) + np.abs(dc))) < 1e-8:
+            break
+    rises = known & (a > 0.0)
+    slope = np.where(rises, a / np.where(known, deviation, 1.0), 0.0)
+    flat = float(logit(omega @ target[:, 0]))
+    intercept = np.where(rises, c - slope * mean, flat)
+    odds = slope * h + intercept
+    return slope, intercept, np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
+
+
+def multinomial_scaling(
+    p: HostArray, label: HostArray, omega: HostArray, count: float | None = None
+) -> tuple[float, HostArray]:
+    """A power a > 0 and offsets b (K,), which sum to 0, with which p_k^a exp(b_k), normalised, is most likely.
+
+    A standard normal law of log a and of the b_k is their prior: with few rows, or where all are right, they stay near
+    0. With a share s < 1/K of the rows the variance of b_k is 1/(K s), so that the mean probability of a rare class is
+    its share.
+
+    Parameters
+    ----------
+    p : ndarray (n, K)
+        Positive, each row summing to one.
+    label : ndarray (n,) of int
+        Which class a row is, 0, …, K − 1.
+    omega : ndarray (n,)
+        Weights that sum to one.
+    count : float or None
+        The number of rows, where some stand for several; None: 1/Σω².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.tile([0.5, 0.25, 0.25], (1000, 1))  # and class 1 is as frequent as class 0
+    >>> a, b = multinomial_scaling(p, np.repeat([0, 1, 2], [400, 400, 200]), np.full(1000, 1e-3))
+    >>> q = p[0] ** a * np.exp(b)
+    >>> (q / q.sum()).round(2)
+    array([0.4, 0.4, 0.2])
+    """
+    count = 1.0 / float(np.sum(omega**2)) if count is None else count
+    logs, rows, weight = np.log(p), np.arange(len(p)), count * omega
+    share = np.bincount(label, weights=omega, minlength=p.shape[1])
+    # no class counts as rarer than one row: it may have none among those that are left out
+    prior = PRIOR_OF_SCALING * np.append(1.0, np.clip(p.shape[1] * np.maximum(share, 1.0 / count), 0.0, 1.0))
+
+    def minus_likelihood(v: HostArray) -> tuple[float, HostArray]:
+        a = np.exp(v[0])
+        odds = a * logs + v[1:]
+        odds = odds - logsumexp(odds, axis=1, keepdims=True)
+        wrong = np.exp(odds)
+        wrong[rows, label] -= 1.0
+        wrong *= weight[:, None]
+        value = -float(weight @ odds[rows, label]) + 0.5 * float(v @ (prior * v))
+        return value, np.concatenate([[a * np.sum(wrong * logs)], np.sum(wrong, axis=0)]) + prior * v
+
+    bounds = [(-3.0, 3.0)] + [(-20.0, 20.0)] * p.shape[1]
+    found = minimize(minus_likelihood, np.zeros(p.shape[1] + 1), jac=True, method="L-BFGS-B", bounds=bounds).x
+    return float(np.exp(found[0])), np.asarray(found[1:] - np.mean(found[1:]))

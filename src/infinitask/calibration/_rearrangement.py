@@ -1,0 +1,121 @@
+"""Curves in order: the monotone rearrangement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+
+from infinitask._base.arrays import HostArray
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Rearrangement:
+    """Puts curves over θ in order, so that quantiles do not cross.
+
+    θ ↦ the value that a share (θ − low)/(high − low) of the levels does not exceed: the values of a curve at equally
+    spaced levels are sorted. The result has the same distribution of values. A curve in order does not change, and
+    any other curve comes no further from any increasing curve, in every L^p (Chernozhukov, Fernández-Val and Galichon,
+    2010). Between levels it is linear. The result is in order to the last bit, for every pair of tasks, in whatever
+    order and groups they are asked for.
+
+    Parameters
+    ----------
+    levels : ndarray (k,)
+        Ascending, equally spaced.
+    values : ndarray (n, k)
+        The curves at the levels, in order; :meth:`of` sorts them.
+    increasing : bool
+        Which order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = Rearrangement.of(np.linspace(0, 1, 5), np.array([[0.0, 2.0, 1.0, 3.0, 4.0]]))
+    >>> curve(np.array([0.25, 0.5, 0.6]))
+    array([[1. , 2. , 2.4]])
+    >>> curve.inverse(np.array([[1.0, 2.4, 7.0]]))
+    array([[0.25, 0.6 , 1.  ]])
+    """
+
+    levels: HostArray
+    values: HostArray
+    increasing: bool = True
+
+    def __post_init__(self) -> None:
+        levels, values = np.shape(self.levels), np.shape(self.values)
+        if len(levels) != 1 or len(values) != 2 or values[1:] != levels or levels == (0,):
+            raise ValueError(
+                f"levels of shape {levels} and values of shape {values} were given; a rearrangement needs levels (k,) "
+                "and values (n, k)."
+            )
+        if not np.all(self.levels[1:] > self.levels[:-1]):
+            raise ValueError("levels do not ascend strictly, or contain NaN; sort them, and the values with them.")
+
+    @classmethod
+    def of(cls, levels: HostArray, values: HostArray, increasing: bool = True) -> Rearrangement:
+        """Sort the curves that are not in order: at 1001 levels checking a curve takes 0.6 µs, sorting it 11 µs."""
+        before, after = values[:, :-1], values[:, 1:]
+        unsorted = np.flatnonzero(~np.all(before <= after if increasing else before >= after, axis=1))
+        if unsorted.size:
+            ordered = np.sort(values[unsorted], axis=1)
+            values = values.copy()
+            values[unsorted] = ordered if increasing else ordered[:, ::-1]
+        return cls(levels, values, increasing)
+
+    def __call__(self, theta: HostArray) -> HostArray:
+        """The rearranged curves at tasks (q,), the same for all: (n, q)."""
+        left, right, share = self._place(theta)
+        return self._between(self.values[:, left], self.values[:, right], share)
+
+    def paired(self, theta: HostArray) -> HostArray:
+        """Curve i at its own task θ_i, (n,) → (n,), or at its own tasks, (n, q) → (n, q)."""
+        left, right, share = self._place(theta)
+        rows = np.arange(self.values.shape[0]).reshape(-1, *[1] * (theta.ndim - 1))
+        return self._between(self.values[rows, left], self.values[rows, right], share)
+
+    def inverse(self, y: HostArray, side: Literal["left", "right"] = "right") -> HostArray:
+        """The first (left) or last (right) task at which curve i has the value y_i: (n, q) → (n, q).
+
+        Values beyond the ends of a curve are met at the ends of Θ.
+        """
+        values, y = (self.values, y) if self.increasing else (-self.values, -y)
+        count = _count(values, y, side)
+        right = np.minimum(np.maximum(count, 1), self.levels.size - 1)
+        left = np.maximum(right - 1, 0)
+        start, end = (np.take_along_axis(values, place, axis=1) for place in (left, right))
+        beyond = (count == self.levels.size).astype(np.float64)
+        share = np.divide(y - start, end - start, out=beyond, where=end > start)
+        width = self.levels[right] - self.levels[left]
+        return np.asarray(np.minimum(self.levels[left] + np.clip(share, 0.0, 1.0) * width, self.levels[right]))
+
+    def _place(self, theta: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+        last = self.levels.size - 1
+        right = np.minimum(np.maximum(np.searchsorted(self.levels, theta, side="left"), min(1, last)), last)
+        left = np.maximum(right - 1, 0)
+        start, width = self.levels[left], self.levels[right] - self.levels[left]
+        share = np.divide(theta - start, width, out=np.zeros(np.shape(theta)), where=width > 0.0)
+        return left, right, np.minimum(np.maximum(share, 0.0), 1.0)  # half the time of np.clip for a single row
+
+    def _between(self, start: HostArray, end: HostArray, share: HostArray) -> HostArray:
+        # products and sums of floating point are monotone, but the end of a piece may be missed by rounding
+        inside = start + share * (end - start)
+        bounded = np.minimum(inside, end) if self.increasing else np.maximum(inside, end)
+        return np.where(share < 1.0, bounded, end)
+
+
+def _count(values: HostArray, y: HostArray, side: Literal["left", "right"]) -> HostArray:
+    """How many values of its own row are below y (left), or at most y (right): (n, k), (n, q) → (n, q).
+
+    A binary search in all rows at once.
+    """
+    k = values.shape[1]
+    low, high = np.zeros(y.shape, dtype=np.intp), np.full(y.shape, k, dtype=np.intp)
+    for _ in range(k.bit_length()):
+        middle = (low + high) // 2
+        met = np.take_along_axis(values, np.minimum(middle, k - 1), axis=1)
+        passed = ((met <= y) if side == "right" else (met < y)) & (low < high)
+        low, high = np.where(passed, middle + 1, low), np.where(passed, high, middle)
+    return low

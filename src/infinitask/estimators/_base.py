@@ -1,0 +1,614 @@
+"""What the estimators share: parameters become a recipe, rows are checked, a fit is adopted, tasks are answered.
+
+An estimator is thin. Its ``_prepare`` turns parameters and data into a :class:`Prepared` fit, :meth:`_learn
+<BaseInfiniteTask._learn>` hands that to :func:`~infinitask.fitting.learn` and keeps the result, and its own methods
+read the result: ``field_``, ``recipe_`` and the quadrature. Nothing here calls back into a subclass.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from infinitask._base.arrays import HostArray, place
+from infinitask._base.validation import (
+    LARGEST,
+    Constraint,
+    check_magnitude,
+    check_no_text,
+    check_parameters,
+    naming,
+    number,
+    parse_tasks,
+)
+from infinitask.estimators import _frames
+from infinitask.estimators._callbacks import CallbackSupportMixin, callbacks_told
+from infinitask.estimators._checks import (
+    check_domain,
+    check_inside,
+    check_nodes,
+    check_specs,
+    is_as_task,
+    is_fraction,
+    weights_of,
+)
+from infinitask.estimators._docs import completed
+from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
+from infinitask.fitting._data import Data
+from infinitask.fitting._gradients import Relevance, mean_square_slopes
+from infinitask.fitting._learn import Fit, learn
+from infinitask.fitting._recipe import Recipe
+from infinitask.fitting._warm_start import Memory
+from infinitask.kernels import Precomputed, input_kernel, task_kernel
+from infinitask.losses import Loss
+from infinitask.measures import Measure, Quadrature, as_measure
+from infinitask.penalties import Penalty, Ridge
+from infinitask.predictive import Rearrangement
+from infinitask.streaming._blocks import RowSource
+from infinitask.streaming._sampling import Survey
+
+SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank", "certify")
+"""Parameters that a recipe takes over as they are, copied where they are objects."""
+
+SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
+"""Parameters of the solver and the machine that a recipe takes over as they are."""
+
+SORTED_LEVELS = 1001
+"""Levels at which a curve is sorted. Between them it is linear: off by an eighth of 1e-6 times its curvature."""
+
+ROWS_LOOKED_AT = 300
+"""Training rows that are kept for ``relevance_``, evenly spaced: root mean squares over them are right to some
+percent, and landmarks are seldom fewer."""
+
+DENSE_ENTRIES = 2**22
+"""Numbers of a sparse X that are dense at a time in a prediction, 32 MiB."""
+
+
+class Prepared(NamedTuple):
+    """All that a fit needs: a recipe, rows, and what the rows taught before it."""
+
+    recipe: Recipe
+    X: HostArray
+    y: HostArray | None
+    weight: HostArray
+    learnt: dict[str, Any]
+    """Attributes that are written with the fit, such as ``classes_``."""
+    share: HostArray | None = None
+    """How much each of the targets (n, m) counts, see :class:`~infinitask.fitting.Data`; None: all the same."""
+    data: Data | None = None
+    """The rows as they are learnt from, where they are known already."""
+
+
+class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
+    """One fit for every θ: the common part of all estimators.
+
+    The entries below are written once: ``{parameters}`` and ``{attributes}`` in the docstring of a subclass stand for
+    those that it does not describe itself.
+
+    Parameters
+    ----------
+    kernel : str, kernel object or callable, default="rbf"
+        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
+        object of :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a
+        Gram matrix.
+    gamma : "auto", float, "median" or "scale", default="auto"
+        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each input is measured in its own standard
+        deviation, and σ = (2γ)^(−1/2) is the median distance or, where ``alpha`` is not a number, ½, 2 or 4 times that:
+        the one with the smallest leave-one-out error of a kernel ridge regression; or, from 200 rows on, each input
+        has a scale of its own, where other rows say that this is clearly better. The others take distances of the
+        inputs as they are; "median": σ is the median distance.
+    task_kernel : str or task kernel object, default="rbf"
+        k_Θ: "rbf", "matern32", "matern52", "polynomial", "constant", "piecewise-linear", "diagonal", or an object.
+    task_gamma : float or None, default=None
+        Bandwidth of a task kernel given by name; None: from the median distance of the nodes.
+    bias_kernel : "task", str, task kernel object or None, default="task"
+        Kernel of a bias b(θ); "task": as the task kernel; None: no bias.
+    alpha : "auto" or float, default="auto"
+        λ, the weight of (λ/2)‖h‖². "auto": the one with the smallest leave-one-out error of a kernel ridge regression
+        of the normal scores of y, found in at most tenths of a second; see ``alpha_``. A number is the λ of the
+        formula, in the units of y.
+    alpha_bias : float or None, default=0.0
+        λ_b, the weight of (λ_b/2)‖b‖², in the units of y; None: as ``alpha``. 0: the bias is free. For regressions,
+        where the objective sees derivatives, for a Θ of several dimensions and where decisions are calibrated, it is
+        held all the same, by (λ_b/2)‖b − c‖² with the weight ``alpha_bias_`` and c the median of y (0 for classes): so
+        small that it does not matter, and much faster than none. In all other cases b is a number of its own at every
+        node, linear between them, and has no ridge.
+    measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
+        μ on Θ; None: uniform on (0, 1).
+    quadrature : str or rule, default="gauss-legendre"
+        "gauss-legendre", "clenshaw-curtis", "sobol", "halton", "monte-carlo" or "discrete", or an object of
+        :mod:`infinitask.measures` such as ``GaussLegendre(density=True)``.
+    n_nodes : int or None, default=None
+        m; None: 50.
+    features : str or recipe, default="auto"
+        φ: "exact" (pivoted Cholesky), "nystroem", "fourier", or "auto": exact where that is affordable.
+    rank : int, "auto" or None, default=None
+        The most features of φ. "auto": 250, 500, … until ``kernel_gap_`` is at most 1e-2 or ten times ``tol``, or does
+        not fall any more, up to 4000; see ``features_``.
+    certify : "kernel" or None, default=None
+        "kernel": bound the distance from the model of the kernel itself, ``kernel_gap_``, where φ is an approximation.
+        That visits all pairs of rows once.
+    solver : {"auto", "lbfgs", "newton"}, default="auto"
+        Rows that are visited in parts take "auto" or "lbfgs", which are the same there.
+    tol : float, default=1e-4
+        The duality gap asked for, relative to the objective.
+    max_iter : int, default=10000
+        The most evaluations of the objective.
+    device : str or None, default=None
+        None: NumPy. A device of torch ("cpu", "cuda"): the data live there.
+    random_state : int, RandomState or None, default=None
+        For quadrature rules and features that draw.
+    verbose : int, default=0
+        1 shows evaluations, objective and gap while they change, 2 every evaluation.
+    warm_start : bool, default=False
+        True: a second ``fit`` starts from the first one's solution, and keeps its features if inputs and kernel are the
+        same. Worth it where little changes, such as ``alpha``. The answer is as exact either way. Rows that are visited
+        in parts (blocks, collections of Dask, very many rows) start from their sample instead, in every fit.
+
+    Attributes
+    ----------
+    field_ : Field
+        h, callable as ``field_(X, theta, order=0)``.
+    nodes_, weights_ : ndarray (m,)
+        The quadrature on Θ.
+    objective_ : float
+        The exact, non-smooth objective at the solution.
+    dual_gap_ : float
+        Certified: the objective is within ``dual_gap_``·|objective| of the smallest possible. Where a few absurd
+        targets own the objective, the gap is relative to less: to the mean loss of a constant, in which no row counts
+        more than twenty times the median row.
+    kernel_gap_ : float
+        Certified, with ``certify="kernel"`` or ``rank="auto"``: as ``dual_gap_``, but the smallest objective is that
+        of all functions of k_X, not of those that φ spans.
+    alpha_, alpha_bias_ : float
+        λ and λ_b in the units of y, as they were given or chosen; λ_b of a free bias is a tiny ridge around the median
+        of y, or 0.
+    kernel_ : InputKernel
+        k_X, with its bandwidth as a number.
+    relevance_ : Relevance
+        Which inputs matter: for each the root mean square of ∂h/∂x_j over rows and tasks, and that times its standard
+        deviation, under the names of the columns; from at most 300 training rows, when it is first asked for.
+    n_iter_ : int
+    solution_ : Solution
+        Why the solver stopped (``reason``, ``message``), and the bounds along the way (``history``).
+    features_ : str
+        Which features were picked.
+    recipe_ : Recipe
+        All choices of the fit, as they were made; parameters that change later do not change it.
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {}
+    """Where a parameter may be more or less than the common table says."""
+
+    _needs_targets: ClassVar[bool] = False
+    """Whether ``fit`` needs y, where scikit-learn's mixins do not say so."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__doc__ = completed(cls, BaseInfiniteTask.__doc__)
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``."""
+        for name, value in parameters.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
+
+    # ------------------------------------------------------------------------------------- scikit-learn
+    @classmethod
+    @lru_cache(maxsize=64)
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads the signature at every call: a tenth of the time of a small fit on a path
+        return list(super()._get_param_names())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "field_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = tags.target_tags.required or self._needs_targets
+        return tags
+
+    def __getstate__(self) -> Any:
+        # what a later fit may start from does not travel
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_memory"}
+
+    set_output = _frames.set_output
+
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
+
+    # ------------------------------------------------------------------------------------------- fitting
+    @abstractmethod
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
+
+    @abstractmethod
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        """Check parameters and data; the fit before this one is forgotten."""
+
+    def _prepared_for_all(self, prepared: Prepared, source: RowSource, survey: Survey) -> Prepared:
+        """What was prepared from a sample, with what only all rows can tell."""
+        return prepared
+
+    def _check_parameters(self) -> None:
+        given = self.get_params(deep=False)
+        check_parameters(given, self._constraints)
+        check_specs(given)
+
+    def _recipe_of(
+        self,
+        loss: Loss,
+        default: Measure,
+        *,
+        default_nodes: int = 50,
+        penalty: Penalty | None = None,
+        own_measure: bool = False,
+        **fixed: Any,
+    ) -> Recipe:
+        """The parameters as a recipe; ``fixed`` are choices that an estimator makes itself.
+
+        ``default`` is the measure where the user gave none, or with ``own_measure`` in any case. Specs are copied: what
+        happens to a kernel object after the fit does not reach the fitted recipe.
+        """
+        given = self.get_params(deep=False)
+        measure = default if own_measure else as_measure(given.get("measure"), default)
+        check_domain(measure, loss)
+        choices = {name: copy.deepcopy(given[name]) for name in SPECS if name in given}
+        choices |= {name: given[name] for name in SETTINGS}
+        alpha, alpha_bias = given.get("alpha", 1.0), given.get("alpha_bias")
+        choices |= {"alpha": alpha if isinstance(alpha, str) else float(alpha)}
+        choices |= {"alpha_bias": alpha_bias if isinstance(alpha_bias, (str, type(None))) else float(alpha_bias)}
+        nodes = given.get("n_nodes")
+        return Recipe(
+            loss=copy.deepcopy(loss),
+            measure=copy.deepcopy(measure),
+            penalty=Ridge() if penalty is None else copy.deepcopy(penalty),
+            **(choices | {"n_nodes": default_nodes if nodes is None else int(nodes)} | fixed),
+        )
+
+    def _check_default(self, name: str, recipe: Recipe, *, strict: bool = False) -> bool:
+        """Whether the task in the constructor is a single one; an error if the loss has no such task.
+
+        The constructor's own default may lie outside Θ: a user who names a task at every prediction need not care for
+        it. What the user gave must not. ``strict``: the ends of the loss's domain are no tasks.
+        """
+        value = getattr(self, name)
+        default = _default(type(self), name)
+        given = not (np.shape(value) == np.shape(default) and np.all(np.asarray(value) == np.asarray(default)))
+        support = recipe.measure.support
+        if not given:
+            if recipe.measure.dim > 1 or not np.all(np.isfinite(recipe.loss.box(1))):
+                return False
+            support = recipe.loss.box(1)
+        tasks, single = parse_tasks(value, name, support, percent=is_fraction(recipe.loss))
+        atoms = recipe.measure.atoms()
+        if given and atoms is not None and "diagonal" in (str(recipe.task_kernel), str(recipe.bias_kernel)):
+            check_nodes(name, tasks, atoms.nodes)
+        if strict:
+            check_inside(name, tasks, recipe.loss)
+        return single
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[HostArray, Any, HostArray]:
+        """X, y and nonnegative weights as arrays; the fit before this one, if any, is forgotten."""
+        in_memory(X)
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        with naming("X" if y is None else "X and y"):
+            if y is None and "y_numeric" not in options:
+                X, y = validate_data(self, X, dtype=np.float64, accept_sparse="csr"), None
+            else:
+                X, y = validate_data(self, X, y, dtype=np.float64, accept_sparse="csr", **options)
+        X = X.toarray() if sparse.issparse(X) else X
+        if self._is_precomputed() and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"kernel='precomputed' was given with X of shape {X.shape}; fit needs the square Gram matrix of the "
+                "training inputs, and predict the rows k(x, training inputs)."
+            )
+        weight = weights_of(sample_weight, X)
+        check_magnitude("X", X[weight > 0.0])
+        return X, y, weight
+
+    def _regression(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any, **options: Any) -> Prepared:
+        """The rows of a regression, with targets that are numbers."""
+        check_no_text("y", y)
+        X, y, weight = self._rows(X, y, sample_weight, y_numeric=True, **options)
+        with naming("y"):
+            y = y.astype("float64")
+        check_magnitude("y", y[weight > 0.0])
+        return Prepared(recipe, X, y, weight, {})
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Fit rows in memory, or wherever they are; see :mod:`~infinitask.estimators._sources`."""
+        with callbacks_told(self, X, y, sample_weight):
+            device = device_of(X, self.device)
+            source = source_of(X, y, sample_weight, self.recipe, self._in_whole)
+            if source is not None:
+                return fit_to(self, source, device)  # type: ignore[no-any-return]
+            prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
+            if device != self.device:
+                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+            return self._learn(prepared, depth=4)
+
+    def _in_whole(self, y: Any, sample_weight: Any) -> bool:
+        """Whether arrays with these targets are fitted in memory however many rows there are."""
+        return False
+
+    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, remark: bool = True, depth: int = 3) -> Self:
+        """Fit, warn where that is due, and adopt the result.
+
+        Parameters
+        ----------
+        prepared : Prepared
+        memory : Memory or None
+            What earlier fits left; None: the estimator's own with ``warm_start``, else none.
+        remark : bool
+            Whether to warn where a certified optimum is still a poor model.
+        depth : int
+            How many calls above the warning the user is.
+        """
+        recipe, X, y, weight, _, share, data = prepared
+        if data is None:
+            data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
+        name = type(self).__name__
+        if recipe.verbose:
+            print(f"{name}: {data.weight.size} rows", file=sys.stderr)
+        fit = learn(recipe, data, self._own_memory() if memory is None else memory)
+        if not fit.solution.converged:
+            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=depth)
+        elif remark:
+            for sentence in fit.remarks():
+                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=depth)
+        return self._adopt(fit, prepared)
+
+    def _own_memory(self) -> Memory | None:
+        """What the fit before this one left, with ``warm_start``."""
+        if not self.warm_start:
+            self.__dict__.pop("_memory", None)
+            return None
+        return self.__dict__.setdefault("_memory", Memory())  # type: ignore[no-any-return]
+
+    def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
+        """Keep a fit; all at its end, so that an interrupt leaves the estimator unfitted."""
+        self.alpha_, self.alpha_bias_ = fit.recipe.alpha, fit.recipe.alpha_bias
+        for name, value in prepared.learnt.items():
+            setattr(self, name, value)
+        counted = prepared.weight > 0.0
+        if self._is_precomputed() and not np.all(counted):
+            self.training_rows_ = np.flatnonzero(counted)
+        if fit.smallest_slope is not None:
+            self.smallest_slope_ = fit.smallest_slope
+        if fit.shift is not None:
+            self.shift_ = fit.shift
+        nodes = fit.quadrature.nodes
+        self.nodes_ = nodes[:, 0] if nodes.shape[1] == 1 else nodes
+        self.weights_ = fit.quadrature.weights
+        self.objective_ = fit.solution.objective
+        self.dual_gap_ = fit.solution.gap
+        self._kernel_gap = fit.kernel_gap
+        self.n_iter_ = fit.solution.n_iter
+        self.solution_ = fit.solution
+        self.features_ = fit.problem.phi.description
+        self.measure_ = fit.recipe.measure
+        self.task_kernel_ = fit.problem.task_kernel
+        self._support = fit.recipe.measure.support  # a measure asks SciPy, which takes longer than a prediction
+        self.recipe_ = fit.recipe
+        kernel = getattr(fit.problem.phi.map, "kernel", None)  # resolved; random features keep none
+        self.kernel_ = input_kernel(fit.recipe.kernel, fit.recipe.gamma) if kernel is None else kernel
+        self._looked_at = None if self._is_precomputed() else _looked_at(prepared.X[counted], prepared.weight[counted])
+        self._relevance: Relevance | None = None
+        self.field_ = fit.field.compact()  # last: with it the estimator counts as fitted
+        return self
+
+    @property
+    def kernel_gap_(self) -> float:
+        """The certified distance to the model of the kernel itself."""
+        check_is_fitted(self)
+        if self._kernel_gap is None:
+            raise AttributeError('kernel_gap_ was not computed; fit with certify="kernel" or rank="auto".')
+        return float(self._kernel_gap)
+
+    @property
+    def relevance_(self) -> Relevance:
+        """Which inputs matter; computed when it is first asked for."""
+        check_is_fitted(self)
+        if self._relevance is None:
+            if self._looked_at is None:
+                raise AttributeError("kernel='precomputed' was given; relevance_ needs inputs, not a Gram matrix.")
+            rows, weight, spread = self._looked_at
+            rule = self._node_rule()
+            squares = mean_square_slopes(self.field_, rule, rows, weight, spread, self.recipe_.device)
+            names = tuple(getattr(self, "feature_names_in_", (f"x{j}" for j in range(spread.size))))
+            slope = np.sqrt(squares)
+            self._relevance = Relevance(names, slope, slope * spread)
+        return self._relevance
+
+    def _node_rule(self) -> Quadrature:
+        """The nodes as tasks of the field."""
+        return Quadrature(self.nodes_.reshape(len(self.nodes_), -1), self.weights_)
+
+    # ---------------------------------------------------------------------------------------- prediction
+    def _inputs(self, X: Any) -> Any:
+        """X, checked, where the data live; a sparse X stays sparse and on the host, see :meth:`_dense_blocks`."""
+        check_is_fitted(self)
+        if not self._is_plain(X):
+            not_blocks(X)
+            with naming("X"):
+                X = validate_data(self, on_host(X), dtype=np.float64, accept_sparse="csr", reset=False)
+            values = X.data if sparse.issparse(X) else X
+            if values.size:
+                check_magnitude("X", values, smallest=0.0)
+        if hasattr(self, "training_rows_"):
+            X = X[:, self.training_rows_]
+        return X if sparse.issparse(X) else place(X, self.recipe_.device)
+
+    def _dense_blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
+        """A checked X where the data live: all of it, or a few rows at a time where it is sparse."""
+        n = X.shape[0]
+        if not sparse.issparse(X):
+            yield slice(0, n), X
+            return
+        size = max(1, DENSE_ENTRIES // max(1, X.shape[1]))
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            yield rows, place(X[rows].toarray(), self.recipe_.device)
+
+    def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
+        """h at many levels (k,), for one block of rows of a checked X after the other: the rows, and h (rows, k)."""
+        for outer, block in self._dense_blocks(X):
+            for rows, values in self.field_.at_levels(block, levels):
+                yield slice(outer.start + rows.start, outer.start + min(rows.stop, block.shape[0])), values
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether X is sure to pass all checks as it is. They take longer than the prediction of a single row does."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")  # an array without names earns a warning there
+            and bool(X.max() <= LARGEST and X.min() >= -LARGEST)  # not so for a NaN
+        )
+
+    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
+        """h(x)(θ): (n,) for a single θ or one for each row, (n, q) for several; in order if the recipe says so."""
+        X = self._inputs(X)
+        tasks, single = self._tasks(theta, name, strict=strict)
+        if per_sample and tasks.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"{name} holds {tasks.shape[0]} tasks for {X.shape[0]} rows of X; with per_sample=True give one "
+                "task for each input."
+            )
+        if self.recipe_.rearranged:
+            at = tasks[:, 0]
+            values = np.empty(X.shape[0] if per_sample else (X.shape[0], at.size))  # filled, or it would be there twice
+            for rows, curves in self._curves(X):
+                values[rows] = curves.paired(at[rows]) if per_sample else curves(at)
+        else:
+            blocks = [
+                self.field_.paired(block, tasks[rows]) if per_sample else self.field_(block, tasks)
+                for rows, block in self._dense_blocks(X)
+            ]
+            values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        return np.asarray(values[:, 0] if single and not per_sample else values)
+
+    def _tasks(self, theta: Any, name: str, *, strict: bool = False) -> tuple[HostArray, bool]:
+        """θ as (q, d), known to the model, and whether one task was asked for without a list around it.
+
+        ``strict``: the ends of the loss's domain are no tasks.
+        """
+        tasks, single = parse_tasks(theta, name, self._support, percent=is_fraction(self.recipe_.loss))
+        if self.field_.knows_nodes_only:
+            # 0.1 + 0.2 is the node 0.3: a kernel that knows nothing between them looks at every bit
+            tasks = check_nodes(name, tasks, self.nodes_.reshape(len(self.nodes_), -1))
+        if strict:
+            check_inside(name, tasks, self.recipe_.loss)
+        return tasks, single
+
+    def _ends(self) -> tuple[float, float]:
+        """The ends of Θ ⊂ ℝ."""
+        low, high = self._support
+        return float(low[0]), float(high[0])
+
+    def _levels(self, count: int) -> HostArray:
+        """Where questions about all of Θ are answered: at equally spaced levels, or at the nodes if these are all."""
+        if self.field_.knows_nodes_only:
+            return np.unique(self.nodes_)
+        return _equally_spaced(*self._ends(), count)
+
+    def _curve_levels(self) -> HostArray:
+        """The levels at which curves are sorted; the atoms of a discrete measure are all it asks for."""
+        return np.unique(self.nodes_) if self.measure_.atoms() is not None else self._levels(SORTED_LEVELS)
+
+    def _curves(self, X: Any) -> Iterator[tuple[slice, Rearrangement]]:
+        """θ ↦ h(x)(θ) put in order, for one block of rows after the other; X is checked."""
+        levels = self._curve_levels()
+        for rows, values in self._at_levels(X, levels):
+            yield rows, Rearrangement.of(levels, values)
+
+
+def _looked_at(X: HostArray, weight: HostArray) -> tuple[HostArray, HostArray, HostArray]:
+    """Some rows, their weights, and the standard deviation of each input over all rows."""
+    some = np.linspace(0, weight.size - 1, min(weight.size, ROWS_LOOKED_AT)).astype(np.intp)
+    share = weight / np.sum(weight)
+    spread = np.sqrt(np.maximum(share @ (X - share @ X) ** 2, 0.0))
+    return X[some], weight[some] / np.sum(weight[some]), spread
+
+
+@lru_cache(maxsize=64)
+def _equally_spaced(low: float, high: float, count: int) -> HostArray:
+    # kept: for a single row it takes as long as the kernel; nobody may write to it
+    levels = np.linspace(low, high, count)
+    levels.flags.writeable = False
+    return levels
+
+
+@lru_cache(maxsize=64)
+def _default(cls: type, name: str) -> Any:
+    """What a constructor's parameter is when it is not given."""
+    return inspect.signature(cls).parameters[name].default
+
+
+def tags_of_poor_score(estimator: Any) -> Any:
+    """The tags of a regressor whose score is D² of absolute losses, for scikit-learn's check of "a good score".
+
+    The check sets alpha = 0.01 and wants more than 0.5, with R² in mind. D² is about 1 − √(1 − R²): at that alpha the
+    check's data give 0.36, at the default alpha 0.61.
+    """
+    tags = RegressorMixin.__sklearn_tags__(estimator)
+    tags.regressor_tags.poor_score = True
+    return tags
+
+
+def order_in_theta(noncrossing: Any, kernel: Any, bias_kernel: Any, *, weight_if_rearranged: float) -> dict[str, Any]:
+    """What the parameter ``noncrossing`` asks of a recipe: a weight, a constraint, or predictions put in order."""
+    if not isinstance(noncrossing, str):
+        return {"noncrossing": number("noncrossing", noncrossing, low=0.0, open_low=False)}
+    if noncrossing == "hard":
+        return {"hard": True}
+    if noncrossing != "rearrange":
+        raise ValueError(
+            f"noncrossing={noncrossing!r} was given; it must be the weight of the penalty, a number of at "
+            "least 0, or 'rearrange', which puts the predictions in order, or 'hard', which makes the order at the "
+            "training inputs a constraint of the fit."
+        )
+    # sorting asks for no derivative: a kernel without one is fitted without the penalty
+    specs = [task_kernel(kernel)]
+    specs += [] if is_as_task(bias_kernel) else [task_kernel(bias_kernel, name="bias_kernel")]
+    smooth = all(spec.max_order > 0 for spec in specs)
+    return {"noncrossing": weight_if_rearranged if smooth else 0.0, "rearranged": True}
+
+
+def inputs_of(noncrossing_inputs: Any) -> HostArray | None:
+    """The inputs that a user named, as an array of their own; None where there are none."""
+    return None if noncrossing_inputs is None else np.array(noncrossing_inputs, dtype=np.float64)
+
+
+def d2_score(
+    model: BaseInfiniteTask, loss: Loss, predicted: HostArray, constants: HostArray, y: HostArray, weight: HostArray
+) -> float:
+    """1 − the integrated loss of ``predicted`` (n, m) / that of the best ``constants`` (m,), both at the nodes."""
+
+    def integrated(h: HostArray) -> float:
+        return float(weight @ loss.value(model.nodes_, y[:, None], h) @ model.weights_)
+
+    worst, best = integrated(np.broadcast_to(constants, predicted.shape)), integrated(predicted)
+    if worst == 0.0:
+        return 1.0 if best == 0.0 else 0.0
+    return 1.0 - best / worst

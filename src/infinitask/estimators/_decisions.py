@@ -1,0 +1,433 @@
+"""What can be asked of decisions: labels, probabilities, a trade-off that meets a bound, and curves over all of them.
+
+Two classes have one trade-off θ of their two errors. The answers of more than two classes are in
+:mod:`infinitask.estimators._many_classes`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
+
+from infinitask._base.arrays import HostArray
+from infinitask._base.validation import flag, naming
+from infinitask.estimators._base import BaseInfiniteTask, Prepared
+from infinitask.estimators._checks import weights_of
+from infinitask.estimators._class_names import check_one_type, matrix_by_name
+from infinitask.estimators._many_classes import (
+    ManyClasses,
+    cost_matrix,
+    costs_of_matrix,
+)
+from infinitask.estimators._sources import in_kind, in_memory
+from infinitask.fitting._recipe import Recipe
+from infinitask.predictive import (
+    Confusion,
+    CostCurve,
+    NetBenefitCurve,
+    ROCCurve,
+    choose_theta,
+    flip_probability,
+    flip_score,
+    on_side,
+    theta_from_costs,
+)
+
+TRADE_OFFS = 257
+"""Equally spaced levels of θ at which questions about all of Θ are answered."""
+
+MANY_TASKS = 300
+"""More trade-offs than this are seldom asked for at once."""
+
+END_RATIOS = np.geomspace(256.0, 1e5, 64)
+"""Ratios of costs beyond those levels at which errors are counted as well: with a rare class they decide."""
+
+
+class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
+    """What can be asked of decisions over a range of costs, however many trade-offs an estimator learns."""
+
+    theta: Any
+    calibrated: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the decision function of every trade-off.
+
+        Parameters
+        ----------
+        X : array (n, d), or Blocks
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
+        y : array (n,)
+            Any labels: two, or more where the estimator takes them.
+        sample_weight : array (n,) or None
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        """The rows of a classification, with the labels coded as −1 and 1."""
+        in_memory(X)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        X, y, weight = self._rows(X, y, sample_weight)
+        check_one_type(y)
+        with naming("y"):
+            check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        counted = weight > 0.0
+        classes = np.unique(y[counted])
+        if kind not in ("binary", "multiclass") or classes.size > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}; y must hold two classes. "
+                "InfiniteCostSensitiveClassifier takes more."
+            )
+        if classes.size != 2:
+            raise ValueError(
+                f"y holds {classes.size} class ({classes.tolist()}) among rows of positive weight; two classes are "
+                "needed to learn a decision between them."
+            )
+        signs = np.where(y == classes[1], 1.0, -1.0)
+        n = max(float(np.count_nonzero(counted)), float(weight.sum()))
+        return Prepared(recipe, X, signs, weight, {"classes_": classes, "n_samples_fit_": n})
+
+    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
+        """h(x)(θ) as in other estimators, with what was added last."""
+        values = super()._values(X, theta, name, strict=strict, per_sample=per_sample)
+        if not hasattr(self, "shift_"):
+            return values
+        shift = self.shift_(np.ravel(np.asarray(theta, dtype=np.float64)))  # a column of trade-offs is a list of them
+        return np.asarray(values + (shift if np.ndim(theta) else shift[0]))
+
+    def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
+        """h at many levels as in other estimators, with what was added last."""
+        shift = self.shift_(levels) if hasattr(self, "shift_") else 0.0
+        for rows, values in super()._at_levels(X, levels):
+            yield rows, values + shift
+
+    def _is_calibrated(self) -> bool:
+        """Whether decisions are set last."""
+        calibrated, automatic = self.calibrated, isinstance(self.get_params(deep=False)["alpha"], str)
+        return automatic if isinstance(calibrated, str) else bool(calibrated)
+
+    # --------------------------------------------------------------------------------------- decisions
+    @in_kind
+    def decision_function(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
+        """h(x)(θ), positive for the positive class: (n,) for one trade-off or one for each row, (n, q) for several.
+
+        Without ``theta``, and with one trade-off θ₀ in the constructor, it is θ₀ − θ*(x) instead, θ*(x) being where the
+        decision flips: the sign is the same, and the rows stand in the order of ``predict_proba``, as scikit-learn asks
+        of a classifier that has both. Where a decision never flips, its distance from zero is added.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        theta : float, array (q,) or None
+            In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes the costs of missed rows, (K,) or (q, K);
+            the answer is then f_k(x)(θ), or log θ_k p_k(x) less its mean where decisions are ``calibrated``: (n, K) or
+            (n, q, K), and the largest one decides.
+        per_sample : bool, default=False
+            Whether ``theta``, (n,) or (n, K), holds one trade-off for each row: the answer is h(x_i)(θ_i).
+        """
+        many = self._many()
+        if many is not None:
+            return many.decision_function(X, self.theta if theta is None else theta, flag("per_sample", per_sample))
+        default, per_sample = self._default_theta(), flag("per_sample", per_sample)
+        if theta is not None or per_sample or np.ndim(default) > 0:
+            return self._values(X, default if theta is None else theta, "theta", per_sample=per_sample)
+        positive = self._values(X, default, "theta") > 0.0
+        levels = self._levels(TRADE_OFFS)
+        score = np.concatenate([flip_score(levels, h) for _, h in self._at_levels(self._inputs(X), levels)])
+        return on_side(default + score, positive, centre=0.0)
+
+    @in_kind
+    def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False, costs: Any = None) -> HostArray:
+        """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        theta : float, array (q,) or None
+            In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes what a missed row of each class costs,
+            (K,) or (q, K), in the order of ``classes_`` and on any scale, or with their names: a dictionary
+            {class: cost}, a series, or a table with a column for each class.
+        per_sample : bool, default=False
+            Whether ``theta``, (n,) or (n, K), holds one trade-off for each row, say from the costs of each.
+        costs : array (K, K) or (n, K, K), or None
+            In place of ``theta``: costs[i, j] is the cost of predicting classes_[j] where the truth is classes_[i], or
+            a gain where it is negative; one matrix, or one for each row. A data frame with the names of the classes as
+            index and columns may have them in any order. The prediction is the one that costs least:
+            where a missed class costs the same whatever it is mistaken for, the decision at that θ, and else the
+            smallest Σ_i p_i costs[i, j], with p from ``predict_proba``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(100, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
+        >>> amount = np.linspace(1.0, 100.0, 100)  # what a missed positive costs; a look at a row costs 10
+        >>> model.predict(X, model.theta_from_costs(amount, 10.0), per_sample=True).shape
+        (100,)
+        >>> bool((model.predict(X, costs=[[0.0, 1.0], [9.0, 0.0]]) == model.predict(X, theta=0.8)).all())
+        True
+        """
+        many = self._many()
+        if costs is not None:
+            if theta is not None or flag("per_sample", per_sample):
+                raise ValueError("costs was given with theta or per_sample; costs say all of it: leave these out.")
+            return np.asarray(self.classes_[self._cheapest(X, costs)])
+        if many is not None:
+            asked = self.theta if theta is None else theta
+            return np.asarray(self.classes_[many.decided(X, asked, flag("per_sample", per_sample))])
+        theta = self._default_theta() if theta is None else theta
+        if (
+            not flag("per_sample", per_sample)
+            and np.ndim(theta) == 1
+            and np.size(theta) == _num_samples(X) > MANY_TASKS
+        ):
+            warnings.warn(
+                f"theta has {np.size(theta)} trade-offs, as many as X has rows, and all of them are answered for each "
+                "row; for one trade-off for each row give per_sample=True.",
+                UserWarning,
+                stacklevel=2,
+            )
+        positive = self._values(X, theta, "theta", per_sample=per_sample) > 0.0
+        return np.asarray(self.classes_[positive.astype(np.intp)])
+
+    def _many(self) -> ManyClasses | None:
+        """The answers of a fitted model of more than two classes; None for two."""
+        check_is_fitted(self)
+        return ManyClasses(self) if self.classes_.size > 2 else None
+
+    def _cheapest(self, X: Any, costs: Any) -> HostArray:
+        """The number of the class that costs least in expectation, (n,)."""
+        costs, many = matrix_by_name(costs, self.classes_), self._many()
+        more = cost_matrix(costs, self.classes_.size, _num_samples(X))
+        if many is not None:
+            return many.cheapest(X, more)
+        misses = costs_of_matrix(more)
+        if misses is None:  # where an error is a gain no trade-off says so
+            p = self.predict_proba(X)
+            return np.asarray(np.argmin(p @ more[0] if len(more) == 1 else np.einsum("ni,nij->nj", p, more), axis=1))
+        theta = np.asarray(self.theta_from_costs(misses[:, 1], misses[:, 0]))
+        one = theta.size == 1
+        return np.asarray(self._values(X, float(theta[0]) if one else theta, "costs", per_sample=not one) > 0.0) + 0
+
+    @in_kind
+    def predict_proba(self, X: Any) -> HostArray:
+        """P(y = classes_[1] | x) = (1 − θ*(x))/2, in the second column of (n, 2); θ*(x): where the decision flips.
+
+        A decision that flips several times counts with the share of Θ on which it is negative. The larger column is
+        always that of ``predict(X, theta=0)``: where the share says otherwise, p is put next to ½ on that side.
+
+        The probability is no finer than what was learnt: on Θ = [low, high] it lies between (1 − high)/2 and
+        (1 − low)/2, and it keeps 1/(n + 2) away from 0 and 1, n being ``n_samples_fit_``, for n rows tell nothing of
+        rarer events.
+
+        With K > 2 classes column k, (n, K), is the share of all costs at which class k wins: for the costs of
+        :class:`~infinitask.measures.ClassCosts`, which are asked whatever ``measure`` is, it is P(y = classes_[k] | x)
+        where decisions are the best ones. Where decisions are ``calibrated``, as they are by default, shares s become
+        s_k^a exp(b_k), normalised, with a and b from left-out rows, see ``share_scale_``. No column is below about
+        1/((n + K)(K − 1)), and the largest is that of the decision at equal costs.
+
+        Parameters
+        ----------
+        X : array (n, d)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(100, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
+        >>> model.predict_proba(X[:3]).round(1).tolist(), y[:3].tolist()
+        ([[1.0, 0.0], [0.0, 1.0], [0.3, 0.7]], [0, 1, 0])
+        """
+        many = self._many()
+        if many is not None:
+            return many.probabilities(X)
+        levels = self._levels(TRADE_OFFS)
+        blocks = self._at_levels(self._inputs(X), levels)
+        p = np.concatenate([flip_probability(levels, h, self.n_samples_fit_) for _, h in blocks])
+        if 0.0 in levels if self.field_.knows_nodes_only else levels[0] <= 0.0 <= levels[-1]:
+            p = on_side(p, self._values(X, 0.0, "theta") > 0.0, centre=0.5)
+        return np.column_stack([1.0 - p, p])
+
+    def _default_theta(self) -> Any:
+        """The trade-off that is answered when none is asked for; None in the constructor: the node closest to 0."""
+        return self.nodes_[np.argmin(np.abs(self.nodes_))] if self.theta is None else self.theta
+
+    # ------------------------------------------------------------------------------- choosing a trade-off
+    @staticmethod
+    def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
+        """θ = (fn − fp)/(fn + fp): the trade-off at which the errors weigh as their costs do.
+
+        Parameters
+        ----------
+        fn_cost, fp_cost : float or array (n,)
+            Costs of a missed positive and of a false alarm; arrays: of each row.
+
+        Returns
+        -------
+        float or ndarray (n,)
+
+        Examples
+        --------
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> InfiniteCostSensitiveClassifier.theta_from_costs(fn_cost=9.0, fp_cost=1.0)
+        0.8
+        >>> InfiniteCostSensitiveClassifier.theta_from_costs(fn_cost=[9.0, 30.0], fp_cost=10.0)
+        array([-0.05263158,  0.5       ])
+        """
+        return theta_from_costs(fn_cost, fp_cost)
+
+    def choose_theta(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        min_sensitivity: float | None = None,
+        max_fpr: float | None = None,
+        fn_cost: float | None = None,
+        fp_cost: float | None = None,
+        confidence: float | None = None,
+    ) -> float:
+        """The θ that meets a requirement on held-out data: one of ``min_sensitivity``, ``max_fpr``, or the two costs.
+
+        * ``max_fpr``: the largest sensitivity with FP/negatives ≤ ``max_fpr``;
+        * ``min_sensitivity``: the fewest false alarms with TP/positives ≥ ``min_sensitivity``;
+        * ``fn_cost`` and ``fp_cost``: the smallest (fn_cost·FN + fp_cost·FP)/n; among equals the one next to
+          ``theta_from_costs``. It pays with some hundred positives: with few, chance decides.
+
+        Candidates are equally spaced θ, ratios of costs up to 100 000, and ``theta_from_costs`` itself.
+
+        With ``confidence`` = 1 − δ the bound holds for new data: with probability 1 − δ over the draw of (X, y),
+        P(predict(X, θ) positive | y negative) ≤ ``max_fpr``, or the same for the positives that are missed. From the
+        cautious end of Θ on, each level is tested against the bound by the binomial tail, until one fails; the order is
+        fixed beforehand, so every test has level δ and nothing is assumed of the model. Where decisions rise with θ
+        this is the order statistic of Neyman–Pearson classification (Tong, Feng and Li, 2018).
+
+        X must be held out: on the rows of ``fit`` the errors are too few, and the guarantee is void.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        min_sensitivity, max_fpr : float in [0, 1] or None
+        fn_cost, fp_cost : float or None
+        confidence : float in (0, 1) or None
+            For ``min_sensitivity`` and ``max_fpr``; None: the bound holds on (X, y).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(600, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:200], y[:200])
+        >>> theta = model.choose_theta(X[200:400], y[200:400], max_fpr=0.1, confidence=0.9)
+        >>> bool((model.predict(X[400:], theta) == 1)[y[400:] == 0].mean() <= 0.1)
+        True
+        """
+        costs = [cost for cost in (fn_cost, fp_cost) if isinstance(cost, Real) and 0.0 <= cost < np.inf]
+        return choose_theta(
+            self._confusion(X, y, also=(self.theta_from_costs(*costs),) if len(costs) == 2 and any(costs) else ()),
+            min_sensitivity=min_sensitivity,
+            max_fpr=max_fpr,
+            fn_cost=fn_cost,
+            fp_cost=fp_cost,
+            confidence=confidence,
+        )
+
+    # ------------------------------------------------------------------------------------------- curves
+    def roc_curve(self, X: Any, y: Any, sample_weight: Any = None) -> ROCCurve:
+        """θ ↦ (FPR, TPR) of ``predict(X, theta)``, with ``theta``, ``fpr``, ``tpr`` and ``area``.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(200, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100])
+        >>> model.roc_curve(X[100:], y[100:]).area > 0.9
+        True
+        """
+        return ROCCurve.of(self._confusion(X, y, sample_weight))
+
+    def cost_curve(self, X: Any, y: Any, sample_weight: Any = None) -> CostCurve:
+        """c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP) of the model at θ = θ₀, beside those who do not look at x.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(200, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> curve = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100]).cost_curve(X[100:], y[100:])
+        >>> bool((curve.cost <= curve.best_constant)[60:200].all())
+        True
+        """
+        return CostCurve.of(self._confusion(X, y, sample_weight))
+
+    def net_benefit_curve(self, X: Any, y: Any, sample_weight: Any = None) -> NetBenefitCurve:
+        """NB(p_t) = TP/n − (FP/n)·p_t/(1 − p_t) of the model at θ = 1 − 2 p_t, beside treating all and treating none.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> X, y = make_moons(200, noise=0.3, random_state=0)
+        >>> from infinitask import InfiniteCostSensitiveClassifier
+        >>> curve = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X[:100], y[:100]).net_benefit_curve(X[100:], y[100:])
+        >>> bool((curve.net_benefit > curve.treat_all)[curve.threshold > 0.3].all())
+        True
+        """
+        return NetBenefitCurve.of(self._confusion(X, y, sample_weight))
+
+    def _confusion(self, X: Any, y: Any, sample_weight: Any = None, also: tuple[float, ...] = ()) -> Confusion:
+        """The errors on (X, y) at every level, and at some more."""
+        if self._many() is not None:
+            raise ValueError(
+                f"The model has {self.classes_.size} classes; curves and choices of a single θ are those of two. Give "
+                "costs to predict: predict(X, theta) with a cost for each class, or predict(X, costs=matrix)."
+            )
+        with naming("y"):
+            y = column_or_1d(y)
+            check_consistent_length(X, y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"y holds {unknown[0]!r}; the model knows the labels {self.classes_.tolist()}.")
+        weight = weights_of(sample_weight, y)
+        levels = self._levels(TRADE_OFFS)
+        if not self.field_.knows_nodes_only:
+            ends = (END_RATIOS - 1.0) / (END_RATIOS + 1.0)
+            more = np.concatenate([ends, -ends, np.asarray(also, dtype=np.float64)])
+            levels = np.union1d(levels, more[(levels[0] <= more) & (more <= levels[-1])])
+        blocks = (h for _, h in self._at_levels(self._inputs(X), levels))
+        return Confusion.count(levels, blocks, y == self.classes_[1], weight)

@@ -1,0 +1,11 @@
+"""From a recipe and data to a fit: the one way is :func:`learn`."""
+
+from ._data import Data
+from ._gradients import Relevance
+from ._learn import Fit, learn
+from ._recipe import Recipe
+from ._representer import Representer, representer_coefficients
+from ._units import Units
+from ._warm_start import Memory
+
+__all__ = ["Data", "Fit", "Memory", "Recipe", "Relevance", "Representer", "Units", "learn", "representer_coefficients"]

@@ -1,0 +1,120 @@
+"""The rows of a fit, in an order that does not depend on how they were given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from infinitask._base.arrays import HostArray
+
+MAX_COPIES = 1e6
+"""Whole weights up to this stand for repeated rows."""
+
+FEWEST_ROWS_OF_COPIES, MANY_VALUES = 20, 0.5
+"""Equal rows are copies of one observation where there are at least this many different rows, and an input has this
+many values for each of them: such rows are not equal by chance."""
+
+WEIGHT_ROUNDING = 1e-6
+"""Weights may miss a sum of one by this much."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The rows of a fit; :meth:`canonical` puts them in an order that does not depend on how they were given.
+
+    Parameters
+    ----------
+    X : ndarray (n, d)
+        Inputs, or rows of the Gram matrix.
+    y : ndarray (n,), or (n, m) for a target of its own at every node, or None
+    weight : ndarray (n,)
+        Not negative, summing to one.
+    copies : ndarray (n,) or None
+        How many observations each of them stands for; None: one. What leaves out a row leaves out one of these.
+    share : ndarray (n, m) or None
+        How much each of the targets (n, m) counts, beside the weights of rows and nodes; where it is 0 there is no
+        target, and the number that stands there does not matter. None: 1 everywhere.
+    """
+
+    X: HostArray
+    y: HostArray | None
+    weight: HostArray
+    copies: HostArray | None = None
+    share: HostArray | None = None
+
+    @property
+    def multiplicity(self) -> HostArray:
+        """``copies`` as numbers, (n,)."""
+        return np.ones(self.weight.size) if self.copies is None else self.copies
+
+    def __post_init__(self) -> None:
+        if abs(float(np.sum(self.weight)) - 1.0) > WEIGHT_ROUNDING:
+            raise ValueError(
+                f"Data were given weights that sum to {float(np.sum(self.weight)):g}; they must sum to one. "
+                "Data.canonical(X, y, weight) divides by the sum."
+            )
+
+    @property
+    def pair_weight(self) -> HostArray:
+        """How much each target counts, (n, 1), or (n, m) where every pair has a share; it need not sum to one."""
+        weight = self.weight[:, None]
+        return weight if self.share is None else weight * self.share
+
+    @classmethod
+    def canonical(
+        cls, X: Any, y: Any = None, weight: Any = None, *, gram: bool = False, share: HostArray | None = None
+    ) -> Data:
+        """Drop rows of weight 0, merge equal rows, sort; without weights all rows count the same.
+
+        A row that occurs twice and a row of weight two pose the same problem, and so do two orders of the rows. Here
+        they become the same numbers as well, so that the fit is the same to the last bit. Rows of a Gram matrix stay as
+        they are.
+        """
+        X, y = np.asarray(X, dtype=np.float64), None if y is None else np.asarray(y, dtype=np.float64)
+        weight = np.ones(X.shape[0]) if weight is None else np.asarray(weight, dtype=np.float64)
+        kept = weight > 0.0
+        if X.ndim != 2 or kept.shape != X.shape[:1] or (y is not None and y.shape[:1] != kept.shape) or not kept.any():
+            raise ValueError(
+                f"Data of shapes {X.shape}, {None if y is None else y.shape} and {weight.shape} were given; expected X "
+                "(n, d), y (n,) or (n, m) or None, and weights (n,), at least one of them above 0."
+            )
+        # a weight that is a whole number stands for as many rows, and so must the same rows written out
+        whole = bool(np.all(weight == np.round(weight)) and np.max(weight) <= MAX_COPIES)
+        copies = np.where(kept, weight if whole else 1.0, 0.0)
+        if not np.all(kept):
+            X, weight, copies = X[kept], weight[kept], copies[kept]
+            y, share = (None if part is None else part[kept] for part in (y, share))
+            if gram:
+                X = X[:, kept]
+        if not gram:
+            table = np.column_stack([part for part in (X, y, share) if part is not None])
+            # the weight decides last, so that sums of weights do not depend on the order either
+            order = np.lexsort((weight, *table.T[::-1]))
+            table = table[order]
+            fresh = np.ones(order.size, dtype=bool)
+            fresh[1:] = np.any(table[1:] != table[:-1], axis=1)
+            first = order[fresh]
+            place = np.cumsum(fresh) - 1
+            weight, copies = (np.bincount(place, weights=each[order]) for each in (weight, copies))
+            X, y, share = (None if part is None else part[first] for part in (X, y, share))
+        weight = weight / np.max(weight)  # so that the sum cannot overflow
+        return cls(X, y, weight / np.sum(weight), copies if gram else _observations(X, y is not None, copies), share)
+
+
+def _observations(X: HostArray, targets: bool, copies: HostArray) -> HostArray:
+    """How many observations rows in order stand for that occur as often as ``copies`` says.
+
+    A cell of a table of categories holds many, and one that is left out leaves the others. Copies of one row of numbers
+    are one: if one were left out, the others would tell its target, and rows written twice would be interpolated. To
+    repeat all rows, or double all weights, changes nothing.
+    """
+    copies = copies / max(int(np.gcd.reduce(copies.astype(np.int64))), 1)
+    if np.all(copies == 1.0) or len(X) < FEWEST_ROWS_OF_COPIES or X.shape[1] == 0:
+        return copies
+    if max(np.unique(column).size for column in X.T) < MANY_VALUES * len(X):
+        return copies
+    if targets and np.any(np.all(X[1:] == X[:-1], axis=1)):  # rows that differ in y alone are observations
+        return copies
+    return np.ones_like(copies)

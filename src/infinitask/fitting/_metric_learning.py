@@ -1,0 +1,257 @@
+"""A metric on the inputs, learnt from the gradients of quick fits; see :class:`~infinitask.kernels.LearntMetric`.
+
+    D = the plain metric: each input in its own spread;  M = D, or the scales that gamma="auto" gives the inputs
+    repeat: fit h in the metric M;  M ← the average of ∇ₓh ∇ₓhᵀ over rows and tasks, with trace one, shrunk towards D
+
+The fits are those of the recipe, on some of its rows, with few nodes and a loose gap: what is asked of them is which
+inputs matter. With 2 000 rows and 30 inputs three of them take two to four seconds on one core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from infinitask._base.arrays import HostArray, place
+from infinitask._base.validation import count, number
+from infinitask.field import Field
+from infinitask.fitting._data import Data
+from infinitask.fitting._defaults import left_out_error, settled, spreads
+from infinitask.fitting._gradients import gradient_outer_product
+from infinitask.fitting._pose import pose
+from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.kernels import (
+    RBF,
+    InputKernel,
+    LearntMetric,
+    Matern,
+    Metric,
+    Product,
+    Ranks,
+    Scaled,
+    Sum,
+    Warped,
+)
+from infinitask.losses import Squared
+from infinitask.measures import Quadrature
+from infinitask.penalties import Ridge
+from infinitask.solvers import Splitting, solve
+
+MAX_ROWS = 2_000
+"""At most this many rows take part, evenly spaced."""
+
+QUICK_NODES, QUICK_GAP, QUICK_EVALUATIONS = 8, 2e-2, 200
+"""Nodes, duality gap and most evaluations of a quick fit."""
+
+QUICK_FEATURES = 1_000
+"""The most features of a quick fit. With half of it, two inputs of 30 that matter only together were not found."""
+
+LIGHT_BIAS = 1e-2
+"""λ_b of a quick fit, in terms of λ: a bias that is held less takes more iterations."""
+
+SMALLER_RIDGE = 0.1
+"""λ of a quick fit, in terms of the λ with the smallest leave-one-out error. A metric without a relevant input smooths
+away what that input does, and the next metric does not have it either."""
+
+ROWS_PER_INPUT = 0.5
+"""ρ = 1/(1 + n/(d · this)): with as many rows for each input, half of the metric is the plain one. With 500 rows of
+twelve tables, all numbers from 0 to 30 gave the same mean pinball loss to a percent; where few inputs matter, the
+smaller the better."""
+
+LEFT_OUT = 1e-3
+"""The part of h that may be left out of an average over tasks."""
+
+SMALLEST_DIRECTION = 1e-8
+"""Directions with a smaller part of the largest eigenvalue of M are left out of its root."""
+
+
+def with_learnt_kernels(recipe: Recipe, data: Data) -> Recipe:
+    """The recipe with every :class:`~infinitask.kernels.LearntMetric` replaced by what it learns from the data.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : Data
+    """
+    kernel = recipe.kernel
+    if not isinstance(kernel, InputKernel) or not kernel.needs_targets:
+        return recipe
+    return replace(recipe, kernel=_learnt(kernel, recipe, data))
+
+
+def _learnt(kernel: InputKernel, recipe: Recipe, data: Data) -> InputKernel:
+    if not kernel.needs_targets:
+        return kernel
+    if isinstance(kernel, LearntMetric):
+        return learnt_metric(recipe, data, kernel)
+    if isinstance(kernel, (Sum, Product)):
+        return type(kernel)(_learnt(kernel.left, recipe, data), _learnt(kernel.right, recipe, data))
+    if isinstance(kernel, Warped):
+        warped = Warped(kernel.kernel, Ranks.of(data.X) if kernel.ranks is None else kernel.ranks)
+        return Warped(_learnt(kernel.kernel, recipe, replace(data, X=warped.warp(data.X))), warped.ranks)
+    raise TypeError(
+        f"{type(kernel).__name__} was given a LearntMetric; it may stand by itself, or be a part of a sum, a product "
+        "or Warped. Put it around the kernel instead: LearntMetric(kernel)."
+    )
+
+
+def learnt_metric(recipe: Recipe, data: Data, spec: LearntMetric) -> Metric | Scaled:
+    """The kernel that a :class:`~infinitask.kernels.LearntMetric` learns from some data.
+
+    Of the kernels on the way, the one with the smallest leave-one-out error: noise that a fit has learnt makes slopes
+    along an input that tells rows apart, and with a rough kernel each iteration may add to them.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What is learnt; its own kernel does not matter.
+    data : Data
+    spec : LearntMetric
+
+    Returns
+    -------
+    Scaled where the metric is diagonal, else Metric; with a bandwidth that is a number
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> recipe = InfiniteQuantileRegressor().recipe()
+    >>> kernel = learnt_metric(recipe, Data.canonical(X, X[:, 1] ** 2), LearntMetric())
+    >>> int(np.argmax(kernel.scales))
+    1
+    """
+    return min(learnt_metrics(recipe, data, spec), key=lambda kernel: left_out_error(kernel, data))
+
+
+def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[Metric | Scaled]:
+    """The kernels on the way, one after the other: in the metric of the start, then after each iteration.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : Data
+    spec : LearntMetric
+    """
+    if data.y is None:
+        raise ValueError(
+            "A LearntMetric was given as kernel of a model without targets; which inputs count is learnt from targets. "
+            "For level sets use kernel='rbf', or Scaled and Metric with numbers of your own."
+        )
+    iterations = count("LearntMetric: iterations", spec.iterations)
+    some = np.linspace(0, data.weight.size - 1, min(data.weight.size, MAX_ROWS)).astype(np.intp)
+    weight = data.weight[some]
+    X, unit = data.X[some], np.asarray(spreads(data.X))
+    varies = np.flatnonzero(unit)
+    if varies.size == 0:
+        yield Scaled(spec.plain(), tuple(unit.tolist())).resolve(X)
+        return
+    share = None if data.share is None else data.share[some]
+    inside = Data((X * unit)[:, varies], data.y[some], weight / np.sum(weight), data.multiplicity[some], share)
+    rho = _shrinkage(spec.shrinkage, float(np.sum(inside.multiplicity)), varies.size)
+    plain = np.full(varies.size, 1.0 / varies.size) if spec.diagonal else np.eye(varies.size) / varies.size
+    quick = _quick(recipe, inside)
+    M = _start(spec, quick, inside, plain)
+    by_rule = isinstance(getattr(spec.plain(), "gamma", None), str)
+    # a wide kernel goes with a small λ: with a λ that is given, the median rule
+    free = isinstance(recipe.alpha, str) or isinstance(recipe.loss, Squared)
+    for iteration in range(iterations + 1):
+        kernel = _in_metric(spec, M).resolve(inside.X)
+        if iteration == iterations and not free:  # no fit follows that would need a λ
+            yield _in_units_of_inputs(kernel, unit, varies)
+            return
+        settled_recipe = settled(replace(quick, kernel=kernel), inside, widths=by_rule)
+        yield _in_units_of_inputs(settled_recipe.kernel if free else kernel, unit, varies)
+        if iteration == iterations:
+            return
+        settled_recipe = replace(settled_recipe, alpha=SMALLER_RIDGE * settled_recipe.alpha)
+        field, quadrature = _fitted(settled_recipe, inside)
+        rows = place(inside.X, recipe.device)
+        G = gradient_outer_product(field, quadrature, rows, inside.weight, diagonal=spec.diagonal, accuracy=LEFT_OUT)
+        size = float(np.sum(G) if spec.diagonal else np.trace(G))
+        M = (1.0 - rho) * G / size + rho * plain if size > 0.0 else plain  # a constant says nothing of the inputs
+
+
+def _start(spec: LearntMetric, quick: Recipe, data: Data, plain: HostArray) -> HostArray:
+    """Where to start: with the scales that gamma="auto" would give each input, where it gives them, else as plain.
+
+    A fit in the plain metric may find nothing at all, and then its gradients say nothing: of 20 inputs, two that matter
+    only together were missed with 350 rows in one of two tries.
+    """
+    if not isinstance(spec.plain(), (RBF, Matern)):
+        return plain
+    found = settled(replace(quick, kernel="rbf", gamma="auto"), data).kernel
+    squares = np.asarray(found.scales) ** 2
+    squares = squares / np.sum(squares)
+    return np.asarray(squares if spec.diagonal else np.diag(squares))
+
+
+def _shrinkage(given: float | None, n: float, d: int) -> float:
+    if given is None:
+        return 1.0 / (1.0 + n / (ROWS_PER_INPUT * d))
+    return number("LearntMetric: shrinkage", given, low=0.0, high=1.0, open_low=False)
+
+
+def _quick(recipe: Recipe, data: Data) -> Recipe:
+    """The recipe of the quick fits."""
+    assert data.y is not None
+    return replace(
+        recipe,
+        n_nodes=recipe.n_nodes if data.y.ndim == 2 else min(recipe.n_nodes, QUICK_NODES),  # or a target for each
+        tol=QUICK_GAP,
+        max_iter=QUICK_EVALUATIONS,
+        features="auto",
+        rank=QUICK_FEATURES,
+        penalty=Ridge(),
+        task_gamma=None,
+        alpha="auto",
+        alpha_bias=0.0,
+        noncrossing=0.0,
+        noncrossing_inputs=None,
+        hard=False,
+        exact_fractions=False,
+        calibrated=True,  # a bias that is held by a small ridge: much faster, and no gradient sees it
+        units=None,
+        random_state=0,
+        verbose=0,
+    )
+
+
+def _fitted(recipe: Recipe, data: Data) -> tuple[Field, Quadrature]:
+    """The learnt function of a settled recipe, in its units, and the nodes."""
+    if data.y is not None and recipe.units is not None and recipe.loss.degree is not None:
+        data = replace(data, y=recipe.units.inside(data.y))
+    problem = pose(
+        replace(in_units(recipe), alpha_bias=LIGHT_BIAS * in_units(recipe).alpha), data, np.random.default_rng(0)
+    )
+    objective = problem.objective
+    if Splitting.solves(objective):
+        splitting = Splitting.of(objective)
+        state = splitting.solve(objective.alpha, tol=recipe.tol, max_iter=recipe.max_iter)
+        return problem.field(splitting.coefficients(state).ravel()), problem.quadrature
+    solution = solve(objective, solver="lbfgs", tol=recipe.tol, max_iter=recipe.max_iter)
+    return problem.field(solution.z), problem.quadrature
+
+
+def _in_metric(spec: LearntMetric, M: HostArray) -> Metric | Scaled:
+    """k₀ in the metric M."""
+    if spec.diagonal:
+        return Scaled(spec.plain(), tuple(np.sqrt(M).tolist()))
+    e, V = np.linalg.eigh(M)
+    kept = e > SMALLEST_DIRECTION * e[-1]
+    return Metric(spec.plain(), V[:, kept] * np.sqrt(e[kept]))
+
+
+def _in_units_of_inputs(kernel: InputKernel, unit: HostArray, varies: HostArray) -> Metric | Scaled:
+    """A kernel of the inputs that vary, in their spreads, as a kernel of all inputs as they are."""
+    if isinstance(kernel, Scaled):
+        scales = np.zeros(unit.size)
+        scales[varies] = unit[varies] * np.asarray(kernel.scales)
+        return Scaled(kernel.kernel, tuple(scales.tolist()))
+    assert isinstance(kernel, Metric)
+    root = np.zeros((unit.size, np.shape(kernel.root)[1]))
+    root[varies] = unit[varies, None] * kernel.root
+    return Metric(kernel.kernel, root)

@@ -1,0 +1,279 @@
+"""From a recipe and data to a posed problem.
+
+Here the choices of φ, ψ, loss and penalty meet. :func:`pose` makes nodes, task features, input features, the bias and
+the terms of the objective, one function each; nothing here knows scikit-learn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, place
+from infinitask.features import (
+    Features,
+    TaskFeatures,
+    feature_recipe,
+    node_values,
+    task_features,
+)
+from infinitask.fitting._data import Data
+from infinitask.fitting._recipe import Recipe
+from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
+from infinitask.losses import Finding, LevelSet, Loss
+from infinitask.losses._observed import Observed
+from infinitask.measures import Quadrature, quadrature_rule
+from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
+from infinitask.penalties import Ridge, noncrossing_penalty
+from infinitask.problem import Problem
+
+DEVICE_ENTRIES = 16_000_000
+"""Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the
+cache."""
+
+TASK_TOLERANCE = 1e-14
+"""Tasks are few: ψ is always as exact as rounding allows."""
+
+ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES = 1e-8, 1e-10
+"""λ_b of a bias that is to be free, for targets of size one: of a function of θ, and of a number for each task.
+
+The first costs about 1e-4 of the objective, and new targets lie below the outer quantiles as often as they should (with
+1e-4, 6% of them lay below the quantile of 1%). Without any ridge the same fits take 3 to 15 times as long (n = 300 and
+1000), and a penalty on the derivative would be undone by functions that vanish at the nodes. The second costs 1e-8."""
+
+
+def tolerance(recipe: Recipe, data: Data) -> float:
+    """How exact φ must be, relative to the largest k(x, x) or to 1.
+
+    Replacing k by φφᵀ changes the optimum by at most residual/(2λ), because the dual variables sum to at most about
+    one: a hundredth of the tolerance does not show.
+    """
+    y, weight = data.y, data.weight
+    if y is None:
+        size = 1.0
+    elif data.share is None:
+        size = float(np.mean(weight @ np.abs(y - weight @ y)))
+    else:
+        pairs = data.pair_weight / np.sum(data.pair_weight)
+        size = float(np.sum(pairs * np.abs(y - np.sum(pairs * y))))
+    size = min(1.0, size or 1.0)
+    return 1e-2 * recipe.tol * float(recipe.alpha) * size
+
+
+def pose(
+    recipe: Recipe,
+    data: Data,
+    rng: np.random.Generator,
+    *,
+    phi: Features | None = None,
+    tol: float | None = None,
+) -> Problem:
+    """Choose nodes and features, and write down the objective.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : Data
+    rng : numpy.random.Generator
+    phi : Features or None
+        Features of these inputs that are exact enough; None: they are built.
+    tol : float or None
+        How exact they shall be; None: :func:`tolerance`.
+
+    Returns
+    -------
+    Problem
+    """
+    quadrature = quadrature_rule(recipe.quadrature)(recipe.measure, recipe.n_nodes, rng)
+    kernel, task_gamma = _task_kernel(recipe, quadrature.nodes)
+    plain = task_features(kernel, quadrature.nodes, recipe.orders, TASK_TOLERANCE)
+    psi = _in_penalty_coordinates(recipe, plain, kernel, quadrature)
+    X = place(data.X, recipe.device)
+    if phi is None:
+        phi = _input_features(recipe, X, tolerance(recipe, data) if tol is None else tol, rng)
+    rows, constant, psi_bias = _bias(recipe, phi.values, psi, plain, kernel, task_gamma, quadrature.nodes)
+    integrals, finding = _integrals(recipe, rows, psi, psi_bias, quadrature, data)
+    objective = Objective(
+        rows,
+        as_like(np.pad(data.weight, (0, rows.shape[0] - data.weight.size)), X),
+        integrals,
+        recipe.alpha,
+        recipe.bias_ridge,
+        _linear_in_bias(recipe, psi_bias, quadrature),
+        BLOCK_ENTRIES if recipe.device is None else DEVICE_ENTRIES,
+    )
+    named = int(rows.shape[0]) - data.weight.size
+    return Problem(objective, quadrature, phi, psi, psi_bias, kernel, constant, finding, named)
+
+
+def _task_kernel(recipe: Recipe, nodes: HostArray) -> tuple[TaskKernel, Any]:
+    """k_Θ with its bandwidth as a number, or one for each coordinate, and the bandwidth given or derived."""
+    gamma = recipe.task_gamma
+    if gamma is None:  # several coordinates have a width each, which the kernel finds itself
+        gamma = _node_gamma(nodes, recipe.task_gaps) if nodes.shape[1] == 1 else "median"
+    return task_kernel(recipe.task_kernel, gamma).resolve(nodes), gamma
+
+
+def _node_gamma(nodes: HostArray, gaps: float | None) -> float:
+    """γ = 1/(2σ²) with σ from the distances between nodes; 1 where there is one node only."""
+    distances = pdist(nodes)
+    sigma = float(np.median(distances)) if distances.size else 0.0
+    if gaps is not None and distances.size:
+        sigma = min(sigma, gaps * float(np.max(distances)) / (len(nodes) - 1))
+    return 0.5 / sigma**2 if sigma > 0.0 else 1.0
+
+
+def _in_penalty_coordinates(
+    recipe: Recipe, psi: TaskFeatures, kernel: TaskKernel, quadrature: Quadrature
+) -> TaskFeatures:
+    """ψ in coordinates in which the penalty is (λ/2)‖C‖²."""
+    if isinstance(recipe.penalty, Ridge):  # isometric features have them from the start
+        return psi
+    if recipe.penalty.sees_nodes_only and len(recipe.orders) > 1:
+        given = "'hard'" if recipe.hard else f"{recipe.noncrossing:g}"
+        raise ValueError(
+            f"noncrossing={given} was given with the integrated ridge; that ridge sees h at the "
+            "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge, or "
+            "the sum of both."
+        )
+    if recipe.hard:
+        raise ValueError(
+            f"noncrossing='hard' was given with the penalty {recipe.penalty!r}; the proof of order needs the norm of "
+            "the RKHS. Use the plain ridge, or a weight."
+        )
+    return recipe.penalty.basis(psi, kernel, quadrature)
+
+
+def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Generator) -> Features:
+    """φ of the inputs and, below them, of those that were named; a bandwidth that is a rule looks at the data only."""
+    xp = namespace(X)
+    k_input = input_kernel(recipe.kernel, recipe.gamma)
+    if not k_input.precomputed:
+        k_input = k_input.resolve(X)
+    if recipe.named_inputs is not None:
+        _check_named(recipe.named_inputs, int(X.shape[1]), k_input.precomputed)
+    X = with_named(recipe, X)
+    largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
+    exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
+    phi = feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
+    # only level sets are solved with the Gram matrix itself
+    return phi if isinstance(recipe.loss, LevelSet) else replace(phi, gram=None)
+
+
+def with_named(recipe: Recipe, X: Array) -> Array:
+    """The inputs, where they live, and below them those that were named: the inputs of all rows of a problem."""
+    named = recipe.named_inputs
+    return X if named is None else namespace(X).concat([X, as_like(named, X)], axis=0)
+
+
+def _check_named(named: HostArray, d: int, precomputed: bool) -> None:
+    if precomputed:
+        raise ValueError(
+            "noncrossing_inputs was given with kernel='precomputed'; k_X at these inputs is not known then. Use a "
+            "kernel that is a function of inputs, or noncrossing_inputs=None."
+        )
+    if named.ndim != 2 or named.shape[1] != d:
+        raise ValueError(
+            f"noncrossing_inputs of shape {named.shape} was given for X with {d} features; it must be (k, {d})."
+        )
+
+
+def _bias(
+    recipe: Recipe,
+    rows: Array,
+    psi: TaskFeatures,
+    plain: TaskFeatures,
+    kernel: TaskKernel,
+    task_gamma: Any,
+    nodes: HostArray,
+) -> tuple[Array, float | None, TaskFeatures | None]:
+    """How the bias b(θ) enters: through one more feature of x (rows and its value), or with a ψ_b of its own."""
+    if recipe.bias_kernel is None:
+        return rows, None, None
+    as_task = isinstance(recipe.bias_kernel, str) and recipe.bias_kernel == "task"
+    try:
+        k_bias = kernel if as_task else task_kernel(recipe.bias_kernel, task_gamma).resolve(nodes)
+    except ValueError as error:
+        raise ValueError(f"bias_kernel={recipe.bias_kernel!r} was given. {error}") from None
+    if recipe.bias_is_free:
+        return rows, None, _free_bias(k_bias, nodes)
+    if as_task and psi is plain and recipe.bias_slope == 0.0:
+        # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
+        constant = 1.0 if recipe.alpha_bias is None else float(np.sqrt(recipe.alpha / recipe.alpha_bias))
+        ones = as_like(np.full((rows.shape[0], 1), constant), rows)
+        return namespace(rows).concat([ones, rows], axis=1), constant, None
+    return rows, None, plain if as_task else task_features(k_bias, nodes, recipe.orders, TASK_TOLERANCE)
+
+
+def _free_bias(kernel: TaskKernel, nodes: HostArray) -> TaskFeatures:
+    """ψ_b of a bias without a ridge, where the objective sees its values at the nodes only.
+
+    In the RKHS of a strictly positive definite kernel any values at the nodes are possible, and without a ridge they
+    cost nothing: the bias is a number at every node, and linear between them, which is not what the kernel would have
+    between them, but never overshoots. A kernel of few functions, such as a constant, keeps to these.
+    """
+    few = task_features(kernel, nodes, (0,), TASK_TOLERANCE)
+    rich = isinstance(kernel, (Gaussian, MaternTask, PiecewiseLinear)) and nodes.shape[1] == 1
+    return node_values(nodes) if rich else few
+
+
+def _integrals(
+    recipe: Recipe,
+    rows: Array,
+    psi: TaskFeatures,
+    psi_bias: TaskFeatures | None,
+    quadrature: Quadrature,
+    data: Data,
+) -> tuple[tuple[Integral, ...], Finding | None]:
+    """The empirical risk and, where it has a weight, the penalty on crossing; and what was found wrong with the loss.
+
+    Inputs that were named for the penalty are the last rows. The risk leaves them out by a weight of 0 (what stands
+    there as a target does not matter), and the penalty is the mean over them alone.
+    """
+    nodes = quadrature.nodes
+    named = 0 if recipe.named_inputs is None else len(recipe.named_inputs)
+    n = int(rows.shape[0]) - named
+    theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
+    weights = as_like(quadrature.weights, rows)
+    y = data.y
+    targets = None if y is None else as_like(y if y.ndim == 2 else y[:, None], rows)
+    recipe.loss.check_targets(targets)
+    finding = _held(recipe, recipe.loss.check(theta, targets))
+    loss = recipe.loss
+    if data.share is not None and targets is not None:
+        loss = Observed.of(recipe.loss, data.share)
+        targets = Observed.targets(targets, as_like(data.share, rows))
+    if named and targets is not None:
+        first = namespace(rows).broadcast_to(targets[:1, ...], (named, *targets.shape[1:]))
+        targets = namespace(rows).concat([targets, first], axis=0)
+
+    def integral(loss: Loss, order: int, targets: Array | None, omega: Array | None = None) -> Integral:
+        bias_cols = None if psi_bias is None else as_like(psi_bias.values[order], rows)
+        return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, targets, omega)
+
+    risk = integral(loss, 0, targets)
+    if recipe.noncrossing == 0.0:
+        return (risk,), finding
+    kappa = float(getattr(recipe.loss, "kappa", 0.0))
+    falling = noncrossing_penalty(recipe.noncrossing_loss, recipe.noncrossing, kappa)
+    omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
+    return (risk, integral(falling, 1, None, omega)), finding
+
+
+def _held(recipe: Recipe, finding: Finding | None) -> Finding | None:
+    """What was found wrong with the loss; that it falls without end is an error unless a ridge holds the bias."""
+    if finding is None or not finding.endless:
+        return finding
+    if recipe.bias_kernel is not None and recipe.alpha_bias is not None and recipe.alpha_bias <= ALL_BUT_FREE:
+        raise ValueError(finding.sentence)
+    return None
+
+
+def _linear_in_bias(recipe: Recipe, psi_bias: TaskFeatures | None, quadrature: Quadrature) -> HostArray | None:
+    """v of the term ⟨v, c⟩; None where there is none."""
+    if recipe.bias_slope == 0.0 or psi_bias is None:
+        return None
+    return np.asarray(recipe.bias_slope * (psi_bias.values[0].T @ quadrature.weights))

@@ -1,0 +1,181 @@
+"""What one fit leaves to the next: features, eigenvectors, and a place to start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from infinitask._base.arrays import HostArray
+from infinitask.features import Features
+from infinitask.fitting._data import Data
+from infinitask.fitting._metric_learning import with_learnt_kernels
+from infinitask.fitting._pose import pose, tolerance
+from infinitask.fitting._recipe import Recipe
+from infinitask.problem import Problem
+from infinitask.solvers import Eigenbasis, Solution, Start
+
+MAY_DIFFER = {"alpha", "alpha_bias", "tol", "solver", "max_iter", "verbose", "certify"}
+"""Fields of a recipe that may differ between problems that share everything but the solution."""
+
+INPUT_FEATURES = {"kernel", "gamma", "features", "rank", "device", "random_state"}
+"""Fields of a recipe that φ depends on, beside the inputs."""
+
+FINER_THAN_NOW = 1e-3
+"""Where no smallest λ is known, features are built for the present λ times this: they serve again where λ falls from
+fit to fit, and a few more of them cost little."""
+
+FARTHEST_AHEAD = 1.5
+"""The most steps of log λ by which a start is extrapolated along the last two solutions."""
+
+
+@dataclass
+class Memory:
+    """What one fit leaves to the next: features, eigenvectors, and a place to start from.
+
+    A fit with the same inputs and the same kernel takes over the features. A fit of the same problem with another λ,
+    λ_b or tolerance takes over everything but the solution, and starts from it.
+
+    Parameters
+    ----------
+    finest : float or None
+        The smallest λ to come, if it is known, in the units of the user: features that are exact enough for it are
+        built at once.
+    extrapolates : bool
+        Whether a start is extrapolated along the last two solutions.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> X, y = make_sine(60, random_state=0)
+    >>> model = InfiniteQuantileRegressor(warm_start=True, n_nodes=10).fit(X, y)
+    >>> first = model.solution_.n_evaluations
+    >>> model.fit(X, y).solution_.n_evaluations < first  # the second fit starts at the solution
+    True
+    """
+
+    finest: float | None = None
+    extrapolates: bool = True
+    basis: Eigenbasis | None = field(default=None, repr=False)
+    last: Start | None = field(default=None, repr=False)
+    """The end of the last fit."""
+    _posed: tuple[Recipe, Data, Problem, float] | None = field(default=None, repr=False)
+    _learnt: tuple[Any, Data, Recipe] | None = field(default=None, repr=False)
+    """A kernel with a metric to learn, the data, and the recipe with what was learnt."""
+    _joined: bool = field(default=False, repr=False)
+    """Whether the bias joined φ."""
+    _alpha: float = field(default=0.0, repr=False)
+    _before: tuple[float, HostArray] | None = field(default=None, repr=False)
+
+    def knows(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> None:
+        """Take in a problem that was posed elsewhere, with features of this exactness."""
+        self._posed = recipe, data, problem, exact
+        self._joined = problem.constant is not None
+
+    def with_learnt_kernels(self, recipe: Recipe, data: Data) -> Recipe:
+        """See :func:`~infinitask.fitting._metric_learning.with_learnt_kernels`; learnt once for a path of λ."""
+        if self._learnt is not None:
+            known, rows, before = self._learnt
+            same = alike(known, recipe.kernel) and all(
+                alike(getattr(rows, name), getattr(data, name)) for name in ("X", "y", "weight", "share")
+            )
+            if same and isinstance(before.alpha, str) == isinstance(recipe.alpha, str):
+                return replace(recipe, kernel=before.kernel)
+        learnt = with_learnt_kernels(recipe, data)
+        if learnt is not recipe:
+            self._learnt = recipe.kernel, data, learnt
+        return learnt
+
+    def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator, unit: float = 1.0) -> Problem:
+        """The problem, made of what is remembered as far as it fits; λ of the recipe is ``unit`` times the user's."""
+        needed = tolerance(recipe, data)
+        finest = FINER_THAN_NOW * recipe.alpha if self.finest is None else min(unit * self.finest, recipe.alpha)
+        phi: Features | None = None
+        exact = 0.0
+        if self._posed is not None:
+            before, known, problem, exact = self._posed
+            same_inputs = alike(known.X, data.X) and alike(before.named_inputs, recipe.named_inputs)
+            if same_inputs and exact <= needed and _same(before, recipe, known, data):
+                again = problem.with_ridge(recipe.alpha, recipe.bias_ridge)
+                if again.constant != problem.constant:
+                    self.basis = None  # eigenvectors of other rows: they would cost more evaluations than they save
+                return self._keep(recipe, data, again, exact)
+            if same_inputs and exact <= needed and _equal(before, recipe, INPUT_FEATURES):
+                phi = problem.phi
+            else:
+                self.basis = None
+            # another problem: the level of its objective and the way of its solutions are its own
+            self._before = None
+            self.last = self.last.elsewhere() if same_inputs and self.last is not None else None
+        built = exact if phi is not None else tolerance(replace(recipe, alpha=finest), data)
+        return self._keep(recipe, data, pose(recipe, data, rng, phi=phi, tol=built), built)
+
+    def _keep(self, recipe: Recipe, data: Data, problem: Problem, exact: float) -> Problem:
+        if self._posed is None or self._posed[1] is not data:
+            # copies: arrays may be changed in place before the next fit
+            y, share = (None if part is None else np.array(part) for part in (data.y, data.share))
+            data = Data(np.array(data.X), y, np.array(data.weight), data.copies, share)
+        self._posed = recipe, data, problem, exact
+        return problem
+
+    def start(self, problem: Problem) -> Start | None:
+        """Where to start, if the last solution has the unknowns of this problem."""
+        start, s = self.last, problem.objective.shape[1]
+        if start is not None and self._before is not None and self._before[1].shape == start.z.shape:
+            # solutions follow log λ smoothly: the line through the last two points at the next
+            (alpha, z), last, now = self._before, self._alpha, problem.objective.alpha
+            if min(alpha, last, now) > 0.0 and alpha != last:
+                ahead = float(np.clip(np.log(now / last) / np.log(last / alpha), 0.0, FARTHEST_AHEAD))
+                start = start._replace(z=start.z + ahead * (start.z - z))
+        if start is None or start.z.size != problem.objective.size:
+            return None
+        if len(start.smoothing.kappa) != len(problem.objective.integrals) or self._joined != (
+            problem.constant is not None
+        ):
+            return None
+        if problem.constant is None:
+            return start
+        z = start.z.copy()
+        z[:s] /= problem.constant
+        return start._replace(z=z)
+
+    def remember(self, problem: Problem, solution: Solution, basis: Eigenbasis) -> None:
+        """Remember how a fit ended; a bias that joined φ as it would be with a feature of 1."""
+        joined, z = problem.constant is not None, solution.z
+        if problem.constant is not None:
+            z = z.copy()
+            z[: problem.objective.shape[1]] *= problem.constant
+        same = self.extrapolates and self.last is not None and self._joined == joined
+        self._before = (self._alpha, self.last.z) if same and self.last is not None else None
+        self.last = Start(z, solution.smoothing, solution.floor)
+        self._joined, self._alpha, self.basis = joined, problem.objective.alpha, basis
+
+
+def _same(a: Recipe, b: Recipe, known: Data, data: Data) -> bool:
+    """Whether the posed problem serves with another λ and λ_b; a free bias has other features."""
+    same_recipe = _equal(a, b, {f.name for f in fields(Recipe)} - MAY_DIFFER) and a.bias_is_free == b.bias_is_free
+    same_targets = alike(known.y, data.y) and alike(known.share, data.share)
+    return same_recipe and same_targets and alike(known.weight, data.weight)
+
+
+def _equal(a: Recipe, b: Recipe, names: set[str]) -> bool:
+    return all(alike(getattr(a, name), getattr(b, name)) for name in names)
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Equality of parameters; objects of the library are equal if their parameters are."""
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.shape(a) == np.shape(b) and bool(np.array_equal(a, b))
+    if type(a) is not type(b):
+        return False
+    if hasattr(a, "get_params"):
+        mine, other = a.get_params(deep=False), b.get_params(deep=False)
+        return mine.keys() == other.keys() and all(alike(mine[name], other[name]) for name in mine)
+    try:
+        return bool(a == b)
+    except (TypeError, ValueError):
+        return False

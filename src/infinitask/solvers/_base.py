@@ -1,0 +1,412 @@
+r"""What all solvers share: the certificate, the ledger that keeps it, and the solution.
+
+A solver walks through points z. Each evaluation of the objective gives an upper bound P(z) and, from the slopes, a dual
+point u with data term A(u) and coefficients z_u. The dual
+
+.. math:: D(u) = A(u) - \tfrac{1}{2} \|z_u\|_\Lambda^2
+
+is concave in u, A is concave and z_u is affine, so that for any two dual points and 0 ≤ s ≤ 1
+
+.. math:: D((1-s) u_1 + s u_2) \ge (1-s) A(u_1) + s A(u_2) - \tfrac{1}{2} \|(1-s) z_{u_1} + s z_{u_2}\|_\Lambda^2 .
+
+The best s is closed form: each new dual point is first mixed with u = 0 (feasible for every loss; where a bias is free,
+with what balances next to it), then with the best one so far. The best P and the best D are kept, so P − D never grows.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from infinitask._base.arrays import HostArray
+from infinitask._base.events import Solving, is_heard, tell
+from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
+
+MAX_SOLVE_SIZE = 8_000
+"""The most equations of one dense solve: 512 MB."""
+
+PERFECT_FIT = 1e-6
+"""Where |P| is below this part of P at the start, the gap is relative to the latter: a perfect fit must not loop."""
+
+MAX_CENTRE_PAIRS = 20_000_000
+"""The most numbers a centre may have: 160 MB. Beyond, Newton's method follows κ → 0 without one."""
+
+_ABOVE = "at a duality gap of {gap:.1e}, above the tolerance {tol:.1e}"
+
+
+class Reason(Enum):
+    """Why a solver stopped; the value is the sentence that a user reads, with places for the numbers.
+
+    Examples
+    --------
+    >>> Reason.CONVERGED.sentence(gap=3e-5, tol=1e-4, max_iter=1000)
+    'The duality gap 3.0e-05 is within the tolerance 1.0e-04.'
+    """
+
+    CONVERGED = "The duality gap {gap:.1e} is within the tolerance {tol:.1e}."
+    OUT_OF_EVALUATIONS = f"The {{max_iter}} evaluations allowed were used up {_ABOVE}; raise max_iter or tol."
+    LBFGS_STALLED = f"L-BFGS made no further progress {_ABOVE}; raise tol or alpha, or rescale the data."
+    NEWTON_STALLED = f"Newton's method made no further progress {_ABOVE}; raise tol or alpha, or rescale the data."
+    STALLED = f"No further progress was possible {_ABOVE}; raise tol or alpha, or rescale the data."
+    NOT_CERTIFIED = "{note} The fit ended early: dual_gap_ is infinite."
+    NOT_SMOOTH = f"{{note}} The solver stopped {_ABOVE}."
+    IN_ORDER = "All curves are in order, at a duality gap of {gap:.1e}, within the tolerance {tol:.1e}."
+    ORDER_ABOVE_TOLERANCE = f"All curves are in order, {_ABOVE}; raise tol or alpha."
+
+    def __repr__(self) -> str:
+        return f"<Reason.{self.name}>"  # the sentence has places that only a solution fills
+
+    def __reduce__(self) -> tuple[type[Reason], tuple[str]]:
+        return type(self), (self.name,)  # skops asks for it; a name outlives its sentence
+
+    @classmethod
+    def _missing_(cls, value: object) -> Reason | None:
+        return cls.__members__.get(value) if isinstance(value, str) else None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap asked for was reached."""
+        return self in (Reason.CONVERGED, Reason.IN_ORDER)
+
+    def sentence(self, *, gap: float, tol: float, max_iter: int, note: str = "") -> str:
+        """The sentence, with its numbers, and with what was found wrong where that is the reason."""
+        return self.value.format(gap=gap, tol=tol, max_iter=max_iter, note=note)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The answer of a solver.
+
+    Parameters
+    ----------
+    z : ndarray (size,)
+        The unknowns, C row by row and then c.
+    objective, dual : float
+        P(z), of the losses themselves, and the best lower bound of min P.
+    gap : float
+        (P − D) relative to |P|, or to the loss of a typical row where that is less; see :class:`Certificate`.
+    n_iter, n_evaluations : int
+        Steps taken, and evaluations of the objective.
+    reason : Reason
+        Why the solver stopped.
+    tol : float
+        The gap asked for.
+    max_iter : int
+        The evaluations allowed.
+    history : ndarray (k, 3)
+        Evaluations, P and D of every evaluation: its own P, and the best D known then.
+    smoothing : Smoothing
+        How the integrals were smoothed at the end.
+    floor : float
+        Where |P| is below it, the gap is relative to it.
+    dual_at : Start or None
+        Where the slopes were the best dual point, of all single ones, and how the losses were smoothed there; None: not
+        known. It may hold a number for every pair and is not kept after a fit.
+    note : str
+        What was found wrong with the loss, where that is the reason.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> solution = InfiniteQuantileRegressor(n_nodes=20).fit(*make_sine(100, random_state=0)).solution_
+    >>> solution.dual <= solution.objective <= solution.dual + 1e-4 * solution.objective
+    True
+    """
+
+    z: HostArray
+    objective: float
+    dual: float
+    gap: float
+    n_iter: int
+    n_evaluations: int
+    reason: Reason
+    tol: float
+    max_iter: int
+    history: HostArray
+    smoothing: Smoothing = field(default_factory=lambda: Smoothing(()))
+    floor: float = 0.0
+    dual_at: Start | None = None
+    note: str = ""
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap asked for was reached."""
+        return self.reason.converged
+
+    @property
+    def message(self) -> str:
+        """Why the solver stopped, as a sentence."""
+        return self.reason.sentence(gap=self.gap, tol=self.tol, max_iter=self.max_iter, note=self.note)
+
+
+class Start(NamedTuple):
+    """Where a solver may start: the solution of a similar problem."""
+
+    z: HostArray
+    """The unknowns, (size,)."""
+    smoothing: Smoothing
+    """How the integrals were smoothed there."""
+    floor: float | None = None
+    """See :class:`Certificate`, if it is known."""
+
+    def elsewhere(self) -> Start:
+        """The start for other data: without what belongs to these data."""
+        return Start(self.z, Smoothing(self.smoothing.kappa))
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """A(u) and z_u of a dual point u."""
+
+    data: float
+    z: HostArray
+
+    def value(self, ridge: HostArray) -> float:
+        """D(u)."""
+        return self.data - 0.5 * float((ridge * self.z) @ self.z)
+
+    def mixed(self, other: DualPoint, ridge: HostArray) -> DualPoint:
+        """The best point of the segment from this one to ``other``."""
+        step = other.z - self.z
+        length = float((ridge * step) @ step)
+        if length == 0.0:
+            return self if self.data >= other.data else other
+        s = (other.data - self.data - float((ridge * self.z) @ step)) / length
+        s = min(1.0, max(0.0, s))
+        return DualPoint((1.0 - s) * self.data + s * other.data, self.z + s * step)
+
+
+class Certificate:
+    """The best upper and lower bounds so far.
+
+    The gap is relative to |P|, or to the typical loss where that is less: one absurd target may own P, and must not end
+    the solver early. ``floor`` replaces them where they are smaller: rounding decides there, and a perfect fit must not
+    loop.
+    """
+
+    def __init__(self, objective: BaseObjective) -> None:
+        self.ridge = objective.ridge
+        self.floor = 0.0
+        self.typical = objective.typical_loss
+        self.primal = np.inf
+        self.z = np.zeros(objective.size)
+        self.dual = -np.inf
+        """The lower bound; −∞ while no feasible dual point is known."""
+        # computed with the first evaluation: a free bias makes it as dear as one, and other bounds do not need it
+        self._find_origin: Callable[[], tuple[float, HostArray] | None] | None = objective.origin
+        self._origin: DualPoint | None = None
+        self._dual: DualPoint | None = None
+        self._single = -np.inf
+
+    def update(self, z: HostArray, evaluation: Evaluation) -> bool:
+        """Take in one evaluation: whether no dual point before it was as good by itself."""
+        if self._find_origin is not None:
+            origin, self._find_origin = self._find_origin(), None
+            self._origin = None if origin is None else DualPoint(*origin)
+            if self._origin is not None and self._origin.value(self.ridge) > self.dual:
+                self._dual, self.dual = self._origin, self._origin.value(self.ridge)
+        if evaluation.primal < self.primal:
+            self.primal = evaluation.primal
+            self.z = z.copy()
+        fresh = DualPoint(evaluation.dual_data, evaluation.dual_z)
+        if np.isfinite(fresh.data):
+            fresh = fresh if self._origin is None else self._origin.mixed(fresh, self.ridge)
+            self._dual = fresh if self._dual is None else self._dual.mixed(fresh, self.ridge)
+            self.dual = max(self.dual, self._dual.value(self.ridge))
+            value = fresh.value(self.ridge)
+            if value > self._single:
+                self._single = value
+                return True
+        return False
+
+    def take(self, z: HostArray, primal: float, dual: float) -> None:
+        """Take in a point and bounds that were proved elsewhere."""
+        if primal < self.primal:
+            self.primal, self.z = primal, z.copy()
+        if dual > self.dual:
+            self.dual, self._dual = dual, None
+
+    @property
+    def scale(self) -> float:
+        """What the gap is measured against."""
+        return max(min(abs(self.primal), self.typical), self.floor)
+
+    @property
+    def gap(self) -> float:
+        """(P − D) relative to the scale; rounding may leave a tiny negative number, which is 0."""
+        gap = max(self.primal - self.dual, 0.0)
+        return 0.0 if gap == 0.0 else gap / self.scale if self.scale > 0.0 else np.inf
+
+
+class Ledger:
+    """Evaluates the objective for a solver, keeps the certificate, the counts and the display.
+
+    Parameters
+    ----------
+    objective : BaseObjective
+    tol : float
+        The relative gap asked for.
+    max_iter : int
+        The most evaluations allowed.
+    verbose : int
+        0: silent; 1: a line of progress about twice a second; 2: a line for every evaluation.
+        Lines go to standard error.
+    aim : float or None
+        The relative gap to aim at, at most ``tol``; missing it is no failure. None: ``tol``.
+    """
+
+    def __init__(
+        self,
+        objective: BaseObjective,
+        tol: float,
+        max_iter: int,
+        verbose: int = 0,
+        aim: float | None = None,
+    ) -> None:
+        self.objective = objective
+        self.tol = tol
+        self.aim = tol if aim is None else aim
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.certificate = Certificate(objective)
+        self.n_evaluations = 0
+        self.n_iter = 0
+        self.history: list[tuple[int, float, float]] = []
+        self.dual_at: Start | None = None
+        self._started = time.perf_counter()
+        self._shown = 0.0
+        self._first: tuple[float, float] | None = None
+        if verbose:
+            tables = objective.tables if isinstance(objective, Objective) else ()
+            if any(table is not None and not table.loaded for table in tables):
+                self._write("Loading compiled loops; at their first use on a machine numba compiles them, about 2 s.")
+            self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  {'left':>6}  step")
+
+    def evaluate(self, z: HostArray, smoothing: Smoothing, label: str = "") -> Evaluation:
+        """One pass over the data; the certificate, the counts and the history take it in."""
+        evaluation = self.objective.evaluate(z, smoothing)
+        self.n_evaluations += 1
+        if not np.isfinite(evaluation.primal) or not np.all(np.isfinite(evaluation.gradient)):
+            return evaluation
+        if self.certificate.update(z, evaluation):
+            self.dual_at = Start(z.copy(), smoothing)
+        self.history.append((self.n_evaluations, evaluation.primal, self.certificate.dual))
+        self._tell()
+        now = time.perf_counter()
+        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5 or self.n_evaluations == 1):
+            self._shown = now
+            self.show(label)
+        return evaluation
+
+    def take(self, z: HostArray, primal: float, dual: float, n_evaluations: int, label: str) -> None:
+        """Take in a point and its bounds, found after ``n_evaluations`` evaluations; see :meth:`Certificate.take`."""
+        self.certificate.take(z, primal, dual)
+        self.n_evaluations = self.n_iter = n_evaluations
+        self.history.append((n_evaluations, primal, self.certificate.dual))
+        self._tell()
+        now = time.perf_counter()
+        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5):
+            self._shown = now
+            self.show(label)
+
+    def _tell(self) -> None:
+        if is_heard():
+            tell(Solving(self.n_evaluations, float(self.certificate.gap), self.tol))
+
+    def show(self, label: str) -> None:
+        """Write one line of progress."""
+        if self.verbose:
+            c = self.certificate
+            seconds = time.perf_counter() - self._started
+            left = self._time_left(seconds)
+            self._write(
+                f"{self.n_evaluations:>11}  {c.primal:>13.6e}  {c.gap:>8.1e}  {seconds:>7.2f}  {left:>6}  {label}"
+            )
+
+    def _time_left(self, seconds: float) -> str:
+        """A guess of the seconds to go, if the gap goes on to fall by the same factor in the same time."""
+        gap = self.certificate.gap
+        if not np.isfinite(gap) or gap <= self.tol:
+            return ""
+        if self._first is None:
+            self._first = seconds, gap
+        start, widest = self._first
+        if gap >= 0.5 * widest:  # too early to tell
+            return ""
+        return f"~{np.log(gap / self.tol) / np.log(widest / gap) * (seconds - start):.0f}"
+
+    def _write(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the gap asked for is reached."""
+        return self.certificate.gap <= self.tol
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the evaluations allowed are used up."""
+        return self.n_evaluations >= self.max_iter
+
+    @property
+    def done(self) -> bool:
+        """Whether the aim is reached or the evaluations allowed are used up."""
+        return self.certificate.gap <= self.aim or self.exhausted
+
+    def enough(self, evaluation: Evaluation) -> bool:
+        """Whether the optimisation error is below the slack, or too small to matter for the gap."""
+        return evaluation.error <= max(0.3 * sum(evaluation.slack), 0.2 * self.aim * self.certificate.scale)
+
+    def solution(self, stalled: Reason = Reason.STALLED) -> Solution:
+        """The answer; ``stalled`` is the reason where neither the gap nor the limit of evaluations was reached."""
+        c = self.certificate
+        reason = Reason.CONVERGED if self.converged else Reason.OUT_OF_EVALUATIONS if self.exhausted else stalled
+        self.show("done")
+        return Solution(
+            z=c.z,
+            objective=c.primal,
+            dual=c.dual,
+            gap=c.gap,
+            n_iter=max(1, self.n_iter),
+            n_evaluations=self.n_evaluations,
+            reason=reason,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            history=np.asarray(self.history, dtype=np.float64).reshape(-1, 3),
+            floor=c.floor,
+            dual_at=self.dual_at,
+        )
+
+
+def cost_by_unknowns(objective: Objective, n: int) -> float:
+    """Operations of a Newton step that factorises the Hessian, with n rows of data."""
+    (_, s), p = objective.shape, objective.size
+    nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
+    return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * nodes * s**2 if p <= MAX_SOLVE_SIZE else np.inf
+
+
+def evaluation_cost(objective: Objective) -> float:
+    """What an evaluation costs, in operations of a matrix product."""
+    n, (r, s) = objective.rows.shape[0], objective.shape
+    length = r if objective.reach is None else float(np.mean(objective.reach))
+    nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
+    # a loss costs about forty operations a pair, and the calls of an evaluation 5e5
+    return 5e5 + 4.0 * float(n) * (length * s + nodes * s + 10 * nodes)
+
+
+def aim_at(objective: BaseObjective, tol: float) -> float:
+    """The gap to aim at.
+
+    A function is less well determined than its objective: at a gap of 1e-7 values are off by up to 1e-3 (60 random
+    problems with n ≤ 60). Whoever asks for such a gap wants the values; on a small problem a hundredth of it costs a
+    few steps more.
+    """
+    small = objective.size <= 2_000 and objective.n_pairs <= 200_000
+    return 1e-2 * tol if 1e-9 <= tol <= 1e-6 and small else tol

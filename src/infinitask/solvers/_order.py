@@ -1,0 +1,300 @@
+r"""Order that is proved: ∂h/∂θ ≥ 0 for *all* θ at the training inputs.
+
+A penalty looks at nodes. Between them a proof is needed, and the reproducing property gives one: for a curve
+g(θ) = ∂h(x)(θ)/∂θ = ⟨c, ψ'(θ)⟩ of the RKHS, |g''| ≤ ‖c‖ ‖ψ'''‖, and ‖ψ'''‖² = ∂₁³∂₂³k(θ, θ) is one number for a
+stationary kernel. On a grid of step δ therefore
+
+.. math:: g(\theta) \ge \min(g(\theta_a), g(\theta_b)) - \tfrac{\delta^2}{8} \|c\| \, \|\psi'''\|
+
+between neighbours θ_a, θ_b (:meth:`TaskKernel.slope_error <infinitask.kernels.TaskKernel.slope_error>`): where the
+right-hand side is nonnegative everywhere, the order holds for every θ.
+
+How a fit gets there: (1) minimise with a heavy penalty on negative slopes, at more nodes than the risk has and at both
+ends of Θ; (2) measure by how much the proof fails, V; (3) add V times a bias that provably rises at a rate of one.
+The lower bound of step (1) is one for the problem with the constraint too, because a penalty costs less than a
+constraint. So the gap that is reported is the distance to the best model in these features that is in order, for all θ.
+Where it is too large, what V is made of decides: a finer grid of the proof, more nodes if the curves fall between them,
+or a heavier penalty and a smaller gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from infinitask._base.arrays import Array, HostArray, as_like, to_host
+from infinitask.features import TaskMap
+from infinitask.kernels import TaskKernel
+from infinitask.objective import Integral, Objective, Smoothing
+from infinitask.penalties import NonCrossing
+from infinitask.solvers._base import PERFECT_FIT, Reason, Solution
+from infinitask.solvers._continuation import solve
+
+MAX_ROUNDS = 6
+"""The most problems that are solved."""
+
+FIRST_PENALTY = 16.0
+"""The first weight of the penalty, relative to the slopes of the loss: enough on data where a tenth of the curves would
+fall."""
+
+FIRST_REFINEMENT, MAX_REFINEMENT = 4, 32
+"""Nodes of the penalty for each node of the risk: at first, and at most. With one, the slopes dip below zero between
+the nodes by some 1e-2."""
+
+GRID_LOSS = 1e-5
+"""What the proof may lose to the step of its first grid, relative to the norm of a curve."""
+
+MIN_STEPS, MAX_FIRST_STEPS, MAX_STEPS = 500, 16_000, 256_000
+"""Steps of the grid of the proof: the fewest, and the most of the first and of any grid."""
+
+MAX_SLOPES = 2_000_000
+"""The most slopes that are held at a time."""
+
+SLOPE_ROUNDING = 3e-8
+"""Relative error of slopes computed through ψ: its transform has entries of up to 1e7 (pivots down to 1e-14), and the
+largest error measured in sixty digits was 9e-9."""
+
+
+def _first_steps(kernel: TaskKernel, length: float) -> int:
+    """Steps of the first grid: the fewest with which the proof loses no more than ``GRID_LOSS``, up to a limit."""
+    steps = MIN_STEPS
+    while steps < MAX_FIRST_STEPS and kernel.slope_error(length / steps) > GRID_LOSS:
+        steps *= 2
+    return steps
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Measures and repairs the order of the curves of an objective.
+
+    Parameters
+    ----------
+    source : Objective
+        Its first integral is the risk; others are ignored. Order is asked of all its rows, also of those of weight 0.
+    psi : TaskMap
+        The features of the tasks.
+    bias_psi : TaskMap or None
+        Those of the bias, where it has unknowns of its own.
+    constant : float or None
+        The value of the first input feature, where that is constant and carries the bias.
+    low, high : float
+        The ends of Θ.
+    steps : int
+        Steps of the grid of the proof.
+    """
+
+    source: Objective
+    psi: TaskMap
+    bias_psi: TaskMap | None
+    constant: float | None
+    low: float
+    high: float
+    steps: int
+
+    @classmethod
+    def of(
+        cls,
+        objective: Objective,
+        psi: TaskMap,
+        bias_psi: TaskMap | None,
+        constant: float | None,
+        support: tuple[HostArray, HostArray],
+    ) -> Order:
+        """Check that a proof is possible: there is a bias, Θ is bounded, and the kernels bound higher derivatives."""
+        maps = [psi] if bias_psi is None else [psi, bias_psi]
+        for task_map in maps:
+            if not np.isfinite(task_map.kernel.slope_error(1.0)):
+                raise ValueError(
+                    f"noncrossing='hard' was given with the task kernel {task_map.kernel!r}; the proof of order "
+                    "needs a bound on higher derivatives, known for 'rbf' and 'matern52'. Use one of them, also for "
+                    "the bias, or noncrossing='rearrange'."
+                )
+        if constant is None and bias_psi is None:
+            raise ValueError(
+                "noncrossing='hard' was given with bias_kernel=None; a bias is what puts the last bit of order right. "
+                "Use bias_kernel='task', or noncrossing='rearrange'."
+            )
+        low, high = (float(np.ravel(end)[0]) for end in support)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise ValueError(
+                f"noncrossing='hard' was given with Θ = [{low:g}, {high:g}]; order for all θ can be proved on a "
+                "bounded Θ only. Use a measure with a bounded support, or noncrossing='rearrange'."
+            )
+        steps = max(_first_steps(task_map.kernel, high - low) for task_map in maps)
+        return cls(objective, psi, bias_psi, constant, low, high, steps)
+
+    # ----------------------------------------------------------------------------------------- the penalty
+    def penalised(self, weight: float, refinement: int) -> Objective:
+        """The risk with a penalty on negative slopes, at ``refinement`` nodes for each node of the risk."""
+        source = self.source
+        count = refinement * int(source.integrals[0].theta.shape[0]) + 1
+        grid = np.linspace(self.low, self.high, count)
+        penalty = Integral(
+            NonCrossing(weight),
+            as_like(grid, source.rows),
+            as_like(np.full(count, 1.0 / count), source.rows),
+            as_like(self.psi(grid, 1), source.rows),
+            None if self.bias_psi is None else as_like(self.bias_psi(grid, 1), source.rows),
+            row_weight=self._row_weight,
+        )
+        return replace(source, integrals=(source.integrals[0], penalty))
+
+    @cached_property
+    def _row_weight(self) -> Array | None:
+        """ω of the penalty: that of the risk, and for rows that the risk leaves out the mean of the others."""
+        omega = to_host(self.source.sample_weight).astype(np.float64)
+        if np.all(omega > 0.0):
+            return None
+        omega = np.where(omega > 0.0, omega, np.mean(omega[omega > 0.0]))
+        return as_like(omega / np.sum(omega), self.source.rows)
+
+    def first_weight(self) -> float:
+        """A weight of the penalty that suits the slopes of the loss at the start."""
+        source = self.source
+        first = source.integrals[0]
+        block, fields = next(iter(source.fields(source.start())))
+        slopes = to_host(first.loss.slope(first.theta, first.targets_of(block), fields[0]))
+        return FIRST_PENALTY * (float(np.mean(np.abs(slopes))) or 1.0)
+
+    # ------------------------------------------------------------------------------------------- the proof
+    @cached_property
+    def _grid(self) -> HostArray:
+        return np.linspace(self.low, self.high, self.steps + 1)
+
+    @cached_property
+    def _slopes(self) -> HostArray:
+        """ψ' on the grid, (steps + 1, s)."""
+        return self.psi(self._grid, 1)
+
+    @cached_property
+    def _bias_slopes(self) -> HostArray:
+        """ψ' of the bias on the grid, wherever its unknowns are, (steps + 1, s_b)."""
+        return self._slopes if self.bias_psi is None else self.bias_psi(self._grid, 1)
+
+    def _proved(self, kernel: TaskKernel, slopes: HostArray, coef: HostArray) -> tuple[HostArray, HostArray]:
+        """Slopes of curves with coefficients (n, s) on the grid, and what the proof loses of each, (n,)."""
+        step = float(self._grid[1] - self._grid[0])
+        # ψ is isometric up to a percent of rounding in its smallest pivots
+        lost = 1.1 * kernel.slope_error(step) + SLOPE_ROUNDING * float(np.max(np.linalg.norm(slopes, axis=1)))
+        return coef @ slopes.T, lost * np.linalg.norm(coef, axis=1)
+
+    def smallest_slope(self, z: HostArray) -> tuple[float, float]:
+        """A lower bound of ∂h/∂θ over all training inputs and all θ, and what of it the step of the grid costs."""
+        r, s = self.source.shape
+        C = z[: r * s].reshape(r, s)
+        rise, lost = 0.0, 0.0
+        if self.bias_psi is not None:
+            rise_b, lost_b = self._proved(self.bias_psi.kernel, self._bias_slopes, z[None, r * s :])
+            rise, lost = rise_b[0], float(lost_b[0])
+        rows = to_host(self.source.rows).astype(np.float64, copy=False)
+        smallest, cost = np.inf, 0.0
+        step = max(1, MAX_SLOPES // (self.steps + 1))
+        for start in range(0, rows.shape[0], step):
+            slopes, loss = self._proved(self.psi.kernel, self._slopes, rows[start : start + step] @ C)
+            worst = np.min(slopes + rise, axis=1) - loss - lost
+            if np.min(worst) < smallest:
+                smallest, cost = float(np.min(worst)), float(loss[np.argmin(worst)]) + lost
+        return smallest, cost
+
+    @cached_property
+    def lift(self) -> HostArray:
+        """Unknowns of a bias that provably rises at a rate of at least one everywhere."""
+        kernel, slopes = (self.psi if self.bias_psi is None else self.bias_psi).kernel, self._bias_slopes
+        s = slopes.shape[1]
+        # the ridge keeps the norm, hence the loss of the proof, small
+        c = np.linalg.lstsq(
+            np.vstack([slopes, 1e-6 * np.eye(s)]), np.concatenate([np.ones(self._grid.size), np.zeros(s)])
+        )[0]
+        rise, lost = self._proved(kernel, slopes, c[None, :])
+        rate = float(np.min(rise)) - float(lost[0])
+        if rate <= 0.0:
+            raise ValueError(
+                f"noncrossing='hard' was given with the task kernel {kernel!r}, in which no bias rises "
+                "everywhere; raise its length scale (lower task_gamma) or use more nodes."
+            )
+        z = np.zeros(self.source.size)
+        if self.constant is not None:
+            z[: np.prod(self.source.shape)].reshape(self.source.shape)[0] = c / (rate * self.constant)
+        else:
+            z[self.source.size - self.source.bias_size :] = c / rate
+        return z
+
+
+def solve_in_order(
+    objective: Objective,
+    psi: TaskMap,
+    bias_psi: TaskMap | None,
+    constant: float | None,
+    support: tuple[HostArray, HostArray],
+    *,
+    solver: str,
+    tol: float,
+    max_iter: int,
+    verbose: int,
+) -> tuple[Solution, float]:
+    """The best model with ∂h/∂θ ≥ 0 for all θ at the training inputs, and the smallest slope that was proved.
+
+    Parameters
+    ----------
+    objective : Objective
+        Its first integral is the risk; others are ignored.
+    psi : TaskMap
+        ψ of the tasks: the columns of the risk are its values at the nodes.
+    bias_psi : TaskMap or None
+        ψ_b, where the bias has unknowns of its own.
+    constant : float or None
+        The value of the first input feature, where that is constant and carries the bias.
+    support : pair of arrays
+        The ends of Θ.
+    solver, tol, max_iter, verbose
+        As in :func:`~infinitask.solvers.solve`; ``max_iter`` for all rounds together.
+    """
+    order = Order.of(objective, psi, bias_psi, constant, support)
+    weight, refinement, inner_tol = order.first_weight(), FIRST_REFINEMENT, 0.5 * tol
+    bound, gap, steps, evaluations = -np.inf, np.inf, 0, 0
+    best: Solution | None = None
+    for _ in range(MAX_ROUNDS):
+        penalised = order.penalised(weight, refinement)
+        left = max(1, max_iter - evaluations)
+        found = solve(penalised, solver=solver, tol=inner_tol, max_iter=left, verbose=verbose)
+        steps, evaluations = steps + found.n_iter, evaluations + found.n_evaluations
+        bound = max(bound, found.dual)
+        smallest, cost = order.smallest_slope(found.z)
+        # a finer grid, while its step is a good part of what is missing
+        while -smallest > 0.0 and cost > 0.2 * -smallest and order.steps < MAX_STEPS:
+            order = replace(order, steps=2 * order.steps)
+            smallest, cost = order.smallest_slope(found.z)
+        missing, z = max(0.0, -smallest), found.z
+        while smallest < 0.0:
+            # slightly more, so that rounding does not leave the proof short of zero
+            z = z - smallest * (1.0 + 1e-6) * order.lift
+            smallest, _ = order.smallest_slope(z)
+        smoothing = Smoothing((0.0, 0.0))
+        primal = penalised.evaluate(z, smoothing).primal
+        if best is None or primal < best.objective:
+            best = replace(found, z=z, objective=primal)
+        first = abs(penalised.evaluate(penalised.start(), smoothing).primal)
+        typical = objective.typical_loss
+        scale = max(min(abs(best.objective), typical), PERFECT_FIT * min(first, typical))
+        before, gap = gap, max(best.objective - bound, 0.0) / scale if scale > 0.0 else 0.0
+        if gap <= tol or not found.converged or gap > 0.8 * before:
+            break
+        at_nodes = max(0.0, -min(float(np.min(to_host(fields[1]))) for _, fields in penalised.fields(found.z)))
+        if at_nodes < 0.5 * missing and refinement < MAX_REFINEMENT:
+            refinement *= 2  # the curves fall between the nodes
+        else:
+            weight, inner_tol = 4.0 * weight, 0.1 * inner_tol
+    assert best is not None
+    solution = replace(
+        best,
+        dual=bound,
+        gap=gap,
+        n_iter=steps,
+        n_evaluations=evaluations,
+        reason=Reason.IN_ORDER if gap <= tol else Reason.ORDER_ABOVE_TOLERANCE,
+        tol=tol,
+        max_iter=max_iter,
+    )
+    return solution, order.smallest_slope(solution.z)[0]

@@ -1,0 +1,379 @@
+r"""Splitting: the ridge in closed form, the losses pair by pair.
+
+Write H for the values that the losses see at all rows and nodes, and let H and C part for a while:
+
+.. math:: \min_{H, C} \; \sum_{ij} \omega_i w_j \, \ell_j(y_i, H_{ij}) + \tfrac{\lambda}{2} \|C\|^2
+    \quad \text{such that} \quad H = \Phi C \Psi^\top .
+
+With multipliers u and a step σ (the alternating direction method of multipliers), both halves of an iteration are
+closed form. In the joint eigenbasis of rows and columns (eigenvalues e of ΦᵀωΦ and f of ΨᵀwΨ) the ridge step divides by
+λ + σ e_k f_l; the other half is the slope of the loss smoothed by 1/σ, at each pair by itself, which every loss has.
+One iteration costs as much as an evaluation of the objective, and their number hardly feels λ: 20 to 70 for a gap of
+1e-2 whether λ = 1e-2 or 1e-6 (300 to 2 000 rows), where L-BFGS takes ten times as many at the small end.
+
+Problems that differ in the rows that count share the eigenbasis: a row that is left out keeps its value H_ij = h_ij and
+has no multiplier. So all folds of a cross-validation are solved at once, and h at the rows left out is known then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
+from infinitask.objective import Integral, Objective
+from infinitask.solvers._columns import NEGLIGIBLE, Columns, stairs
+from infinitask.solvers._splitting_run import Run, field, row_blocks, weighted_gram
+
+CHECK_EVERY = 10
+"""Iterations between two looks at the gap, each of which costs half an iteration."""
+
+MAX_PATIENCE, NEAR = 5, 3.0
+"""Looks in double precision are at most this many times as far apart, and twice where the gap is at most NEAR times the
+one asked for."""
+
+SHORT_START = 0.3
+"""The first σ where a derivative is penalised, in terms of the usual one. With 1 000 rows and λ = 1e-6, 200 iterations
+from there lead to a gap of 3e-3, and from the usual one to a gap above 1."""
+
+MIN_SINGLE_ENTRIES = 500_000
+"""Entries of ΦV from which iterations are in single precision. Below, an iteration is mostly the calls of NumPy, and in
+double precision y and y + 1000 have the same answers to many digits."""
+
+CHANGE_LATER = 1.4
+"""Steps of nodes change at the first iteration measured after this multiple of the last change. Every ten iterations
+they change about as well, but each time the columns are diagonalised again."""
+
+HELD = 0.02
+"""Directions with e f below this part of λ are held by the ridge."""
+
+
+class State(NamedTuple):
+    """Where B problems ended, and similar ones may begin."""
+
+    H: Array
+    """(n, B, m): values at rows and nodes."""
+    D: Array
+    """(n, B, m): the dual point u = −∂ℓ, divided by the step."""
+    sigma: HostArray
+    """(B,): σ."""
+    coef: Array
+    """(k, B, l): C in the eigenbasis."""
+    primal: HostArray
+    """(B,): P."""
+    dual: HostArray
+    """(B,): a lower bound of min P."""
+    n_iter: int
+    nodes: HostArray | None = None
+    """(m,): the step of each node is σ ρ times this; None: times 1."""
+
+    @property
+    def gap(self) -> HostArray:
+        """(P − D) / |P|, (B,)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gap = (self.primal - self.dual) / np.abs(self.primal)
+        # a bound that is not a number certifies nothing
+        return np.where(self.primal <= self.dual, 0.0, np.where(np.isnan(gap), np.inf, gap))
+
+
+@dataclass(frozen=True, eq=False)
+class Splitting:
+    """The eigenbasis of rows and columns of an objective without a separate bias, and iterations in it.
+
+    Parameters
+    ----------
+    rows : array (n, k)
+        Φ V.
+    V : array (r, k)
+        Eigenvectors of ΦᵀωΦ.
+    e : ndarray (k,)
+    omega : array (n,)
+        Weights of the rows, summing to one.
+    terms : tuple of Integral
+    columns : Columns
+        Ψ in the eigenbasis of Ψᵀ w ρ Ψ. ρ is 1 for the first integral, less for a derivative, which is larger.
+    free_level : bool
+        Whether the first feature is a constant: a bias, which hardly any ridge may hold.
+    lost_rows : float
+        The largest eigenvalue of rows that was left out.
+    least : float
+        Directions with e f up to this are left out; what that may cost is taken off the dual.
+    exact : Splitting or None
+        The same in double precision, for the bounds; None: they are computed as the iterations are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.losses import Pinball
+    >>> x, theta, one = np.linspace(-1.0, 1.0, 40)[:, None], np.array([0.25, 0.75]), np.ones((2, 1))
+    >>> term = Integral(Pinball(), theta, np.array([0.5, 0.5]), one, targets=x**3)
+    >>> problem = Objective(np.hstack([np.ones((40, 1)), x]), np.full(40, 1 / 40), (term,), alpha=1e-2)
+    >>> solver = Splitting.of(problem)
+    >>> bool(solver.solve(1e-2, tol=1e-3).gap <= 1e-3)
+    True
+    """
+
+    rows: Array
+    V: Array
+    e: HostArray
+    omega: Array
+    terms: tuple[Integral, ...]
+    columns: Columns
+    free_level: bool
+    lost_rows: float = 0.0
+    least: float = 0.0
+    exact: Splitting | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether no direction was left out."""
+        return self.least == self.lost_rows == self.columns.lost == 0.0
+
+    def lost(self, energy: HostArray, square: HostArray, pull: HostArray) -> HostArray:
+        """What ‖Φᵀ u Ψ‖² may have in the directions left out, (B,).
+
+        There Φᵀ u Ψ is √(e f) times a part of u that the directions kept do not have.
+
+        Parameters
+        ----------
+        energy : ndarray (B, l)
+            Squared norms of u Ψ.
+        square : ndarray (B,)
+            ‖u‖².
+        pull : ndarray (k, B, l)
+            Φᵀ u Ψ in the directions kept.
+        """
+        seen = np.sum(energy / self.columns.f, axis=1)
+        total = float(self.e[-1]) * self.columns.lost * np.maximum(square - seen, 0.0)
+        for first, part in self.stairs:
+            largest = float(self.e[first - 1]) if first else self.lost_rows
+            known = np.sum(pull[first:, :, part] ** 2 / self.e[first:, None, None], axis=0)
+            total = total + largest * np.sum(np.maximum(energy[:, part] - known, 0.0), axis=1)
+        return np.asarray(total)
+
+    @staticmethod
+    def solves(objective: Objective) -> bool:
+        """Whether an objective is of the kind above: no separate bias, and all integrals see the same rows."""
+        one_weight = all(term.row_weight is None for term in objective.integrals)
+        return objective.bias_size == 0 and objective.bias_linear is None and one_weight
+
+    @classmethod
+    def of(cls, objective: Objective, *, single: bool = False) -> Splitting:
+        """Diagonalise rows and columns; ``single``: iterate in single precision, for gaps of a percent."""
+        rows, omega = objective.rows, objective.sample_weight
+        xp = namespace(rows)
+        e, V = xp.linalg.eigh(weighted_gram(rows, omega))
+        kept = e > NEGLIGIBLE * xp.max(e)
+        lost = max(0.0, float(to_host(xp.max(e[~kept])))) if bool(xp.any(~kept)) else 0.0
+        V = V[:, kept]
+        level = bool(xp.all(rows[:, 0] == rows[0, 0]))
+        turned = _in_single(rows, V) if single and isinstance(rows, np.ndarray) else rows @ V
+        found = cls._with(objective, turned, V, to_host(e[kept]).astype(np.float64), omega, level, lost)
+        return found._single() if single else found
+
+    def _single(self) -> Splitting:
+        xp = namespace(self.rows)
+
+        def cast(part: Any) -> Any:
+            return None if part is None else xp.astype(part, xp.float32)
+
+        terms = tuple(
+            replace(t, theta=cast(t.theta), weights=cast(t.weights), cols=cast(t.cols), targets=cast(t.targets))
+            for t in self.terms
+        )
+        parts: dict[str, Any] = {name: cast(getattr(self, name)) for name in ("rows", "V", "omega")}
+        return replace(self, terms=terms, columns=self.columns.single(), **parts)
+
+    def without(self, least: float) -> Splitting:
+        """Without directions with e f up to ``least``; many rows in single precision, with bounds in double."""
+        first = min(int(np.searchsorted(self.e * self.columns.f[-1], least)), self.e.size - 1)
+        exact = replace(
+            self,
+            rows=self.rows[:, first:],
+            V=self.V[:, first:],
+            e=self.e[first:],
+            columns=self.columns.without(least / float(self.e[-1])),
+            lost_rows=float(self.e[first - 1]) if first else self.lost_rows,
+            least=least,
+        )
+        few = int(np.prod(exact.rows.shape)) < MIN_SINGLE_ENTRIES
+        return exact if few else replace(exact._single(), exact=exact)
+
+    @cached_property
+    def stairs(self) -> list[tuple[int, slice]]:
+        """Runs of columns l, and for each the first k of the directions that are kept there."""
+        return stairs(self.e, self.columns.f, self.least)
+
+    def leading(self, alpha: float) -> Splitting:
+        """Without the directions of the rows that a ridge λ holds anyway."""
+        first = min(int(np.searchsorted(self.e * self.columns.f[-1], HELD * alpha)), self.e.size - 1)
+        if first == 0:
+            return self
+        return replace(self, rows=1.0 * self.rows[:, first:], V=self.V[:, first:], e=self.e[first:])
+
+    def with_integrals(self, objective: Objective) -> Splitting:
+        """The same rows with other integrals, in the same precision."""
+        found = self._with(objective, self.rows, self.V, self.e, self.omega, self.free_level, self.lost_rows)
+        same = found.columns.cols.dtype == self.columns.cols.dtype
+        return found if same else found._single()
+
+    @classmethod
+    def _with(
+        cls, objective: Objective, rows: Array, V: Array, e: HostArray, omega: Array, level: bool, lost: float
+    ) -> Splitting:
+        terms, xp = objective.integrals, namespace(rows)
+        sizes = [float(size) for size in objective.relative_sizes]
+        balance = xp.concat([xp.ones_like(t.weights) / size**2 for t, size in zip(terms, sizes, strict=True)])
+        return cls(rows, V, e, omega, terms, Columns.of(terms, balance), level, lost)
+
+    def coefficients(self, state: State, b: int = 0) -> HostArray:
+        """C (r, s) of problem b."""
+        basis = self if self.exact is None else self.exact  # the bounds are those of the exact basis
+        return np.asarray(
+            to_host(basis.V @ as_like(state.coef[:, b, :], basis.V) @ basis.columns.W.T), dtype=np.float64
+        )
+
+    def centre(self, state: State, b: int = 0) -> tuple[tuple[float, ...], tuple[Array, ...]]:
+        """One over the typical step of each integral, and the dual point u of problem b, (n, m) of each integral."""
+        ends = np.cumsum([0, *(int(term.theta.shape[0]) for term in self.terms)])
+        steps = state.sigma[b] * to_host(self.columns.balance).astype(np.float64)
+        steps = steps if state.nodes is None else steps * state.nodes
+        u = (state.D if self.exact is None else namespace(state.D).astype(state.D, self.exact.rows.dtype))[:, b, :]
+        u = u * as_like(steps, u)
+        parts = [slice(*ends[t : t + 2]) for t in range(len(self.terms))]
+        return tuple(float(1.0 / np.median(steps[part])) for part in parts), tuple(u[:, part] for part in parts)
+
+    def begun(self, z: HostArray, kappa: float, duals: tuple[Array, ...]) -> State:
+        """A start for one problem: C, the dual point u of each integral, (n, m) or (1, 1), and 1/σ."""
+        xp, state = namespace(self.rows), self.start(1)
+        sigma = 1.0 / kappa if kappa > 0.0 else float(state.sigma[0])
+        C = as_like(z.reshape(self.V.shape[0], -1), self.rows)
+        coef = (self.V.T @ C @ self.columns.W)[:, None, :]
+        n = int(self.rows.shape[0])
+        parts = [
+            xp.broadcast_to(as_like(part, self.rows), (n, int(term.theta.shape[0])))
+            for part, term in zip(duals, self.terms, strict=True)
+        ]
+        u = xp.concat(parts, axis=1)
+        D = (u / self.columns.balance / sigma)[:, None, :]
+        return state._replace(H=self.field(slice(None), coef), D=D, sigma=np.array([sigma]), coef=coef)
+
+    def values(self, state: State) -> Array:
+        """Φ C Ψᵀ at the rows and all nodes, (n, B, m)."""
+        return self.field(slice(None), state.coef)
+
+    def field(self, block: slice, coef: Array) -> Array:
+        """Φ C Ψᵀ of a block of rows."""
+        return field(self.rows[block], coef, self.columns, self.stairs)
+
+    def start(self, count: int) -> State:
+        """A start for ``count`` problems: h = 0."""
+        xp, shape = namespace(self.rows), (int(self.rows.shape[0]), count, int(self.columns.cols.shape[0]))
+        H, unknown = as_like(np.zeros(shape), self.rows), np.full(count, np.inf)
+        nothing = as_like(np.zeros((self.e.size, count, self.columns.f.size)), self.rows)
+        sigma = (1.0 if len(self.terms) == 1 else SHORT_START) / self._spread
+        return State(H, xp.zeros_like(H), np.full(count, sigma), nothing, unknown, -unknown, 0)
+
+    @cached_property
+    def _spread(self) -> float:
+        """The typical size of a target."""
+        term = self.terms[0]
+        if term.targets is None:
+            return 1.0
+        away, share = np.abs(to_host(term.loss.values_of(term.targets))), term.loss.shares_of(term.targets)
+        away = away if share is None else away[to_host(share) > 0.0]
+        return float(np.median(away)) or float(np.mean(away)) or 1.0
+
+    def solve(
+        self,
+        alpha: float,
+        *,
+        live: HostArray | None = None,
+        start: State | None = None,
+        tol: float = 1e-2,
+        max_iter: int = 400,
+        every: int = CHECK_EVERY,
+        floor: float = 0.0,
+        seen: Callable[[State], bool] | None = None,
+        aim: float | None = None,
+        by_node: bool = False,
+    ) -> State:
+        """Iterate until all gaps are at most ``tol``.
+
+        Parameters
+        ----------
+        alpha : float
+            λ.
+        live : ndarray (B, n) of bool, or None
+            The rows that count in each of B problems, whose weights are then divided by their sum; None: one problem
+            with all rows.
+        start : State or None
+            The end of similar problems.
+        tol : float
+        max_iter : int
+        every : int
+            Iterations between two looks at the gap.
+        floor : float
+            Where |P| is less, gaps are relative to this.
+        seen : callable or None
+            Told of every such look; it returns whether that is enough.
+        aim : float or None
+            The gap that ``seen`` waits for: looks in double precision are dear, and rarer where it is far.
+        by_node : bool
+            Whether every node has a step of its own, as suits one problem with a small λ.
+        """
+        n = int(self.rows.shape[0])
+        mask = np.ones((1, n), dtype=bool) if live is None else live
+        counts = (
+            None if live is None else as_like(np.ascontiguousarray(mask.T, dtype=np.float64)[:, :, None], self.rows)
+        )
+        state = self.start(len(mask)) if start is None else start
+        # steps write in place: what a caller holds must not change
+        state = state._replace(H=1.0 * state.H, D=state.D * (1.0 if counts is None else counts))
+        omega = to_host((self if self.exact is None else self.exact).omega).astype(np.float64)
+        run = Run(self, alpha, mask @ omega, counts)
+        run.take_steps(state.nodes)
+        pulled, due, looks, change = run.pull(state), every, [], every
+        for it in range(1, max_iter + 1):
+            measured = it % every == 0 or it == max_iter
+            state, pulled, residuals = run.step(state, pulled, measured=measured)
+            if it >= due or it == max_iter:
+                state = run.certified(state)._replace(n_iter=it)
+                gap = state.gap * np.abs(state.primal) / np.maximum(np.abs(state.primal), max(floor, 1e-300))
+                if np.all(gap <= tol) if seen is None else seen(state):
+                    break
+                looks.append((it, float(np.max(gap))))
+                due = it + every * (1 if aim is None else _patience(looks, aim))
+            if measured and it >= change:
+                fresh = run.balanced_by_node(state, residuals) if by_node else run.balanced(state, residuals)
+                if fresh is not state:
+                    state, pulled = fresh, run.pull(fresh)
+                change = int(np.ceil(CHANGE_LATER * it)) if by_node else it + every
+        return state
+
+
+def _patience(looks: list[tuple[int, float]], aim: float) -> int:
+    """How many times the usual number of iterations to wait for the next look, at most MAX_PATIENCE.
+
+    Half of what is left where the logarithm of the gap goes on as between the last two looks.
+    """
+    if len(looks) < 2:
+        return 1
+    (before, was), (now, gap) = looks[-2:]
+    if not np.isfinite(was):
+        return 1
+    fallen = np.log(was / gap) / (now - before) if 0.0 < gap < was else 0.0
+    left = np.log(gap / aim) / fallen if fallen > 0.0 and aim > 0.0 else np.inf
+    return int(np.clip(0.5 * left / CHECK_EVERY, 1, MAX_PATIENCE if gap > NEAR * aim else 2))
+
+
+def _in_single(rows: HostArray, V: HostArray) -> HostArray:
+    """Φ V in single precision, without a copy of all rows in double precision."""
+    found = np.empty((rows.shape[0], V.shape[1]), dtype=np.float32)
+    for block in row_blocks(rows):
+        found[block] = rows[block] @ V
+    return found

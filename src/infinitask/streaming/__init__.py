@@ -1,0 +1,5 @@
+"""Rows that are not in memory: blocks of files, arrays of Dask, samples of both."""
+
+from ._blocks import Blocks, RowSource
+
+__all__ = ["Blocks", "RowSource"]

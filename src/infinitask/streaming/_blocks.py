@@ -1,0 +1,330 @@
+"""Rows that are read block by block, as often as a fit asks for them: data larger than memory.
+
+>>> import numpy as np
+>>> from infinitask import InfiniteQuantileRegressor
+>>> from infinitask.streaming._blocks import Blocks
+>>> rng = np.random.default_rng(0)
+>>> X = rng.uniform(-1.0, 1.0, size=(5_000, 1))
+>>> y = X[:, 0] + 0.1 * rng.normal(size=5_000)
+>>> rows = Blocks([(X[:2_000], y[:2_000]), (X[2_000:], y[2_000:])])
+>>> model = InfiniteQuantileRegressor(n_nodes=10, tol=1e-3).fit(rows)
+>>> model.predict(X[:3], quantiles=[0.1, 0.9]).shape
+(3, 2)
+
+What a fit has to choose (bandwidth, λ, landmarks) it chooses from a sample of the rows; see
+:mod:`~infinitask.streaming._fit`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, final
+
+import numpy as np
+
+from infinitask._base.arrays import owned
+from infinitask._base.validation import count, number
+from infinitask.objective import Parts
+from infinitask.streaming._parts import Block, LocalParts, PartMaker, budget_of
+from infinitask.streaming._sampling import UNNAMED, Draw, Names, Survey, checked, kind_of
+
+ROWS_OF_BLOCK = 65_536
+"""Rows that are read at a time: 4 MiB of eight inputs."""
+
+
+class RowSource(ABC):
+    """Rows that are somewhere: a fit surveys them once, then visits them in parts."""
+
+    names: tuple[str, ...] | None = None
+    """Names of the inputs, where they are known."""
+
+    @abstractmethod
+    def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
+        """Count and check the rows, and draw about ``size`` of them.
+
+        ``labels``: the targets are classes, of which rare ones are drawn more often, with less weight each.
+        ``targets``: whether the task has any; else y may hold anything, and the survey has none.
+        """
+
+    @abstractmethod
+    def budget(self, device: str | None) -> float:
+        """Bytes that features may take between passes, on all machines together."""
+
+    @abstractmethod
+    def parts(self, make: PartMaker) -> Parts:
+        """The rows as parts of an objective, each made by ``make``."""
+
+
+# ------------------------------------------------------------------------------------------------------- one block
+# -------------------------------------------------------------------------------------------------------- all blocks
+@final
+class Blocks(RowSource):
+    """Rows of data in blocks that can be read again and again, for ``fit`` in place of X, y and weights.
+
+    Parameters
+    ----------
+    blocks : iterable of tuples, or callable
+        Tuples (X,), (X, y) or (X, y, weight) of arrays: a list, any object that can be iterated more than once, or a
+        function without arguments that returns a fresh iterator. X (k, d) may be an array, a tensor, sparse, or a data
+        frame; y and weight have an entry for each of its k rows. Either all blocks have weights or none has. A
+        function may fill the same arrays again for every block: what it gives is copied.
+    names : sequence of str or None
+        Names of the inputs; None: those of data frames.
+    memory : int or None
+        Bytes that features of the rows may take between passes; None: two fifths of what is free. Rows whose features
+        do not fit are read, and their features computed, again in every pass.
+
+    Examples
+    --------
+    A list of tuples:
+
+    >>> import numpy as np
+    >>> X, y = np.arange(6.0).reshape(6, 1), np.zeros(6)
+    >>> rows = Blocks([(X[:4], y[:4]), (X[4:], y[4:])], names=["length"])
+    >>> [block.X.shape for block in rows], rows.passes
+    ([(4, 1), (2, 1)], 1)
+
+    A function that is called for every pass, and reads or makes the blocks:
+
+    >>> def read():
+    ...     for k in range(3):
+    ...         yield np.full((2, 1), k), np.zeros(2)
+    >>> [int(block.X[0, 0]) for block in Blocks(read)]
+    [0, 1, 2]
+
+    Arrays or a memory map, cut into blocks:
+
+    >>> [block.X.shape for block in Blocks.of_arrays(X, y, rows=5)]
+    [(5, 1), (1, 1)]
+
+    A Parquet file, of which some columns are inputs:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import pyarrow.parquet
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "houses.parquet"
+    ...     table = pyarrow.table({"id": range(6), "length": X[:, 0], "price": y})
+    ...     pyarrow.parquet.write_table(table, path)
+    ...     rows = Blocks.of_parquet(path, "price", inputs=["length"])
+    ...     [block.X.shape for block in rows], rows.names
+    ([(6, 1)], ('length',))
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[Any] | Callable[[], Iterable[Any]],
+        *,
+        names: Any = None,
+        memory: int | None = None,
+    ) -> None:
+        if isinstance(blocks, Iterator):
+            raise TypeError(
+                f"Blocks were given as {kind_of(blocks)}, which can be read only once; give a list, or a "
+                "function that returns a fresh iterator, such as Blocks(lambda: read_my_blocks())."
+            )
+        if not callable(blocks) and not isinstance(blocks, Iterable):
+            raise TypeError(
+                f"Blocks were given as {kind_of(blocks)}; give an iterable of tuples (X, y), or a function "
+                "that returns one."
+            )
+        self._read = blocks
+        # parts of a fit may keep what they get, and a reader may write into it again; a list stays what it is
+        self._copies = not isinstance(blocks, (list, tuple))
+        self._called = UNNAMED
+        self.names = None if names is None else tuple(map(str, names))
+        self.memory = None if memory is None else int(number("memory", memory, low=0.0, open_low=False))
+        self.passes = 0
+        """How often the rows were read to their end."""
+
+    def __iter__(self) -> Iterator[Block]:
+        for _, block in self._numbered():
+            yield block
+
+    def _numbered(self) -> Iterator[tuple[int, Block]]:
+        """Blocks that have rows, each with its position among all blocks."""
+        fresh = self._read() if callable(self._read) else self._read
+        if not isinstance(fresh, Iterable):
+            raise TypeError(
+                f"The function given to Blocks returned {kind_of(fresh)}; it must return an iterator of blocks."
+            )
+        known: list[Any] | None = None
+        for position, block in enumerate(fresh):
+            found = checked(block, f"Block {position}")
+            columns = getattr(block[0], "columns", None)
+            if columns is not None:
+                known = list(columns) if known is None else known
+                if list(columns) != known:
+                    raise ValueError(
+                        f"Block {position} has the columns {list(columns)}, and the blocks before it {known}; give all "
+                        "blocks the same columns in the same order."
+                    )
+                self.names = tuple(map(str, known)) if self.names is None else self.names
+            if self.names is not None and len(self.names) != found.X.shape[1]:
+                raise ValueError(
+                    f"{len(self.names)} names were given for {found.X.shape[1]} inputs; give one for each."
+                )
+            if found.X.shape[0]:
+                yield position, Block(*(None if v is None else owned(v) for v in found)) if self._copies else found
+        self.passes += 1
+
+    @classmethod
+    def of_arrays(
+        cls,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        rows: int = ROWS_OF_BLOCK,
+        memory: int | None = None,
+    ) -> Blocks:
+        """Blocks of arrays that can be sliced: memory maps, tensors, arrays of NumPy.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Not copied: it must stay as it is until the fit ends.
+        y, sample_weight : array (n,) or None
+        rows : int
+            Rows of a block.
+        memory : int or None
+            As for :class:`Blocks`.
+        """
+        rows = count("rows", rows)
+        if len(getattr(X, "shape", ())) != 2:
+            raise ValueError(f"X of type {type(X).__name__} was given; it must be an array (rows, inputs).")
+        n = int(X.shape[0])
+        if sample_weight is not None and np.ndim(sample_weight) == 0:
+            number("sample_weight", sample_weight.item() if hasattr(sample_weight, "item") else sample_weight, low=0.0)
+            sample_weight = None  # the same for all rows
+        for name, values in (("y", y), ("sample_weight", sample_weight)):
+            if values is not None and int(np.shape(values)[0]) != n:
+                raise ValueError(f"X has {n} rows and {name} {np.shape(values)[0]}; they must have the same number.")
+
+        def read() -> Iterator[Block]:
+            for start in range(0, n, rows):
+                part = slice(start, min(start + rows, n))
+                yield Block(*(None if v is None else v[part] for v in (X, y, sample_weight)))
+
+        found = cls(read, memory=memory)
+        found._copies = False  # of arrays that nobody writes to
+        return found
+
+    @classmethod
+    def of_parquet(
+        cls,
+        path: Any,
+        target: str | None = None,
+        *,
+        inputs: Any = None,
+        weight: str | None = None,
+        rows: int = ROWS_OF_BLOCK,
+        memory: int | None = None,
+    ) -> Blocks:
+        """Blocks of a Parquet file, or of a folder of them; needs the extra ``parquet``.
+
+        Parameters
+        ----------
+        path : str or path
+        target : str or None
+            The column of y.
+        inputs : sequence of str or None
+            The columns of X; None: all others.
+        weight : str or None
+            The column of weights.
+        rows : int
+            Rows of a block.
+        memory : int or None
+            As for :class:`Blocks`.
+        """
+        try:
+            import pyarrow
+            from pyarrow import dataset
+        except ImportError as error:
+            raise ImportError(
+                "Blocks.of_parquet reads with pyarrow, which is not installed; install the extra with "
+                "`pip install infinitask[parquet]`."
+            ) from error
+        rows = count("rows", rows)
+        if isinstance(inputs, str):
+            raise TypeError(f"inputs={inputs!r} was given; give a list of columns, such as inputs=[{inputs!r}].")
+        table = dataset.dataset(path, format="parquet")
+        known = list(table.schema.names)
+        if not known:
+            raise ValueError(
+                f"{path} holds no columns; give a Parquet file, a list of them, or a folder that has some."
+            )
+        for fragment in table.get_fragments():
+            odd = sorted(set(known).symmetric_difference(fragment.physical_schema.names))
+            if odd and inputs is None:
+                raise ValueError(
+                    f"The files of {path} have different columns: {fragment.path} differs in "
+                    f"{', '.join(map(repr, odd))}. "
+                    "Name columns that all of them have, inputs=[…], or mend the files."
+                )
+        others = [name for name in known if name not in (target, weight)]
+        chosen = others if inputs is None else [str(name) for name in inputs]
+        missing = [name for name in (*chosen, target, weight) if name is not None and name not in known]
+        if missing:
+            raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(map(repr, known))}.")
+        if not chosen:
+            raise ValueError(f"{path} has no columns but the target and the weight; a fit needs at least one input.")
+        columns = [*chosen, *(name for name in (target, weight) if name is not None)]
+        _check_once(columns, chosen, target, weight)
+        twice = next((name for name in columns if known.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{path} has several columns {twice!r}; give them different names in the file.")
+
+        def read() -> Iterator[Block]:
+            # a few blocks ahead of the one in use: more would only take memory
+            for batch in table.to_batches(columns=columns, batch_size=rows, batch_readahead=2, fragment_readahead=1):
+                held = {name: batch.column(name) for name in columns}
+                for name in chosen:  # True, False and null become 1, 0 and NaN, as null among numbers does
+                    if held[name].null_count and held[name].type in (pyarrow.bool_(), pyarrow.null()):
+                        held[name] = held[name].cast(pyarrow.uint8())
+                values = {name: column.to_numpy(zero_copy_only=False) for name, column in held.items()}
+                bad = next((name for name in chosen if values[name].dtype.kind not in "fiub"), None)
+                if bad is not None:
+                    raise ValueError(
+                        f"The column {bad!r} of {path} holds {batch.column(bad).type}; encode it as numbers first, or "
+                        "leave it out with inputs=[…]."
+                    )
+                X = np.column_stack([values[name] for name in chosen])
+                yield Block(X, *(None if name is None else values[name] for name in (target, weight)))
+
+        found = cls(read, names=chosen, memory=memory)
+        found._copies = False  # every block is read into memory of its own
+        found._called = Names(None, f"The column {target!r}", f"The column {weight!r}")
+        return found
+
+    def survey(self, size: int, seed: int, *, labels: bool, targets: bool = True) -> Survey:
+        """See :meth:`RowSource.survey`."""
+        draw = Draw(size, seed, labels=labels, targets=targets)
+        for position, block in self._numbered():
+            try:
+                draw.take(block, self._called._replace(inputs=self.names))
+            except ValueError as error:
+                raise ValueError(f"Block {position}: {error}") from None
+        return draw.survey()
+
+    def parts(self, make: PartMaker) -> LocalParts:
+        """See :meth:`RowSource.parts`."""
+        return LocalParts(self, make, self.budget(make.device))
+
+    def budget(self, device: str | None) -> float:
+        """See :meth:`RowSource.budget`."""
+        return budget_of(device, self.memory)
+
+
+def _check_once(columns: list[str], inputs: list[str], target: str | None, weight: str | None) -> None:
+    """An error where a column of a file has two uses."""
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is None:
+        return
+    if inputs.count(twice) > 1:
+        raise ValueError(f"inputs names the column {twice!r} more than once; name every input once.")
+    if target == weight:
+        raise ValueError(f"target={target!r} and weight={weight!r} are the same column; give weights of their own.")
+    use = "target" if twice == target else "weight"
+    raise ValueError(f"{use}={twice!r} is named in inputs too; leave it out there.")

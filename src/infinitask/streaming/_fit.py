@@ -1,0 +1,301 @@
+"""Fits of rows that do not fit into memory, or live on a device or on other machines.
+
+    learn_large(recipe, source, survey, sample, classes) → Fit
+
+A sample of the rows decides all that a fit has to choose: units, bandwidth, λ, landmarks. The problem of the sample,
+solved roughly, is where the solver starts, and its curvature is the solver's metric. The objective itself, its gradient
+and its duality gap are sums over *all* rows: the certificate says how far the answer is from the best function of these
+features on all the data. A few dozen passes over the rows suffice.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from infinitask._base.arrays import Array, HostArray, as_like, one_blas_thread, to_host
+from infinitask.calibration._thresholds import Shift
+from infinitask.features import KernelMap, PivotedCholesky, feature_recipe
+from infinitask.features._inverse import Inverse
+from infinitask.fitting._data import Data
+from infinitask.fitting._defaults import settled
+from infinitask.fitting._fit_warnings import judged, quiet_where_wrong, within_reason
+from infinitask.fitting._learn import Fit, generator, in_units_of, learn
+from infinitask.fitting._metric_learning import with_learnt_kernels
+from infinitask.fitting._pose import pose
+from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.fitting._units import Units
+from infinitask.kernels import Precomputed
+from infinitask.losses import Squared
+from infinitask.objective import Integral, Objective, PartedObjective, Smoothing, Sums
+from infinitask.objective._terms import compiles
+from infinitask.problem import Problem
+from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
+from infinitask.solvers._continuation import joined
+from infinitask.streaming._blocks import RowSource
+from infinitask.streaming._parts import SINGLE_TOLERANCE, PartMaker, Targets
+from infinitask.streaming._sampling import Survey
+
+SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE = 20_000, 8
+"""Rows of the sample: this many, or this many for each feature where that is more."""
+
+ROUGH_GAP, ROUGH_EVALUATIONS = 1e-2, 300
+"""The duality gap to which the problem of the sample is solved, and the most evaluations. Its optimum is about as far
+from that of all rows."""
+
+
+def sample_size(recipe: Recipe) -> int:
+    """Rows of the sample for a recipe."""
+    rank = feature_recipe(recipe.features, recipe.rank).rank
+    return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE * int(rank or 0))
+
+
+def holds_all(survey: Survey) -> bool:
+    """Whether the sample is all rows: they fit into memory then, where solvers reach any gap."""
+    return int(survey.X.shape[0]) == survey.n
+
+
+def learn_large(
+    recipe: Recipe, source: RowSource, survey: Survey, sample: Data, classes: HostArray | None = None
+) -> Fit:
+    """Pose the problem of a recipe on rows that are somewhere, and solve it.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    source : RowSource
+        All rows.
+    survey : Survey
+        What one pass over them told.
+    sample : Data
+        Its sample, with targets as numbers.
+    classes : ndarray (2,) or None
+        The labels, where the targets are classes.
+
+    Returns
+    -------
+    Fit
+        Its ``problem`` is that of the sample. Where the sample is all rows it is :func:`~infinitask.fitting.learn`'s.
+    """
+    sampled = not holds_all(survey)
+    check_parts(recipe, sampled=sampled)
+    if not sampled:
+        return learn(recipe, sample)
+    rng = generator(recipe.random_state)
+    with one_blas_thread():
+        recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
+        posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
+        problem = _described(pose(posed, rows, rng), survey)
+        posed = within_reason(posed, problem)
+        targets = None if sample.y is None else Targets(classes, Units() if recipe.loss.degree is None else units)
+        parted = _parted(posed, problem, source, survey, targets)
+        if recipe.verbose:
+            r, s = parted.shape
+            shown = problem.phi.description, f"{r} × {s} unknowns", parted.parts.description
+            print("; ".join((f"{survey.n} rows", *shown)), file=sys.stderr)
+        with quiet_where_wrong(problem):
+            solution = _solved(posed, problem, parted)
+        passes = parted.parts.passes
+        if parted.M is None and solution.reason is Reason.LBFGS_STALLED:
+            # what single precision cannot reach, double precision does, even if it takes more passes
+            parted, first = _parted(posed, problem, source, survey, targets, single=False), solution
+            solution = joined(first, _solved(posed, problem, parted, first))
+            passes += parted.parts.passes
+        if recipe.verbose:
+            print(f"{passes} passes over the rows, after the first", file=sys.stderr)
+    field = units.field(problem.field(solution.z))
+    solution = judged(problem, solution)
+    solution = units.solution(solution, recipe.loss.degree or 0)
+    shift = None
+    if recipe.exact_fractions:
+        # thousands of rows of the fit are as good as new ones
+        recipe = replace(recipe, exact_fractions=True)
+        shift = Shift.of(problem, field, recipe.measure)
+    elif recipe.calibrated:
+        shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity, left_out=False)
+    looked_at = float(np.sum(sample.multiplicity))
+    return Fit(field, solution, recipe, problem, None, shift, n_rows=float(survey.n), n_sampled=looked_at)
+
+
+def check_parts(recipe: Recipe, *, sampled: bool = True) -> None:
+    """An error where a recipe needs all rows at once, see :func:`needs_all_rows`.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    sampled : bool
+    """
+    reason = needs_all_rows(recipe, sampled=sampled)
+    if reason is not None:
+        raise ValueError(reason)
+
+
+def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
+    """The sentence that says why rows cannot be visited in parts; None where they can.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    sampled : bool
+        Whether there are more rows than those of the sample; False: they are all in memory, or this is not known yet.
+    """
+    if recipe.hard:
+        return (
+            "noncrossing='hard' was given for rows that are visited in parts; the proof of order needs all of them in "
+            "memory. Use a weight such as noncrossing=1.0, or 'rearrange'."
+        )
+    if recipe.named_inputs is not None:
+        return (
+            "noncrossing_inputs was given for rows that are visited in parts; order is asked for at these rows then. "
+            "Use noncrossing_inputs=None."
+        )
+    if recipe.certify is not None or recipe.rank == "auto":
+        asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"
+        return (
+            f"{asked} was given for rows that are visited in parts; the comparison with the kernel itself needs all "
+            "pairs of rows in memory. Give rank a number, or fit a sample of the rows to find one."
+        )
+    if isinstance(recipe.kernel, Precomputed) or (isinstance(recipe.kernel, str) and recipe.kernel == "precomputed"):
+        return (
+            "kernel='precomputed' was given for rows that are visited in parts; use a kernel that is a function of "
+            "inputs."
+        )
+    if sampled and isinstance(feature_recipe(recipe.features, recipe.rank), PivotedCholesky):
+        return (
+            f"features={recipe.features!r} was given for rows that are visited in parts; landmarks come from a sample "
+            "of them, and features of a sample are not exact for the others. Use features='auto' or 'nystroem', or "
+            "give arrays that fit into memory."
+        )
+    if sampled and recipe.solver == "newton":
+        return (
+            "solver='newton' was given for rows that are visited in parts; its steps need all rows in memory. Use "
+            "solver='auto' or 'lbfgs', or give arrays that fit into memory."
+        )
+    return None
+
+
+def mean_target(source: RowSource, survey: Survey, units: Units, device: str | None = None) -> float:
+    """The weighted mean of the targets of all rows, from one pass over them.
+
+    Parameters
+    ----------
+    source : RowSource
+        With one target for each row.
+    survey : Survey
+    units : Units
+        In which the targets are added up.
+    device : str or None
+    """
+    one = np.ones((1, 1))
+    make = PartMaker(
+        columns=_no_columns,
+        constant=True,
+        integrals=(Integral(Squared(), one[0], one[0], one),),
+        alpha=1.0,
+        alpha_bias=1.0,
+        bias_linear=None,
+        targets=Targets(None, units),
+        n=survey.n,
+        mass=survey.mass,
+        left=one,
+        single=False,
+        device=device,
+        compiled=False,
+    )
+    return units.centre + units.spread * float(source.parts(make).total(target_of)[0])
+
+
+def _no_columns(X: Array) -> Array:
+    return X[:, :0]
+
+
+def target_of(part: Objective) -> Sums:
+    """The share of a part in the mean of the targets."""
+    targets = part.integrals[0].targets
+    assert targets is not None
+    return [np.asarray(to_host(part.sample_weight @ targets[:, 0]), dtype=np.float64)]
+
+
+def _described(problem: Problem, survey: Survey) -> Problem:
+    """The problem of a sample with features that say where their landmarks come from."""
+    k, phi = int(survey.X.shape[0]), problem.phi
+    if k == survey.n or not isinstance(phi.map, KernelMap):
+        return problem
+    described = f"{phi.description}; landmarks from a sample of {k} of {survey.n} rows"
+    return replace(problem, phi=replace(phi, description=described))
+
+
+def _parted(
+    recipe: Recipe,
+    problem: Problem,
+    source: RowSource,
+    survey: Survey,
+    targets: Targets | None,
+    *,
+    single: bool = True,
+) -> PartedObjective:
+    """The objective over all rows, in the features of the problem of the sample.
+
+    ``single``: whether features may be kept in single precision.
+    """
+    phi, objective = problem.phi.map, problem.objective
+    r = phi.rank
+    columns: Any = phi
+    left = np.eye(r)
+    if isinstance(phi, KernelMap):
+        T = phi.transform
+        columns = phi.with_transform(np.empty((r, 0))).columns_of  # T need not travel with them
+        left = to_host(T.beside(objective.rows[:1, :]) if isinstance(T, Inverse) else T).astype(np.float64)
+    if problem.constant is not None:
+        left = block_diag(problem.constant, left)
+    terms = tuple(replace(term, targets=None) for term in objective.host_integrals)
+    pairs = survey.n * sum(int(term.theta.shape[0]) for term in terms)
+    entries, budget = survey.n * left.shape[0], source.budget(recipe.device)
+    # products with the few columns of ψ are no faster in single precision, on an H200 slower: it only saves memory. On
+    # the host multiplying all rows by M takes longer than making the columns again
+    single = single and recipe.device is not None and recipe.tol >= SINGLE_TOLERANCE
+    single = single and 4 * entries <= budget < 8 * entries
+    make = PartMaker(
+        columns=columns,
+        constant=problem.constant is not None,
+        integrals=terms,
+        alpha=objective.alpha,
+        alpha_bias=objective.alpha_bias,
+        bias_linear=objective.bias_linear,
+        targets=targets,
+        n=survey.n,
+        mass=survey.mass,
+        left=left,
+        single=single,
+        device=recipe.device,
+        compiled=compiles(pairs) and recipe.device is None,
+    )
+    bias = objective.alpha_bias, objective.bias_linear
+    there = None if single else as_like(left, objective.rows[:1, :])
+    return PartedObjective(source.parts(make), terms, objective.alpha, *bias, there, objective)
+
+
+def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective, rough: Solution | None = None) -> Solution:
+    """From a rough solution, by default of the problem of the sample, to that of all rows."""
+    basis = Eigenbasis.of(problem.objective)
+    rough = rough or solve(
+        problem.objective,
+        basis=basis,
+        solver=recipe.solver,
+        tol=max(recipe.tol, ROUGH_GAP),
+        max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS),
+    )
+    start = Start(rough.z, Smoothing(rough.smoothing.kappa), rough.floor)
+    return solve(
+        parted,
+        solver="lbfgs",
+        tol=recipe.tol,
+        max_iter=recipe.max_iter,
+        verbose=recipe.verbose,
+        start=start,
+        basis=basis.over(parted),
+    )
