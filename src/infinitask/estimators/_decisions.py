@@ -55,6 +55,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
     theta: Any
     calibrated: Any
 
+    _asked_by = "theta"
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
