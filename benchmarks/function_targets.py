@@ -6,11 +6,9 @@ Run ``python benchmarks/function_targets.py``; ``--quick`` is a small run to che
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +22,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from infinitask import InfiniteFunctionRegressor
 from infinitask.fitting._defaults import spreads
+from pages import now, signed
 
 Array = NDArray[Any]
 
@@ -276,12 +275,8 @@ def measure(kind: Kind, design: str, seeds: Sequence[int], n: int, test: int) ->
 # -------------------------------------------------------------------------------------------------------------- report
 def report(results: dict[tuple[str, str], dict[str, Array]], seeds: int, n: int, test: int) -> str:
     """The tables, in Markdown."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("infinitask", "numpy", "scikit-learn"))
     lines = [
         "# Functions as targets",
-        "",
-        "Made by `python benchmarks/function_targets.py`. "
-        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {packages}.",
         "",
         f"{n} curves for training, {test} new inputs, three inputs, {seeds} repetitions with new curves. The numbers "
         "are root mean squared errors of whole curves against the true ones, relative to the spread of the true curves "
@@ -327,14 +322,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--designs", nargs="*", default=list(DESIGNS), choices=list(DESIGNS))
     chosen = parser.parse_args(arguments)
     n, test, seeds = (16, 20, 1) if chosen.quick else (TRAINING, TEST, SEEDS)
-    results = {}
+    results, provenance = {}, now("make bench-functions")
     for name in chosen.data:
         for design in chosen.designs:
             results[name, design] = measure(DATA[name], design, range(FIRST_SEED, FIRST_SEED + seeds), n, test)
             for method, rows in results[name, design].items():
                 error, seconds = rows.mean(axis=0)
                 print(f"{name:8} {design:10} {method:26} {error:.3f} {seconds:.2f} s", flush=True)
-    chosen.output.write_text(report(results, seeds, n, test), encoding="utf-8")
+    chosen.output.write_text(signed(report(results, seeds, n, test), provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pages import combined, now, read, signed
 from suite.machine import confine, description, environment, versions
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "larger_than_memory.md"
@@ -238,12 +239,12 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 
 # ----------------------------------------------------------------------------------------------------------- the report
 def report(known: dict[str, Any]) -> str:
-    """What was measured, in Markdown."""
-    how = "Made by `make bench-large`; every fit in a process of its own, with two threads on two cores."
+    """What was measured, in Markdown; parts may come from several runs."""
+    how = "Every fit in a process of its own, with two threads on two cores."
     lines = ["# Many rows", "", how, known["machine"], ""]
     for name, table in (("beside", _beside), ("growth", _growth), ("file", _file)):
         lines += [*table(known[name]), ""] if name in known else []
-    return "\n".join(lines).rstrip() + "\n"
+    return signed("\n".join(lines), combined([read(line) for line in known["provenances"].values()]))
 
 
 def _beside(found: dict[str, Any]) -> list[str]:
@@ -329,7 +330,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = None if output is None else output.with_suffix(".json")
     known = json.loads(kept.read_text(encoding="utf-8")) if kept is not None and kept.exists() else {}
     for part in given.parts or PARTS:
+        provenance = now("make bench-large")
         known |= {part: PARTS[part](scale), "machine": machine()}
+        known["provenances"] = known.get("provenances", {}) | {part: str(provenance)}
         if output is not None and kept is not None:
             kept.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
             output.write_text(report(known), encoding="utf-8")

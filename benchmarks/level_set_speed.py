@@ -19,7 +19,7 @@ from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
 from infinitask.kernels import RBF
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "level_set_speed.md"
 
@@ -58,14 +58,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
+    provenance = now("make bench-level-sets")
     InfiniteOneClassSVM(alpha=ALPHA).fit(np.random.default_rng(0).normal(size=(40, 2)))  # loads what it needs
     lines = [
         "# Level sets: one fit, and one hundred refits",
         "",
         f"`InfiniteOneClassSVM(alpha={ALPHA:g}, gamma=γ)` for all fractions in [{LOW}, 1], and `OneClassSVM(gamma=γ, "
         f"nu=ν)` for {REFITS} of them; mixtures of four clouds, one thread, processor seconds. Fractions: the largest "
-        f"distance between ν and the share of {NEW_ROWS} new rows outside. Made by `make bench-level-sets` on "
-        f"{machine()}.",
+        f"distance between ν and the share of {NEW_ROWS} new rows outside.",
         "",
         "| rows | inputs | γ | one fit, s | refits, s | ratio | duality gap | fractions, one fit | refits |",
         "|---:|---:|---|---:|---:|---:|---:|---:|---:|",
@@ -79,7 +79,7 @@ def main() -> None:
             )
             print(lines[-1], flush=True)
     if not quick:
-        RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        RESULTS.write_text(signed("\n".join(lines), provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from infinitask import InfiniteCostSensitiveClassifier
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "many_classes.md"
 
@@ -141,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
+    provenance = now("make bench-many-classes")
     warnings.simplefilter("ignore")  # a peer's own, on a corner of its grid
     lines = [
         "# Many classes: one fit for all costs, and two tuned peers",
@@ -155,8 +156,7 @@ def main() -> None:
         "costs, exponential and of mean one. Ours decides by `predict(X, costs=…)`; the peers by the smallest "
         "Σ_i p_i costs[i, j], with probabilities of SVC from CalibratedClassifierCV (sigmoids or a temperature, the "
         "better of the two on the test rows). The largest certified gap of our fits stands in the last column. "
-        "Processor seconds on one thread, tuning included, of a machine with other work: read them as ratios. Made by "
-        f"`make bench-many-classes` on {machine()}",
+        "Processor seconds on one thread, tuning included, of a machine with other work: read them as ratios.",
         "",
         "| data | method | accuracy | log loss | mean cost, matrices | mean cost, class costs | s | gap |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
@@ -182,7 +182,7 @@ def main() -> None:
             lines.append(f"| {name} | {method} | {' | '.join(cells)} | {'' if np.isnan(gap) else f'{gap:.0e}'} |")
             print(lines[-1], flush=True)
     if not quick:
-        RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        RESULTS.write_text(signed("\n".join(lines), provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "sizes.md"
 SIZES = (100, 1_000, 10_000, 100_000)
@@ -93,6 +93,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(measure(arguments.one[0], int(arguments.one[1]))))
         return
+    provenance = now("make bench-sizes")
     sizes = SIZES[:1] if arguments.quick else SIZES
     table = []
     for name in MODELS:
@@ -104,18 +105,18 @@ def main() -> None:
             "# Seconds and memory by the number of rows",
             "",
             f"{INPUTS} inputs, everything by default. Processor seconds of one thread, and memory beyond what the"
-            f" process had before the fit. Made by `make bench-sizes` on {machine()}",
+            " process had before the fit.",
             "",
             "<!-- table -->",
             "| rows | " + " | ".join(f"{n:,}".replace(",", " ") for n in sizes) + " |",
             "|---|" + "---:|" * len(sizes),
             *table,
-            "",
+            "<!-- end of the table -->",
         ]
     )
     output = arguments.output or (None if arguments.quick else RESULTS)
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        output.write_text(signed(text, provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "tuned_growth.md"
 
@@ -90,7 +90,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(measure(*arguments.one)))
         return
-    found = []
+    found, provenance = [], now("make bench-tuned")
     for n, d in SIZES[:2] if arguments.quick else SIZES:
         command = [sys.executable, __file__, "--one", str(n), str(d)]
         done = subprocess.run(command, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=True)
@@ -99,8 +99,7 @@ def main() -> None:
     lines = [
         "# What the self-tuned quantile regressor costs",
         "",
-        "`InfiniteQuantileRegressorCV(random_state=0)`, one thread, processor seconds. Made by"
-        f" `make bench-tuned` on {machine()}",
+        "`InfiniteQuantileRegressorCV(random_state=0)`, one thread, processor seconds.",
         "",
         "| rows | inputs | seconds | its last fit, s | ratio | peak memory, MiB | pickle, MiB | one row × 99 levels, ms"
         " | 90% intervals cover | duality gap |",
@@ -111,7 +110,7 @@ def main() -> None:
         f" | {r['peak']:.0f} | {r['pickle']:.2f} | {r['row']:.2f} | {r['coverage']:.3f} | {r['gap']:.0e} |"
         for r in found
     ]
-    arguments.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments.out.write_text(signed("\n".join(lines), provenance), encoding="utf-8")
     _plot(found, arguments.out.with_suffix(".png"))
 
 

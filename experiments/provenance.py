@@ -89,7 +89,8 @@ class Provenance:
 def now(command: str, *, code: Sequence[str] = CODE, device: str = "") -> Provenance:
     """The provenance of figures that are computed now.
 
-    Call it before the computation, because the tree may change meanwhile.
+    Call it before the computation, because the tree may change meanwhile. In a copy without a history the variable
+    ``INFINITASK_COMMIT`` gives the commit.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ def now(command: str, *, code: Sequence[str] = CODE, device: str = "") -> Proven
     machine = f"{platform.system()} {platform.machine()}, {_cores()} cores" + (f", {device}" if device else "")
     return Provenance(
         command=command,
-        commit=_git("rev-parse", "--short", "HEAD") or UNKNOWN,
+        commit=_git("rev-parse", "--short", "HEAD") or os.environ.get("INFINITASK_COMMIT", UNKNOWN),
         date=f"{datetime.now(UTC):%Y-%m-%d}",
         code=tuple(code),
         made="; ".join([versions, machine, *_blas()]),

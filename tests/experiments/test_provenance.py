@@ -61,9 +61,12 @@ def test_the_provenance_of_now() -> None:
 
 def test_a_folder_without_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    monkeypatch.delenv("INFINITASK_COMMIT", raising=False)
     found = now("make bench")
     assert found.commit == UNKNOWN
     assert not found.modified
+    monkeypatch.setenv("INFINITASK_COMMIT", "abc1234")
+    assert now("make bench").commit == "abc1234"
 
 
 def test_several_runs_name_the_newest_and_the_oldest() -> None:
