@@ -68,7 +68,7 @@ QUICK = Scale(
 
 
 # ----------------------------------------------------------------------------------------------------- what is measured
-def law(n: int, seed: int) -> tuple[Any, Any]:
+def sample(n: int, seed: int) -> tuple[Any, Any]:
     """Inputs in single precision, as files hold them, and targets whose spread depends on an input."""
     import numpy as np
 
@@ -105,7 +105,7 @@ def ours(scale: Scale, n: int) -> dict[str, Any]:
 
     from infinitask import InfiniteQuantileRegressor
 
-    X, y = law(n, 0)
+    X, y = sample(n, 0)
     X, levels = X.astype(np.float64), levels_of(scale)
     model = InfiniteQuantileRegressor(
         n_nodes=scale.nodes, rank=scale.landmarks, features="nystroem", tol=scale.tol, random_state=0
@@ -113,7 +113,7 @@ def ours(scale: Scale, n: int) -> dict[str, Any]:
     before = peak()
     _, seconds = timed(lambda: model.fit(X, y))
     after = peak()
-    new, target = law(scale.new, 1)
+    new, target = sample(scale.new, 1)
     loss = pinball(levels, target, model.predict(new.astype(np.float64), levels))
     evaluations = model.solution_.n_evaluations
     return seconds | {"loss": loss, "gap": model.dual_gap_, "evaluations": evaluations, "before": before, "peak": after}
@@ -124,14 +124,14 @@ def lightgbm(scale: Scale, n: int) -> dict[str, Any]:
     import numpy as np
     from lightgbm import LGBMRegressor
 
-    X, y = law(n, 0)
+    X, y = sample(n, 0)
     X, levels = X.astype(np.float64), levels_of(scale)
     before = peak()
     models, seconds = timed(
         lambda: [LGBMRegressor(objective="quantile", alpha=q, n_jobs=THREADS, verbose=-1).fit(X, y) for q in levels]
     )
     after = peak()
-    new, target = law(scale.new, 1)
+    new, target = sample(scale.new, 1)
     loss = pinball(levels, target, np.column_stack([m.predict(new.astype(np.float64)) for m in models]))
     return seconds | {"loss": loss, "before": before, "peak": after}
 
@@ -151,7 +151,7 @@ def from_file(scale: Scale, path: str) -> dict[str, Any]:
     _, seconds = timed(lambda: model.fit(blocks))
     after = peak()
     warnings.filterwarnings("ignore", "X does not have valid feature names")
-    new, target = law(scale.new, 1)
+    new, target = sample(scale.new, 1)
     levels = levels_of(scale)
     loss = pinball(levels, target, model.predict(new.astype(np.float64), levels))
     found = {"loss": loss, "gap": model.dual_gap_, "evaluations": model.solution_.n_evaluations}
@@ -167,7 +167,7 @@ def write_file(scale: Scale, path: str) -> dict[str, Any]:
     schema = pyarrow.schema([(name, pyarrow.float32()) for name in (*names, "y")])
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         for k, start in enumerate(range(0, scale.file_rows, BLOCK)):
-            X, y = law(min(BLOCK, scale.file_rows - start), 2 + k)
+            X, y = sample(min(BLOCK, scale.file_rows - start), 2 + k)
             columns = {**{name: X[:, j] for j, name in enumerate(names)}, "y": y.astype("float32")}
             writer.write_table(pyarrow.table(columns, schema=schema))
     return {"bytes": Path(path).stat().st_size}

@@ -1,7 +1,8 @@
 """Level sets for every fraction by one fit, beside one hundred refits of scikit-learn's one-class SVM.
 
 Run ``python benchmarks/level_set_speed.py``; ``--quick`` is a small run to check that it works. Both have one thread,
-and processor seconds hardly depend on other work on the machine. The fractions are those of new rows of the same law.
+and processor seconds hardly depend on other work on the machine. The fractions are those of new rows of the same
+distribution.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pages import now, signed
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "level_set_speed.md"
 
 SIZES = ((500, 2), (2_000, 2), (5_000, 2), (500, 8), (2_000, 8), (5_000, 8))
-"""Rows and inputs."""
+"""Rows and features."""
 
 WIDTHS = {"median": 1.0, "5 × median": 5.0}
 """γ of the kernel, in terms of the median rule."""
@@ -32,7 +33,7 @@ WIDTHS = {"median": 1.0, "5 × median": 5.0}
 REFITS, NEW_ROWS, LOW, ALPHA = 100, 5_000, 0.05, 1e-6
 
 
-def law(n: int, d: int, rng: np.random.Generator, centres: Any) -> Any:
+def sample(n: int, d: int, rng: np.random.Generator, centres: Any) -> Any:
     """A mixture of four clouds of different widths."""
     return centres[rng.integers(0, 4, n)] + rng.normal(size=(n, d)) * rng.uniform(0.3, 1.0, size=(n, 1))
 
@@ -40,7 +41,7 @@ def law(n: int, d: int, rng: np.random.Generator, centres: Any) -> Any:
 def measure(n: int, d: int, factor: float, refits: int) -> dict[str, Any]:
     rng = np.random.default_rng(n + d)
     centres = 2.0 * rng.normal(size=(4, d))
-    X, new = law(n, d, rng, centres), law(NEW_ROWS, d, rng, centres)
+    X, new = sample(n, d, rng, centres), sample(NEW_ROWS, d, rng, centres)
     gamma = factor * float(RBF().resolve(X).gamma)
     levels = np.linspace(LOW, 0.99, refits)
     start = time.process_time()

@@ -103,7 +103,7 @@ class Kept:
 
 # ------------------------------------------------------------------------------------------------------------- methods
 def sample(n: int, seed: int, columns: int = COLUMNS) -> tuple[Array, Array]:
-    """Standard normal inputs, and a target whose spread depends on them."""
+    """Standard normal features, and a target whose spread depends on them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, columns))
     return X, X[:, 0] + np.sin(2.0 * X[:, 1]) + 0.3 * (1.0 + np.abs(X[:, 2])) * rng.normal(size=n)

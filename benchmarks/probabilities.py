@@ -32,7 +32,7 @@ BINS = 10
 TRAINING = 400
 
 GAMMAS = (0.3, 1.0, 3.0)
-"""Bandwidths in multiples of the γ of the median distance of the training inputs; the same for all kernel methods."""
+"""Bandwidths in multiples of the γ of the median distance of the training rows; the same for all kernel methods."""
 
 
 # -------------------------------------------------------------------------------------------------------------- scores

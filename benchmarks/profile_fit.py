@@ -1,4 +1,4 @@
-"""Where the time of a fit goes: quantiles in 1, 8 and 50 inputs, from a hundred rows to a hundred thousand.
+"""Where the time of a fit goes: quantiles for 1, 8 and 50 features, from a hundred rows to a hundred thousand.
 
 Run ``python benchmarks/profile_fit.py``; ``--quick`` is a small run to check that it works. The library contains no
 clocks: this process replaces some of its functions by versions that measure their time.

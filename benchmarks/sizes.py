@@ -37,8 +37,8 @@ MODELS = (
 )
 
 
-def law(n: int) -> tuple[Any, Any]:
-    """Inputs and targets: a wave, a product of two inputs, and noise whose size depends on a fourth."""
+def sample(n: int) -> tuple[Any, Any]:
+    """Features and targets: a wave, a product of two features, and noise whose size depends on a fourth."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, INPUTS))
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + (0.2 + 0.3 * np.abs(X[:, 3])) * rng.standard_t(4, size=n)
@@ -50,7 +50,7 @@ def measure(name: str, n: int) -> dict[str, Any]:
     import infinitask
 
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS + 5))
-    X, y = law(n)
+    X, y = sample(n)
     model = getattr(infinitask, name)(random_state=0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     start = time.process_time()

@@ -41,7 +41,7 @@ MANY = (38_000, 26, 1_500)
 """Rows, inputs and features of the large fit."""
 
 
-def law(n: int, d: int) -> tuple[Any, Any]:
+def sample(n: int, d: int) -> tuple[Any, Any]:
     """A mean that is not linear, noise whose size follows an input; y standardised."""
     rng = np.random.default_rng(0)
     X, seen = rng.normal(size=(n, d)), min(2, d - 1)
@@ -61,8 +61,8 @@ def fitted(data: tuple[Any, Any], **params: Any) -> tuple[float, Any]:
 def worker(task: dict[str, Any]) -> None:
     """Do what a task says, and print what was found."""
     warnings.simplefilter("ignore")
-    fitted(law(40, 2), n_nodes=5)  # loads what it needs
-    data = law(task["n"], task["d"])
+    fitted(sample(40, 2), n_nodes=5)  # loads what it needs
+    data = sample(task["n"], task["d"])
     if task["kind"] == "fit":
         seconds, model = fitted(data, **task["params"])
         found = {"seconds": seconds, "gap": model.dual_gap_, "objective": model.objective_}

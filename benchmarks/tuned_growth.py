@@ -24,15 +24,15 @@ from pages import now, signed
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "tuned_growth.md"
 
 SIZES = ((5, 2), (100, 8), (300, 8), (1_000, 8), (3_000, 8), (5_000, 8), (10_000, 30), (50_000, 30))
-"""Rows and inputs."""
+"""Rows and features."""
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 LEVELS = np.arange(1, 100) / 100
 
 
-def law(n: int, d: int, seed: int) -> tuple[Any, Any]:
-    """Inputs and targets: a wave, a product of two inputs, and noise whose size depends on a fourth."""
+def sample(n: int, d: int, seed: int) -> tuple[Any, Any]:
+    """Features and targets: a wave, a product of two features, and noise whose size depends on a fourth."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, max(d, 4)))
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + (0.2 + 0.3 * np.abs(X[:, 3])) * rng.standard_t(4, size=n)
@@ -43,7 +43,7 @@ def measure(n: int, d: int) -> dict[str, Any]:
     """One fit."""
     from infinitask.tuning import InfiniteQuantileRegressorCV
 
-    X, y = law(n, d, 0)
+    X, y = sample(n, d, 0)
     model = InfiniteQuantileRegressorCV(random_state=0)
     parts: list[float] = []
     plain = model._refit
@@ -59,7 +59,7 @@ def measure(n: int, d: int) -> dict[str, Any]:
     model.fit(X, y)
     seconds = time.process_time() - start
     del model._refit
-    X_new, y_new = law(2_000, d, 1)
+    X_new, y_new = sample(2_000, d, 1)
     low, high = model.predict_interval(X_new, 0.9).T
     one = X_new[:1]
     model.predict(one, LEVELS)

@@ -81,7 +81,7 @@ def settings(quick: bool) -> dict[str, Any]:
 
 
 def split(name: str, rows: int | None) -> tuple[Values, Values]:
-    """Training and test inputs, with at most this number of rows each."""
+    """Training and test features, with at most ``rows`` rows each."""
     X, _ = SETS[name](return_X_y=True)
     train, test = train_test_split(X, test_size=0.5, random_state=0)
     return train[:rows], test[:rows]
