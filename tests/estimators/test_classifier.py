@@ -322,7 +322,7 @@ def test_the_size_of_the_blocks_does_not_matter(
 ) -> None:
     X, y = moons
     p, score, tpr = model.predict_proba(X), model.decision_function(X), model.roc_curve(X, y).tpr
-    monkeypatch.setattr(field, "ENTRIES_AT_LEVELS", 7 * 257)
+    monkeypatch.setattr(field, "IN_MEMORY", 7 * 257)
     np.testing.assert_allclose(model.predict_proba(X), p, atol=1e-9)
     np.testing.assert_allclose(model.decision_function(X), score, atol=1e-9)
     np.testing.assert_array_equal(model.roc_curve(X, y).tpr, tpr)

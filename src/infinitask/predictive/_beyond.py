@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, row_blocks
 
 FAR = 1e-3
 """Below this part of its threshold, h says little: exact features leave an error of 1e-5 of it, and far away a Gaussian
@@ -22,9 +22,6 @@ BISECTIONS = 12
 
 SMALLEST = 1e-290
 """Without a centre: the score of points at which h is 0; where it is negative, scores are below."""
-
-ENTRIES_AT_A_TIME = 1_000_000
-"""Rows × levels that are held in memory."""
 
 
 @final
@@ -73,12 +70,11 @@ class Beyond:
 
     def _ratios(self, X: HostArray, reduce: Callable[..., HostArray]) -> HostArray:
         t = self.thresholds
-        size = max(1, ENTRIES_AT_A_TIME // t.size)
         ratios = np.empty(X.shape[0])
-        for start in range(0, X.shape[0], size):
-            h = self.h(X[start : start + size])
+        for rows in row_blocks(X.shape[0], t.size):
+            h = self.h(X[rows])
             of_threshold = h / t if np.min(t) > 0.0 else 1.0 + (h - t) / (np.max(np.abs(t)) or 1.0)
-            ratios[start : start + size] = reduce(of_threshold, axis=1)
+            ratios[rows] = reduce(of_threshold, axis=1)
         return ratios
 
     def _gauge(self, X: HostArray, ratio: HostArray) -> HostArray:
