@@ -23,15 +23,9 @@ import numpy as np
 
 from infinitask._base.arrays import Array, namespace
 from infinitask._base.validation import number
-from infinitask.losses._base import Loss, Pointwise, _is_zero
+from infinitask.losses._base import SLOPE_SLACK, Loss, Pointwise, _is_zero
 from infinitask.losses._findings import FINEST, Finding, check_convex, slope_jump
-from infinitask.losses._tangents import Tangent, crossing, either, narrow, share
-
-MAX_DOUBLINGS = 60
-"""The interval in which a minimum is sought is doubled at most this often."""
-
-SLOPE_SLACK = 1e-12
-"""A dual point outside the interval of slopes by no more than this counts as its end."""
+from infinitask.losses._tangents import MAX_STEPS, Tangent, crossing, either, narrow, share
 
 
 class ConvexLoss(Loss):
@@ -156,7 +150,7 @@ class ConvexLoss(Loss):
         found = xp.abs(force) <= SLOPE_SLACK
         side = xp.where(force > 0, -xp.ones_like(u), xp.ones_like(u))
         reach = side
-        for _ in range(MAX_DOUBLINGS):
+        for _ in range(MAX_STEPS):
             if bool(xp.all(found)):
                 break
             fresh = tangent(reach)

@@ -13,6 +13,7 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask.losses._samples import CHECKED_OFFSETS, points, rounding, some, where
+from infinitask.losses._tangents import MAX_STEPS
 
 if TYPE_CHECKING:
     from infinitask.losses._base import Loss, Row
@@ -25,19 +26,6 @@ NOISE = 1e3
 
 FINEST = 1e-6
 """A loss that calls itself smooth over distances of this size has no kink."""
-
-NARROWINGS, LEFT_OF_JUMP = 36, 0.2
-"""A jump of the slope is sought by halving an interval this often; at a jump, more than this part of the rise is
-left."""
-
-KINK_TASKS, KINK_TARGETS = 8, 16
-"""A jump is sought at no more θ and y than this."""
-
-UNITS_TRIED = (1.0, 2.0)
-"""Units in which the degree of a loss is tested, times the spread of the targets."""
-
-SAME_LOSS = 1e-6
-"""Values of the same loss in two units may differ by this part of their size."""
 
 
 class Finding(NamedTuple):
@@ -80,7 +68,7 @@ def check_row(name: str, row: Any, kind: type, theta: Array, y: Array | None) ->
                 f"{'' if y is None else f' and {n} samples'}; expected a number, ({m},) for one value per task"
                 f"{of_sample}."
             )
-        sign, values = -1.0 if entry_name == "low" else 1.0, _entry(entry, theta)
+        sign, values = -1.0 if entry_name == "low" else 1.0, as_entry(entry, theta)
         if bool(xp.any(xp.isnan(values))):
             raise ValueError(
                 f"{name}.row gave a {entry_name} that is NaN somewhere; it must be a number at every θ and y. Look for "
@@ -92,9 +80,7 @@ def check_row(name: str, row: Any, kind: type, theta: Array, y: Array | None) ->
                 "of slopes must contain 0 (low ≤ 0 ≤ high), dead zone and softness be at least 0."
             )
     for end, soft in (("low", "soft_low"), ("high", "soft_high")):
-        endless = math.inf if entries[end] is None else abs(_entry(entries[end], theta))
-        endless = _entry(endless, theta) == math.inf
-        if bool(xp.any(endless & (_entry(entries[soft], theta) == 0.0))):
+        if bool(xp.any((_length(entries[end], theta) == math.inf) & (as_entry(entries[soft], theta) == 0.0))):
             raise ValueError(
                 f"{name}.row gave no finite {end} and no {soft}; the loss is then infinite wherever y and h differ. "
                 f"Give a finite {end}, or a {soft} above 0."
@@ -105,13 +91,18 @@ def row_kink(name: str, row: Row, theta: Array) -> Finding | None:
     """What to say of a row with a kink of a loss that calls itself smooth."""
     xp = namespace(theta)
     for end, soft, side in ((row.low, row.soft_low, "soft_low"), (row.high, row.soft_high, "soft_high")):
-        bends = _entry(math.inf if end is None else abs(_entry(end, theta)), theta) > 0.0
-        if bool(xp.any(bends & (_entry(soft, theta) == 0.0))):
+        if bool(xp.any((_length(end, theta) > 0.0) & (as_entry(soft, theta) == 0.0))):
             return _kinked(name, f"its row has a slope without softness ({side} is 0), which is a kink")
     return None
 
 
-def _entry(value: Any, like: Array) -> Array:
+def _length(end: Any, like: Array) -> Array:
+    """How far an interval of slopes reaches to one side: None is ∞."""
+    return as_entry(math.inf if end is None else abs(as_entry(end, like)), like)
+
+
+def as_entry(value: Any, like: Array) -> Array:
+    """An entry of a row as an array: None is 0, a number becomes an array without axes."""
     if value is None or isinstance(value, (int, float)):
         return as_like(0.0 if value is None else value, like)
     return value
@@ -226,8 +217,6 @@ def _tangent_above(
 def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding | None:
     """A finding where the slope jumps, of a loss that calls itself smooth: an interval around a jump is halved."""
     theta, y = some(theta, y)
-    theta, y = theta[:KINK_TASKS, ...], None if y is None else y[:KINK_TARGETS, ...]
-    y = y if y is None or y.shape[1] == 1 else y[:, :KINK_TASKS]
     P = np.sort(np.stack(points(theta, y)), axis=0)
 
     def at(h: HostArray) -> HostArray:
@@ -240,7 +229,7 @@ def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding 
         low, high = (np.take_along_axis(p, k, axis=0)[0] for p in (P[:-1], P[1:]))
         at_low, at_high = (np.take_along_axis(s, k, axis=0)[0] for s in (S[:-1], S[1:]))
         first, narrow = at_high - at_low, NOISE * rounding(theta)
-        for _ in range(NARROWINGS):
+        for _ in range(MAX_STEPS):
             middle = 0.5 * (low + high)
             if np.all(high - low <= narrow * (np.abs(middle) + np.max(high - low))):
                 break
@@ -248,8 +237,9 @@ def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding 
             left = here - at_low > at_high - here
             low, at_low = np.where(left, low, middle), np.where(left, at_low, here)
             high, at_high = np.where(left, middle, high), np.where(left, here, at_high)
+        # where the slope does not jump, next to nothing of its rise is left
         jump = at_high - at_low
-        jumps = np.isfinite(jump) & (jump > LEFT_OF_JUMP * first) & (first > 0.0)
+        jumps = np.isfinite(jump) & (jump > 0.2 * first) & (first > 0.0)
     if not np.any(jumps):
         return None
     pair = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(jumps, jump, 0.0))), jump.shape))
@@ -291,13 +281,11 @@ def check_units(
         plain = _values(loss, theta, y, at, like)
         size = float(np.median(np.abs(plain[np.isfinite(plain)]))) if np.any(np.isfinite(plain)) else 0.0
         eps = rounding(loss.value(*(as_like(a, like) for a in (theta, y, at[0]))))
-        near = max(SAME_LOSS, eps**0.5) + 1e2 * eps * float(np.max(np.abs(y))) / spread
+        near = max(1e-6, eps**0.5) + 1e2 * eps * float(np.max(np.abs(y))) / spread
         if centre != 0.0:
-            _check_shift(
-                name, plain, _values(loss, theta, y - centre, at - centre, like), near, size, (theta, y, at, centre)
-            )
-        for unit in UNITS_TRIED:
-            a = unit * spread
+            shifted = _values(loss, theta, y - centre, at - centre, like)
+            _check_shift(name, plain, shifted, near, size, (theta, y, at, centre))
+        for a in (spread, 2.0 * spread):
             inside = loss.in_units(a)
             if not hasattr(inside, "pointwise"):
                 raise TypeError(f"{name}.in_units returned {named(inside)}; it must return a loss, such as {name}(…).")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 
-from infinitask._base.arrays import Array, namespace
+import numpy as np
+
+from infinitask._base.arrays import Array, HostArray, namespace
 from infinitask._base.validation import number
 from infinitask.losses._base import BoxLoss, Row
+from infinitask.losses._stability import Stability
 
 
 def _checked(name: str, value: float, hint: str) -> float:
@@ -26,7 +29,19 @@ class _OneDimensional(BoxLoss):
     dim = 1
 
 
-class Pinball(_OneDimensional):
+class _Levels(_OneDimensional):
+    """A loss of levels θ in (0, 1) whose slopes lie in [θ − 1, θ]."""
+
+    degree = 1
+
+    def stability(self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float) -> Stability:
+        """See :meth:`Loss.stability`."""
+        mean, mass = float(weights @ theta), float(np.sum(weights))
+        slope = float(weights @ np.maximum(theta, 1.0 - theta))
+        return Stability.of_levels(y_bound, *ends, slope=slope, middle=max(mean, mass - mean))
+
+
+class Pinball(_Levels):
     """For quantiles: max(θ r, (θ − 1) r), r = y − h, is smallest at the θ-quantile.
 
     Examples
@@ -36,14 +51,12 @@ class Pinball(_OneDimensional):
     array([[0.1, 0.9]])
     """
 
-    degree = 1
-
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ]."""
         return Row(theta - 1.0, theta)
 
 
-class MQuantile(_OneDimensional):
+class MQuantile(_Levels):
     """For M-quantiles: the pinball loss with its kink rounded on [−κ, κ], |θ − 1[r<0]| ψ₁^κ(r).
 
     ψ₁^κ(r) is r²/(2κ) where |r| ≤ κ and |r| − κ/2 beyond.
@@ -60,14 +73,15 @@ class MQuantile(_OneDimensional):
     array([[0.375]])
     """
 
-    degree = 1
-
     def __init__(self, kappa: float = 0.1) -> None:
         self.kappa = kappa
 
+    def _kappa(self) -> float:
+        return _checked("MQuantile: kappa", self.kappa, "Use the Pinball loss for kappa = 0.")
+
     def in_units(self, spread: float) -> MQuantile:
         """The rounded part in the same units."""
-        return MQuantile(_checked("MQuantile: kappa", self.kappa, "Use the Pinball loss for kappa = 0.") / spread)
+        return MQuantile(self._kappa() / spread)
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""
@@ -75,9 +89,8 @@ class MQuantile(_OneDimensional):
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
-        kappa = _checked("MQuantile: kappa", self.kappa, "Use the Pinball loss for kappa = 0.")
-        soft_low, soft_high = kappa / _positive(1.0 - theta), kappa / _positive(theta)
-        return Row(theta - 1.0, theta, soft_low=soft_low, soft_high=soft_high)
+        kappa = self._kappa()
+        return Row(theta - 1.0, theta, soft_low=kappa / _positive(1.0 - theta), soft_high=kappa / _positive(theta))
 
 
 class Expectile(_OneDimensional):
@@ -120,9 +133,14 @@ class CostSensitiveHinge(_OneDimensional):
     """
 
     domain = (-1.0, 1.0)
+    target_bound = 1.0
 
     def __init__(self, kappa: float = 0.0) -> None:
         self.kappa = kappa
+
+    def stability(self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float) -> Stability:
+        """See :meth:`Loss.stability`."""
+        return Stability.of_costs(*ends, slope=0.5 * (float(np.sum(weights)) + abs(float(weights @ theta))))
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from infinitask._base.arrays import Array, namespace
 
 MAX_STEPS = 60
-"""A change of sign is sought with at most this many evaluations of the loss; a third of them halve the interval."""
+"""A search doubles or narrows an interval at most this many times; it evaluates the loss once each time."""
 
 
 class Tangent(NamedTuple):
