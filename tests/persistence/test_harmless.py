@@ -117,7 +117,7 @@ class TestSearches:
     @pytest.mark.parametrize("key", ["memory", "step__n_jobs", "words__input", "words__token_pattern"])
     def test_nor_under_a_text_of_numpy(self, key: str, tmp_path: Path) -> None:
         """scikit-learn takes these as names of parameters, too."""
-        entries = [["scalar", f"<U{len(key)}", key], ["list", ["x"]], ["dict", [[0], [1]]], ["list", [[2]]]]
+        entries = [["scalar", f"<U{len(key)}", np.str_(key).tobytes().hex()], ["list", ["x"]], ["dict", [[0], [1]]], ["list", [[2]]]]
         mapping = ["mapping", "collections.OrderedDict", [[0], [1]]]
         for name, parameter in (
             (f"{MODELS}GridSearchCV", "param_grid"),
@@ -132,7 +132,7 @@ class TestSearches:
             save(GridSearchCV(StandardScaler(), {np.str_(key): ["x"]}), tmp_path / "m")
 
     def test_nor_under_what_is_no_text(self, tmp_path: Path) -> None:
-        for key in (["scalar", "|S6", "memory"], ["tuple", ["memory"]], ["bytes", "bWVtb3J5"]):
+        for key in (["scalar", "|S6", b"memory".hex()], ["tuple", ["memory"]], ["bytes", "bWVtb3J5"]):
             search = ["object", f"{MODELS}GridSearchCV", ["param_grid", [2]]]
             entries = table(key, ["list", ["x"]], ["dict", [[0], [1]]], search)
             refused(forged(tmp_path / "m", entries), "the space of a search has the key a .*, which is no text")
