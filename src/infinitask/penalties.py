@@ -8,7 +8,7 @@ the solvers see of it.
 * :class:`SumPenalty`: a weighted sum of these, ``Ridge() + 2.0 * IntegratedRidge()``.
 
 :class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and so a row of the table in
-:mod:`infinitask.losses`. It has two smooth relatives, :class:`SmoothedNonCrossing` and :class:`SquaredNonCrossing`:
+:mod:`infinitask.losses`. It has two smooth relatives, and :func:`noncrossing_penalty` makes one of the three:
 
 ===================  ==============  =====  ==========
 penalty              u lives in      ε      q for u > 0
@@ -37,19 +37,13 @@ from infinitask.losses._rows import NonCrossing, SmoothedNonCrossing, SquaredNon
 from infinitask.measures import Quadrature
 
 __all__ = [
-    "NONCROSSING_LOSSES",
     "IntegratedRidge",
     "NonCrossing",
     "Penalty",
     "Ridge",
-    "SmoothedNonCrossing",
-    "SquaredNonCrossing",
     "SumPenalty",
     "noncrossing_penalty",
 ]
-
-NONCROSSING_LOSSES = ("hinge", "smoothed", "squared")
-"""What ``noncrossing_loss`` may be: (−d)₊, ψ₊^κ(−d) and (−d)₊² of the derivative d."""
 
 NODE_ERROR = 1e-9
 """The integrated ridge leaves h free at every node, as the mathematics has it, if ψ reproduces the values at the nodes
@@ -262,7 +256,7 @@ def noncrossing_penalty(kind: str, weight: float, kappa: float = 0.0) -> BoxLoss
     >>> noncrossing_penalty("smoothed", 2.0)
     NonCrossing(weight=2.0)
     """
-    choice("noncrossing_loss", kind, NONCROSSING_LOSSES)
+    choice("noncrossing_loss", kind, ("hinge", "smoothed", "squared"))
     if kind == "squared":
         return SquaredNonCrossing(weight)
     return SmoothedNonCrossing(weight, kappa) if kind == "smoothed" and kappa > 0.0 else NonCrossing(weight)

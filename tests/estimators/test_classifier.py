@@ -14,9 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteCostSensitiveClassifier, field
+from infinitask.calibration._sign_change import flip_probability, flip_score
 from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, Uniform
-from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, flip_probability, flip_score
+from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from sklearn.base import clone
 from infinitask import losses, penalties
 from infinitask._base.arrays import to_host
 from infinitask.losses import (
-    AtTask,
     BoxLoss,
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -30,7 +29,9 @@ from infinitask.losses import (
     Row,
     Squared,
 )
-from infinitask.penalties import NonCrossing, SmoothedNonCrossing, SquaredNonCrossing
+from infinitask.losses._observed import AtTask
+from infinitask.losses._rows import SmoothedNonCrossing, SquaredNonCrossing
+from infinitask.penalties import NonCrossing
 
 Floats = np.ndarray[Any, Any]
 

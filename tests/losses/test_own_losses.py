@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from infinitask import InfiniteTaskEstimator
 from infinitask.datasets import make_sine
 from infinitask.losses import (
-    AtTask,
     BoxLoss,
     ConvexLoss,
     EpsilonInsensitive,
@@ -25,8 +24,9 @@ from infinitask.losses import (
     Pinball,
     Row,
     Squared,
-    check_units,
 )
+from infinitask.losses._findings import check_units
+from infinitask.losses._observed import AtTask
 from infinitask.measures import Discrete, ProductMeasure, Uniform
 
 X, Y = make_sine(60, random_state=0)

@@ -117,7 +117,12 @@ class TestSearches:
     @pytest.mark.parametrize("key", ["memory", "step__n_jobs", "words__input", "words__token_pattern"])
     def test_nor_under_a_text_of_numpy(self, key: str, tmp_path: Path) -> None:
         """scikit-learn takes these as names of parameters, too."""
-        entries = [["scalar", f"<U{len(key)}", np.str_(key).tobytes().hex()], ["list", ["x"]], ["dict", [[0], [1]]], ["list", [[2]]]]
+        entries = [
+            ["scalar", f"<U{len(key)}", np.str_(key).tobytes().hex()],
+            ["list", ["x"]],
+            ["dict", [[0], [1]]],
+            ["list", [[2]]],
+        ]
         mapping = ["mapping", "collections.OrderedDict", [[0], [1]]]
         for name, parameter in (
             (f"{MODELS}GridSearchCV", "param_grid"),

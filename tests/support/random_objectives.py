@@ -20,10 +20,11 @@ from infinitask.losses import (
     Row,
     Squared,
 )
+from infinitask.losses._rows import SmoothedNonCrossing, SquaredNonCrossing
 from infinitask.objective import Integral, Objective
 from infinitask.objective._table import compiled_functions
 from infinitask.objective._terms import SWITCH
-from infinitask.penalties import NonCrossing, SmoothedNonCrossing, SquaredNonCrossing
+from infinitask.penalties import NonCrossing
 
 Floats = np.ndarray[Any, Any]
 

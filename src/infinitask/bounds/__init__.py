@@ -48,7 +48,7 @@ likewise; the non-crossing penalty is, like the loss, a convex and Lipschitz fun
 algorithm stays stable with the β above. Constraints that hold at the training inputs without exception do not fit in.
 """
 
-from infinitask.bounds._discrepancy import propose_nodes, sequence_discrepancy, star_discrepancy
+from infinitask.bounds._discrepancy import propose_nodes
 from infinitask.bounds._fitted import bound_of
 from infinitask.bounds._formula import Bound, cost_sensitive_bound, quantile_bound
 
@@ -58,6 +58,4 @@ __all__ = [
     "cost_sensitive_bound",
     "propose_nodes",
     "quantile_bound",
-    "sequence_discrepancy",
-    "star_discrepancy",
 ]

@@ -54,7 +54,8 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
 from infinitask.losses import Loss
-from infinitask.measures import Quadrature, as_measure
+from infinitask.measures import Quadrature
+from infinitask.measures._spaces import as_measure
 from infinitask.predictive import Rearrangement
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey

@@ -18,7 +18,8 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray, place, weighted_quantiles
 from infinitask.field import Field
-from infinitask.losses import Loss, Pinball, check_units
+from infinitask.losses import Loss, Pinball
+from infinitask.losses._findings import check_units
 from infinitask.measures import Measure
 from infinitask.solvers import Solution
 

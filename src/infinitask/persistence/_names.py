@@ -25,9 +25,9 @@ OWN_CLASSES = {
         (
             *("infinitask.estimators", "infinitask.features", "infinitask.field", "infinitask.integrations"),
             *("infinitask.kernels", "infinitask.losses", "infinitask.measures", "infinitask.metrics"),
-            *("infinitask.penalties", "infinitask.pipelines", "infinitask.predictive", "infinitask.tuning"),
+            *("infinitask.penalties", "infinitask.pipelines", "infinitask.predictive", "infinitask.tasks"),
             *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
-            *("infinitask.calibration._class_probabilities", "infinitask.measures._spaces"),
+            *("infinitask.calibration._class_probabilities", "infinitask.measures._spaces", "infinitask.tuning"),
         ),
         ALL,
     ),
@@ -81,8 +81,8 @@ OTHER_CLASSES = {
 """Classes of other libraries, imported where a file or a model has one."""
 
 FUNCTIONS = {
-    "infinitask.estimators.kernel_ridge": "_power_of_ten",
     "infinitask.metrics": ALL,
+    "infinitask.tasks.ridge_path": "_power_of_ten",
     "numpy": (
         "absolute arcsinh arctan cbrt cos exp exp2 expm1 log log10 log1p log2 negative reciprocal sign sin "
         "sinh sqrt square tanh"
