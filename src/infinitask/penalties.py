@@ -8,7 +8,7 @@ the solvers see of it.
 * :class:`SumPenalty`: a weighted sum of these, ``Ridge() + 2.0 * IntegratedRidge()``.
 
 :class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and so a row of the table in
-:mod:`infinitask.losses`. It has two smooth relatives, and :func:`noncrossing_penalty` makes one of the three:
+:mod:`infinitask.losses`. It has two smooth forms, and :func:`noncrossing_penalty` makes one of the three:
 
 ===================  ==============  =====  ==========
 penalty              u lives in      ε      q for u > 0
@@ -33,7 +33,7 @@ from infinitask._base.validation import choice, number, positive_numbers
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import Gaussian, MaternTask, TaskKernel
 from infinitask.losses import BoxLoss
-from infinitask.losses._rows import NonCrossing, SmoothedNonCrossing, SquaredNonCrossing
+from infinitask.losses._rows import NonCrossing, SquaredNonCrossing
 from infinitask.measures import Quadrature
 
 __all__ = [
@@ -252,11 +252,11 @@ def noncrossing_penalty(kind: str, weight: float, kappa: float = 0.0) -> BoxLoss
     Examples
     --------
     >>> noncrossing_penalty("smoothed", 2.0, kappa=0.5)
-    SmoothedNonCrossing(kappa=0.5, weight=2.0)
+    NonCrossing(kappa=0.5, weight=2.0)
     >>> noncrossing_penalty("smoothed", 2.0)
     NonCrossing(weight=2.0)
     """
     choice("noncrossing_loss", kind, ("hinge", "smoothed", "squared"))
     if kind == "squared":
         return SquaredNonCrossing(weight)
-    return SmoothedNonCrossing(weight, kappa) if kind == "smoothed" and kappa > 0.0 else NonCrossing(weight)
+    return NonCrossing(weight, kappa if kind == "smoothed" else 0.0)

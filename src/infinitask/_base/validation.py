@@ -291,8 +291,6 @@ def check_magnitude(name: str, values: HostArray, smallest: float = 1.0 / LARGES
 
 
 # ------------------------------------------------------------------------------------------- arrays of numbers
-AXES = {1: "one-dimensional", 2: "two-dimensional"}
-
 _SHORT = Repr()
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxarray = 4
 _SHORT.maxother = 60
@@ -314,17 +312,12 @@ def numbers(name: str, values: Any) -> HostArray:
 
 def finite(name: str, values: Any, ndim: int) -> HostArray:
     """``values`` as an array of finite numbers with ``ndim`` axes that is not empty, or an error."""
-    array = shaped(name, values, ndim)
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} contains NaN or infinity; remove or replace these entries.")
-    return array
-
-
-def shaped(name: str, values: Any, ndim: int) -> HostArray:
-    """``values`` as an array of numbers with ``ndim`` axes that is not empty, or an error."""
     array = numbers(name, to_host(values) if hasattr(values, "shape") else values)
     if array.ndim != ndim or array.size == 0:
-        raise ValueError(f"{name} of shape {array.shape} was given; it must be {AXES[ndim]} and not empty.")
+        axes = "one-dimensional" if ndim == 1 else "two-dimensional"
+        raise ValueError(f"{name} of shape {array.shape} was given; it must be {axes} and not empty.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} contains NaN or infinity; remove or replace these entries.")
     return array
 
 

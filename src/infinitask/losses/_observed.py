@@ -10,7 +10,6 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
 from infinitask.losses._base import BoxLoss, Loss, Pointwise, Row
 from infinitask.losses._findings import Finding
-from infinitask.losses._rows import Pinball
 
 FEW = 0.2
 """Below this part of pairs that have a target, to gather these costs less than to visit all."""
@@ -155,8 +154,8 @@ class AtTask(BoxLoss):
 
     Parameters
     ----------
-    loss : BoxLoss or None
-        Of θ on a line; None: the pinball loss.
+    loss : BoxLoss
+        Of θ on a line.
     task : float
         Its θ.
 
@@ -171,22 +170,18 @@ class AtTask(BoxLoss):
     domain = (-math.inf, math.inf)
     support = (0.0, 1.0)
 
-    def __init__(self, loss: BoxLoss | None = None, task: float = 0.5) -> None:
+    def __init__(self, loss: BoxLoss, task: float = 0.5) -> None:
         self.loss = loss
         self.task = task
 
     @property
-    def _base(self) -> BoxLoss:
-        return Pinball() if self.loss is None else self.loss
-
-    @property
     def degree(self) -> int | None:  # type: ignore[override]
         """That of the loss."""
-        return self._base.degree
+        return self.loss.degree
 
     def in_units(self, spread: float) -> AtTask:
         """The same task in these units."""
-        loss = self._base.in_units(spread)
+        loss = self.loss.in_units(spread)
         assert isinstance(loss, BoxLoss)
         return AtTask(loss, self.task)
 
@@ -196,22 +191,22 @@ class AtTask(BoxLoss):
 
     def check(self, theta: Array, y: Array | None) -> Finding | None:
         """See :meth:`Loss.check`; the task must be in the domain of the loss."""
-        (low,), (high,) = self._base.box(1)
+        (low,), (high,) = self.loss.box(1)
         if not low <= self.task <= high:
             raise ValueError(
-                f"AtTask was given the task {self.task:g}; {type(self._base).__name__} is defined for tasks in "
+                f"AtTask was given the task {self.task:g}; {type(self.loss).__name__} is defined for tasks in "
                 f"[{low:g}, {high:g}]. Give one of these."
             )
         return super().check(theta, y)
 
     def smooth(self, scale: float) -> bool:
         """As the loss."""
-        return self._base.smooth(scale)
+        return self.loss.smooth(scale)
 
     def width(self, theta: Array) -> Array:
         """As the loss at its task."""
-        return self._base.width(self._tasks(theta))
+        return self.loss.width(self._tasks(theta))
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """That of the loss at its task."""
-        return self._base.row(self._tasks(theta), y)
+        return self.loss.row(self._tasks(theta), y)
