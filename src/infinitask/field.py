@@ -1,4 +1,4 @@
-"""The learnt function of an input and a task."""
+"""The learnt function of x and θ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from infinitask.features._maps import CombinedMap, as_tasks
 __all__ = ["Field"]
 
 KEPT_SECTIONS = 8
-"""Sections x ↦ h(x)(θ) that are kept, with their tasks: a service asks for the same 99 levels all the time."""
+"""Sections x ↦ h(x)(θ) that are kept, with their tasks: a service predicts the same levels again and again."""
 
 LONGEST_KEPT = 4_096
 """Sections of longer lists of tasks are not kept."""
@@ -151,7 +151,7 @@ class Field:
                 return section
         psi = self.psi(tasks, order).T
         (s, q), p = psi.shape, self.left.width
-        # φ(x) takes p numbers: an answer at q tasks costs pq in one product, ps + sq by way of Cᵀφ(x)
+        # φ(x) takes p numbers: a prediction at q tasks costs pq in one product, ps + sq by way of Cᵀφ(x)
         direct = p * q <= (p + q) * s
         section = _Section(self.left.then(psi) if direct else CombinedMap(self.left, psi), self.bias(tasks, order))
         if tasks.size <= LONGEST_KEPT:
@@ -160,7 +160,7 @@ class Field:
         return section
 
     def __getstate__(self) -> dict[str, Any]:
-        # with T C, from which the answers come: computed again, it would differ by rounding
+        # with T C, from which predictions come: computed again, it would differ by rounding
         return {part.name: getattr(self, part.name) for part in fields(self)} | {"left": self.left}
 
 
@@ -183,7 +183,7 @@ class _Section:
 
 
 def _by_rows(visit: Callable[[slice], None], X: Array, entries: int) -> None:
-    """``visit`` all rows of X, some at a time; each row takes this many ``entries`` of memory."""
+    """``visit`` all rows of X in blocks; a row takes ``entries`` numbers of memory."""
     on_host = isinstance(X, np.ndarray)
     blocks = row_blocks(X.shape[0], entries, IN_MEMORY if on_host else ON_DEVICE)
     if not on_host or len(blocks) < 2:

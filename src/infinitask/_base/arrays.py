@@ -142,11 +142,11 @@ def inverse_transposed(lower: HostArray, like: Array) -> Array:
 
 
 def free_memory(device: str | None) -> int:
-    """Bytes that are free on a device; on the host, and where the device does not say, those of this process.
+    """Bytes that are free on a device; on the host, or if the device does not say, those that this process may take.
 
-    Of the machine, of the control groups of this process and of its address space the one that leaves least decides.
-    Memory of caches that the system gives back when it is asked for counts as free: after a large file was read, nearly
-    all memory is such.
+    The machine, the control groups of this process and its address space each set a limit, and the smallest one counts.
+    File caches count as free, because the system gives them back: after a large file was read, nearly all memory is
+    cache.
     """
     if device is not None and device.startswith("cuda"):
         import torch
@@ -157,7 +157,7 @@ def free_memory(device: str | None) -> int:
 
 
 def _free_on_machine(root: Path) -> int:
-    """Bytes that programs can still get, what caches of files would give back among them."""
+    """Bytes that programs can still get, with those of file caches."""
     available = _counted(root / "proc/meminfo").get("MemAvailable:")
     if available is not None:
         return 1024 * available
@@ -167,10 +167,10 @@ def _free_on_machine(root: Path) -> int:
 
 
 def _left_by_groups(root: Path) -> Iterator[int]:
-    """Bytes that the control groups of this process leave to it: those of a container or a job.
+    """Bytes that the control groups of this process, such as a container or a job, leave to it.
 
-    A group is bound by the limits of all groups above it. Inside of a container the path of a group may be one that
-    only the machine outside knows; the top of what is mounted is the container's own then.
+    The limits of all groups above a group hold as well. Inside a container the path of a group may exist outside only;
+    then the top of what is mounted is the container's own group.
     """
     mount = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():
@@ -388,5 +388,5 @@ _limiter: Any = None
 
 
 def weighted_quantiles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
-    """The smallest values with at least these shares of the weight at or below them, (q,)."""
+    """The smallest values with at least these fractions of the weight at or below them, (q,)."""
     return np.asarray(np.quantile(y, levels, method="inverted_cdf", weights=weight))

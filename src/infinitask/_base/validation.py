@@ -27,10 +27,10 @@ SUPPORT_SLACK = 1e-7
 """A task asked for in single precision must not fall outside the interval that it bounds."""
 
 NO_NUMBERS = re.compile("Input X contains NaN|could not convert string|DateTime64DType")
-"""What scikit-learn, Python and NumPy say of inputs that are missing, texts or dates."""
+"""What scikit-learn, Python and NumPy say of features that are missing, texts or dates."""
 
 FOR_TABLES = "If X is a table, infinitask.tabular(model) takes missing values and categories."
-"""Ends an error about such inputs."""
+"""Ends an error about such features."""
 
 
 # ---------------------------------------------------------------------------------------------- single values
@@ -199,7 +199,7 @@ def check_parameters(parameters: Mapping[str, Any], own: Mapping[str, Constraint
 def naming(name: str) -> Iterator[None]:
     """Put the name of an argument before an error of scikit-learn, joblib or NumPy that does not contain it.
 
-    Where inputs X hold missing values or texts, the error ends with what takes them.
+    If X holds missing values or texts, the error ends with what takes them.
     """
     try:
         yield

@@ -181,7 +181,7 @@ def quantile_bound(
         return Stability.of_levels(reach, 0.0, 1.0, slope=min(1.0, 0.75 + d), middle=min(1.0, 0.5 + d))
 
     given = (n, m, alpha, kappa_x, kappa_theta, slope_theta, noncrossing, delta, discrepancy)
-    return _bound(form, loss, 2.0, reach, *given)
+    return _bound(form, loss, 2.0, reach, given)
 
 
 def cost_sensitive_bound(
@@ -215,38 +215,25 @@ def cost_sensitive_bound(
     0.024
     """
     given = (n, m, alpha, kappa_x, kappa_theta, slope_theta, 0.0, delta, discrepancy)
-    return _bound(form, lambda d: Stability.of_costs(-1.0, 1.0, slope=min(1.0, 0.5 + d)), 1.0, 1.0, *given)
+    return _bound(form, lambda d: Stability.of_costs(-1.0, 1.0, slope=min(1.0, 0.5 + d)), 1.0, 1.0, given)
 
 
-def _bound(
-    form: str,
-    loss: Callable[[float], Stability],
-    sigma: float,
-    reach: float,
-    n: int,
-    m: int,
-    alpha: float,
-    kappa_x: float,
-    kappa_theta: float,
-    slope_theta: float,
-    noncrossing: float,
-    delta: float,
-    discrepancy: float | None,
-) -> Bound:
-    """The bound in the form asked for, from numbers that are checked here.
+def _bound(form: str, loss: Callable[[float], Stability], sigma: float, reach: float, given: tuple[Any, ...]) -> Bound:
+    """The bound in the form asked for, from the parameters of :func:`quantile_bound`, which are checked here.
 
     ``loss`` gives the proved constants for a discrepancy; ``sigma`` and ``reach`` are the printed ones.
     """
+    n, m, alpha, kappa_x, kappa_theta, slope_theta, noncrossing, delta, discrepancy = given
     n, m = count("n", n), count("m", m)
     alpha = number("alpha", alpha, low=0.0)
     kappa_x, kappa_theta = number("kappa_x", kappa_x, low=0.0), number("kappa_theta", kappa_theta, low=0.0)
     slope_theta = number("slope_theta", slope_theta, low=0.0, open_low=False)
     noncrossing = number("noncrossing", noncrossing, low=0.0, open_low=False)
     delta = fraction("delta", delta)
-    given = None if discrepancy is None else number("discrepancy", discrepancy, low=0.0, open_low=False)
+    known = None if discrepancy is None else number("discrepancy", discrepancy, low=0.0, open_low=False)
     kappa = kappa_x * kappa_theta
     if choice("form", form, ("proved", "printed")) == "proved":
-        spread = sequence_discrepancy(m) if given is None else given
+        spread = sequence_discrepancy(m) if known is None else known
         sizes = {"alpha": alpha, "kappa": kappa, "slope": kappa_x * slope_theta, "noncrossing": noncrossing}
         return assemble(loss(spread), n=n, m=m, delta=delta, discrepancy=spread, **sizes)
     if noncrossing > 0.0:
@@ -260,7 +247,7 @@ def _bound(
     size = reach + kappa * math.sqrt(reach / lam)
     # |∂₁k_Θ(s, t)| ≤ κ'_Θ κ_Θ, the print's C
     variation = size + 2.0 * kappa_x * math.sqrt(2.0 * reach * (slope_theta * kappa_theta) / lam)
-    spread = math.log(m) / m if given is None else given
+    spread = math.log(m) / m if known is None else known
     return Bound(
         n=n,
         m=m,

@@ -14,7 +14,7 @@ from infinitask.losses._findings import FINEST, Finding, as_entry, check_row, ro
 from infinitask.losses._stability import Stability
 
 SLOPE_SLACK = 1e-12
-"""A dual point outside the interval of slopes by no more than this counts as its end."""
+"""A dual point that leaves the interval of slopes by at most this much counts as its end."""
 
 
 class Pointwise(NamedTuple):
@@ -62,7 +62,7 @@ class Row(NamedTuple):
 
 
 class Loss(BaseEstimator, ABC):
-    """Measures how bad an answer h to task θ is, given the target y: ℓ_θ(y, h), convex in h.
+    """Measures how bad a prediction h for task θ is, given the target y: ℓ_θ(y, h), convex in h.
 
     In all methods ``theta`` is (m,) (or (m, d) when Θ is d-dimensional), ``y`` is (n, 1) (or (n, m) when every task has
     its own targets) or None, ``h`` is (n, m).

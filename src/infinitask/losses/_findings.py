@@ -1,7 +1,7 @@
-"""What a test of a loss can find: that a row is none, that units are not as declared, that a slope is wrong.
+"""Checks of a loss: its row, its units, its slope.
 
-What makes a fit impossible is an error. What leaves a fit possible, but slow or without a certificate, is a
-:class:`Finding`.
+A check raises an error if no fit is possible. It returns a :class:`Finding` if a fit is possible, but slow or without a
+certificate.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ SINGLE_SHARE = 0.1
 """A tangent may lie above the loss by this part of the square root of a rounding error."""
 
 NOISE = 1e3
-"""Sums may be off by this many rounding errors of their terms."""
+"""Rounding errors, relative to its terms, that a sum may be off by."""
 
 FINEST = 1e-6
 """A loss that calls itself smooth over distances of this size has no kink."""
 
 
 class Finding(NamedTuple):
-    """What was found wrong with a loss that can be fitted all the same."""
+    """What is wrong with a loss that can still be fitted."""
 
     sentence: str
     """What was found, and what to do."""
     certified: bool
     """Whether a duality gap still means something."""
     endless: bool = False
-    """Whether nothing but a ridge holds h: without one there is no best answer."""
+    """Whether nothing but a ridge holds h: without one there is no minimiser."""
 
 
 def named(value: Any) -> str:

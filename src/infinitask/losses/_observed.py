@@ -1,4 +1,4 @@
-"""Targets that were seen at some of the tasks only, and losses that are the same for every task."""
+"""Targets that are observed at some tasks only, and losses that are the same for every task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from infinitask.losses._base import BoxLoss, Loss, Pointwise, Row
 from infinitask.losses._findings import Finding
 
 FEW = 0.2
-"""Below this part of pairs that have a target, to gather these costs less than to visit all."""
+"""If fewer than this fraction of the pairs have a target, only these are computed."""
 
 
 class Observed(BoxLoss):
@@ -50,7 +50,7 @@ class Observed(BoxLoss):
 
     @classmethod
     def of(cls, loss: Loss, share: HostArray) -> Observed:
-        """The loss of targets with these shares, (n, m)."""
+        """The loss of targets with these weights v, (n, m)."""
         if not isinstance(loss, BoxLoss) or type(loss).residual is not BoxLoss.residual:
             raise TypeError(
                 f"{type(loss).__name__} was given for targets with gaps; it must be a BoxLoss, a row of the table of "
@@ -61,7 +61,7 @@ class Observed(BoxLoss):
 
     @staticmethod
     def targets(y: Array, share: Array) -> Array:
-        """Targets and their shares, (n, m) each, as the methods take them; y must be a number everywhere."""
+        """Targets and their weights v, (n, m) each, as the methods take them; y must be a number everywhere."""
         return namespace(y).stack([y, share], axis=-1)
 
     @property
@@ -86,7 +86,7 @@ class Observed(BoxLoss):
         return self.loss.smooth(scale)
 
     def width(self, theta: Array) -> Array:
-        """One over a typical v: what is smoothed is then as wide as it is without shares."""
+        """One over a typical v: the smoothed part is then as wide as it is for v = 1."""
         return self.loss.width(theta) / self.usual
 
     def row(self, theta: Array, y: Array | None) -> Row:

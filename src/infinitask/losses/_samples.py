@@ -9,7 +9,7 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 
 CHECKED = 40
-"""A loss is tested at about this many θ, and at about this many y."""
+"""The number of θ, and of y, at which a loss is tested."""
 
 CHECKED_OFFSETS = (1e-3, 1e-2, 0.1, 0.4, 1.0, 3.0, 10.0)
 """Distances from y at which a loss is tested, in units of the spread of y."""

@@ -62,7 +62,7 @@ class Measure(BaseEstimator, ABC):
 
 
 BOUND_DIGITS = 14
-"""Ends of a distribution of SciPy are rounded to this many digits of its width."""
+"""Digits, relative to its width, to which the ends of a distribution of SciPy are rounded."""
 
 
 @lru_cache(maxsize=32)
@@ -235,8 +235,8 @@ class Discrete(Measure):
     points : array-like of shape (m,) or (m, d)
         Distinct tasks.
     weights : array-like of shape (m,), optional
-        Nonnegative masses, divided by their sum; equal by default. A point of weight 0 is no task: it is left out of
-        Θ, and a model cannot be asked for it.
+        Nonnegative masses, divided by their sum; equal by default. A point of weight 0 is no task: it does not
+        belong to Θ, and a model cannot predict for it.
 
     Examples
     --------

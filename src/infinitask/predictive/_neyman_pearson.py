@@ -15,7 +15,7 @@ from infinitask.predictive._cost_curves import Confusion
 def allowed_errors(n: int, bound: float, confidence: float) -> int:
     """max{k : P[Bin(n, α) ≤ k] ≤ δ}, or −1: how many errors in n samples still show that the rate is at most α.
 
-    If the rate of errors were above α, at most this many would be seen with probability δ or less.
+    If the rate were above α, a sample would have at most k errors with probability δ or less.
 
     Parameters
     ----------
@@ -129,21 +129,21 @@ def choose_theta(
             )
         return counts.cheapest(fn_cost, fp_cost)
     name, given = ("max_fpr", max_fpr) if min_sensitivity is None else ("min_sensitivity", min_sensitivity)
-    share = fraction(name, given, open_low=False, open_high=False)
+    given = fraction(name, given, open_low=False, open_high=False)
     if confidence is not None:
-        _check_open(**{name: share})
-    return _bounded(counts, name, share, confidence)
+        _check_open(**{name: given})
+    return _bounded(counts, name, given, confidence)
 
 
-def _bounded(counts: Confusion, name: str, share: float, confidence: float | None) -> float:
+def _bounded(counts: Confusion, name: str, given: float, confidence: float | None) -> float:
     """The θ with one error below its bound and the other as small as possible."""
     if name == "max_fpr":
-        held, other, n, bound = counts.false_alarms, counts.missed, counts.negatives, share
+        held, other, n, bound = counts.false_alarms, counts.missed, counts.negatives, given
         rows, errors, end, order = "negatives", "false alarms", -1.0, slice(None)
     else:
-        held, other, n, bound = counts.missed, counts.false_alarms, counts.positives, 1.0 - share
+        held, other, n, bound = counts.missed, counts.false_alarms, counts.positives, 1.0 - given
         rows, errors, end, order = "positives", "misses", 1.0, slice(None, None, -1)
-    wish = f"{name}={share:g}"
+    wish = f"{name}={given:g}"
     if n == 0:
         raise ValueError(f"y holds no {rows}; {wish} cannot be checked without them.")
     # from the end of Θ where the held error is rarest
