@@ -47,8 +47,8 @@ __all__ = [
 
 NODE_ERROR = 1e-9
 """The integrated ridge leaves h free at every node if ψ reproduces the values at the nodes to this accuracy, relative
-to the largest. In several dimensions the Gram matrix of a smooth kernel may be singular to rounding. Then h is limited to
-what the kernel spans, because the certificate needs the values that the field computes."""
+to the largest. In several dimensions the Gram matrix of a smooth kernel may be singular to rounding. Then h is limited
+to what the kernel spans, because the certificate needs the values that the field computes."""
 
 NODE_ERROR_OF_A_PART = 1e-7
 """The same if the kernel spans a part of these values only. If ρ has many decades, that part misses the nodes with the

@@ -176,7 +176,7 @@ class Two(BoxLoss):
         return Row(theta[:, 0] - 1.0, theta[:, 0], soft_low=soft, soft_high=soft)
 
 
-def test_units_of_a_coordinate_do_not_change_the_answers() -> None:
+def test_units_of_a_coordinate_do_not_change_the_predictions() -> None:
     options: dict[str, Any] = {"quadrature": "sobol", "n_nodes": 32, "random_state": 0, "tol": 1e-7}
     y = 1e4 + 1e3 * Y
     raw = fitted(Two(), y, measure=[(0.1, 0.9), (20.0, 1000.0)], **options)
