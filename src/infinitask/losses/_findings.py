@@ -272,7 +272,7 @@ def check_units(
         raise ValueError(f"{name} has degree = {degree!r}; it must be a number p, or None where there is none.")
     theta, chosen = some(theta, y)
     assert chosen is not None
-    y = chosen
+    y, p = chosen, float(degree)
     rng, offsets = np.random.default_rng(1), (0.0, *CHECKED_OFFSETS, *(-offset for offset in CHECKED_OFFSETS))
     shape = y.shape[0], theta.shape[0]
     at = np.stack([y + spread * offset * rng.uniform(0.5, 1.0, size=shape) for offset in offsets])
@@ -284,13 +284,27 @@ def check_units(
         near = max(1e-6, eps**0.5) + 1e2 * eps * float(np.max(np.abs(y))) / spread
         if centre != 0.0:
             shifted = _values(loss, theta, y - centre, at - centre, like)
-            _check_shift(name, plain, shifted, near, size, (theta, y, at, centre))
+            k = _worst(plain, shifted, near, size)
+            if k is not None:
+                raise ValueError(
+                    f"{name} has a degree, but it does not depend on y − h alone: at {where(theta, y, k[1:])}, h = "
+                    f"{at[k]:.4g} it is {plain[k]:.4g}, and {shifted[k]:.4g} where y and h are both less by "
+                    f"{centre:.4g}. Set degree = None; y is then taken as it is."
+                )
         for a in (spread, 2.0 * spread):
             inside = loss.in_units(a)
             if not hasattr(inside, "pointwise"):
                 raise TypeError(f"{name}.in_units returned {named(inside)}; it must return a loss, such as {name}(…).")
-            found = _values(inside, theta, y / a, at / a, like)
-            _check_degree(loss, plain, found, near, size, (theta, y, at, a))
+            scaled = _values(inside, theta, y / a, at / a, like)
+            k = _worst(plain, a**p * scaled, near, size)
+            if k is not None:
+                counted = np.isfinite(plain) & np.isfinite(scaled) & (plain > near * size) & (scaled > 0.0)
+                raise ValueError(
+                    f"{name} has degree = {degree:g}, but in units of {a:.4g} it is not {a:.4g}^{degree:g} times "
+                    f"smaller: at {where(theta, y, k[1:])}, h = {at[k]:.4g} it is {plain[k]:.4g}, and with y and h "
+                    f"divided by {a:.4g} it is {scaled[k]:.4g}, which stands for {a**p * scaled[k]:.4g}. "
+                    f"{_degree_advice(loss, plain[counted] / scaled[counted], a)}"
+                )
 
 
 def _values(loss: Loss, theta: HostArray, y: HostArray, at: HostArray, like: Array) -> HostArray:
@@ -309,36 +323,16 @@ def _worst(a: HostArray, b: HostArray, near: float, size: float) -> tuple[int, .
     return k if excess[k] > 1.0 else None
 
 
-def _check_shift(name: str, plain: HostArray, moved: HostArray, near: float, size: float, place: Any) -> None:
-    (theta, y, at, centre), k = place, _worst(plain, moved, near, size)
-    if k is None:
-        return
-    raise ValueError(
-        f"{name} has a degree, but it does not depend on y − h alone: at {where(theta, y, k[1:])}, h = {at[k]:.4g} it "
-        f"is {plain[k]:.4g}, and {moved[k]:.4g} where y and h are both less by {centre:.4g}. Set degree = None; y is "
-        "then taken as it is."
-    )
-
-
-def _check_degree(loss: Loss, plain: HostArray, inside: HostArray, near: float, size: float, place: Any) -> None:
-    (theta, y, at, a), p = place, float(loss.degree or 0)
-    k = _worst(plain, a**p * inside, near, size)
-    if k is None:
-        return
-    name, writer = type(loss).__name__, next(cls for cls in type(loss).__mro__ if "in_units" in vars(cls))
-    counted = np.isfinite(plain) & np.isfinite(inside) & (plain > near * size) & (inside > 0.0)
-    exponents = np.log(plain[counted] / inside[counted]) / math.log(a) if a != 1.0 else np.zeros(0)
-    seen = float(np.median(exponents)) if exponents.size else math.nan
-    told = (
-        f"{name} has degree = {loss.degree:g}, but in units of {a:.4g} it is not {a:.4g}^{loss.degree:g} times "
-        f"smaller: at {where(theta, y, k[1:])}, h = {at[k]:.4g} it is {plain[k]:.4g}, and with y and h divided by "
-        f"{a:.4g} it is {inside[k]:.4g}, which stands for {a**p * inside[k]:.4g}."
-    )
-    if exponents.size and float(np.max(np.abs(exponents - seen))) < 1e-3:
-        raise ValueError(f"{told} The samples have the degree {round(seen, 3):g}: set degree = {round(seen, 3):g}.")
-    own = writer.__name__ != "Loss"
-    written = "Correct in_units(spread)" if own else "Write a method in_units(spread)"
-    raise ValueError(
-        f"{told} It has a length of its own. {written}, which returns the loss for a y that was divided by spread (a "
-        "length δ of the loss becomes δ/spread), or set degree = None; y is then taken as it is."
+def _degree_advice(loss: Loss, ratios: HostArray, a: float) -> str:
+    """What to do about a loss that is these factors smaller in units of ``a``."""
+    if ratios.size and a != 1.0:
+        exponents = np.log(ratios) / math.log(a)
+        seen = float(np.median(exponents))
+        if float(np.max(np.abs(exponents - seen))) < 1e-3:
+            return f"The samples have the degree {round(seen, 3):g}: set degree = {round(seen, 3):g}."
+    writer = next(cls for cls in type(loss).__mro__ if "in_units" in vars(cls))
+    written = "Write a method in_units(spread)" if writer.__name__ == "Loss" else "Correct in_units(spread)"
+    return (
+        f"It has a length of its own. {written}, which returns the loss for a y that was divided by spread (a length δ "
+        "of the loss becomes δ/spread), or set degree = None; y is then taken as it is."
     )
