@@ -50,7 +50,7 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         probability is above (1 − θ)/2, which a logistic function of h(x)(θ) or of its order gives (Platt, 1999), fitted
         to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all
         at θ = 1. Many classes: the largest θ_k p_k decides, p being the shares of ``predict_proba``, changed so that
-        they suit rows that four further fits leave out, see ``ShareScale`` in ``calibration/_class_probabilities.py``.
+        they suit rows that four further fits leave out, see :class:`~infinitask.calibration.ShareScale`.
         False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number.
         ``field_`` and its certificate stay what they are.
     smoothing : float, default=0.0

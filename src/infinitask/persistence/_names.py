@@ -23,15 +23,14 @@ ALL = "*"
 OWN_CLASSES = {
     **dict.fromkeys(
         (
-            *("infinitask.estimators", "infinitask.features", "infinitask.field", "infinitask.integrations"),
-            *("infinitask.kernels", "infinitask.losses", "infinitask.measures", "infinitask.metrics"),
-            *("infinitask.penalties", "infinitask.pipelines", "infinitask.predictive", "infinitask.tasks"),
+            *("infinitask.calibration", "infinitask.estimators", "infinitask.features", "infinitask.field"),
+            *("infinitask.integrations", "infinitask.kernels", "infinitask.losses", "infinitask.measures"),
+            *("infinitask.metrics", "infinitask.penalties", "infinitask.pipelines", "infinitask.predictive"),
             *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
-            *("infinitask.calibration._class_probabilities", "infinitask.measures._spaces", "infinitask.tuning"),
+            *("infinitask.measures._spaces", "infinitask.tasks", "infinitask.tuning"),
         ),
         ALL,
     ),
-    "infinitask.calibration._thresholds": "Shift",
     "infinitask.features._inverse": "Inverse",
     "infinitask.features._maps": "CombinedMap",
     "infinitask.fitting": "Recipe Relevance Units",

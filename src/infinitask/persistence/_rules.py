@@ -18,8 +18,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from infinitask.calibration._class_probabilities import ShareScale
-from infinitask.calibration._thresholds import Shift
+from infinitask.calibration import ConformalCalibration, CrossCalibration, Levels, ShareScale, Shift
 from infinitask.field import Field
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import InputKernel, TaskKernel
@@ -27,7 +26,6 @@ from infinitask.measures import Measure
 from infinitask.persistence._allowance import LONGEST_TEXT, MAX_PARTS
 from infinitask.persistence._harmless import bounded, check_parameters
 from infinitask.persistence._shown import shown
-from infinitask.predictive import ConformalCalibration, CrossCalibration, Levels
 from infinitask.solvers import Solution
 from infinitask.tuning import OptunaSearch
 

@@ -16,10 +16,7 @@ Probabilities and p-values come from the task at which the sign of h(x)(·) chan
 ``_beyond.py``.
 """
 
-from infinitask.calibration._conformal import ConformalCalibration
-from infinitask.calibration._cross_conformal import CrossCalibration
-from infinitask.calibration._levels import Levels
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration import ConformalCalibration, CrossCalibration, Levels, Rearrangement
 
 from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
 from ._distribution import QuantileDistribution
