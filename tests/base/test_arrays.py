@@ -285,3 +285,12 @@ def test_a_fit_keeps_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen
     assert set().union(*seen) == {1}
     assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize(
+    ("n", "width", "entries"), [(0, 3, 6), (1, 100, 6), (5, 3, 6), (6, 3, 6), (7, 0, 2), (9, 1, 100)]
+)
+def test_blocks_of_rows_cover_all_rows_in_order(n: int, width: int, entries: int) -> None:
+    blocks = arrays.row_blocks(n, width, entries)
+    assert [row for rows in blocks for row in range(rows.start, rows.stop)] == list(range(n))
+    assert all(rows.stop - rows.start <= max(1, entries // max(1, width)) for rows in blocks)

@@ -340,3 +340,27 @@ def test_a_function_with_a_degree_is_tested_where_it_is_computed(device: str | N
         fitted(loss, 100.0 * Y, measure=(0.5, 1.0), device=device)
     Cubic.degree = 3
     assert fitted(loss, 100.0 * Y, measure=(0.5, 1.0), device=device).dual_gap_ <= 1e-4
+
+
+# --------------------------------------------------------------------------------------------------- capabilities
+class Steeper(Pinball):
+    """A row of the library, changed: nobody has verified its degree."""
+
+
+def test_only_rows_of_the_library_have_a_verified_degree() -> None:
+    assert Pinball().degree_verified
+    assert Huber(0.5).degree_verified
+    assert not Steeper().degree_verified
+    assert not AtTask(Pinball(), 0.5).degree_verified
+    changed = Pinball()
+    changed.degree = 2
+    assert not changed.degree_verified
+
+
+def test_losses_with_bounded_slopes_have_constants_of_stability() -> None:
+    theta, weights = np.array([0.25, 0.75]), np.array([0.5, 0.5])
+    levels = Steeper().stability(theta, weights, (0.0, 1.0), 2.0)
+    assert levels == Pinball().stability(theta, weights, (0.0, 1.0), 2.0)
+    assert levels is not None
+    assert (levels.slope, levels.zero, levels.reach) == (0.75, 1.0, 2.0)
+    assert Expectile().stability(theta, weights, (0.0, 1.0), 2.0) is None
