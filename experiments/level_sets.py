@@ -35,7 +35,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
-from infinitask.measures import Uniform, quadrature_rule
+from infinitask.measures import Uniform
+from infinitask.measures._rules import quadrature_rule
 
 from .data import load_spambase, load_wilt
 from .runner import Experiment, Record

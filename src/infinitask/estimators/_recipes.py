@@ -16,7 +16,7 @@ from infinitask._base.validation import Constraint, check_parameters, number, pa
 from infinitask.estimators._checks import check_domain, check_inside, check_nodes, check_specs, is_as_task, is_fraction
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import task_kernel
-from infinitask.measures import as_measure
+from infinitask.measures._spaces import as_measure
 from infinitask.tasks import Order, Task
 
 SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank", "certify")

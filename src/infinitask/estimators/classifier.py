@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from infinitask._base.validation import naming
+from infinitask.calibration._class_probabilities import with_classes
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._class_names import check_one_type, costs_by_name
 from infinitask.estimators._decisions import CostSensitiveEstimator
@@ -21,7 +22,6 @@ from infinitask.estimators._recipes import check_given, recipe_of
 from infinitask.fitting._learn import generator
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Quadrature
-from infinitask.predictive import with_classes
 from infinitask.tasks import ClassesTask, CostTask, Task
 from infinitask.tasks.classes import class_costs, class_order
 
@@ -50,7 +50,7 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         probability is above (1 − θ)/2, which a logistic function of h(x)(θ) or of its order gives (Platt, 1999), fitted
         to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all
         at θ = 1. Many classes: the largest θ_k p_k decides, p being the shares of ``predict_proba``, changed so that
-        they suit rows that four further fits leave out, see :class:`~infinitask.predictive.ShareScale`.
+        they suit rows that four further fits leave out, see :class:`~infinitask.calibration.ShareScale`.
         False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number.
         ``field_`` and its certificate stay what they are.
     smoothing : float, default=0.0

@@ -26,7 +26,8 @@ from infinitask.fitting._metric_learning import with_learnt_kernels
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
 from infinitask.kernels import input_kernel
-from infinitask.losses import AtTask, BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
+from infinitask.losses import BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
+from infinitask.losses._observed import AtTask
 from infinitask.measures import Discrete
 from infinitask.streaming._blocks import RowSource
 from infinitask.tasks import CurveTask, Task

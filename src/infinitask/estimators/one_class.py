@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.validation import choice, naming, number
+from infinitask.calibration._sign_change import change_next_to
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._recipes import check_default
@@ -20,9 +21,9 @@ from infinitask.fitting._data import Data
 from infinitask.fitting._learn import Fit
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import input_kernel
-from infinitask.measures import as_measure
+from infinitask.measures._spaces import as_measure
 from infinitask.metrics import MassVolumeCurve, mass_volume_area, mass_volume_curve
-from infinitask.predictive import Beyond, change_next_to
+from infinitask.predictive._beyond import Beyond
 from infinitask.tasks import LevelSetTask, Order, Task
 from infinitask.tasks.level_set import SORTING_LEVELS
 
