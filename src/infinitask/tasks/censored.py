@@ -18,8 +18,8 @@ from infinitask.tasks.quantile import QuantileTask
 
 __all__ = ["CensoredQuantileTask", "Censoring", "KaplanMeier"]
 
-FEW_ROWS = 30.0
-"""Weights that are worth fewer equal rows than this earn a warning."""
+FEW_ROWS = 0.2
+"""Weights that are worth less than this fraction of the rows earn a warning."""
 
 HEAVY_ROWS, HEAVY_WEIGHT = 0.05, 0.5
 """So does this fraction of the rows if it holds more than the second fraction of the weight."""
@@ -93,6 +93,8 @@ class Censoring:
         The fraction of the weight at or below τ: quantiles of higher levels are not identified.
     effective : float
         (Σw)²/Σw², the number of equally weighted rows that the complete rows are worth.
+    rows : float
+        The same of the weights without censoring: the number of rows, if all count the same.
     heavy : float
         The fraction of the weight on the heaviest twentieth of the complete rows.
     censored : float
@@ -104,6 +106,7 @@ class Censoring:
     horizon: float = np.inf
     identified: float = 1.0
     effective: float = np.inf
+    rows: float = np.inf
     heavy: float = 0.0
     censored: float = 0.0
 
@@ -113,6 +116,7 @@ class Censoring:
 
         ``survival`` is G, or None for the Kaplan–Meier estimate from these rows.
         """
+        weight = weight / np.max(weight)  # so that no sum overflows
         counted = weight > 0.0
         if not np.any(event & counted):
             raise ValueError(
@@ -124,15 +128,16 @@ class Censoring:
         beyond = (time > horizon) | ((time == horizon) & ~event)
         found = cls(first.survival, floor, horizon if np.any(beyond & counted) else np.inf)
         _, w = found.complete(X, time, event, weight)
-        total, top = np.sum(w), np.sort(w[w > 0.0])[::-1]
-        few = max(int(HEAVY_ROWS * top.size), 1)
+        total, heaviest = np.sum(w), np.sort(w[w > 0.0])[::-1]
+        few = max(int(HEAVY_ROWS * heaviest.size), 1)
         return cls(
             found.survival,
             floor,
             found.horizon,
             identified=float(1.0 - np.sum(w[beyond]) / total),
-            effective=float(total**2 / np.sum(w**2)),
-            heavy=float(np.sum(top[:few]) / total),
+            effective=_effective(w),
+            rows=_effective(weight),
+            heavy=float(np.sum(heaviest[:few]) / total),
             censored=float(np.sum(weight[~event]) / np.sum(weight)),
         )
 
@@ -172,6 +177,11 @@ class Censoring:
         return float(events[low])
 
 
+def _effective(weight: HostArray) -> float:
+    """(Σw)²/Σw²."""
+    return float(np.sum(weight) ** 2 / np.sum(weight**2))
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class CensoredQuantileTask(Task):
@@ -200,11 +210,11 @@ class CensoredQuantileTask(Task):
         found = self.censoring
         if found is None or found.censored == 0.0:
             return
-        if found.effective < FEW_ROWS or found.heavy > HEAVY_WEIGHT:
+        if found.effective < FEW_ROWS * found.rows or found.heavy > HEAVY_WEIGHT:
             yield (
-                f"{found.censored:.0%} of the rows are censored, and the weights of the others are worth "
-                f"{found.effective:.0f} equal rows; the heaviest {HEAVY_ROWS:.0%} hold {found.heavy:.0%} of the "
-                f"weight. Use a floor above {found.floor:g}, a censoring model that depends on x, or more rows."
+                f"{found.censored:.0%} of the rows are censored, and the weights of the others are worth only "
+                f"{found.effective:.0f} of {found.rows:.0f} equal rows; the heaviest {HEAVY_ROWS:.0%} of them hold "
+                f"{found.heavy:.0%} of the weight. Use a floor above {found.floor:g}, or rows with a longer follow-up."
             )
         unknown = float(np.sum(fit.quadrature.weights[fit.quadrature.nodes[:, 0] > found.identified]))
         if unknown > UNIDENTIFIED:
