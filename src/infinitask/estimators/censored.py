@@ -54,7 +54,7 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
     censoring : "kaplan-meier" or callable (X, t) → array (n,), default="kaplan-meier"
         G: the Kaplan–Meier estimate from the rows of the fit, the same for every x; where times are equal, events come
         before censorings. A callable gets rows (n, d) and times (n,), and returns P(C ≥ t | x).
-    floor : float, default=0.05
+    floor : float, default=0.1
         The smallest G that is divided by: no weight exceeds 1/floor. Between 0 and 1.
     noncrossing : float, "rearrange" or "hard", default=1.0
         As for :class:`~infinitask.InfiniteQuantileRegressor`; censored rows below τ take no part in it.
@@ -106,7 +106,7 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
         self,
         *,
         censoring: Any = "kaplan-meier",
-        floor: float = 0.05,
+        floor: float = 0.1,
         noncrossing: float | str = 1.0,
         noncrossing_loss: str = "hinge",
         noncrossing_inputs: Any = None,

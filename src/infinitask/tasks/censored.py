@@ -29,7 +29,7 @@ UNIDENTIFIED = 0.05
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KaplanMeier:
     """The survival function of the censoring time C, by the product-limit formula.
 
@@ -65,6 +65,9 @@ class KaplanMeier:
         there = censored > 0.0
         stay = later[there] / (later[there] + censored[there])
         return cls(values[there], np.append(1.0, np.cumprod(stay)))
+
+    def __repr__(self) -> str:
+        return f"KaplanMeier({self.times.size} censoring times)"
 
     def __call__(self, X: Any, time: HostArray) -> HostArray:
         """G(t⁻) for times (n,); the same for every x."""
