@@ -38,15 +38,15 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
     """Conditional quantiles of every level where some targets are only known to exceed a bound (right-censoring).
 
     min ∫ Σ_i w_i max(θr_i, (θ−1)r_i) dθ / Σ_i w_i + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with
-    the quantile f = h(x)(θ) + b(θ), r_i = min(t_i, τ) − f(x_i), and inverse-probability-of-censoring weights
-    w_i = 1/G(min(t_i, τ)⁻ | x_i) if the event of row i was observed or t_i ≥ τ, else 0.
+    the quantile f = h(x)(θ) + b(θ), r_i = min(t_i, τ_i) − f(x_i), and inverse-probability-of-censoring weights
+    w_i = 1/G(min(t_i, τ_i)⁻ | x_i) if the event of row i was observed or t_i ≥ τ_i, else 0.
     t_i is the time of the event or of the censoring, whichever comes first, and G(t⁻ | x) = P(C ≥ t | x) the
-    probability that a row is not censored before t.
+    probability that a row is not censored before t. The horizon τ_i is the largest event time t of the fit with
+    G(t⁻ | x_i) ≥ ``floor``.
 
     The estimate assumes that the time of the event and that of the censoring are independent: given x, if ``censoring``
-    depends on x; overall, and the censoring independent of x too, for "kaplan-meier". The horizon τ is the largest
-    event time that at least ``floor`` of the rows reach uncensored. Quantiles beyond τ cannot be told from the data;
-    predictions of these are lower bounds near τ. Without censored rows, the model is
+    depends on x; for "kaplan-meier", the censoring must be independent of x too. Quantiles beyond the horizon cannot be
+    told from the data; predictions of these are lower bounds. Without censored rows, the model is
     :class:`~infinitask.InfiniteQuantileRegressor`.
 
     Parameters
@@ -57,7 +57,7 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
     floor : float, default=0.1
         The smallest G that is divided by: no weight exceeds 1/floor. Between 0 and 1.
     noncrossing : float, "rearrange" or "hard", default=1.0
-        As for :class:`~infinitask.InfiniteQuantileRegressor`; censored rows below τ take no part in it.
+        As for :class:`~infinitask.InfiniteQuantileRegressor`; rows of weight 0 take no part in it.
     noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
         As for :class:`~infinitask.InfiniteQuantileRegressor`.
     noncrossing_inputs : array (k, d) or None, default=None
@@ -71,8 +71,9 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
     Attributes
     ----------
     censoring_ : Censoring
-        The censoring as the fit saw it: ``horizon`` is τ, ``identified`` the highest level that the data identify on
-        average over x, ``effective`` the number of equally weighted rows that the weights are worth.
+        The censoring as the fit saw it: ``horizon`` is the largest τ_i that a row is known to exceed, ``identified`` the
+        highest level that the data identify on average over x, ``effective`` the number of equally weighted rows that
+        the weights are worth.
     calibration_ : ConformalCalibration
         After :meth:`conformalize` only.
     smallest_slope_ : float
@@ -257,9 +258,8 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
     ) -> float:
         """D² of the integrated pinball loss, weighted for the censoring: 1 − loss / loss of the best constants.
 
-        The weights are 1/G(min(t, τ)⁻ | x) for complete rows and 0 for others, with the G and the horizon τ of the fit;
-        times beyond τ count as τ. Without censoring it is the score of
-        :class:`~infinitask.InfiniteQuantileRegressor`.
+        The weights and targets are those of the formula above, with G and the event times of the fit. Without censoring
+        it is the score of :class:`~infinitask.InfiniteQuantileRegressor`.
 
         Parameters
         ----------

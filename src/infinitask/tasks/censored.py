@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self, final
 
@@ -79,9 +79,10 @@ class KaplanMeier:
 class Censoring:
     """What is known about the censoring of a sample, and how a row counts because of it.
 
-    A row is complete if its event was observed or if its time reaches the horizon τ. It counts with the weight
-    1/G(min(t, τ)⁻ | x) and the target min(t, τ); all other rows have weight 0. Quantiles below τ are those of the
-    uncensored target, and none can be told beyond τ.
+    The horizon τ(x) is the largest event time t with G(t⁻ | x) ≥ floor. A row is complete if its event was observed or
+    if its time reaches the horizon. It counts with the target min(t, τ(x)) and the weight 1/G(min(t, τ(x))⁻ | x); all
+    other rows have weight 0. Quantiles below the horizon are those of the uncensored target, and none can be told
+    beyond it.
 
     Parameters
     ----------
@@ -89,11 +90,12 @@ class Censoring:
         G(t⁻ | x) = P(C ≥ t | x).
     floor : float
         The smallest G that is divided by.
+    events : ndarray (k,)
+        The event times, in ascending order; the last one is infinite if no row is known to exceed it.
     horizon : float
-        τ, the largest event time that on average at least ``floor`` of the rows reach uncensored; infinite if no row
-        is known to exceed it.
+        The largest τ(x) that a row is known to exceed; infinite if there is none.
     identified : float
-        The fraction of the weight at or below τ: quantiles of higher levels are not identified.
+        The fraction of the weight at or below the horizon: quantiles of higher levels are not identified.
     effective : float
         (Σw)²/Σw², the number of equally weighted rows that the complete rows are worth.
     rows : float
@@ -106,6 +108,7 @@ class Censoring:
 
     survival: Callable[[Any, HostArray], HostArray]
     floor: float
+    events: HostArray
     horizon: float = np.inf
     identified: float = 1.0
     effective: float = np.inf
@@ -121,22 +124,29 @@ class Censoring:
         """
         weight = weight / np.max(weight)  # so that no sum overflows
         counted = weight > 0.0
-        if not np.any(event & counted):
+        events = np.unique(time[event & counted])
+        if events.size == 0:
             raise ValueError(
                 "event is False for every row that counts; at least one event must be observed. True means that the "
                 "event was seen, False that the row was censored: check that the indicator is not inverted."
             )
-        first = cls(KaplanMeier.of(time, event, weight) if survival is None else survival, floor)
-        horizon = first._horizon(X, time, np.unique(time[event & counted]), weight)
-        beyond = (time > horizon) | ((time == horizon) & ~event)
-        found = cls(first.survival, floor, horizon if np.any(beyond & counted) else np.inf)
+        if not np.any(counted & ((time > events[-1]) | ((time == events[-1]) & ~event))):
+            events = np.append(events[:-1], np.inf)
+        found = cls(KaplanMeier.of(time, event, weight) if survival is None else survival, floor, events)
+        first = np.full(time.shape, np.min(time[event & counted]))
+        if not np.any(found._survival(X, first)[counted] >= floor):
+            raise ValueError(
+                f"The first event occurs at {first[0]:g}, which less than floor={floor:g} of the rows reach "
+                "uncensored. Use a smaller floor, or rows with a longer follow-up."
+            )
+        horizon = found._horizons(X, time)
         _, w = found.complete(X, time, event, weight)
         total, heaviest = np.sum(w), np.sort(w[w > 0.0])[::-1]
         few = max(int(HEAVY_ROWS * heaviest.size), 1)
-        return cls(
-            found.survival,
-            floor,
-            found.horizon,
+        beyond = (time > horizon) | ((time == horizon) & ~event)
+        return replace(
+            found,
+            horizon=float(np.max(horizon[beyond & counted], initial=-np.inf)) if np.any(beyond & counted) else np.inf,
             identified=float(1.0 - np.sum(w[beyond]) / total),
             effective=_effective(w),
             rows=_effective(weight),
@@ -146,8 +156,9 @@ class Censoring:
 
     def complete(self, X: Any, time: HostArray, event: HostArray, weight: HostArray) -> tuple[HostArray, HostArray]:
         """The targets (n,) and weights (n,) of rows; the weights are 0 where a row is not complete."""
-        target = np.minimum(time, self.horizon)
-        seen = event | (time >= self.horizon)
+        horizon = self._horizons(X, time)
+        target = np.minimum(time, horizon)
+        seen = event | (time >= horizon)
         return target, np.where(seen, weight / np.maximum(self._survival(X, target), self.floor), 0.0)
 
     def _survival(self, X: Any, time: HostArray) -> HostArray:
@@ -160,24 +171,16 @@ class Censoring:
             )
         return found
 
-    def _horizon(self, X: Any, time: HostArray, events: HostArray, weight: HostArray) -> float:
-        """The largest of the event times, in ascending order, with a mean of G of at least the floor: by bisection."""
-
-        def reached(t: float) -> bool:
-            return bool(np.average(self._survival(X, np.full(time.shape, t)), weights=weight) >= self.floor)
-
-        low, high = 0, events.size  # the first is taken for reached, the one after the last is not
-        if not reached(events[0]):
-            raise ValueError(
-                f"The first event occurs at {events[0]:g}, which less than floor={self.floor:g} of the rows reach "
-                "uncensored. Use a smaller floor, or rows with a longer follow-up."
-            )
-        if reached(events[-1]):
-            return float(events[-1])
-        while high - low > 1:
+    def _horizons(self, X: Any, time: HostArray) -> HostArray:
+        """τ(x) of each row, by bisection: G falls in t."""
+        finite = np.append(self.events[:-1], min(self.events[-1], np.max(time)))
+        low, high = np.zeros(time.shape, dtype=np.intp), np.full(time.shape, self.events.size)
+        while np.any(high - low > 1):
             middle = (low + high) // 2
-            low, high = (middle, high) if reached(events[middle]) else (low, middle)
-        return float(events[low])
+            reached = self._survival(X, finite[middle]) >= self.floor
+            # where they are neighbours, the middle is the lower one, which is reached or the first
+            low, high = np.where(reached, middle, low), np.where(reached, high, np.maximum(middle, low + 1))
+        return np.asarray(self.events[low])
 
 
 def _effective(weight: HostArray) -> float:
