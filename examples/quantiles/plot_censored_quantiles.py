@@ -43,7 +43,7 @@ event = ((patients["recur"] == 1) | (patients["death"] == 1)).to_numpy()
 follow_up = 1992.5 - patients["year"].to_numpy()
 seen_time, seen_event = np.minimum(time, follow_up), event & (time <= follow_up)
 train, test = train_test_split(np.arange(len(X)), train_size=1000, random_state=0)
-print(f"known in 1992: {seen_event.mean():.0%} of the events; later: {event.mean():.0%}")
+print(f"patients with an event, as known in 1992: {seen_event.mean():.0%}, and later: {event.mean():.0%}")
 
 # %%
 # Three fits of what was known in 1992. Levels above one half are hardly identified, because more than 40% of the

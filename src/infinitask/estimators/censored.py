@@ -71,9 +71,9 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
     Attributes
     ----------
     censoring_ : Censoring
-        The censoring as the fit saw it: ``horizon`` is the largest τ_i that a row is known to exceed, ``identified`` the
-        highest level that the data identify on average over x, ``effective`` the number of equally weighted rows that
-        the weights are worth.
+        The censoring as the fit saw it: ``horizon`` is the largest τ_i that a row is known to exceed, ``identified``
+        the highest level that the data identify on average over x, ``effective`` the number of equally weighted rows
+        that the weights are worth.
     calibration_ : ConformalCalibration
         After :meth:`conformalize` only.
     smallest_slope_ : float
