@@ -93,7 +93,7 @@ left.legend(loc="upper left")
 plt.show()
 
 # %%
-# Without weights, the predicted times are far too short: before the time that the level 0.5 stands for, a quarter of
-# the patients or fewer had a relapse. With weights the fractions are near to the levels, from what was known in 1992
-# alone. This holds if the censoring does not depend on the patients: here it is the date of the operation, and
-# treatment changed only slowly.
+# Without weights, the predicted times are far too short: less than a third of the patients had a relapse before the
+# time of the level 0.5. With weights the fractions are near to the levels, from what was known in 1992 alone. This
+# holds if the censoring does not depend on the patients: here it is the date of the operation, and treatment changed
+# only slowly.

@@ -97,6 +97,20 @@ def test_the_weights_redistribute_the_mass_of_censored_rows(seed: int, floor: fl
         assert censoring.horizon < np.max(time[event]), "a floor that cuts the follow-up"
 
 
+def test_each_group_keeps_its_mass_if_the_censoring_depends_on_it() -> None:
+    time, event, weight = whole_times(200)
+    group = np.arange(200) % 2
+    time = np.where(group == 1, np.minimum(time, 6.0), time)  # a shorter study
+    event &= (group == 0) | (time < 6.0)
+    G = [KaplanMeier.of(time[group == k], event[group == k], weight[group == k]) for k in (0, 1)]
+    X = group[:, None].astype(float)
+    censoring = Censoring.of(lambda X, t: np.where(X[:, 0] == 1, G[1](X, t), G[0](X, t)), 0.05, X, time, event, weight)
+    target, w = censoring.complete(X, time, event, weight)
+    assert np.max(target[group == 1]) <= 6.0 < np.max(target[group == 0])
+    for k in (0, 1):
+        assert np.sum(w[group == k]) == pytest.approx(np.sum(weight[group == k]), rel=1e-12)
+
+
 def test_censored_rows_before_the_horizon_have_no_weight() -> None:
     time, event, weight = whole_times()
     censoring = Censoring.of(None, 0.05, None, time, event, weight)

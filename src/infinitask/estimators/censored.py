@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import coverages, fraction
 from infinitask.estimators._base import Prepared, order_in_theta
 from infinitask.estimators._checks import targets_of, weights_of
@@ -275,7 +275,8 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
         time = targets_of(X, time)
         event = np.ones(time.shape, dtype=np.bool_) if event is None else event
         weight = weights_of(sample_weight, time)
-        target, weight = self.censoring_.complete(self._inputs(X), time, event, weight)
+        rows = np.concatenate([to_host(block) for _, block in self._dense_blocks(self._inputs(X))])
+        target, weight = self.censoring_.complete(rows, time, event, weight)
         return super().score(X, target, weights_of(weight, time))
 
 

@@ -144,9 +144,10 @@ class Censoring:
         total, heaviest = np.sum(w), np.sort(w[w > 0.0])[::-1]
         few = max(int(HEAVY_ROWS * heaviest.size), 1)
         beyond = (time > horizon) | ((time == horizon) & ~event)
+        exceeded = horizon[beyond & counted]
         return replace(
             found,
-            horizon=float(np.max(horizon[beyond & counted], initial=-np.inf)) if np.any(beyond & counted) else np.inf,
+            horizon=float(np.max(exceeded)) if exceeded.size else np.inf,
             identified=float(1.0 - np.sum(w[beyond]) / total),
             effective=_effective(w),
             rows=_effective(weight),
