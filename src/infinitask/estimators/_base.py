@@ -231,13 +231,34 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     # ------------------------------------------------------------------------------------------- fitting
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn h(x)(θ) for every θ.
+
+        Parameters
+        ----------
+        X : array (n, d), Blocks, or array or frame of Dask
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
+        y : array (n,), or (n, T) where the estimator takes a target for each of T tasks
+            Numbers or labels; ignored by models without targets.
+        sample_weight : array (n,) or None
+        """
+        with callbacks_told(self, X, y, sample_weight):
+            device = device_of(X, self.device)
+            source = source_of(X, y, sample_weight, self.recipe, self._in_whole)
+            if source is not None:
+                return fit_to(self, source, device)  # type: ignore[no-any-return]
+            prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
+            if device != self.device:
+                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+            return self._learn(prepared)
+
     @abstractmethod
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
 
-    @abstractmethod
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        """Check parameters and data; the fit before this one is forgotten."""
+        """Check parameters and data, those of a regression by default; the fit before this one is forgotten."""
+        return self._regression(self.recipe(), X, y, sample_weight)
 
     def _prepared_for_all(self, prepared: Prepared, source: RowSource, survey: Survey) -> Prepared:
         """What was prepared from a sample, with what only all rows can tell."""
@@ -317,23 +338,11 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         check_magnitude("y", y[weight > 0.0])
         return Prepared(recipe, X, y, weight, {})
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit rows in memory, or wherever they are; see :mod:`~infinitask.estimators._sources`."""
-        with callbacks_told(self, X, y, sample_weight):
-            device = device_of(X, self.device)
-            source = source_of(X, y, sample_weight, self.recipe, self._in_whole)
-            if source is not None:
-                return fit_to(self, source, device)  # type: ignore[no-any-return]
-            prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
-            if device != self.device:
-                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
-            return self._learn(prepared, depth=4)
-
     def _in_whole(self, y: Any, sample_weight: Any) -> bool:
         """Whether arrays with these targets are fitted in memory however many rows there are."""
         return False
 
-    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, warn: bool = True, depth: int = 3) -> Self:
+    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, warn: bool = True) -> Self:
         """Fit, warn where that is due, and adopt the result.
 
         Parameters
@@ -343,21 +352,23 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
             What earlier fits left; None: the estimator's own with ``warm_start``, else none.
         warn : bool
             Whether to warn where a certified optimum is still a poor model.
-        depth : int
-            How many calls above the warning the user is.
         """
         recipe, X, y, weight, _, share, data = prepared
         if data is None:
             data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
-        name = type(self).__name__
         if recipe.verbose:
-            print(f"{name}: {data.weight.size} rows", file=sys.stderr)
+            print(f"{type(self).__name__}: {data.weight.size} rows", file=sys.stderr)
         fit = learn(recipe, data, self._own_memory() if memory is None else memory)
+        return self._keep(fit, prepared, warn=warn)
+
+    def _keep(self, fit: Fit, prepared: Prepared, *, warn: bool) -> Self:
+        """Warn where that is due, and adopt a fit; the user is two calls above the caller."""
+        name = type(self).__name__
         if not fit.solution.converged:
-            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=depth)
+            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=4)
         elif warn:
             for sentence in fit.warnings():
-                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=depth)
+                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=4)
         return self._adopt(fit, prepared)
 
     def _own_memory(self) -> Memory | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -59,19 +59,6 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the decision function of every trade-off.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-            Any labels: two, or more where the estimator takes them.
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of a classification, with the labels coded as −1 and 1."""

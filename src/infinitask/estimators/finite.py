@@ -128,9 +128,6 @@ class JointQuantileRegressor(QuantileEstimator):
         self._check_default("quantiles", recipe)
         return recipe
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
-
 
 class IndependentQuantileRegressor(QuantileEstimator):
     """Kernel quantile regression, level by level.
@@ -186,9 +183,6 @@ class IndependentQuantileRegressor(QuantileEstimator):
         recipe = self._recipe_of(task, alpha_bias=0.0, **SEPARATE)
         self._check_default("quantiles", recipe)
         return recipe
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
 
 
 class IndependentCostSensitiveClassifier(CostSensitiveEstimator):

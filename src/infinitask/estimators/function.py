@@ -275,7 +275,9 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             alpha_bias=alpha_bias,
         )
 
-    def fit(self, X: Any, y: Any = None, theta: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, theta: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn a curve for every x.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from sklearn.base import RegressorMixin
 
@@ -131,18 +131,6 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
             return prepared
         mean = mean_target(source, survey, recipe.units, recipe.loss, recipe.device)
         return prepared._replace(recipe=replace(recipe, units=replace(recipe.units, centre=mean)))
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the path.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     @in_kind
     def predict(self, X: Any, log_alpha: Any = None) -> HostArray:

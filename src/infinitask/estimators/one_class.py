@@ -47,18 +47,6 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     nu: float | None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the level sets.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : ignored
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
-
     def _level_sets(self, task: LevelSetTask, *, alpha: float, **choices: Any) -> Recipe:
         """The recipe of level sets: h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b."""
         recipe = self._recipe_of(task, own_measure=True, alpha=1.0, alpha_bias=alpha, **choices)

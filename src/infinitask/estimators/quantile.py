@@ -13,7 +13,6 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import coverages, seed
 from infinitask.estimators._base import (
     BaseInfiniteTask,
-    Prepared,
     d2_score,
     order_in_theta,
     tags_of_poor_score,
@@ -36,18 +35,6 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
     quantiles: Any
 
     __sklearn_tags__ = tags_of_poor_score
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the quantile function.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     @in_kind
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
@@ -323,9 +310,6 @@ class InfiniteQuantileRegressor(Explorable, QuantileEstimator):
         recipe = self._recipe_of(QuantileTask(QuantileTask.loss_for(self.smoothing), order=order))
         self._check_default("quantiles", recipe, strict=True)
         return recipe
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
 
 
 def _distribution(curves: Rearrangement) -> QuantileDistribution:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -108,18 +108,6 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         epsilon = max(low, USUAL_TUBE * high) if self.epsilon is None else float(self.epsilon)
         parse_tasks(epsilon, "epsilon", recipe.measure.support)
         return prepared._replace(recipe=recipe, learnt={"epsilon_": epsilon})
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the regression of every half-width.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     @in_kind
     def predict(self, X: Any, epsilon: Any = None) -> HostArray:
