@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import coverages, fraction
 from infinitask.estimators._base import Prepared, order_in_theta
+from infinitask.estimators._callbacks import callbacks_told
 from infinitask.estimators._checks import targets_of, weights_of
-from infinitask.estimators._sources import in_memory, on_host
+from infinitask.estimators._sources import device_of, in_memory, on_host
 from infinitask.estimators.quantile import QuantileEstimator
 from infinitask.fitting._recipe import Recipe
 from infinitask.streaming._blocks import RowSource
@@ -149,7 +151,7 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
     def fit(  # type: ignore[override]
         self, X: Any, y: Any = None, event: Any = None, sample_weight: Any = None
     ) -> Self:
-        """Learn the quantile function.
+        """Learn the quantile function, from rows in memory.
 
         Parameters
         ----------
@@ -169,14 +171,16 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
                 "beside X."
             )
         in_memory(X)
-        return self._fit(X, _target(X, y, event), sample_weight)
-
-    def _in_whole(self, y: Any, sample_weight: Any) -> bool:
-        return callable(self.censoring) or _is_structured(y)
+        with callbacks_told(self, X, y, sample_weight, event=event):
+            device = device_of(X, self.device)
+            prepared = self._prepare(*(on_host(values) for values in (X, _target(X, y, event), sample_weight)))
+            if device != self.device:
+                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+            return self._learn(prepared)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         time, event = _parts(y)
-        prepared = self._regression(self.recipe(), X, time, sample_weight)
+        prepared = super()._prepare(X, time, sample_weight)
         X, time, weight = prepared.X, prepared.y, prepared.weight
         assert time is not None
         event = np.ones(time.shape, dtype=np.bool_) if event is None else event
