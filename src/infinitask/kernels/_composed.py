@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
 from infinitask._base.validation import numbers
 
-from ._base import InputKernel
+from ._base import Formula, InputKernel
 from ._distances import matrices, matrix
 from ._ranks import Ranks
 
@@ -56,6 +55,10 @@ class Sum(_Pair):
     array([[22.]])
     """
 
+    def formula(self) -> Formula:
+        """A sum."""
+        return "sum", {}, self._checked()
+
     def __call__(self, X: Array, Z: Array) -> Array:
         left, right = self._checked()
         return left(X, Z) + right(X, Z)
@@ -86,6 +89,10 @@ class Product(_Pair):
     >>> (Linear() * Linear())(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[121.]])
     """
+
+    def formula(self) -> Formula:
+        """A product."""
+        return "product", {}, self._checked()
 
     @property
     def stationary(self) -> bool:
@@ -126,19 +133,7 @@ class _Around(InputKernel):
         return self.kernel
 
 
-class _Changing(_Around):
-    """k(x, z) = k₀(g(x), g(z))."""
-
-    @abstractmethod
-    def change(self, d: int) -> Callable[[HostArray], HostArray]:
-        """g, for NumPy arrays (n, d)."""
-
-    @abstractmethod
-    def change_key(self) -> Hashable:
-        """Equal for kernels of one class that have the same g."""
-
-
-class Scaled(_Changing):
+class Scaled(_Around):
     """Gives each input its own length scale, 1/s_j times that of k₀.
 
     k(x, z) = k₀(x∘s, z∘s).
@@ -161,6 +156,10 @@ class Scaled(_Changing):
     def __init__(self, kernel: InputKernel, scales: Sequence[float]) -> None:
         self.kernel = kernel
         self.scales = scales
+
+    def formula(self) -> Formula:
+        """k₀ of scaled inputs."""
+        return "scaled", {"scales": numbers("Scaled: scales", self.scales)}, (self._inner(),)
 
     @property
     def stationary(self) -> bool:
@@ -186,15 +185,6 @@ class Scaled(_Changing):
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """Frequencies of k₀, each input's multiplied by its s_j."""
         return self._numbers(n_features_in)[:, None] * self._inner().spectral(n_features_in, n_components, rng)
-
-    def change(self, d: int) -> Callable[[HostArray], HostArray]:
-        """x ↦ x∘s."""
-        scales = self._numbers(d)
-        return lambda X: X * scales
-
-    def change_key(self) -> Hashable:
-        """The scales."""
-        return np.asarray(self.scales, dtype=float).tobytes()
 
     def _scaled(self, X: Array) -> Array:
         return X * as_like(self._numbers(int(X.shape[1])), X)
@@ -234,6 +224,10 @@ class Additive(_Around):
         self.kernel = kernel
         self.parts = parts
 
+    def formula(self) -> Formula:
+        """A mean over the inputs; a single part stands for all of them."""
+        return "each", {}, self.parts or (self._inner(),)
+
     def resolve(self, X: Array) -> Self:
         """A copy with k₀ resolved on every column."""
         X = matrix(X)
@@ -270,7 +264,7 @@ class Additive(_Around):
         return self.parts
 
 
-class Warped(_Changing):
+class Warped(_Around):
     """Replaces each input by its normal score, so that tails, outliers and units do not decide which rows are near.
 
     k(x, z) = k₀(w(x), w(z)), with w_j(x_j) the normal score of x_j among the rows the kernel was resolved on. w_j goes
@@ -299,6 +293,10 @@ class Warped(_Changing):
         self.kernel = kernel
         self.ranks = ranks
 
+    def formula(self) -> Formula:
+        """k₀ of normal scores."""
+        return "ranks", {"ranks": self.ranks}, (self._inner(),)
+
     def resolve(self, X: Array) -> Self:
         """A copy that knows the ranks of the rows of X, or those it had already."""
         X = matrix(X)
@@ -323,16 +321,6 @@ class Warped(_Changing):
         if len(known) != X.shape[1]:
             raise ValueError(f"Warped was resolved on {len(known)} columns and is given {X.shape[1]}; give it as many.")
         return known
-
-    def change(self, d: int) -> Callable[[HostArray], HostArray]:
-        """x ↦ w(x)."""
-        if self.ranks is None or len(self.ranks.columns) != d:
-            return self.warp  # which says what is wrong
-        return self.ranks
-
-    def change_key(self) -> Hashable:
-        """The ranks."""
-        return id(self.ranks)
 
     def __call__(self, X: Array, Z: Array) -> Array:
         return self._inner()(self.warp(X), self.warp(Z))

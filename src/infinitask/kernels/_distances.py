@@ -200,6 +200,13 @@ def chi2_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     return _additive(X, Z, gamma, 1, term, _chi2_numpy)
 
 
+def products(X: Array, Z: Array, gamma: float = 1.0) -> Array:
+    """γ xᵀz for all pairs of rows, (n, p)."""
+    X, Z = matrices(X, Z)
+    root = math.sqrt(gamma)  # on either side, so that huge rows with a tiny gamma do not overflow
+    return X @ Z.T if gamma == 1.0 else (root * X) @ (root * Z).T
+
+
 def root_distances(X: Array, Z: Array, gamma: float, factor: float = 1.0, *, signed: bool = False) -> Array:
     """√(factor · γ) ‖x − z‖ for all pairs of rows, (n, p); ``signed``: with the sign of x − z, for one column."""
     xp = namespace(X, Z)

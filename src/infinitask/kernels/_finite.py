@@ -9,6 +9,7 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask._base.validation import finite
 
+from ._base import Formula
 from ._task import TaskKernel
 
 MATRIX_ROUNDING = 1e-12
@@ -57,6 +58,11 @@ class TaskMatrix(TaskKernel):
     def __init__(self, matrix: Any, tasks: Any = None) -> None:
         self.matrix = matrix
         self.tasks = tasks
+
+    def formula(self) -> Formula:
+        """Entries of a matrix, by the names of its rows."""
+        A, tasks = self._checked()
+        return "matrix", {"matrix": A, "tasks": tasks}, ()
 
     def resolve(self, nodes: Array) -> Self:
         """A copy, after a check of the eigenvalues of the matrix."""

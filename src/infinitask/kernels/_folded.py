@@ -146,11 +146,11 @@ class _Interpolated(_Short):
     @classmethod
     def of(cls, part: _PerInput) -> Self | None:
         """None where the functions have kinks, or vary too much over the range of an input."""
-        if any(nu != math.inf for nu, _ in part.profiles):
+        if not all(p.is_exponential for p in part.profiles):
             return None
         widest = 0.0
         if part.others.size:
-            rates = np.max([gamma[:, 0] for _, gamma in part.profiles], axis=0)
+            rates = np.max([p.gamma[:, 0] for p in part.profiles], axis=0)
             widest = float(np.max(np.sqrt(rates) * np.ptp(part.columns, axis=1)))
         count = next((count for count in NODES if _error(count, _rounded_up(widest)) <= INTERPOLATION_ERROR), None)
         return None if count is None or count * 2 > part.at_high.shape[1] else cls(part, count)
@@ -186,7 +186,7 @@ class _Interpolated(_Short):
         blocks = []
         for j, (points, z) in enumerate(zip(self.points, part.columns, strict=True)):
             squares = (points[:, None] - z) ** 2
-            blocks.append(_summed(squares, [(nu, float(gamma[j, 0])) for nu, gamma in part.profiles]) @ A)
+            blocks.append(_summed(squares, part.of_column(j)) @ A)
         high = part.at_high @ A
         blocks += [A.sum(axis=0) - high, high]
         return np.asarray(np.concatenate(blocks) / d)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +9,13 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like
 from infinitask._base.validation import numbers
 
-from ._base import InputKernel
-from ._composed import _Around, _Changing
+from ._base import Formula, InputKernel
+from ._composed import _Around
 from ._distances import matrices, matrix
 from ._input import RBF
 
 
-class Metric(_Changing):
+class Metric(_Around):
     """Compares inputs along chosen directions: distances become √((x − z)ᵀ R Rᵀ (x − z)).
 
     k(x, z) = k₀(xR, zR). The columns of R are the directions that count, and their lengths say how much.
@@ -44,9 +43,9 @@ class Metric(_Changing):
         self.kernel = kernel
         self.root = root
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # short: a learnt root has as many numbers as there are pairs of inputs
-        return f"{type(self).__name__}(kernel={self.kernel!r}, root=<{' × '.join(map(str, np.shape(self.root)))}>)"
+    def formula(self) -> Formula:
+        """k₀ of turned inputs."""
+        return "metric", {"root": numbers("Metric: root", self.root)}, (self._inner(),)
 
     @property
     def stationary(self) -> bool:
@@ -73,15 +72,6 @@ class Metric(_Changing):
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
         inner = self._inner()._slopes(self._turned(X), self._turned(Z), W)
         return inner @ as_like(self._numbers(int(X.shape[1])).T, X)
-
-    def change(self, d: int) -> Callable[[HostArray], HostArray]:
-        """x ↦ xR."""
-        root = self._numbers(d)
-        return lambda X: X @ root
-
-    def change_key(self) -> Hashable:
-        """R."""
-        return np.shape(self.root), np.asarray(self.root, dtype=float).tobytes()
 
     def _turned(self, X: Array) -> Array:
         return X @ as_like(self._numbers(int(X.shape[1])), X)
