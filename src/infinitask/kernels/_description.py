@@ -23,7 +23,7 @@ kind           values              k(x, z)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -51,7 +51,7 @@ class Profile:
     factor : float
     root : bool
     series : tuple of float
-        Divisors of the powers of u, the first of them 1.
+        Divisors of the powers of u, the first two of them 1.
     offset, power : float
 
     Examples
@@ -85,23 +85,45 @@ class Profile:
         plain = self.gamma == self.factor == self.power == 1.0 and self.offset == 0.0
         return self.of == "product" and plain and not (self.root or self.series)
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether f has a finite slope in s at 0."""
+        return not self.root or len(self.series) > 1
+
     def __call__(self, s: Array) -> Array:
         """f for an array of γ·s(x, z), which is overwritten."""
-        u = s if self.factor == 1.0 else self.factor * s
-        u = namespace(u).sqrt(u) if self.root else u
-        u = u if self.offset == 0.0 else u + self.offset
+        return self.at(s, lambda u: namespace(u).sqrt(u), decay)
+
+    def at(self, s: Any, sqrt: Callable[[Any], Any], decay: Callable[[Any], Any]) -> Any:
+        """The same for anything that is added and multiplied as arrays are; ``decay`` is exp(−u)."""
+        u = self.argument(s, sqrt)
         if not self.series:
             return u if self.power == 1 else u**self.power
         if len(self.series) == 1:
             return decay(u)
-        return self.polynomial(u) * decay(u)  # last, because it overwrites u
+        return self.polynomial(u) * decay(u)  # last, because it may overwrite u
 
-    def polynomial(self, u: Array) -> Array:
-        """Σ_i u^i/series_i."""
-        total, power = 1.0, u
-        for i, divisor in enumerate(self.series[1:]):
-            power = power if i == 0 else power * u
-            total = total + (power if divisor == 1.0 else power / divisor)
+    def argument(self, s: Any, sqrt: Callable[[Any], Any]) -> Any:
+        """u, from γ·s."""
+        u = s if self.factor == 1.0 else s * self.factor
+        u = sqrt(u) if self.root else u
+        return u if self.offset == 0.0 else u + self.offset
+
+    def polynomial(self, u: Any) -> Any:
+        """Σ_i u^i/series_i, of more than one term."""
+        total, power = 1.0 + u, u
+        for divisor in self.series[2:]:
+            power = power * u
+            total = total + power / divisor
+        return total
+
+    def slope(self, u: Any) -> Any:
+        """The polynomial of f′(u) = slope(u)·exp(−u), of a series."""
+        coefficients = [1.0 / divisor for divisor in self.series] + [0.0]
+        terms = [(i + 1) * coefficients[i + 1] - c for i, c in enumerate(coefficients[:-1])]
+        total = u * 0.0 + terms[-1]
+        for term in terms[-2::-1]:
+            total = total * u + term
         return total
 
 

@@ -4,8 +4,8 @@
 a shift of decisions, calibrated levels or curves put in order, is in the graph as well.
 
 * :mod:`~infinitask.integrations.onnx._graph` has tensors that are added and multiplied as arrays are;
-* :mod:`~infinitask.integrations.onnx._inputs` is φ: kernels of inputs, and features made of them;
-* :mod:`~infinitask.integrations.onnx._tasks` is ψ: kernels of tasks, and the bias;
+* :mod:`~infinitask.integrations.onnx._kernels` writes a kernel from its description;
+* :mod:`~infinitask.integrations.onnx._maps` is φ, ψ and the bias, made of kernels;
 * :mod:`~infinitask.integrations.onnx._answers` says what a model answers;
 * :mod:`~infinitask.integrations.onnx._steps` has the steps of pipelines, :mod:`~infinitask.integrations.onnx._target`
   targets on another scale;

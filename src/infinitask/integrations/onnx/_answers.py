@@ -23,9 +23,9 @@ from infinitask.estimators.one_class import LevelSetEstimator
 from infinitask.estimators.quantile import QuantileEstimator
 from infinitask.field import Field
 from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear
-from infinitask.integrations.onnx._inputs import features
-from infinitask.integrations.onnx._tasks import SAME_TASK, bias, same_task, task_features
-from infinitask.kernels import TaskMatrix
+from infinitask.integrations.onnx._kernels import same_task
+from infinitask.integrations.onnx._maps import bias, features, task_features
+from infinitask.kernels._task import SAME_TASK
 from infinitask.predictive import Levels
 
 
@@ -101,8 +101,9 @@ def _allowed(model: BaseInfiniteTask, theta: Tensor, asked: Question) -> Tensor:
         inside = inside & (theta.graph.constant(float(first)) < theta) & (theta < float(last))
     theta = inside.where(theta, np.nan)
     nodes = np.asarray(model.nodes_, dtype=float).reshape(len(model.nodes_), -1)
-    if isinstance(model.task_kernel_, TaskMatrix):
-        nodes = model.task_kernel_._checked()[1][:, None]
+    kernel = model.task_kernel_.describe()
+    if kernel.kind == "matrix":
+        nodes = kernel.values["tasks"][:, None]
     elif not model.field_.knows_nodes_only:
         return theta
     nodes = np.unique(nodes, axis=0)

@@ -22,7 +22,6 @@ from infinitask.integrations.onnx._answers import Question, answer, question
 from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor
 from infinitask.integrations.onnx._steps import changed, opened, undone
 from infinitask.integrations.onnx._target import in_units
-from infinitask.kernels import TaskMatrix
 from infinitask.pipelines import TransformedTarget
 
 IR_VERSION = 8
@@ -306,4 +305,4 @@ def _some_tasks(model: Any) -> HostArray:
 def _knows_nodes_only(model: Any) -> bool:
     core = _asked(model)[1]
     field = core if isinstance(core, Field) else core.field_
-    return bool(field.knows_nodes_only or isinstance(field.psi.kernel, TaskMatrix))
+    return bool(field.knows_nodes_only or field.psi.kernel.describe().kind == "matrix")
