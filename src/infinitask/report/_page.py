@@ -16,6 +16,7 @@ from typing import final
 from infinitask.report._export import Exported
 
 SCRIPTS = (
+    "kernels.js",
     "field.js",
     "models.js",
     "charts.js",
