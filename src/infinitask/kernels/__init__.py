@@ -8,34 +8,30 @@ derivatives, which the non-crossing penalty needs.
 
 To add an input kernel, write a class with a ``profile``, as those in ``_input.py``, and ``names`` by which users find
 it. No other file changes. Kernels made of other kernels are in ``_composed.py`` and ``_metric.py``, task kernels in
-``_task.py``.
+``_task.py``. Sums and products are written ``RBF() + Linear()`` and ``RBF() * Linear()``; a function and "precomputed"
+are given as they are. Classes and functions below that are not in ``__all__`` serve other packages of this library.
 """
 
 from ._base import InputKernel
-from ._classes import ClassTask
-from ._composed import Additive, Product, Scaled, Sum, Warped
+from ._classes import ClassTask as ClassTask
+from ._composed import Additive, Scaled, Warped
+from ._composed import Product as Product
+from ._composed import Sum as Sum
 from ._finite import TaskMatrix
 from ._input import RBF, Chi2, Laplacian, Linear, Matern, Polynomial
 from ._metric import LearntMetric, Metric
-from ._own import CallableKernel, Precomputed, input_kernel, takes_gamma
-from ._ranks import Ranks
-from ._task import (
-    ConstantTask,
-    Diagonal,
-    Gaussian,
-    MaternTask,
-    PiecewiseLinear,
-    PolynomialTask,
-    TaskKernel,
-    task_kernel,
-)
+from ._own import CallableKernel as CallableKernel
+from ._own import Precomputed as Precomputed
+from ._own import input_kernel as input_kernel
+from ._own import takes_gamma as takes_gamma
+from ._ranks import Ranks as Ranks
+from ._task import ConstantTask, Diagonal, Gaussian, MaternTask, PiecewiseLinear, PolynomialTask, TaskKernel
+from ._task import task_kernel as task_kernel
 
 __all__ = [
     "RBF",
     "Additive",
-    "CallableKernel",
     "Chi2",
-    "ClassTask",
     "ConstantTask",
     "Diagonal",
     "Gaussian",
@@ -49,15 +45,8 @@ __all__ = [
     "PiecewiseLinear",
     "Polynomial",
     "PolynomialTask",
-    "Precomputed",
-    "Product",
-    "Ranks",
     "Scaled",
-    "Sum",
     "TaskKernel",
     "TaskMatrix",
     "Warped",
-    "input_kernel",
-    "takes_gamma",
-    "task_kernel",
 ]

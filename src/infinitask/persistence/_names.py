@@ -32,6 +32,9 @@ OWN_MODULES = (
 """Modules of which every public class may be saved; the functions of ``infinitask.metrics`` too, for scorers."""
 
 OWN_CLASSES = (
+    *(f"infinitask.features.{name}" for name in ("FourierMap", "KernelMap", "NodeMap", "PrecomputedMap", "TaskMap")),
+    *(f"infinitask.kernels.{name}" for name in ("CallableKernel", "ClassTask", "Precomputed", "Product")),
+    *(f"infinitask.kernels.{name}" for name in ("Ranks", "Sum")),
     "infinitask.features._inverse.Inverse",
     "infinitask.features._maps.CombinedMap",
     "infinitask.field.Field",
