@@ -87,7 +87,7 @@ def test_gradients_of_all_libraries_agree(kernel: InputKernel, xp: Any) -> None:
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_a_few_rows_at_a_time_make_no_difference(kernel: InputKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = kernel.gradient(X, Z, A)
-    monkeypatch.setattr(_base, "GRADIENT_ENTRIES", 4 * A.size)
+    monkeypatch.setattr(_base, "TEMPORARY_ENTRIES", 4 * A.size)
     np.testing.assert_allclose(kernel.gradient(X, Z, A), whole, rtol=1e-12, atol=1e-14)
 
 

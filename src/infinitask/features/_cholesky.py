@@ -26,28 +26,19 @@ from infinitask.features._maps import FeatureMap, KernelMap, PrecomputedMap
 from infinitask.kernels import InputKernel
 
 DIRECT_ROWS = 3000
-"""Up to this many rows the whole Gram goes to LAPACK, unless its rank is low. At full rank that is 3 to 4 times faster
-than blocks of pivots."""
-
-RANK_CHECK_ROWS, RANK_SAMPLE, LOW_RANK = 1200, 256, 64
-"""With more than RANK_CHECK_ROWS rows the rank is estimated from a sample: it is low if LOW_RANK pivots span the
-RANK_SAMPLE rows. At rank 12 a fit with blocks of pivots takes 45 instead of 80 ms and does not store the Gram
-(n = 3000); with fewer rows the sample costs more than it saves. Only kernels known to be positive semi-definite are
-estimated: entries that are never computed cannot be found wrong."""
+"""Up to this many rows the whole Gram goes to LAPACK, unless its rank is low: 3 times faster at full rank than blocks
+of pivots. The rank is then not capped by default."""
 
 BLOCK_PIVOTS = 256
-"""Pivots eliminated together when the Gram is too large to form."""
-
-PIVOT_CANDIDATES = 512
-"""Rows among which the pivots of a block are chosen."""
+"""Pivots eliminated together when the Gram is too large to form, chosen among twice as many rows."""
 
 BLOCK_DROP = 1e-3
-"""A block stops at this part of the largest residual at its start. Rows that were not candidates may keep large
+"""A block stops at this fraction of the largest residual at its start. Rows that were not candidates may keep large
 residuals, and large pivots after small ones cost the transform its accuracy: without this bound φ(X)φ(X)ᵀ missed the
-Gram by 2e-10 with a tolerance of 1e-12 (n = 10⁴, d = 2, r = 500), with it by 8e-13."""
+Gram by 2e-10 with a tolerance of 1e-12."""
 
 INDEFINITE = 1e-6
-"""A residual below minus this part of the largest diagonal entry is too large for a rounding error."""
+"""A residual below minus this fraction of the largest diagonal entry is too large for a rounding error."""
 
 
 @final
@@ -222,14 +213,18 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: obje
 
 
 def _low_rank(rows: Rows, tolerance: float) -> bool:
-    """Whether few columns of the Gram seem to span it, judged from a sample of many rows."""
-    if rows.n <= RANK_CHECK_ROWS or not rows.kernel.stationary:
+    """Whether a quarter of a block of pivots spans a sample of rows, as large as a block.
+
+    With few rows the sample costs more than it saves. Only kernels known to be positive semi-definite are sampled:
+    entries that are never computed cannot be found wrong.
+    """
+    if rows.n <= 5 * BLOCK_PIVOTS or not rows.kernel.stationary:
         return False
-    some = np.linspace(0, rows.n - 1, RANK_SAMPLE).astype(int)
+    some = np.linspace(0, rows.n - 1, BLOCK_PIVOTS).astype(int)
     gram = np.array(to_host(rows.block(some, some)), dtype=float)
     require_finite(gram, rows.kernel)
-    factor, _ = eliminate(gram, tolerance * float(np.max(np.diagonal(gram))), RANK_SAMPLE)
-    return bool(factor.shape[1] <= LOW_RANK)
+    factor, _ = eliminate(gram, tolerance * float(np.max(np.diagonal(gram))), BLOCK_PIVOTS)
+    return bool(factor.shape[1] <= BLOCK_PIVOTS // 4)
 
 
 def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator) -> Factor:
@@ -268,7 +263,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     while found_so_far < limit and float(np.max(left)) > stop:
         above = np.flatnonzero(left > stop)
         # the worst row is always a candidate, so that every round makes progress
-        candidates = np.union1d(above[draw(left[above], PIVOT_CANDIDATES, rng)], np.argmax(left))
+        candidates = np.union1d(above[draw(left[above], 2 * BLOCK_PIVOTS, rng)], np.argmax(left))
         remainder = rows.block(candidates, candidates)
         for block in blocks:
             part = take(block, candidates, 0)

@@ -12,6 +12,7 @@ from sklearn.cluster import kmeans_plusplus
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask._base.validation import count
 from infinitask.features._cholesky import (
+    DIRECT_ROWS,
     Rows,
     draw,
     factorise,
@@ -22,11 +23,8 @@ from infinitask.features._cholesky import (
 from infinitask.features._maps import FeatureMap, Features, FourierMap
 from infinitask.kernels import InputKernel
 
-AUTO_UNCAPPED_ROWS = 3000
-"""Up to this many rows `Auto` allows one feature for each row: n³ operations take about a second."""
-
 AUTO_CAP = 1500
-"""With more rows `Auto` stops at this many features: n r² operations and n r numbers decide time and memory."""
+"""With more than DIRECT_ROWS rows `Auto` stops at this rank: n r² operations and n r numbers decide time and memory."""
 
 DEFAULT_RANK = 1000
 """The number of landmarks, or of random features, if no rank is given."""
@@ -238,7 +236,7 @@ class Auto(FeatureRecipe):
     """
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
-        cap = AUTO_CAP if self.rank is None and X.shape[0] > AUTO_UNCAPPED_ROWS else self.rank
+        cap = AUTO_CAP if self.rank is None and X.shape[0] > DIRECT_ROWS else self.rank
         return PivotedCholesky(cap)._build(kernel, X, tolerance, rng)
 
 

@@ -16,6 +16,7 @@ from infinitask._base.arrays import Array, HostArray, as_like, namespace
 
 from ._description import Description, Profile
 from ._distances import (
+    TEMPORARY_ENTRIES,
     chi2_distances,
     l1_distances,
     matrices,
@@ -28,10 +29,6 @@ from ._distances import (
 
 if TYPE_CHECKING:
     from ._composed import Product, Sum
-
-
-GRADIENT_ENTRIES = 2**21
-"""Pairs of rows, times functions, that a gradient holds at a time: 16 MiB of float64."""
 
 
 Names: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -110,7 +107,7 @@ def _knows_itself(cls: type[Any]) -> bool:
 
 def _short(value: Any) -> str:
     """The text of a parameter; a matrix is written by its shape."""
-    return f"<{' × '.join(map(str, np.shape(value)))}>" if np.ndim(value) == 2 else repr(value)
+    return f"<{' × '.join(map(str, np.shape(value)))}>" if getattr(value, "ndim", 0) == 2 else repr(value)
 
 
 class InputKernel(Kernel):
@@ -205,7 +202,7 @@ class InputKernel(Kernel):
                 f"({Z.shape[0]}, s), a column for each function."
             )
         W = xp.matrix_transpose(A)[:, None, :]
-        step = max(1, GRADIENT_ENTRIES // max(1, int(A.shape[0] * A.shape[1])))
+        step = max(1, TEMPORARY_ENTRIES // max(1, int(A.shape[0] * A.shape[1])))
         blocks = [self._slopes(X[i : min(i + step, n), :], Z, W) for i in range(0, max(n, 1), step)]
         return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
 

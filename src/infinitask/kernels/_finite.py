@@ -10,10 +10,7 @@ from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_hos
 from infinitask._base.validation import finite
 
 from ._base import Formula
-from ._task import TaskKernel
-
-MATRIX_ROUNDING = 1e-12
-"""Tasks are equal, and a matrix is symmetric and positive semi-definite, up to this part of their size."""
+from ._task import SAME_TASK, TaskKernel
 
 
 class TaskMatrix(TaskKernel):
@@ -68,7 +65,7 @@ class TaskMatrix(TaskKernel):
         """A copy, after a check of the eigenvalues of the matrix."""
         A, _ = self._checked()
         eigenvalues = np.linalg.eigvalsh(A)
-        if eigenvalues[0] < -MATRIX_ROUNDING * len(A) * max(abs(eigenvalues[0]), abs(eigenvalues[-1])):
+        if eigenvalues[0] < -SAME_TASK * len(A) * max(abs(eigenvalues[0]), abs(eigenvalues[-1])):
             raise ValueError(
                 f"TaskMatrix was given a matrix with the eigenvalue {eigenvalues[0]:.3g}; a kernel must be positive "
                 "semi-definite. Set negative eigenvalues to 0, or add a multiple of the identity."
@@ -80,7 +77,7 @@ class TaskMatrix(TaskKernel):
         A = finite("TaskMatrix: matrix", self.matrix, 2)
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"TaskMatrix was given a matrix of shape {A.shape}; it must be square.")
-        if np.max(np.abs(A - A.T)) > MATRIX_ROUNDING * np.max(np.abs(A)):
+        if np.max(np.abs(A - A.T)) > SAME_TASK * np.max(np.abs(A)):
             raise ValueError(
                 f"TaskMatrix was given a matrix that differs from its transpose by {np.max(np.abs(A - A.T)):.3g}; "
                 "similarity goes both ways: give a symmetric one, for instance (A + A.T) / 2."
@@ -108,7 +105,7 @@ def _membership(tasks: Array, names: HostArray) -> Array:
             "number them, and give these numbers as measure=Discrete(numbers)."
         )
     labels = as_like(names, tasks)
-    same = xp.abs(tasks - labels[None, :]) <= MATRIX_ROUNDING * xp.clip(xp.abs(labels), 1.0)
+    same = xp.abs(tasks - labels[None, :]) <= SAME_TASK * xp.clip(xp.abs(labels), 1.0)
     known = xp.any(same, axis=1)
     if not bool(xp.all(known)):
         wrong = float(to_host(tasks[:, 0])[~to_host(known)][0])

@@ -7,6 +7,7 @@ input each, which are known everywhere from their values at a few points. Neithe
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import Any, Self, final
@@ -22,9 +23,6 @@ NODES = (16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 INTERPOLATION_ERROR = 3e-15
 """The largest error of an interpolated exp(−t²); rounding alone makes 1e-15 to 2e-15 of it."""
-
-NO_DISTANCE = 1e-290
-"""Stands for the distance of a point from itself: its weight is then all that counts."""
 
 
 @final
@@ -171,11 +169,7 @@ class _Interpolated(_Short):
     def __call__(self, inputs: list[HostArray]) -> HostArray:
         two, x = self._inputs(inputs)
         n = x.shape[0]
-        away = x - self.points
-        away[away == 0.0] = NO_DISTANCE
-        shares = self.signs / away
-        shares /= shares.sum(axis=2, keepdims=True)
-        features: HostArray = shares.reshape(n, -1)
+        features: HostArray = _weights(x - self.points, self.signs).reshape(n, -1)
         if not self.part.two.size:
             return features
         low, high = _summed((two - self.part.ends) ** 2, self.part.at_ends)
@@ -200,6 +194,14 @@ def _chebyshev(count: int) -> tuple[HostArray, HostArray]:
     return np.sin(0.5 * np.pi * np.linspace(-1.0, 1.0, count)), signs
 
 
+def _weights(away: HostArray, signs: HostArray) -> HostArray:
+    """Barycentric weights of the points at these distances, which are overwritten; at a point, its weight is 1."""
+    away[away == 0.0] = sys.float_info.min
+    weights = signs / away
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
 def _rounded_up(width: float) -> float:
     """To a power of √2, so that few widths need to be looked at."""
     return 0.0 if width == 0.0 else 2.0 ** (math.ceil(2.0 * math.log2(width)) / 2.0)
@@ -216,8 +218,4 @@ def _error(count: int, width: float) -> float:
     def gaussian(at: HostArray) -> Any:
         return np.exp(-(((at[:, None] - z) * (0.5 * width)) ** 2))
 
-    away = t[:, None] - points
-    away[away == 0.0] = NO_DISTANCE
-    shares = signs / away
-    shares /= shares.sum(axis=1, keepdims=True)
-    return float(np.max(np.abs(shares @ gaussian(points) - gaussian(t))))
+    return float(np.max(np.abs(_weights(t[:, None] - points, signs) @ gaussian(points) - gaussian(t))))

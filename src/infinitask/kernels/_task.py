@@ -23,7 +23,7 @@ from ._description import Profile
 from ._distances import as_rows, decay, euclidean_gamma, gamma_by_rule, matrices, positive_gamma, root_distances
 
 SAME_TASK = 1e-12
-"""A coordinate of the nodes that varies by less than this part of its size does not vary."""
+"""Tasks that differ by less than this fraction of their size are equal."""
 
 
 class TaskKernel(Kernel):
