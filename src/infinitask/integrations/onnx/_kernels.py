@@ -11,15 +11,12 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 from infinitask.integrations.onnx._graph import Tensor
 from infinitask.kernels._description import Description, Profile
-from infinitask.kernels._distances import PRODUCT_ROUNDING
+from infinitask.kernels._distances import DIFFERENCE_COLUMNS, PRODUCT_ROUNDING
 from infinitask.kernels._ranks import Ranks
 from infinitask.kernels._task import SAME_TASK
 
 ENTRIES_PER_ROW = 2**12
 """Differences to landmarks that a row takes at a time, 32 KiB: a thousand rows take 32 MiB."""
-
-PRODUCT_COLUMNS = 8
-"""With more columns distances come from a product of matrices, where that is as exact."""
 
 
 def gram(node: Description, X: Tensor, Z: HostArray, order: int = 0) -> Tensor:
@@ -57,7 +54,7 @@ def _squared(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
     unit = math.ldexp(1.0, math.frexp(math.sqrt(gamma))[1])
     X, Z, rate = X * unit, Z * unit, gamma / unit / unit
     # where f has a finite slope at 0, rounding there is harmless
-    if p.is_smooth and Z.shape[1] > PRODUCT_COLUMNS:
+    if p.is_smooth and Z.shape[1] > DIFFERENCE_COLUMNS:
         middle = Z[:1] + np.mean(Z - Z[:1], axis=0, keepdims=True)
         right = Z - middle
         norms = np.sum(right * right, axis=1)
