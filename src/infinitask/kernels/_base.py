@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -15,17 +15,8 @@ from sklearn.base import BaseEstimator, clone
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
 
 from ._description import Description, Profile
-from ._distances import (
-    TEMPORARY_ENTRIES,
-    chi2_distances,
-    l1_distances,
-    matrices,
-    matrix,
-    one_per_row,
-    positive_gamma,
-    products,
-    squared_distances,
-)
+from ._distances import TEMPORARY_ENTRIES, matrices, matrix, one_per_row, positive_gamma
+from ._statistics import STATISTICS
 
 if TYPE_CHECKING:
     from ._composed import Product, Sum
@@ -39,13 +30,6 @@ Named: TypeAlias = dict[str, tuple[type[Any], Mapping[str, Any]]]
 
 Formula: TypeAlias = tuple[str, Mapping[str, Any], tuple["Kernel", ...]]
 """An operation, its numbers, and the kernels inside."""
-
-_STATISTICS: Mapping[str, Callable[[Array, Array, float], Array]] = {
-    "squared": squared_distances,
-    "l1": l1_distances,
-    "chi2": chi2_distances,
-    "product": products,
-}
 
 
 class Kernel(BaseEstimator, ABC):
@@ -129,8 +113,8 @@ class InputKernel(Kernel):
       a constant X.
 
     To write another kernel, derive from this class and implement ``profile``; or ``__call__`` and ``diag``, if it is no
-    function of a distance or a product. ``names`` lets users give it by name. Implement ``_slopes`` if its functions
-    shall have gradients.
+    function of a distance or a product. ``names`` lets users give it by name. Without a profile, implement ``_slopes``
+    if its functions shall have gradients.
     """
 
     precomputed: ClassVar[bool] = False
@@ -154,7 +138,7 @@ class InputKernel(Kernel):
     def __call__(self, X: Array, Z: Array) -> Array:
         """The Gram matrix (n, p) of X (n, d) and Z (p, d)."""
         profile = self.profile()
-        return profile(_STATISTICS[profile.of](X, Z, positive_gamma(type(self).__name__, profile.gamma)))
+        return profile(STATISTICS[profile.of].values(X, Z, positive_gamma(type(self).__name__, profile.gamma)))
 
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
@@ -208,10 +192,14 @@ class InputKernel(Kernel):
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
         """Σ_j W_sij ∂k(x_i, z_j)/∂x_i, (s, n, d), for weights W of shape (s, n, p) or (s, 1, p)."""
-        raise TypeError(
-            f"The kernel {type(self).__name__} has no gradient in x; the named kernels, Metric, Scaled, Additive, "
-            "Warped, sums and products of these have. Use one of them, or implement _slopes of your own kernel."
-        )
+        if self.describe().kind != "function":
+            raise TypeError(
+                f"The kernel {type(self).__name__} has no gradient in x; the named kernels, Metric, Scaled, Additive, "
+                "Warped, sums and products of these have. Use one of them, or implement _slopes of your own kernel."
+            )
+        profile, gamma = self.profile(), positive_gamma(type(self).__name__, self.profile().gamma)
+        values, slopes = STATISTICS[profile.of]
+        return slopes(X, Z, W, profile.derivative(values(X, Z, gamma), gamma))
 
     def __add__(self, other: InputKernel) -> Sum:
         from ._composed import Sum  # that module imports this one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
@@ -133,7 +134,23 @@ class _Around(InputKernel):
         return self.kernel
 
 
-class Scaled(_Around):
+class _Changing(_Around):
+    """k(x, z) = k₀(g(x), g(z))."""
+
+    @abstractmethod
+    def _changed(self, X: Array) -> Array:
+        """g(x) for the rows of a matrix."""
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        X, Z = matrices(X, Z)
+        return self._inner()(self._changed(X), self._changed(Z))
+
+    def diag(self, X: Array) -> Array:
+        """k(x_i, x_i), (n,)."""
+        return self._inner().diag(self._changed(matrix(X)))
+
+
+class Scaled(_Changing):
     """Gives each input its own length scale, 1/s_j times that of k₀.
 
     k(x, z) = k₀(x∘s, z∘s).
@@ -168,25 +185,17 @@ class Scaled(_Around):
 
     def resolve(self, X: Array) -> Self:
         """A copy with k₀ resolved on x∘s."""
-        return type(self)(self._inner().resolve(self._scaled(matrix(X))), self.scales)
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        X, Z = matrices(X, Z)
-        return self._inner()(self._scaled(X), self._scaled(Z))
+        return type(self)(self._inner().resolve(self._changed(matrix(X))), self.scales)
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        inner = self._inner()._slopes(self._scaled(X), self._scaled(Z), W)
+        inner = self._inner()._slopes(self._changed(X), self._changed(Z), W)
         return inner * as_like(self._numbers(int(X.shape[1])), X)
-
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
-        return self._inner().diag(self._scaled(matrix(X)))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """Frequencies of k₀, each input's multiplied by its s_j."""
         return self._numbers(n_features_in)[:, None] * self._inner().spectral(n_features_in, n_components, rng)
 
-    def _scaled(self, X: Array) -> Array:
+    def _changed(self, X: Array) -> Array:
         return X * as_like(self._numbers(int(X.shape[1])), X)
 
     def _numbers(self, d: int) -> HostArray:
@@ -264,7 +273,7 @@ class Additive(_Around):
         return self.parts
 
 
-class Warped(_Around):
+class Warped(_Changing):
     """Replaces each input by its normal score, so that tails, outliers and units do not decide which rows are near.
 
     k(x, z) = k₀(w(x), w(z)), with w_j(x_j) the normal score of x_j among the rows the kernel was resolved on. w_j goes
@@ -322,18 +331,14 @@ class Warped(_Around):
             raise ValueError(f"Warped was resolved on {len(known)} columns and is given {X.shape[1]}; give it as many.")
         return known
 
-    def __call__(self, X: Array, Z: Array) -> Array:
-        return self._inner()(self.warp(X), self.warp(Z))
+    def _changed(self, X: Array) -> Array:
+        return self.warp(X)
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
         inner = self._inner()._slopes(self.warp(X), self.warp(Z), W)
         xp, known = namespace(X), self._known(X)
         slopes = [_slope(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
         return inner * xp.stack(slopes, axis=1)[None, :, :]
-
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
-        return self._inner().diag(self.warp(X))
 
 
 def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:

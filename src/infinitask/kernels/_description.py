@@ -117,14 +117,29 @@ class Profile:
             total = total + power / divisor
         return total
 
-    def slope(self, u: Any) -> Any:
-        """The polynomial of f′(u) = slope(u)·exp(−u), of a series."""
+    def slope(self, u: Any, divided: bool = False) -> Any:
+        """The polynomial of f′(u) = slope(u)·exp(−u), of a series; ``divided`` by u, for a series of several terms."""
         coefficients = [1.0 / divisor for divisor in self.series] + [0.0]
         terms = [(i + 1) * coefficients[i + 1] - c for i, c in enumerate(coefficients[:-1])]
         total = u * 0.0 + terms[-1]
-        for term in terms[-2::-1]:
+        for term in terms[-2 : 0 if divided else None : -1]:
             total = total * u + term
         return total
+
+    def derivative(self, s: Array, rate: float) -> Array:
+        """``rate`` times the derivative of f in γ·s, at an array of γ·s, which is overwritten; 0 at a kink."""
+        xp = namespace(s)
+        u = self.argument(s, xp.sqrt)
+        if not self.series:
+            return rate * self.factor * self.power * u ** (self.power - 1)
+        if not self.root:
+            return (rate * self.factor) * (self.slope(u) * decay(u))
+        if len(self.series) > 1:
+            polynomial = self.slope(u, divided=True)
+        else:
+            away = xp.astype(u > 0, u.dtype)
+            polynomial = -away / (u + (1.0 - away))
+        return (0.5 * rate * self.factor) * (polynomial * decay(u))
 
 
 @final

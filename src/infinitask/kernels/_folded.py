@@ -16,7 +16,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 
-from ._towards import Towards, _Linear, _Part, _PerInput, _Plus, _summed
+from ._towards import Towards, _Joined, _Linear, _Part, _PerInput, _summed
 
 NODES = (16, 24, 32, 48, 64, 96, 128, 192, 256)
 """How many points an interpolation may have."""
@@ -47,10 +47,10 @@ class Folded:
     def __init__(self, towards: Towards, A: HostArray) -> None:
         self.towards, self.A = towards, A
         whole = towards.part
-        parts = whole.parts if isinstance(whole, _Plus) else [whole]
+        parts = whole.parts if isinstance(whole, _Joined) and whole.join is np.add else [whole]
         found = [(part, _short(part)) for part in parts]
         rest = [part for part, short in found if short is None]
-        self.rest: _Part | None = _Plus(rest) if len(rest) > 1 else rest[0] if rest else None
+        self.rest = _Joined(np.add, rest) if rest else None
         self.short = [short for _, short in found if short is not None]
         self.weights = [short.weights(A) for short in self.short]
 
@@ -69,9 +69,9 @@ class Folded:
     def __call__(self, X: HostArray) -> HostArray:
         """(n, q), for rows that ``towards`` takes."""
         inputs = self.towards.inputs(X)
-        if all(short.takes(inputs) for short in self.short):
-            return self._all(inputs)
         inside = np.logical_and.reduce([short.inside(inputs) for short in self.short])
+        if np.all(inside):
+            return self._all(inputs)
         values = np.empty((X.shape[0], self.A.shape[1]))
         values[~inside] = self.towards(X[~inside]) @ self.A
         if np.any(inside):
@@ -81,10 +81,7 @@ class Folded:
     def _all(self, inputs: list[HostArray]) -> HostArray:
         found = [] if self.rest is None else [self.rest(inputs) @ self.A]
         found += [short(inputs) @ weights for short, weights in zip(self.short, self.weights, strict=True)]
-        total = found[0]
-        for values in found[1:]:
-            total += values
-        return total
+        return sum(found[1:], found[0])
 
 
 class _Short(ABC):
@@ -101,10 +98,6 @@ class _Short(ABC):
     def inside(self, inputs: list[HostArray]) -> HostArray:
         """Which rows it is made for, (n,)."""
         return np.ones(inputs[0].shape[0], dtype=bool)
-
-    def takes(self, inputs: list[HostArray]) -> bool:
-        """Whether it is made for all of them."""
-        return True
 
 
 def _short(part: _Part) -> _Short | None:
@@ -157,10 +150,6 @@ class _Interpolated(_Short):
         """Inputs with two values, (n, d₂), and the others, (n, d₁, 1)."""
         X = inputs[self.part.view]
         return X[:, self.part.two], X[:, self.part.others, None]
-
-    def takes(self, inputs: list[HostArray]) -> bool:
-        x = self._inputs(inputs)[1]
-        return bool(np.all(x >= self.low) and np.all(x <= self.high))
 
     def inside(self, inputs: list[HostArray]) -> HostArray:
         x = self._inputs(inputs)[1]

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from infinitask._base.arrays import Array, HostArray, namespace
+from infinitask._base.arrays import Array, HostArray
 from infinitask._base.validation import polynomial_parameters
 
 from ._base import InputKernel, Names
 from ._description import Profile
 from ._distances import (
     chi2_gamma,
-    decay,
     euclidean_gamma,
     gamma_by_rule,
     l1_gamma,
     norm_gamma,
     positive_gamma,
-    root_distances,
     variance_gamma,
 )
 
@@ -50,33 +47,6 @@ class _GammaKernel(InputKernel):
         """The ``gamma`` of the rule "median"."""
 
 
-def _radial_slopes(X: Array, Z: Array, W: Array, pairs: Array) -> Array:
-    """Σ_j W_sij pairs_ij (x_i − z_j) by two matrix products, (s, n, d).
-
-    x_i and the sum of z_j cancel where rows are near: around the mean of Z they are as small as they can be.
-    """
-    xp = namespace(X, Z)
-    middle = xp.mean(Z, axis=0, keepdims=True) if Z.shape[0] > 0 else xp.zeros_like(X[:1, :])
-    X, Z = X - middle, Z - middle
-    each = []
-    for s in range(int(W.shape[0])):  # one function at a time: (n, p) numbers, not (s, n, p)
-        weights = W[s, :, :] * pairs
-        each.append(xp.sum(weights, axis=1, keepdims=True) * X - weights @ Z)
-    return xp.stack(each, axis=0)
-
-
-def _product_slopes(X: Array, Z: Array, W: Array, pairs: Array) -> Array:
-    """Σ_j W_sij pairs_ij z_j, (s, n, d)."""
-    return namespace(X, Z).stack([(W[s, :, :] * pairs) @ Z for s in range(int(W.shape[0]))], axis=0)
-
-
-def _column_slopes(X: Array, Z: Array, W: Array, pairs: Array, slope: Callable[[Array, Array], Array]) -> Array:
-    """Σ_j W_sij pairs_ij slope(x_ik, z_jk), (s, n, d): a pass over all pairs for each column k."""
-    xp, Wp = namespace(X, Z), W * pairs[None, :, :]
-    columns = [xp.sum(Wp * slope(X[:, k : k + 1], Z[:, k : k + 1].T)[None, :, :], axis=2) for k in range(X.shape[1])]
-    return xp.stack(columns, axis=2)
-
-
 class RBF(_GammaKernel):
     """Smooth functions: the Gaussian kernel, k(x, z) = exp(−γ‖x − z‖²).
 
@@ -99,9 +69,6 @@ class RBF(_GammaKernel):
     def profile(self) -> Profile:
         """exp(−u) with u = γ‖x − z‖²."""
         return Profile("squared", self.gamma, series=(1.0,))
-
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        return _radial_slopes(X, Z, W, -2.0 * self._gamma * self(X, Z))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with entries from N(0, 2γ)."""
@@ -142,16 +109,6 @@ class Matern(_GammaKernel):
         series = (1.0, 1.0, 3.0)[: round(self._nu + 0.5)]
         return Profile("squared", self.gamma, 4.0 * self._nu, root=True, series=series)
 
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        nu = self._nu
-        r = root_distances(X, Z, self._gamma, 4.0 * nu)
-        if nu == 0.5:
-            away = namespace(r).astype(r > 0, r.dtype)
-            factor = away / (r + (1.0 - away))
-        else:
-            factor = 1.0 if nu == 1.5 else (1.0 + r) / 3.0
-        return _radial_slopes(X, Z, W, (-4.0 * nu * self._gamma) * (factor * decay(r)))
-
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with columns from a multivariate t with 2ν degrees of freedom and scale 1/ℓ."""
         normal = rng.standard_normal((n_features_in, n_components))
@@ -188,10 +145,6 @@ class Laplacian(_GammaKernel):
         """exp(−u) with u = γ‖x − z‖₁."""
         return Profile("l1", self.gamma, series=(1.0,))
 
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        sign = namespace(X, Z).sign
-        return _column_slopes(X, Z, W, -self._gamma * self(X, Z), lambda x, z: sign(x - z))
-
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with independent Cauchy entries of scale γ."""
         return self._gamma * rng.standard_cauchy((n_features_in, n_components))
@@ -219,15 +172,6 @@ class Chi2(_GammaKernel):
         """exp(−u) with u = γ times the χ² distance."""
         return Profile("chi2", self.gamma, series=(1.0,))
 
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        # of (x−z)²/(x+z); at x = z = 0 it is the slope to the right, for there is no other side
-        def slope(x: Array, z: Array) -> Array:
-            total = x + z
-            share = z / (total + namespace(total).astype(total == 0, total.dtype))
-            return 1.0 - 4.0 * share * share
-
-        return _column_slopes(X, Z, W, -self._gamma * self(X, Z), slope)
-
 
 class Linear(InputKernel):
     """Linear functions: k(x, z) = xᵀz.
@@ -244,9 +188,6 @@ class Linear(InputKernel):
     def profile(self) -> Profile:
         """xᵀz."""
         return Profile("product")
-
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        return _product_slopes(X, Z, W, namespace(X).ones_like(X[:, :1]))
 
 
 class Polynomial(_GammaKernel):
@@ -280,9 +221,3 @@ class Polynomial(_GammaKernel):
         """u^degree with u = γ xᵀz + c."""
         degree, coef0 = polynomial_parameters("Polynomial", self.degree, self.coef0)
         return Profile("product", self.gamma, offset=coef0, power=degree)
-
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        degree, coef0 = polynomial_parameters("Polynomial", self.degree, self.coef0)
-        root = math.sqrt(self._gamma)
-        lower = ((root * X) @ (root * Z).T + coef0) ** (degree - 1)
-        return _product_slopes(X, root * Z, W, degree * root * lower)

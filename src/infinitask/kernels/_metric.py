@@ -10,12 +10,12 @@ from infinitask._base.arrays import Array, HostArray, as_like
 from infinitask._base.validation import numbers
 
 from ._base import Formula, InputKernel
-from ._composed import _Around
-from ._distances import matrices, matrix
+from ._composed import _Around, _Changing
+from ._distances import matrix
 from ._input import RBF
 
 
-class Metric(_Around):
+class Metric(_Changing):
     """Compares inputs along chosen directions: distances become √((x − z)ᵀ R Rᵀ (x − z)).
 
     k(x, z) = k₀(xR, zR). The columns of R are the directions that count, and their lengths say how much.
@@ -54,15 +54,7 @@ class Metric(_Around):
 
     def resolve(self, X: Array) -> Self:
         """A copy with k₀ resolved on xR."""
-        return type(self)(self._inner().resolve(self._turned(matrix(X))), self.root)
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        X, Z = matrices(X, Z)
-        return self._inner()(self._turned(X), self._turned(Z))
-
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
-        return self._inner().diag(self._turned(matrix(X)))
+        return type(self)(self._inner().resolve(self._changed(matrix(X))), self.root)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """R w for the frequencies w of k₀."""
@@ -70,10 +62,10 @@ class Metric(_Around):
         return np.asarray(root @ self._inner().spectral(root.shape[1], n_components, rng))
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        inner = self._inner()._slopes(self._turned(X), self._turned(Z), W)
+        inner = self._inner()._slopes(self._changed(X), self._changed(Z), W)
         return inner @ as_like(self._numbers(int(X.shape[1])).T, X)
 
-    def _turned(self, X: Array) -> Array:
+    def _changed(self, X: Array) -> Array:
         return X @ as_like(self._numbers(int(X.shape[1])), X)
 
     def _numbers(self, d: int) -> HostArray:

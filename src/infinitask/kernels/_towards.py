@@ -109,14 +109,14 @@ class Towards:
                 each.setdefault(view, []).append(per_input)
             elif node.kind == "product":
                 factors = [self._joined(self._terms(part, view)) for part in node.parts]
-                parts.append(_Times(factors))
+                parts.append(_Joined(np.multiply, factors))
             elif profile is not None and profile.is_linear:
                 parts.append(_Linear(view, Z))
             else:
                 parts.append(_Plain(view, Z, node.kernel))
         parts += [_Radial(view, self._views[view].Z, of, p) for (view, of), p in radial.items()]
         parts += [_PerInput(view, self._views[view].Z, profiles) for view, profiles in each.items()]
-        return parts[0] if len(parts) == 1 else _Plus(parts)
+        return parts[0] if len(parts) == 1 else _Joined(np.add, parts)
 
 
 @final
@@ -216,31 +216,17 @@ class _Linear(_Part):
 
 
 @final
-class _Plus(_Part):
-    """A sum."""
+class _Joined(_Part):
+    """A sum or a product, by a function of NumPy."""
 
-    def __init__(self, parts: list[_Part]) -> None:
-        self.parts = parts
+    def __init__(self, join: np.ufunc, parts: list[_Part]) -> None:
+        self.join, self.parts = join, parts
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
         total = self.parts[0](inputs)
         for part in self.parts[1:]:
-            total += part(inputs)
+            self.join(total, part(inputs), out=total)
         return total
-
-
-@final
-class _Times(_Part):
-    """A product."""
-
-    def __init__(self, parts: list[_Part]) -> None:
-        self.parts = parts
-
-    def __call__(self, inputs: list[HostArray]) -> HostArray:
-        product = self.parts[0](inputs)
-        for part in self.parts[1:]:
-            product *= part(inputs)
-        return product
 
 
 _DISTANCES = {"squared": ("sqeuclidean", squared_distances), "l1": ("cityblock", l1_distances)}
