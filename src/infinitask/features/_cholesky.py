@@ -129,8 +129,8 @@ def tolerance_for(tolerance: float, like: Array) -> float:
     return max(tolerance, 32 * float(namespace(like).finfo(like.dtype).eps))
 
 
-def draw(weights: HostArray, size: int, rng: np.random.Generator) -> HostArray:
-    """``size`` positions drawn without replacement in proportion to ``weights``; zero weights come last."""
+def sample(weights: HostArray, size: int, rng: np.random.Generator) -> HostArray:
+    """``size`` positions sampled without replacement in proportion to ``weights``; zero weights come last."""
     if size >= weights.shape[0]:
         return np.arange(weights.shape[0])
     # exponential clocks with rates w: the first `size` to ring are such a sample
@@ -166,9 +166,8 @@ def eliminate(gram: HostArray, stop: float, limit: int) -> tuple[HostArray, Host
 
     Pivots ≤ ``stop`` end the elimination, as does ``limit``.
     """
-    # LAPACK's dpstrf updates in BLAS-3 blocks: 5 to 14 times faster than one rank-one step per pivot (n = 2000: 0.08 s
-    # against 0.45 to 0.74 s, n = 4000: 0.6 s against 3.6 to 9.5 s, one core). A symmetric matrix is its own
-    # transpose, so handing over the Fortran-ordered transpose spares a copy.
+    # LAPACK's dpstrf updates in BLAS-3 blocks: at least 5 times faster than one rank-one step per pivot. A symmetric
+    # matrix is its own transpose, so handing over the Fortran-ordered transpose spares a copy.
     factor, order, rank, _ = lapack.dpstrf(gram.T, tol=stop, lower=1, overwrite_a=1)
     rank = min(int(rank), limit)
     return np.tril(factor[:, :rank]), order - 1
@@ -230,23 +229,21 @@ def _low_rank(rows: Rows, tolerance: float) -> bool:
 def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator) -> Factor:
     """Pivoted Cholesky of the Gram of ``rows``, in memory O(n r) where that Gram is large.
 
-    With more than ``DIRECT_ROWS`` rows, or fewer of a low rank, the work is done in rounds. Each round draws candidates
-    in proportion to their residuals, eliminates greedily among them until the tolerance holds there or a block is full,
-    and computes that block of columns for all rows by two matrix products:
+    With more than ``DIRECT_ROWS`` rows, or fewer of a low rank, the work is done in rounds. Each round samples
+    candidates in proportion to their residuals, eliminates greedily among them until the tolerance holds there or a
+    block is full, and computes that block of columns for all rows by two matrix products:
 
         B = (k(X, X_P) − L L_Pᵀ) L_PP⁻ᵀ,        L ← [L, B],        d ← d − Σ_j B_·j².
 
-    One pivot at a time would do the same arithmetic in matrix–vector products, with a wait for the device at each, and
-    take about three times as long (n = 50 000, d = 8, r = 1500 on two shared cores: 28 s against 9 s; a few dozen
-    features take a fraction of a second either way). The rounds end when no row is above the tolerance, so the
-    guarantee is that of greedy steps, and the rank is nearly the same (n = 10 000: 41 and 500 features against 41 and
-    495). With a cap, the mean residual is 2 to 4 times smaller than that of greedy steps and the largest one 3 to 9
-    times larger: candidates come from where the rows are, greedy steps prefer outliers.
+    One pivot at a time would do the same arithmetic in matrix–vector products, and take three times as long. The rounds
+    end when no row is above the tolerance, so the guarantee is that of greedy steps, and the rank is nearly the same.
+    With a cap, the mean residual is smaller than that of greedy steps and the largest one is larger: candidates come
+    from where the rows are, greedy steps prefer outliers.
     """
     n = rows.n
     limit = n if rank is None else min(n, rank)
     if n <= DIRECT_ROWS:
-        # a fixed seed: draws only decide the order of the work, and a fit to few rows is the same to the last bit
+        # a fixed seed: sampling only decides the order of the work, and a fit to few rows is the same to the last bit
         rng = np.random.default_rng(0)
     if n <= DIRECT_ROWS and (limit < n or not _low_rank(rows, tolerance)):
         found = factorise(rows.block(None, None), tolerance, limit, rows.kernel)
@@ -263,7 +260,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     while found_so_far < limit and float(np.max(left)) > stop:
         above = np.flatnonzero(left > stop)
         # the worst row is always a candidate, so that every round makes progress
-        candidates = np.union1d(above[draw(left[above], 2 * BLOCK_PIVOTS, rng)], np.argmax(left))
+        candidates = np.union1d(above[sample(left[above], 2 * BLOCK_PIVOTS, rng)], np.argmax(left))
         remainder = rows.block(candidates, candidates)
         for block in blocks:
             part = take(block, candidates, 0)

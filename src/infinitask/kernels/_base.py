@@ -149,7 +149,7 @@ class InputKernel(Kernel):
         return profile(namespace(X).sum(X * X, axis=1))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Frequencies W (d, n_components), independent draws w with k(x, z) = E cos(wᵀ(x − z))."""
+        """Frequencies W (d, n_components), sampled independently, with k(x, z) = E cos(wᵀ(x − z))."""
         raise TypeError(
             f"The kernel {type(self).__name__} has no random Fourier features; RBF, Laplacian, Matern and products of "
             "these have. Use one of them, or features that need only Gram matrices, such as Nyström's."

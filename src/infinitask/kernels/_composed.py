@@ -151,7 +151,7 @@ class _Changing(_Around):
 
 
 class Scaled(_Changing):
-    """Gives each input its own length scale, 1/s_j times that of k₀.
+    """Gives each feature its own length scale, 1/s_j times that of k₀.
 
     k(x, z) = k₀(x∘s, z∘s).
 
@@ -160,7 +160,7 @@ class Scaled(_Changing):
     kernel : InputKernel
         k₀. A data dependent ``gamma`` is found from x∘s.
     scales : sequence of float
-        s_j ≥ 0, one for each input; an input with s_j = 0 is ignored.
+        s_j ≥ 0, one for each feature; a feature with s_j = 0 is ignored.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class Scaled(_Changing):
         return inner * as_like(self._numbers(int(X.shape[1])), X)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Frequencies of k₀, each input's multiplied by its s_j."""
+        """Frequencies of k₀, each feature's multiplied by its s_j."""
         return self._numbers(n_features_in)[:, None] * self._inner().spectral(n_features_in, n_components, rng)
 
     def _changed(self, X: Array) -> Array:
@@ -209,17 +209,17 @@ class Scaled(_Changing):
 
 
 class Additive(_Around):
-    """Learns sums of functions of one input each.
+    """Learns sums of functions of one feature each.
 
-    k(x, z) = (1/d) Σ_j k₀(x_j, z_j). With few rows and many inputs such a sum can be learnt where a function of all
-    inputs together cannot.
+    k(x, z) = (1/d) Σ_j k₀(x_j, z_j). With few rows and many features such a sum can be learnt if a function of all
+    features together cannot.
 
     Parameters
     ----------
     kernel : InputKernel
-        k₀, of one input. A data dependent ``gamma`` is found for each input separately.
+        k₀, of one feature. A data dependent ``gamma`` is found for each feature separately.
     parts : tuple of InputKernel or None
-        k₀ as resolved on each input; ``resolve`` sets it.
+        k₀ as resolved on each feature; ``resolve`` sets it.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class Additive(_Around):
         self.parts = parts
 
     def formula(self) -> Formula:
-        """A mean over the inputs; a single part stands for all of them."""
+        """A mean over the features; a single part stands for all of them."""
         return "each", {}, self.parts or (self._inner(),)
 
     def resolve(self, X: Array) -> Self:
@@ -274,11 +274,11 @@ class Additive(_Around):
 
 
 class Warped(_Changing):
-    """Replaces each input by its normal score, so that tails, outliers and units do not decide which rows are near.
+    """Replaces each feature by its normal score, so that tails, outliers and units do not decide which rows are near.
 
     k(x, z) = k₀(w(x), w(z)), with w_j(x_j) the normal score of x_j among the rows the kernel was resolved on. w_j goes
     through the normal quantiles of the ranks, is linear between neighbouring rows and constant beyond the first and the
-    last one. Monotone transformations of an input make no difference, and a function stays bounded outside the data.
+    last one. Monotone transformations of a feature make no difference, and a function stays bounded outside the data.
 
     Parameters
     ----------
@@ -349,9 +349,9 @@ def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:
     v, s = as_like(values, x), as_like(scores, x)
     right = xp.clip(xp.searchsorted(v, x), 1, values.size - 1)
     left = right - 1
-    share = (x - xp.take(v, left)) / (xp.take(v, right) - xp.take(v, left))
-    share = xp.clip(share, 0.0, 1.0)
-    return xp.take(s, left) + share * (xp.take(s, right) - xp.take(s, left))
+    fraction = (x - xp.take(v, left)) / (xp.take(v, right) - xp.take(v, left))
+    fraction = xp.clip(fraction, 0.0, 1.0)
+    return xp.take(s, left) + fraction * (xp.take(s, right) - xp.take(s, left))
 
 
 def _slope(x: Array, values: HostArray, scores: HostArray) -> Array:

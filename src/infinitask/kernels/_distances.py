@@ -27,16 +27,16 @@ TEMPORARY_ENTRIES = 2**19
 """Numbers in a temporary array: 4 MB of float64, which stay in the cache."""
 
 DIFFERENCE_COLUMNS = 3
-"""Up to this many columns, subtracting rows costs no more than a matrix product and is exact."""
+"""Columns up to which subtracting rows costs no more than a matrix product, and is exact."""
 
 FEW_ROWS = 64
 """With fewer rows on either side compiled loops are faster: preparing a matrix product takes what it saves."""
 
 MANY_NEAR = 64
-"""More than one pair in this many counts as many near pairs: subtracting them one by one does not pay."""
+"""One near pair in 64 is too many to be subtracted one by one."""
 
 CAREFUL_COLUMNS = 10
-"""Up to this many columns, compiled loops are fast enough to replace the product where it is less exact."""
+"""Columns up to which compiled loops are fast enough to replace a product that is less exact."""
 
 PRODUCT_ROUNDING = 2e-15
 """The largest rounding error of γ‖x − z‖², eps·γ‖x‖², at which the product counts as exact: γ‖x‖² is then below 9."""
@@ -45,7 +45,7 @@ NEAR_FRACTION = 1e-4
 """Pairs below this fraction of ‖x‖² have lost four digits or more in the product, and are subtracted afterwards."""
 
 MEDIAN_ROWS = 1000
-"""At most this many rows enter a median distance: half a million pairs fix it to three digits."""
+"""Rows that enter a median distance: half a million pairs fix it to three digits."""
 
 
 # ------------------------------------------------------------------------------------------- rows of matrices

@@ -17,7 +17,7 @@ class TaskMatrix(TaskKernel):
     """Multi-task learning with a known similarity of finitely many tasks.
 
     k(t_i, t_j) = A_ij for tasks t_0, …, t_{T−1}, which are the integers 0, …, T − 1 unless ``tasks`` names them. A task
-    of the list that is not a node is answered through the tasks it resembles; other tasks have no answer.
+    of the list that is not a node is predicted through the tasks it resembles; other tasks have no prediction.
 
     Parameters
     ----------

@@ -69,8 +69,8 @@ class Folded:
     def __call__(self, X: HostArray) -> HostArray:
         """(n, q), for rows that ``towards`` takes."""
         inputs = self.towards.inputs(X)
-        inside = np.logical_and.reduce([short.inside(inputs) for short in self.short])
-        if np.all(inside):
+        inside = np.all([short.inside(inputs) for short in self.short], axis=0) if self.short else np.True_
+        if inside.all():
             return self._all(inputs)
         values = np.empty((X.shape[0], self.A.shape[1]))
         values[~inside] = self.towards(X[~inside]) @ self.A

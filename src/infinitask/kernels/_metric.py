@@ -92,7 +92,7 @@ class LearntMetric(_Around):
     Parameters
     ----------
     kernel : InputKernel or None, default=None
-        k₀; None: ``RBF()``. A ``gamma`` that is a rule is settled in the new metric; where λ is "auto", half of the
+        k₀; None: ``RBF()``. A ``gamma`` that is a rule is resolved in the new metric; if λ is "auto", half of the
         length scale of the rule, and two and four times it, are tried as well.
     diagonal : bool, default=True
         Whether each input has a scale of its own and no more. False: directions are learnt, which takes more rows.

@@ -56,8 +56,8 @@ def _sign(x: Array, z: Array) -> Array:
 def _chi2_slope(x: Array, z: Array) -> Array:
     """Of (x − z)²/(x + z); at x = z = 0 it is the slope to the right, for there is no other side."""
     total = x + z
-    share = z / (total + namespace(total).astype(total == 0, total.dtype))
-    return 1.0 - 4.0 * share * share
+    fraction = z / (total + namespace(total).astype(total == 0, total.dtype))
+    return 1.0 - 4.0 * fraction * fraction
 
 
 STATISTICS = {

@@ -1,8 +1,8 @@
 """Task kernels k_Θ and their derivatives.
 
-A task kernel says how similar the answers for two tasks s and t are. A penalty on ∂h/∂θ, such as the non-crossing one,
-needs ∂₂k(·, t), which lies in the space of functions only if ∂₁∂₂k exists. The smoothness of the kernel thus decides
-which penalties are possible.
+A task kernel says how similar the predictions for two tasks s and t are. A penalty on ∂h/∂θ, such as the non-crossing
+one, needs ∂₂k(·, t), which lies in the space of functions only if ∂₁∂₂k exists. The smoothness of the kernel thus
+decides which penalties are possible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SAME_TASK = 1e-12
 
 
 class TaskKernel(Kernel):
-    """Says how similar the answers for two tasks are, and gives derivatives in θ.
+    """Says how similar the predictions for two tasks are, and gives derivatives in θ.
 
     k_Θ(s, t) is a positive semi-definite function of two tasks. ``kernel.resolve(nodes)`` returns a copy in which a
     data dependent ``gamma`` is a number; the copy maps tasks S (p, d) or (p,) and T (q, d) or (q,) to the Gram matrix
@@ -317,7 +317,7 @@ class PolynomialTask(TaskKernel):
 
 
 class ConstantTask(TaskKernel):
-    """Gives all tasks the same answer: k(s, t) = 1.
+    """Gives all tasks the same prediction: k(s, t) = 1.
 
     Examples
     --------

@@ -281,8 +281,9 @@ class _PerInput(_Part):
         X = inputs[self.view]
         total = self._of_two_values(X[:, self.two])
         rest = X[:, self.others]
-        if X.shape[0] == 1:
-            self._add_row(total[0], rest[0, :, None])
+        if X.shape[0] < len(self.columns):
+            for row, x in zip(total, rest[:, :, None], strict=True):
+                self._add_row(row, x)
         else:
             self._add_rows(total, rest)
         total /= self.d

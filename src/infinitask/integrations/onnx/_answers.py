@@ -1,4 +1,4 @@
-"""What a model answers at (X, θ), as a graph: h, and all that the model does to it before a user sees it."""
+"""What a model predicts at (X, θ), as a graph: h, and all that the model does to it before a user sees it."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _regressions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
 
 
 def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
-    """Quantiles at the levels that hold on rows left out; straight lines beyond the outer ones."""
+    """Quantiles at the levels that hold on held-out rows; straight lines beyond the outer ones."""
     table = levels._table
     taken = piecewise_linear(theta, table.levels, table.values[0])
     inside = taken.at_least(float(levels.low)).at_most(float(levels.high))

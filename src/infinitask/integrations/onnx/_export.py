@@ -1,4 +1,4 @@
-"""The file: names of inputs and outputs, metadata, and the comparison with what Python answers."""
+"""The file: names of inputs and outputs, metadata, and the comparison with the predictions of Python."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _inside(core: Any) -> Any:
 
 
 def _whole(model: Any, X: Tensor, theta: Tensor) -> Tensor:
-    """The answers, with the steps of a pipeline before them."""
+    """The predictions, with the steps of a pipeline before them."""
     if isinstance(model, Field):
         return answer(model, X, theta)
     steps, core = opened(model)
@@ -263,7 +263,7 @@ def _compare(written: Any, model: Any, asked: Question, dtype: str) -> None:
 
 
 def _in_python(model: Any, X: HostArray, theta: HostArray, asked: Question) -> HostArray:
-    """What Python answers, (n, q)."""
+    """The predictions of Python, (n, q)."""
     if isinstance(model, Field):
         return model(X, theta)
     steps, core = opened(model)
