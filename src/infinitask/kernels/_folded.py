@@ -50,7 +50,7 @@ class Folded:
         parts = whole.parts if isinstance(whole, _Joined) and whole.join is np.add else [whole]
         found = [(part, _short(part)) for part in parts]
         rest = [part for part, short in found if short is None]
-        self.rest = _Joined(np.add, rest) if rest else None
+        self.rest = None if not rest else rest[0] if len(rest) == 1 else _Joined(np.add, rest)
         self.short = [short for _, short in found if short is not None]
         self.weights = [short.weights(A) for short in self.short]
 
@@ -69,9 +69,10 @@ class Folded:
     def __call__(self, X: HostArray) -> HostArray:
         """(n, q), for rows that ``towards`` takes."""
         inputs = self.towards.inputs(X)
-        inside = np.all([short.inside(inputs) for short in self.short], axis=0) if self.short else np.True_
-        if inside.all():
+        each = [short.inside(inputs) for short in self.short]
+        if all(rows.all() for rows in each):
             return self._all(inputs)
+        inside = np.logical_and.reduce(each)
         values = np.empty((X.shape[0], self.A.shape[1]))
         values[~inside] = self.towards(X[~inside]) @ self.A
         if np.any(inside):
@@ -81,7 +82,10 @@ class Folded:
     def _all(self, inputs: list[HostArray]) -> HostArray:
         found = [] if self.rest is None else [self.rest(inputs) @ self.A]
         found += [short(inputs) @ weights for short, weights in zip(self.short, self.weights, strict=True)]
-        return sum(found[1:], found[0])
+        total = found[0]
+        for values in found[1:]:
+            total += values
+        return total
 
 
 class _Short(ABC):
