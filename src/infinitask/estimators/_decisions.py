@@ -7,9 +7,8 @@ Two classes have one trade-off θ of their two errors. The answers of more than 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -61,19 +60,6 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the decision function of every trade-off.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-            Any labels: two, or more where the estimator takes them.
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
-
     def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of a classification, with the labels coded as −1 and 1."""
         in_memory(X)
@@ -100,22 +86,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         n = max(float(np.count_nonzero(counted)), float(weight.sum()))
         return Prepared(recipe, X, signs, weight, {"classes_": classes, "n_samples_fit_": n})
 
-    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
-        """h(x)(θ) as in other estimators, with what was added last."""
-        values = super()._values(X, theta, name, strict=strict, per_sample=per_sample)
-        if not hasattr(self, "shift_"):
-            return values
-        shift = self.shift_(np.ravel(np.asarray(theta, dtype=np.float64)))  # a column of trade-offs is a list of them
-        return np.asarray(values + (shift if np.ndim(theta) else shift[0]))
-
-    def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
-        """h at many levels as in other estimators, with what was added last."""
-        shift = self.shift_(levels) if hasattr(self, "shift_") else 0.0
-        for rows, values in super()._at_levels(X, levels):
-            yield rows, values + shift
-
     def _is_calibrated(self) -> bool:
-        """Whether decisions are set last."""
+        """Whether decisions are calibrated."""
         calibrated, automatic = self.calibrated, isinstance(self.get_params(deep=False)["alpha"], str)
         return automatic if isinstance(calibrated, str) else bool(calibrated)
 
@@ -238,7 +210,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         With K > 2 classes column k, (n, K), is the share of all costs at which class k wins: for the costs of
         :class:`~infinitask.measures.ClassCosts`, which are asked whatever ``measure`` is, it is P(y = classes_[k] | x)
         where decisions are the best ones. Where decisions are ``calibrated``, as they are by default, shares s become
-        s_k^a exp(b_k), normalised, with a and b from left-out rows, see ``share_scale_``. No column is below about
+        s_k^a exp(b_k), normalised, with a and b from held-out rows, see ``share_scale_``. No column is below about
         1/((n + K)(K − 1)), and the largest is that of the decision at equal costs.
 
         Parameters

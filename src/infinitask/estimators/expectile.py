@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice
-from infinitask.estimators._base import BaseInfiniteTask, Prepared, d2_score, inputs_of, order_in_theta
+from infinitask.estimators._base import BaseInfiniteTask, d2_score, order_in_theta
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._recipe import Recipe
 from infinitask.losses import Expectile
 from infinitask.measures import Uniform
+from infinitask.tasks import ExpectileTask
 
 __all__ = ["InfiniteExpectileRegressor"]
 
@@ -102,30 +103,9 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(
-            Expectile(),
-            LEVELS,
-            noncrossing_loss=self.noncrossing_loss,
-            noncrossing_inputs=inputs_of(self.noncrossing_inputs),
-            **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=0.0),
-        )
+        recipe = self._recipe_of(ExpectileTask(order=order_in_theta(self, weight_if_rearranged=0.0)))
         self._check_default("expectiles", recipe, strict=True)
         return recipe
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the expectile function.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     @in_kind
     def predict(self, X: Any, expectiles: Any = None) -> HostArray:

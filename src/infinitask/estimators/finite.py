@@ -33,9 +33,9 @@ from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
 from infinitask.estimators.quantile import QuantileEstimator
 from infinitask.fitting._recipe import Recipe
-from infinitask.losses import CostSensitiveHinge, Pinball
 from infinitask.measures import Discrete
-from infinitask.penalties import IntegratedRidge
+from infinitask.penalties import IntegratedRidge, Ridge
+from infinitask.tasks import CostTask, LevelSetTask, QuantileTask
 
 __all__ = [
     "IndependentCostSensitiveClassifier",
@@ -123,12 +123,10 @@ class JointQuantileRegressor(QuantileEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(Pinball(), _atoms("quantiles", self.quantiles, **LEVELS), alpha_bias=0.0, **JOINT)
+        task = QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS))
+        recipe = self._recipe_of(task, alpha_bias=0.0, **JOINT)
         self._check_default("quantiles", recipe)
         return recipe
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
 
 
 class IndependentQuantileRegressor(QuantileEstimator):
@@ -181,13 +179,10 @@ class IndependentQuantileRegressor(QuantileEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        measure = _atoms("quantiles", self.quantiles, **LEVELS)
-        recipe = self._recipe_of(Pinball(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
+        task = QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS), penalty=IntegratedRidge())
+        recipe = self._recipe_of(task, alpha_bias=0.0, **SEPARATE)
         self._check_default("quantiles", recipe)
         return recipe
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
 
 
 class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
@@ -252,14 +247,8 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         measure = _atoms("thetas", self.thetas, low=-1.0, high=1.0)
-        recipe = self._recipe_of(
-            CostSensitiveHinge(),
-            measure,
-            penalty=IntegratedRidge(),
-            alpha_bias=0.0,
-            calibrated=self._is_calibrated(),
-            **SEPARATE,
-        )
+        task = CostTask(measure=measure, penalty=IntegratedRidge(), calibrated=self._is_calibrated())
+        recipe = self._recipe_of(task, alpha_bias=0.0, **SEPARATE)
         if self.theta is not None:
             self._check_default("theta", recipe)
         return recipe
@@ -280,9 +269,9 @@ class QOneClassSVM(LevelSetEstimator):
         The outlier fractions, all that the model knows.
     nu : float or None, default=None
         The fraction among them that ``predict`` uses when none is asked for; None: the smallest.
-    exact_fractions : "left-out", True or False, default=False
+    exact_fractions : "held-out", True or False, default=False
         How the thresholds are set last. False: they are the solution of the problem. True: at quantiles of h over the
-        rows of the fit. "left-out": over rows that further fits leave out, so that a fraction ν_j of new rows is
+        rows of the fit. "held-out": over rows that further fits leave out, so that a fraction ν_j of new rows is
         expected outside; True where rows are visited in parts. See :class:`~infinitask.InfiniteOneClassSVM`.
     gamma : "auto", float, "median" or "scale", default="auto"
         Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
@@ -306,7 +295,7 @@ class QOneClassSVM(LevelSetEstimator):
     True
     """
 
-    _constraints: ClassVar = {"exact_fractions": partial(flag_or_choice, options=("left-out",))}
+    _constraints: ClassVar = {"exact_fractions": partial(flag_or_choice, options=("held-out",))}
 
     def __init__(
         self,
@@ -332,13 +321,9 @@ class QOneClassSVM(LevelSetEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        return self._level_sets(
-            _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True),
-            alpha=0.0,
-            task_kernel="constant",
-            exact_fractions=self.exact_fractions,
-            **JOINT,
-        )
+        nus = _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True)
+        task = LevelSetTask.over(nus, penalty=Ridge(), exact_fractions=self.exact_fractions)
+        return self._level_sets(task, alpha=0.0, task_kernel="constant", **JOINT)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         return self._inliers(self.recipe(), X, sample_weight)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
@@ -26,6 +26,7 @@ from infinitask.losses import (
 )
 from infinitask.measures import Discrete, Measure, ProductMeasure, Uniform
 from infinitask.penalties import IntegratedRidge, Penalty, Ridge
+from infinitask.tasks import Order, task_for
 
 __all__ = ["InfiniteTaskEstimator"]
 
@@ -173,15 +174,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         loss = self._loss()
-        default = _default_measure(loss)
-        recipe = self._recipe_of(
-            loss,
-            default,
-            penalty=self._penalty(),
-            noncrossing=float(self.noncrossing),
-            noncrossing_loss=self.noncrossing_loss,
-            noncrossing_inputs=inputs_of(self.noncrossing_inputs),
-        )
+        order = Order(float(self.noncrossing), self.noncrossing_loss, inputs_of(self.noncrossing_inputs))
+        recipe = self._recipe_of(task_for(loss, _default_measure(loss), penalty=self._penalty(), order=order))
         if self.theta is not None:
             self._check_default("theta", recipe)
         return recipe
@@ -199,19 +193,6 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
                     f"Discrete measure of {shape[1]} points. Give a 1d y for a continuum."
                 )
         return prepared
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn h for every θ.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,) or (n, T)
-            (n, T): a target of its own for each of the T points of a discrete measure, the points in ascending order.
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     @in_kind
     def decision_function(self, X: Any, theta: Any = None) -> HostArray:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteOneClassSVM, QOneClassSVM
-from infinitask.calibration._thresholds import left_out_quantile
+from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.datasets import make_mixture
 from infinitask.kernels import RBF, Scaled
 from infinitask.measures import Discrete
@@ -31,7 +31,7 @@ def model(X: np.ndarray) -> InfiniteOneClassSVM:
 @pytest.mark.parametrize("theta", [0.05, 0.1, 0.5, 0.93])
 def test_a_new_value_is_below_the_quantile_with_that_probability(theta: float) -> None:
     values = np.random.default_rng(0).uniform(size=(19, 20_000))  # uniform: the probability is the quantile itself
-    found = left_out_quantile(values, np.full(19, 1 / 19), np.full(20_000, theta))
+    found = new_row_quantile(values, np.full(19, 1 / 19), np.full(20_000, theta))
     assert np.mean(found) == pytest.approx(theta, abs=2e-3)
     # the plain quantile of as many values is off by far more at the ends
     assert theta == 0.5 or abs(np.mean(np.quantile(values, theta, axis=0)) - theta) > 5e-3
@@ -40,10 +40,10 @@ def test_a_new_value_is_below_the_quantile_with_that_probability(theta: float) -
 def test_the_quantile_respects_weights() -> None:
     values = np.array([[3.0], [1.0], [2.0]])
     light, heavy = (
-        left_out_quantile(values, np.array(w), np.array([0.5]))[0] for w in ([0.3, 0.4, 0.3], [0.8, 0.1, 0.1])
+        new_row_quantile(values, np.array(w), np.array([0.5]))[0] for w in ([0.3, 0.4, 0.3], [0.8, 0.1, 0.1])
     )
     assert light < heavy
-    assert left_out_quantile(values[:1], np.ones(1), np.array([0.2]))[0] == 3.0
+    assert new_row_quantile(values[:1], np.ones(1), np.array([0.2]))[0] == 3.0
 
 
 # ------------------------------------------------------------------------------------------------- fractions
@@ -84,12 +84,12 @@ def test_neither_the_order_of_the_rows_nor_the_seed_plays_a_role(model: Infinite
 def test_what_auto_means() -> None:
     def chosen(**params: Any) -> tuple[Any, float]:
         recipe = InfiniteOneClassSVM(**params).recipe()
-        return recipe.exact_fractions, recipe.alpha_bias
+        return recipe.task.exact_fractions, recipe.alpha_bias
 
-    assert chosen() == ("left-out", 1e-6)
+    assert chosen() == ("held-out", 1e-6)
     assert chosen(alpha=1e-3) == (False, 1e-3)  # the paper's formula to the letter
     assert chosen(alpha=0.0, exact_fractions=True) == (True, 0.0)
-    assert chosen(alpha=1e-3, exact_fractions="left-out") == ("left-out", 1e-3)
+    assert chosen(alpha=1e-3, exact_fractions="held-out") == ("held-out", 1e-3)
     assert chosen(exact_fractions=False) == (False, 1e-6)
     for wrong in ({"alpha": "small"}, {"alpha": -1.0}, {"exact_fractions": "loo"}, {"exact_fractions": None}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -119,7 +119,7 @@ def test_a_few_fractions_and_a_gram_matrix(X: np.ndarray) -> None:
 def test_one_function_for_all_fractions_can_be_set_on_rows_left_out() -> None:
     nus, seeds = np.array([0.1, 0.3, 0.5]), range(4)
     shares = {}
-    for how in (False, "left-out"):
+    for how in (False, "held-out"):
         found = []
         for seed in seeds:
             X, new = (np.random.default_rng(k).standard_normal((n, 8)) for k, n in ((seed, 80), (100 + seed, 2_000)))
@@ -128,7 +128,7 @@ def test_one_function_for_all_fractions_can_be_set_on_rows_left_out() -> None:
             found.append(np.mean(model.predict(new, nus) == -1, axis=0))
         shares[how] = np.mean(found, axis=0)
     assert shares[False][0] > 0.2
-    np.testing.assert_allclose(shares["left-out"], nus, atol=0.06)
+    np.testing.assert_allclose(shares["held-out"], nus, atol=0.06)
     with pytest.raises(ValueError, match="exact_fractions='auto'"):
         QOneClassSVM(exact_fractions="auto").recipe()
 
