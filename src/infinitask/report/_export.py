@@ -203,7 +203,7 @@ def level_sets(model: Any, score_levels: int) -> Exported:
     low, high = model._ends()
     fractions = FRACTIONS[(low <= FRACTIONS) & (high >= FRACTIONS)]
     nested, nu = bool(model.recipe_.order.rearranged), float(model.offset_)
-    levels = model._nested_levels() if nested else np.unique(np.append(model._levels(score_levels), nu))
+    levels = model._curve_levels() if nested else np.unique(np.append(model._levels(score_levels), nu))
     if levels.size < 2:
         raise ValueError(_cannot(f"the single fraction {levels[0]:g}", "a measure on an interval"))
     return {

@@ -189,7 +189,7 @@ def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
         if shift is None:
             return values
         return values - piecewise_linear(_as_list(theta), shift.levels, shift.values).with_axis(0)
-    levels = model._nested_levels()
+    levels = model._curve_levels()
     curves = _at_levels(model.field_, X, levels) - np.broadcast_to(model._shift(levels), levels.shape)[None, :]
     curves = _in_order(curves, levels.size, increasing=False)
     low, high = model._ends()
