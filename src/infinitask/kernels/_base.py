@@ -91,7 +91,8 @@ def _knows_itself(cls: type[Any]) -> bool:
 
 def _short(value: Any) -> str:
     """The text of a parameter; a matrix is written by its shape."""
-    return f"<{' × '.join(map(str, np.shape(value)))}>" if getattr(value, "ndim", 0) == 2 else repr(value)
+    shape = np.array(value, dtype=object).shape if isinstance(value, list) else getattr(value, "shape", ())
+    return f"<{' × '.join(map(str, shape))}>" if len(shape) == 2 else repr(value)
 
 
 class InputKernel(Kernel):
