@@ -2,7 +2,8 @@
 
 ``python benchmarks/constants.py fitting tasks`` patches every named number of these folders of ``src/infinitask``, one
 at a time, and prints the largest relative change of a held-out loss, of its mean over the panel, and of the
-evaluations. A constant that moves nothing by 1% either way is a candidate for removal."""
+evaluations. A constant that moves nothing by 1% either way is a candidate for removal.
+"""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import flag, naming
+from infinitask.calibration._sign_change import flip_probability, flip_score, on_side
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._checks import weights_of
 from infinitask.estimators._class_names import check_one_type, matrix_by_name
@@ -27,17 +28,7 @@ from infinitask.estimators._many_classes import (
 )
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.fitting._recipe import Recipe
-from infinitask.predictive import (
-    Confusion,
-    CostCurve,
-    NetBenefitCurve,
-    ROCCurve,
-    choose_theta,
-    flip_probability,
-    flip_score,
-    on_side,
-    theta_from_costs,
-)
+from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, choose_theta, theta_from_costs
 
 TRADE_OFFS = 257
 """Equally spaced levels of θ at which questions about all of Θ are answered."""
@@ -54,6 +45,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     theta: Any
     calibrated: Any
+
+    _asked_by = "theta"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,8 +16,14 @@ from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import finite
+from infinitask.calibration._class_probabilities import (
+    ShareScale,
+    away_from_zero,
+    cost_points,
+    shares_in_parts,
+    with_classes,
+)
 from infinitask.estimators._class_names import costs_by_name
-from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares_in_parts, with_classes
 from infinitask.tasks.classes import class_costs, for_classes
 
 if TYPE_CHECKING:

@@ -14,17 +14,16 @@ from infinitask._base.validation import coverages, seed
 from infinitask.estimators._base import (
     BaseInfiniteTask,
     d2_score,
-    order_in_theta,
     tags_of_poor_score,
 )
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._explorable import Explorable
+from infinitask.estimators._recipes import order_in_theta
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._recipe import Recipe
 from infinitask.losses import Pinball
 from infinitask.predictive import ConformalCalibration, QuantileDistribution, Rearrangement
 from infinitask.predictive._distribution import as_points
-from infinitask.tasks import QuantileTask
+from infinitask.tasks import QuantileTask, Task
 
 __all__ = ["InfiniteQuantileRegressor", "QuantileEstimator"]
 
@@ -33,6 +32,9 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
     """What can be asked of quantile functions, however many levels an estimator learns."""
 
     quantiles: Any
+
+    _asked_by = "quantiles"
+    _open_ends = True
 
     __sklearn_tags__ = tags_of_poor_score
 
@@ -303,13 +305,9 @@ class InfiniteQuantileRegressor(Explorable, QuantileEstimator):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
+    def _task(self) -> Task:
         order = order_in_theta(self, weight_if_rearranged=1.0)
-        recipe = self._recipe_of(QuantileTask(QuantileTask.loss_for(self.smoothing), order=order))
-        self._check_default("quantiles", recipe, strict=True)
-        return recipe
+        return QuantileTask(QuantileTask.loss_for(self.smoothing), order=order)
 
 
 def _distribution(curves: Rearrangement) -> QuantileDistribution:

@@ -13,9 +13,8 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import number, optional, parse_tasks
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
-from infinitask.tasks import EpsilonTask
+from infinitask.tasks import EpsilonTask, Task
 
 __all__ = ["InfiniteSVR"]
 
@@ -91,10 +90,8 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
-        return self._recipe_of(EpsilonTask())
+    def _task(self) -> Task:
+        return EpsilonTask()
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         prepared = self._regression(self.recipe(), X, y, sample_weight)
