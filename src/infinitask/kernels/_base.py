@@ -211,3 +211,7 @@ class InputKernel(Kernel):
         from ._composed import Product
 
         return Product(self, other) if isinstance(other, InputKernel) else NotImplemented
+
+
+# The class itself is abstract, a subclass is not: it may give its profile, or __call__ and diag.
+InputKernel.__abstractmethods__ = frozenset({"profile"})
