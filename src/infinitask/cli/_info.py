@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from infinitask.cli._answers import smallest_of
@@ -54,14 +53,7 @@ def kernel_name(model: Any, task: Task) -> str:
     """What a kernel is called: as in the comparison that it won, or else by its parts, without their numbers."""
     ranking = ranking_of(model, task)
     chosen = [] if ranking is None else [part["kernel"] for part in ranking.candidates if part["chosen"]]
-    return str(chosen[0]) if chosen else outline(last(model).kernel_)
-
-
-def outline(kernel: Any) -> str:
-    """The parts of a kernel, such as Scaled(RBF)."""
-    values = [getattr(kernel, part.name) for part in fields(kernel)] if is_dataclass(kernel) else []
-    parts = [outline(value) for value in values if is_dataclass(value)]
-    return type(kernel).__name__ + (f"({', '.join(parts)})" if parts else "")
+    return str(chosen[0]) if chosen else str(last(model).kernel_.describe().outline)
 
 
 def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:

@@ -30,20 +30,17 @@ from infinitask.tuning import (
     InfiniteQuantileRegressorCV,
 )
 
-FORMAT = 1
-"""The form of the data on a page."""
-
 PERCENTS = np.arange(1, 100) / 100.0
 """Levels and coverages at which a page says how often they held."""
 
 RELIABILITY_ROWS = 5_000
-"""At most this many rows are asked whether quantiles and intervals hold: shares are known to one percent then."""
+"""At most this many rows say whether quantiles and intervals hold: fractions are then known to one percent."""
 
 CHANCE = 0.9
-"""Of the band in which shares fall by chance."""
+"""Probability of the band in which fractions of rows fall by chance."""
 
 FIRST_TO_LEAVE = 200
-"""Rows with the smallest p-values that are on a page in any case, where half of its rows are as many."""
+"""Rows with the smallest p-values that are on a page in any case, up to half of its rows."""
 
 Model = InfiniteQuantileRegressor | InfiniteCostSensitiveClassifier | InfiniteOneClassSVM
 
@@ -116,7 +113,7 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
         about, base, cells = fields.columns(), packed(fields.base), fields.values()
         relevance = None if relevance is None else fields.combined(relevance)
     payload: Exported = {
-        "format": FORMAT,
+        "format": 1,
         "kind": kind,
         "title": str(title) if title is not None else _title(kind, _target(y)),
         "target": _target(y),
@@ -259,7 +256,7 @@ def _level_set_answers(model: Any, X: Any, y: HostArray | None, width: int) -> t
 
 
 def _chance(n: int) -> Exported:
-    """Where a share of n rows lies by chance if it is the promised one."""
+    """Where a fraction of n rows lies by chance if it is the promised one."""
     share = np.arange(101) / 100.0
     low, high = binomial_band(share, n, CHANCE)
     return {"rows": n, "confidence": CHANCE, "share": packed(share), "low": packed(low), "high": packed(high)}
