@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from infinitask._base.inner_model import inner_model
 from infinitask.cli._screen import CommandError
 
 
@@ -85,8 +86,7 @@ def keep_labels(model: Any, y: Any, positive: Any) -> None:
     positive : label
     """
     (other,) = [label for label in y.unique().tolist() if label != positive]
-    inner = model.steps[-1][1]
-    getattr(inner, "best_estimator_", inner).classes_ = np.array([other, positive], dtype=y.dtype)
+    inner_model(model).classes_ = np.array([other, positive], dtype=y.dtype)
     model.positive_share_ = float(np.mean(y == positive))
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.integrations._inside import answering, asked
+from infinitask.integrations._methods import model_and_arguments, without_search
 from infinitask.persistence import load, save
 
 __all__ = ["FLAVOR_NAME", "load_model", "log_model", "save_model"]
@@ -207,8 +207,8 @@ class _Asked:
                     f"params have {name!r} for {method}, which takes {', '.join(map(repr, known[method])) or 'no task'}"
                     f"; leave it out, or name the method that takes it."
                 )
-        core = asked(self.model, method)[0]
-        return getattr(answering(self.model), method)(
+        core = model_and_arguments(self.model, method)[0]
+        return getattr(without_search(self.model), method)(
             data, **{name: _task(core, name, value) for name, value in tasks.items()}
         )
 
@@ -232,8 +232,8 @@ def _methods(model: Any) -> dict[str, dict[str, Any]]:
     """The methods that can be asked, each with its tasks and their defaults."""
     found: dict[str, dict[str, Any]] = {}
     for name in METHODS:
-        core, parameters = asked(answering(model), name)
-        if callable(getattr(answering(model), name, None)) and callable(getattr(core, name, None)):
+        core, parameters = model_and_arguments(without_search(model), name)
+        if callable(getattr(without_search(model), name, None)) and callable(getattr(core, name, None)):
             found[name] = {task: _default(core, parameters[task]) for task in TASKS if task in parameters}
     return found
 

@@ -5,7 +5,6 @@ Three families ask ``predict`` for a grid of tasks and hand the answers to a met
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import is_number, numbers
 from infinitask.metrics._classification import integrated_cost
 from infinitask.metrics._level_sets import mass_volume_area, theta_property_deviation
@@ -57,15 +57,15 @@ class TaskScorer(ABC):
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the metric at the levels; greater is better."""
-        core = _core(estimator)
-        if not _takes(core, self.asks):
+        core = inner_model(estimator)
+        if not takes(core, self.asks):
             raise TypeError(
                 f"{self!r} was given a {type(core).__name__}, whose predict takes no {self.asks}; it scores models "
                 f"that are asked predict(X, {self.asks}=…), such as {self.example}, alone or at the end of a pipeline."
             )
         self.check(core)
         # predict of a search takes no tasks; that of the model it has chosen does
-        model = estimator if _takes(estimator, self.asks) else getattr(estimator, "best_estimator_", estimator)
+        model = inner_model(estimator, stop=lambda candidate: takes(candidate, self.asks))
         given = getattr(self, self.asks)
         levels = _levels(core, *self.domain) if given is None else numbers(self.asks, given)
         return -self.loss(model, y, model.predict(X, **{self.asks: levels}), levels, sample_weight)
@@ -291,19 +291,3 @@ def _shown(levels: tuple[float, ...] | None, low: float, high: float) -> str:
         step = (high - low) / GRID_PARTS
         return f"{low + step:g}, {low + 2.0 * step:g}, …, {high - step:g}"
     return ", ".join(f"{level:g}" if is_number(level) else repr(level) for level in np.atleast_1d(levels).tolist())
-
-
-def _takes(estimator: Any, name: str) -> bool:
-    """Whether ``predict`` of the estimator takes an argument of that name."""
-    predict = getattr(estimator, "predict", None)
-    known = {} if predict is None else inspect.signature(predict).parameters
-    return name in known or any(p.kind is p.VAR_KEYWORD for p in known.values())
-
-
-def _core(estimator: Any) -> Any:
-    """The model inside pipelines, searches, self-tuned models and transformed targets."""
-    for name in ("best_estimator_", "regressor_"):
-        if hasattr(estimator, name):
-            return _core(getattr(estimator, name))
-    steps = getattr(estimator, "steps", None)
-    return _core(steps[-1][1]) if steps else estimator

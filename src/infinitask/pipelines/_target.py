@@ -13,13 +13,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import naming, numbers, seed
 from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._sources import in_kind, in_memory
-from infinitask.estimators.cross_conformal import _inside
 from infinitask.losses import Pinball
-from infinitask.metrics._scorers import _core, _levels, _takes
+from infinitask.metrics._scorers import _levels
 from infinitask.predictive import QuantileDistribution
 
 SAME = 1e-6
@@ -113,7 +113,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         for name in ("func", "inverse_func"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"{name}={getattr(self, name)!r} was given; it must be a function, such as np.log.")
-        if not _takes(_inside(self.estimator), "quantiles"):
+        if not takes(inner_model(self.estimator), "quantiles"):
             raise TypeError(
                 f"estimator={self.estimator!r} was given, whose predict takes no quantiles; a function of the target "
                 "takes quantiles to quantiles and nothing else, so give a model that is asked predict(X, quantiles=…), "
@@ -203,14 +203,12 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     def _answering(self) -> Any:
         """The model that is asked: that of g(y), or the one that a search has chosen or varies."""
         model = vars(self).get("estimator_", self.estimator)
-        if _takes(model, "quantiles"):
-            return model
-        return getattr(model, "best_estimator_", getattr(model, "estimator", model))
+        return inner_model(model, stop=lambda candidate: takes(candidate, "quantiles"))
 
     @property
     def quantiles(self) -> Any:
         """The levels that ``predict`` answers when none are asked for: those of the model inside."""
-        return getattr(_core(self._answering()), "quantiles", 0.5)
+        return getattr(inner_model(self._answering()), "quantiles", 0.5)
 
     def _at(self, X: Any, levels: HostArray) -> HostArray:
         """Quantiles of y at levels (q,) or a single one."""
@@ -340,7 +338,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _rule(self) -> tuple[HostArray, HostArray]:
         """Levels of y, and their weights: the nodes inside (0, 1), or percentiles for a model without nodes."""
-        core = _core(self._answering())
+        core = inner_model(self._answering())
         nodes = getattr(core, "nodes_", None)
         if nodes is None:
             levels = _levels(core, 0.0, 1.0)

@@ -13,10 +13,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.inner_model import steps_and_model
 from infinitask._base.validation import count, is_number
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._frames import as_arrays
-from infinitask.pipelines import TransformedTarget
 from infinitask.pipelines._tables import as_table
 from infinitask.tuning._self_tuned import SelfTuned
 
@@ -56,17 +56,19 @@ class Asked:
         The model itself.
     whole : estimator
         What the user gave, which knows the names of the inputs.
-    before : transformer or None
-        What inputs go through first.
+    before : tuple of transformers
+        The steps that rows pass first.
     """
 
     model: Any
     whole: Any
-    before: Any
+    before: tuple[Any, ...]
 
     def inputs(self, X: Any) -> Any:
         """X as the model itself takes it."""
-        return X if self.before is None else self.before.transform(X)
+        for step in self.before:
+            X = step.transform(X)
+        return X
 
     def names(self, X: Any = None) -> tuple[str, ...]:
         """The names of the inputs, from the fit or from X; "x0", "x1", … where there are none, "x" for a single one."""
@@ -90,26 +92,16 @@ class Asked:
 
 def asked(model: Any, kind: Kind, display: str) -> Asked:
     """Open a fitted model of some kind, or an error that says which model is needed."""
-    whole, before = model, None
-    while not isinstance(model, type):
-        if isinstance(model, Pipeline):
-            check_is_fitted(model)
-            before = model[:-1] if len(model.steps) > 1 else None
-            model = model.steps[-1][1]
-        elif not kind.holds(model) and isinstance(model, TransformedTarget):
-            check_is_fitted(model)
-            model = model.estimator_  # of another scale, for what is about the fit
-        elif not kind.holds(model) and hasattr(model, "best_estimator_"):
-            model = model.best_estimator_  # of a search
-        else:
-            break
+    whole = model
+    # a pipeline passes the methods of its model on, and the model itself is wanted
+    before, model = steps_and_model(whole, stop=lambda inner: not isinstance(inner, Pipeline) and kind.holds(inner))
     if isinstance(model, type) or not kind.holds(model):
         given = f"The class {model.__name__}" if isinstance(model, type) else f"A model of type {type(model).__name__}"
         raise TypeError(
             f"{given} was given; {display} shows {kind.have} and needs a fitted model, such as {kind.example}."
         )
-    check_is_fitted(model)
-    return Asked(as_arrays(model), whole, before)
+    check_is_fitted(whole)
+    return Asked(as_arrays(model), whole, tuple(step for _, step in before))
 
 
 # ------------------------------------------------------------------------------------------------- inputs

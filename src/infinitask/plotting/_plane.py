@@ -57,7 +57,7 @@ def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, 
     # the columns of a data frame may be in another order than those of the fit
     names = tuple(str(name) for name in X.columns) if hasattr(X, "columns") else given.names(X)
     d = int(getattr(given.whole, "n_features_in_", len(columns)))
-    if given.before is None and len(columns) != d:
+    if not given.before and len(columns) != d:
         raise ValueError(f"X with {len(columns)} columns was given; the model has {d} input{'s' * (d != 1)}.")
     i, j = axes = _axes(features, names, columns, display)
     low, high = np.array([_ends(columns[k], names[k]) for k in axes]).T
