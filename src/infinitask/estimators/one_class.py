@@ -22,7 +22,8 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import input_kernel
 from infinitask.losses import LevelSet
 from infinitask.measures import Measure, Uniform, as_measure
-from infinitask.metrics import MassVolumeCurve, mass_volume_area, mass_volume_curve
+from infinitask.metrics import mass_volume_area, mass_volume_curve
+from infinitask.metrics._level_sets import MassVolumeCurve
 from infinitask.penalties import IntegratedRidge
 from infinitask.predictive import Beyond, Rearrangement, change_next_to, sign_change
 

@@ -1,6 +1,7 @@
 """Metrics as ``scoring=`` of scikit-learn's searches: callables of (estimator, X, y), greater is better.
 
-Three families ask ``predict`` for a grid of tasks and hand the answers to a metric; they share :class:`TaskScorer`.
+Three families ask ``predict`` for a grid of tasks and hand the predictions to a metric; they share
+:class:`TaskScorer`.
 """
 
 from __future__ import annotations
@@ -26,12 +27,11 @@ from infinitask.metrics._quantile import (
 )
 
 GRID_PARTS = 100
-"""Without levels of its own a scorer divides Θ into this many equal parts and asks at the 99 points between them: the
-percentiles for Θ = (0, 1)."""
+"""A scorer without levels asks at the 99 points that divide Θ into 100 equal parts: the percentiles for Θ = (0, 1)."""
 
 
 class TaskScorer(ABC):
-    """Asks a model for the answers at a grid of tasks, and returns minus a metric of them.
+    """Asks a model for predictions at a grid of tasks, and returns minus a metric of them.
 
     A subclass says under which name ``predict`` takes the tasks, and calls its metric.
     """
@@ -45,8 +45,8 @@ class TaskScorer(ABC):
     metric: Callable[..., float]
 
     @abstractmethod
-    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
-        """The metric of the answers of the model at the levels; smaller is better."""
+    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
+        """The metric of the predictions at the levels; smaller is better."""
 
     def check(self, model: Any) -> None:  # noqa: B027  # most take every model that is asked such tasks
         """An error where a fitted model, whose ``predict`` takes such tasks, cannot be scored."""
@@ -118,11 +118,11 @@ class QuantileScorer(TaskScorer):
     metric: Callable[..., float]
     quantiles: tuple[float, ...] | None = None
 
-    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
         """See :class:`TaskScorer`."""
         if not callable(self.metric):
             raise TypeError(f"metric={self.metric!r} was given; it must be a function such as integrated_pinball_loss.")
-        return self.metric(y, answers, levels, sample_weight=sample_weight)
+        return self.metric(y, predicted, levels, sample_weight=sample_weight)
 
 
 @final
@@ -163,10 +163,10 @@ class CostScorer(TaskScorer):
                 "classes score probabilities, scoring='neg_log_loss', or the cost of predict(X, theta)."
             )
 
-    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
         """See :class:`TaskScorer`."""
         classes = getattr(model, "classes_", (None,))
-        return self.metric(y, answers, levels, pos_label=classes[-1], sample_weight=sample_weight)
+        return self.metric(y, predicted, levels, pos_label=classes[-1], sample_weight=sample_weight)
 
 
 @final
@@ -198,9 +198,9 @@ class LevelSetScorer(TaskScorer):
 
     nu: tuple[float, ...] | None = None
 
-    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
         """See :class:`TaskScorer`."""
-        return self.metric(levels, answers, sample_weight)
+        return self.metric(levels, predicted, sample_weight)
 
 
 @final

@@ -7,7 +7,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask.metrics import MassVolumeCurve, mass_volume_curve
+from infinitask.metrics import mass_volume_curve
+from infinitask.metrics._level_sets import MassVolumeCurve
 from infinitask.plotting._asked import LEVEL_SETS, asked
 from infinitask.plotting._canvas import Display
 

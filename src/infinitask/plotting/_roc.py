@@ -118,14 +118,13 @@ class ThetaROCDisplay(Display):
             As in :meth:`plot`.
         """
         levels = levels_within("theta", theta, -1.0, 1.0)
-        sensitivity, specificity = sensitivity_specificity(y_true, y_pred, pos_label, sample_weight)
-        if np.shape(sensitivity) != levels.shape:
+        rates = sensitivity_specificity(y_true, y_pred, pos_label, sample_weight)
+        if np.shape(rates.sensitivity) != levels.shape:
             raise ValueError(
                 f"y_pred of shape {np.shape(y_pred)} was given for {levels.size} values of theta; give one column each."
             )
-        order = np.argsort(levels)
-        curve = ROCCurve(levels[order], 1.0 - specificity[order], sensitivity[order])
-        return cls(curve, chosen).plot(ax, look=look)
+        found: Self = rates.plot(levels, ax, chosen=chosen, look=look)
+        return found
 
     @property
     def line(self) -> HostArray:
