@@ -18,9 +18,9 @@ mass_volume_scorer          −∫ λ(t_α) dα                                 
 
 ω_i are the sample weights divided by their sum, ρ_θ(r) = max(θ r, (θ − 1) r) the pinball loss, q_ij the quantile and
 ŷ_ij the label predicted for x_i at θ_j, c_θ = (1 + θ)/2 for positives and (1 − θ)/2 for negatives, λ(t_α) the volume of
-the smallest set {s ≥ t} of the score that holds a fraction α of the data. Levels outside the Θ of the model are not scored;
-a model on a discrete measure is asked at its points. ``QuantileScorer`` scores quantiles by any metric, at any levels.
-Other scorers take other levels by ``dataclasses.replace(cost_scorer, theta=(-0.5, 0.5))``.
+the smallest set {s ≥ t} of the score that holds a fraction α of the data. A model is scored at the levels inside its Θ,
+and at the points of a discrete measure. ``QuantileScorer`` scores quantiles by any metric, at any levels. Other scorers
+take other levels by ``dataclasses.replace(cost_scorer, theta=(-0.5, 0.5))``.
 """
 
 from infinitask.metrics._classification import integrated_cost, sensitivity_specificity

@@ -162,10 +162,7 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
     j = position(feature, names, "feature")
     if not holds_numbers(columns[j]):
         raise ValueError(f"feature={feature!r} was given, a column of words; a slice goes along a column of numbers.")
-    known = columns[j][np.isfinite(columns[j].astype(np.float64))]  # a pipeline may fill holes
-    if known.size == 0:
-        raise ValueError(f"feature={feature!r} was given, of which X holds no finite value; give rows that have some.")
-    low, high = float(np.min(known)), float(np.max(known))
+    low, high = finite_range(columns[j], f"feature={feature!r} was given")
     if not low < high:
         raise ValueError(
             f"feature={feature!r} was given, which is {low:g} in all rows of X; there is nothing to go along."
@@ -175,6 +172,19 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
     rows = [np.full(x.size, held[k]) for k in range(len(columns))]
     rows[j] = x
     return Slice(x, like(X, rows), names[j])
+
+
+def finite_range(column: HostArray, given: str) -> tuple[float, float]:
+    """The smallest and the largest finite number of a column; an error, which begins with ``given``, where none is."""
+    known = column[np.isfinite(column.astype(np.float64))]  # a pipeline may fill holes
+    if known.size == 0:
+        raise ValueError(f"{given}, of which X holds no finite value; give rows that have some.")
+    return float(np.min(known)), float(np.max(known))
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """At most eight names, for a sentence."""
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
 def holds_numbers(column: HostArray) -> bool:
@@ -202,10 +212,9 @@ def position(feature: Any, names: tuple[str, ...], argument: str) -> int:
         return names.index(feature)
     if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < len(names):
         return int(feature)
-    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     raise ValueError(
         f"{argument} names {feature!r}, which is no input of the model; give a position below {len(names)} or one of "
-        f"the names: {shown}."
+        f"the names: {listed(names)}."
     )
 
 

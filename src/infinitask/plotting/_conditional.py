@@ -11,13 +11,11 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, count
 from infinitask.plotting._asked import QUANTILES, asked
 from infinitask.plotting._canvas import Display
+from infinitask.plotting._look import SIZE
 from infinitask.predictive import QuantileDistribution
 
 MAX_POINTS = 8
 """The most inputs whose curves can still be told apart."""
-
-TAIL = 0.005
-"""Share of the mass that may be left out of the picture at each end."""
 
 
 @final
@@ -130,7 +128,7 @@ class ConditionalQuantileDisplay(Display):
         if len(names) != k:
             raise ValueError(f"names holds {len(names)} entries for {k} inputs; give one for each.")
         low, high = float(law.levels[0]), float(law.levels[-1])
-        levels = np.linspace(max(low, TAIL), min(high, 1.0 - TAIL), grid)
+        levels = np.linspace(max(low, 0.005), min(high, 0.995), grid)  # extreme tails are not drawn
         values = law.ppf(levels)
         margin = 0.05 * float(np.ptp(values))
         y = np.linspace(values.min() - margin, values.max() + margin, grid)
@@ -150,14 +148,13 @@ class ConditionalQuantileDisplay(Display):
             None: what suits the axes, or the settings of matplotlib.
         """
         given = 0 if ax is None else np.size(np.asarray(ax, dtype=object))
-        kind = choice("kind", ("quantiles" if given == 1 else "both") if kind is None else kind, KINDS)
+        default = "quantiles" if given == 1 else "both"
+        kind = choice("kind", default if kind is None else kind, ("both", "quantiles", "density"))
         if given and given != (2 if kind == "both" else 1):
             raise ValueError(f"kind={kind!r} was given with {given} axes; both curves need two, one of them needs one.")
-        columns, size = (2, (9.6, 4.2)) if kind == "both" else (1, (6.8, 4.4))
-        with self._canvas(ax, look, f"The law of {self.y_name} at chosen inputs", size=size, columns=columns) as (
-            axes,
-            look_,
-        ):
+        columns, size = (2, (9.6, 4.2)) if kind == "both" else (1, SIZE)
+        title = f"The distribution of {self.y_name} at chosen inputs"
+        with self._canvas(ax, look, title, size=size, columns=columns) as (axes, look_):
             each = list(np.ravel(np.asarray(axes, dtype=object)))
             styles = look_.series(len(self.names))
             if kind in ("both", "quantiles"):
@@ -171,6 +168,3 @@ class ConditionalQuantileDisplay(Display):
                 each[-1].set(xlabel=self.y_name, ylabel="density", ylim=(0.0, None))
             each[0].legend(loc="best")
         return self
-
-
-KINDS = ("both", "quantiles", "density")

@@ -14,9 +14,6 @@ from infinitask.plotting._asked import SELF_TUNED, asked
 from infinitask.plotting._canvas import Display
 from infinitask.plotting._look import Look
 
-WIDTH = 40
-"""Letters of a kernel's name in a line."""
-
 
 @final
 @dataclass(eq=False, repr=False)
@@ -204,7 +201,4 @@ def _ring(look: Look) -> dict[str, Any]:
 
 def _short(name: str) -> str:
     """A name in at most two lines."""
-    lines = textwrap.wrap(name.strip("'"), WIDTH) or [name]
-    return "\n".join(
-        [lines[0], lines[1] if len(lines) == 2 else f"{lines[1][: WIDTH - 1]}…"] if len(lines) > 1 else lines
-    )
+    return textwrap.fill(name.strip("'"), 40, max_lines=2, placeholder="…")

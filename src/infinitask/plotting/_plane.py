@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.validation import count
 from infinitask.pipelines._tables import as_table
-from infinitask.plotting._asked import Asked, columns_of, held_at, holds_numbers, like, position
-from infinitask.plotting._canvas import plane
+from infinitask.plotting._asked import Asked, columns_of, finite_range, held_at, holds_numbers, like, listed, position
 
 
 class Plane(NamedTuple):
@@ -61,13 +61,14 @@ def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, 
         raise ValueError(f"X with {len(columns)} columns was given; the model has {d} input{'s' * (d != 1)}.")
     i, j = axes = _axes(features, names, columns, display)
     low, high = np.array([_ends(columns[k], names[k]) for k in axes]).T
-    a, b, points = plane(low, high, grid)
+    margin = np.where(high > low, 0.04 * (high - low), 0.5)
+    a, b = np.meshgrid(*np.linspace(low - margin, high + margin, count("grid", grid, least=2)).T)
     values = held_at(X, names, at)
     for k in axes:
         if any(position(name, names, "at") == k for name in at or {}):
             raise ValueError(f"at holds a value for {names[k]!r}, which is an axis of the plane; leave it out.")
-    rows = [np.full(points.shape[0], value) for value in values]
-    rows[i], rows[j] = points.T
+    rows = [np.full(a.size, value) for value in values]
+    rows[i], rows[j] = a.ravel(), b.ravel()
     held = {name: value for k, (name, value) in enumerate(zip(names, values, strict=True)) if k not in axes}
     data = np.column_stack([columns[k].astype(np.float64) for k in axes])
     return Plane(a, b, like(X, rows), data, tuple(names[k] for k in axes), held)
@@ -83,11 +84,10 @@ def _axes(features: Any, names: tuple[str, ...], columns: list[HostArray], displ
     if features is None:
         if d == 2:
             return 0, 1
-        shown = ", ".join(names[:8]) + (", …" if d > 8 else "")
         raise ValueError(
             f"The model has {d} inputs; {display} draws a plane of two. Say which: "
             f"features={example!r}; the others are held at typical values, or where at= says. The "
-            f"inputs are {shown}."
+            f"inputs are {listed(names)}."
         )
     pair = () if isinstance(features, str) or not np.iterable(features) else tuple(features)
     if len(pair) != 2:
@@ -105,7 +105,4 @@ def _ends(column: HostArray, name: str) -> tuple[float, float]:
             f"features names {name!r}, which is no column of numbers; a plane goes along two columns of numbers. Hold "
             f"it instead: at={{{name!r}: {column[0]!r}}}."
         )
-    known = column[np.isfinite(column.astype(np.float64))]  # a pipeline may fill holes
-    if known.size == 0:
-        raise ValueError(f"features names {name!r}, of which X holds no finite value; give rows that have some.")
-    return float(np.min(known)), float(np.max(known))
+    return finite_range(column, f"features names {name!r}")

@@ -17,13 +17,6 @@ from infinitask.plotting._look import Look
 LEVELS = np.round(np.linspace(0.05, 0.95, 19), 2)
 """Levels and fractions that are looked at where none are given."""
 
-SMALL_FRACTION = 0.01
-"""Where a model knows fractions down to 0, shares are looked at from here on."""
-
-WIDE, SMALLEST_SPAN = (0.2, 0.8), 0.02
-"""Levels from one end of WIDE to the other are drawn on axes from 0 to 1; others on axes of their own, no smaller than
-SMALLEST_SPAN."""
-
 
 def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, confidence: float, n: int) -> None:
     """The promised shares against the seen ones, with the band of chance and the diagonal."""
@@ -39,11 +32,11 @@ def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, con
 
 
 def _span(nominal: HostArray, observed: HostArray) -> tuple[float, float]:
-    """From where to where the axes go: all shares, or those that were asked for where these are a part."""
-    if nominal.min() <= WIDE[0] and nominal.max() >= WIDE[1]:
+    """From where to where the axes go: from 0 to 1, or the range of the levels where it is a small part of that."""
+    if nominal.min() <= 0.2 and nominal.max() >= 0.8:
         return 0.0, 1.0
     low, high = min(nominal.min(), observed.min()), max(nominal.max(), observed.max())
-    margin = 0.1 * max(high - low, SMALLEST_SPAN)
+    margin = 0.1 * max(high - low, 0.02)
     return max(0.0, float(low - margin)), min(1.0, float(high + margin))
 
 
@@ -217,8 +210,8 @@ class ThetaPropertyDisplay(Display):
             As in :meth:`plot`.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
-        smallest = float(given.model.measure_.support[0][0]) if hasattr(given.model, "measure_") else SMALL_FRACTION
-        fractions = given.tasks(nu, np.union1d(LEVELS, [smallest or SMALL_FRACTION]))
+        smallest = float(given.model.measure_.support[0][0]) if hasattr(given.model, "measure_") else 0.0
+        fractions = given.tasks(nu, np.union1d(LEVELS, [smallest or 0.01]))
         inside = given.model.predict(given.inputs(X), fractions)
         return cls.from_predictions(inside, fractions, confidence=confidence, ax=ax, look=look)
 
