@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 
 from infinitask import cli
-from infinitask.cli import _models
+from infinitask.cli import _app, _models
 from infinitask.cli._models import fitted, rows_of
-from infinitask.cli._screen import SHOW_TRACEBACKS, CommandError, Screen
+from infinitask.cli._output import SHOW_TRACEBACKS, CommandError, Screen
 from infinitask.cli._tables import read_table
 from infinitask.cli._targets import Task
 from tests.support.mixed_tables import mixed_table
@@ -168,7 +168,7 @@ def test_an_interrupt_ends_with_130(run: Run, houses: Path, tmp_path: Path, monk
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_models, "held_out", interrupted)
+    monkeypatch.setattr(_app, "held_out", interrupted)
     done = run("report", houses, "--target", "price", "-o", tmp_path / "page.html")
     assert done.exit_code == 130
     assert "Interrupted" in done.stderr

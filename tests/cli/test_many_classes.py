@@ -13,9 +13,9 @@ import pytest
 
 from infinitask.cli._answers import Wish, evaluated, evaluation_lines, predicted
 from infinitask.cli._classes import as_known
-from infinitask.cli._many import read_costs
 from infinitask.cli._models import answers_of, rows_of
-from infinitask.cli._screen import CommandError
+from infinitask.cli._multiclass import read_costs
+from infinitask.cli._output import CommandError
 from infinitask.cli._tables import TableFile
 from infinitask.cli._targets import Task
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.inner_model import inner_model
-from infinitask.cli._screen import CommandError
+from infinitask.cli._output import CommandError
 
 
 def positive_of(y: Any, wanted: str | None) -> Any:
@@ -70,13 +70,8 @@ def as_known(y: Any, classes: Any) -> Any:
     return found.astype(classes.dtype) if set(meant.values()) <= set(known) else found.astype(object)
 
 
-def cases(y: Any, positive: Any) -> Any:
-    """Whether each row is a case: labels whose order is the one that was asked for."""
-    return y == positive
-
-
 def keep_labels(model: Any, y: Any, positive: Any) -> None:
-    """Give a model that was fitted to :func:`cases` the labels of the user, and the share of the positive one.
+    """Give a model that was fitted to ``y == positive`` the labels of the user, and the fraction of the positive one.
 
     Parameters
     ----------

@@ -18,10 +18,10 @@ from infinitask import (
     save,
     tabular,
 )
-from infinitask.cli._classes import as_known, cases, keep_labels, positive_of
+from infinitask.cli._classes import as_known, keep_labels, positive_of
 from infinitask.cli._columns import surprises
-from infinitask.cli._many import NO_COMPARISON
-from infinitask.cli._screen import CommandError, Screen
+from infinitask.cli._multiclass import NO_COMPARISON
+from infinitask.cli._output import CommandError, Screen
 from infinitask.cli._tables import TableFile, check_column, columns_of, listed, saying_what_cannot_be_written
 from infinitask.cli._targets import Task, as_numbers, far_target, labels, numbers_but, task_and_targets
 from infinitask.estimators._frames import as_arrays
@@ -32,22 +32,16 @@ from infinitask.tuning import (
 )
 
 MIN_ROWS = 20
-"""With fewer rows nothing can be held out, left out or calibrated."""
+"""The fewest rows that are learnt from, and that calibrate intervals: 19 rows allow coverages up to 0.95."""
 
 CALIBRATION_SHARE = 0.2
-"""The share of the rows that calibrates the intervals of a model of quantiles that does not tune itself."""
-
-MIN_CALIBRATION_ROWS = 20
-"""With fewer rows for it, intervals are not calibrated: 19 rows allow coverages up to 0.95."""
-
-ROWS_OF_SMALLEST, SMALLEST_BETWEEN = 10, (0.01, 0.05)
-"""Level sets learn fractions from this many rows on, within these bounds."""
+"""The fraction of rows that calibrates the intervals of a model of quantiles that does not tune itself."""
 
 LARGEST = float(np.finfo(np.float32).max)
 """Of a number in an input: tables are encoded in single precision."""
 
 DEFAULT_FRACTION = 0.1
-"""The share of unusual rows that is predicted where none is asked for, if the model knows it."""
+"""The fraction of unusual rows that is predicted by default, if the model knows it."""
 
 
 MODELS: dict[tuple[Task, bool], tuple[type[Any], dict[str, Any]]] = {
@@ -213,8 +207,8 @@ def _part(rows: Rows, taken: Any) -> Rows:
 
 
 def smallest_fraction(n: int) -> float:
-    """The smallest fraction that level sets of n rows learn: some ten rows decide where its boundary is."""
-    return float(np.clip(ROWS_OF_SMALLEST / n, *SMALLEST_BETWEEN))
+    """The smallest fraction that level sets of n rows learn: ten rows, and from 1% to 5% of them."""
+    return float(np.clip(10.0 / n, 0.01, 0.05))
 
 
 @dataclass(frozen=True)
@@ -262,11 +256,11 @@ def planned(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float |
         raise CommandError(f"--smallest {smallest:g} was given, and the task is {rows.task}; only level sets have it.")
     model, calibration = tabular(make(random_state=seed, **parameters, **changes)), None
     if rows.task is Task.QUANTILE and not tune:
-        if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_CALIBRATION_ROWS:
+        if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_ROWS:
             rows, calibration = held_out(rows, CALIBRATION_SHARE, seed)
         else:
             screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
-    y = cases(rows.y, rows.positive) if rows.classes == 2 else rows.y
+    y = rows.y == rows.positive if rows.classes == 2 else rows.y
     return Plan(model, rows, y, calibration)
 
 

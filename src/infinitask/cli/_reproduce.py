@@ -19,7 +19,7 @@ from typing import Any
 
 import typer
 
-from infinitask.cli._screen import FAILED, INTERRUPTED, CommandError
+from infinitask.cli._output import FAILED, INTERRUPTED, CommandError
 from infinitask.cli._tables import did_you_mean, listed
 
 PROJECT = "infinitask"

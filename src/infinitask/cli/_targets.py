@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.cli._screen import CommandError
+from infinitask.cli._output import CommandError
 from infinitask.cli._tables import listed, pandas
 from infinitask.fitting._units import TOO_FAR, USUAL_SHARE
 
