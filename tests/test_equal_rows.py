@@ -7,7 +7,7 @@ import pytest
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.fitting import Data
-from infinitask.fitting._defaults import leave_one_out, settled
+from infinitask.fitting._defaults import leave_one_out, resolved
 
 
 def test_data_know_how_many_rows_they_stand_for() -> None:
@@ -79,7 +79,7 @@ def test_the_ridge_does_not_grow_with_the_rows_where_noise_is_low() -> None:
         rng = np.random.default_rng(4)
         X = rng.random((n, 2))
         y = np.sin(12.0 * X[:, 0]) * np.cos(12.0 * X[:, 1]) + 0.02 * rng.normal(size=n)
-        found.append(settled(InfiniteQuantileRegressor(gamma=50.0).recipe(), Data.canonical(X, y)).alpha)
+        found.append(resolved(InfiniteQuantileRegressor(gamma=50.0).recipe(), Data.canonical(X, y)).alpha)
     assert found[0] >= found[1] >= found[2]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteOneClassSVM, QOneClassSVM
-from infinitask.calibration._thresholds import left_out_quantile
+from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.datasets import make_mixture
 from infinitask.kernels import RBF, Scaled
 from infinitask.measures import Discrete
@@ -31,7 +31,7 @@ def model(X: np.ndarray) -> InfiniteOneClassSVM:
 @pytest.mark.parametrize("theta", [0.05, 0.1, 0.5, 0.93])
 def test_a_new_value_is_below_the_quantile_with_that_probability(theta: float) -> None:
     values = np.random.default_rng(0).uniform(size=(19, 20_000))  # uniform: the probability is the quantile itself
-    found = left_out_quantile(values, np.full(19, 1 / 19), np.full(20_000, theta))
+    found = new_row_quantile(values, np.full(19, 1 / 19), np.full(20_000, theta))
     assert np.mean(found) == pytest.approx(theta, abs=2e-3)
     # the plain quantile of as many values is off by far more at the ends
     assert theta == 0.5 or abs(np.mean(np.quantile(values, theta, axis=0)) - theta) > 5e-3
@@ -40,10 +40,10 @@ def test_a_new_value_is_below_the_quantile_with_that_probability(theta: float) -
 def test_the_quantile_respects_weights() -> None:
     values = np.array([[3.0], [1.0], [2.0]])
     light, heavy = (
-        left_out_quantile(values, np.array(w), np.array([0.5]))[0] for w in ([0.3, 0.4, 0.3], [0.8, 0.1, 0.1])
+        new_row_quantile(values, np.array(w), np.array([0.5]))[0] for w in ([0.3, 0.4, 0.3], [0.8, 0.1, 0.1])
     )
     assert light < heavy
-    assert left_out_quantile(values[:1], np.ones(1), np.array([0.2]))[0] == 3.0
+    assert new_row_quantile(values[:1], np.ones(1), np.array([0.2]))[0] == 3.0
 
 
 # ------------------------------------------------------------------------------------------------- fractions

@@ -12,7 +12,7 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor, fit_path
 from infinitask.fitting import Data
-from infinitask.fitting._defaults import leave_one_out, normal_scores, settled, some_features, spreads
+from infinitask.fitting._defaults import leave_one_out, normal_scores, resolved, some_features, spreads
 from infinitask.fitting._warm_start import alike
 from infinitask.kernels import RBF, Scaled
 
@@ -24,7 +24,7 @@ def sample(n: int, d: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def recipe_of(X: np.ndarray, y: np.ndarray, **params: Any) -> Any:
-    return settled(InfiniteQuantileRegressor(**params).recipe(), Data.canonical(X, y))
+    return resolved(InfiniteQuantileRegressor(**params).recipe(), Data.canonical(X, y))
 
 
 # --------------------------------------------------------------------------------------------------- leave one out
@@ -112,7 +112,7 @@ def test_numbers_stay_as_they_are_given() -> None:
     X, y = sample(50)
     found = recipe_of(X, y, gamma=2.0, alpha=0.3, alpha_bias=0.1)
     assert (found.gamma, found.alpha, found.alpha_bias) == (2.0, 0.3, 0.1)
-    assert settled(found, Data.canonical(X, y)) == found
+    assert resolved(found, Data.canonical(X, y)) == found
     assert recipe_of(X, y, gamma=2.0, alpha=0.3, alpha_bias=None).alpha_bias == 0.3
 
 
@@ -120,7 +120,7 @@ def test_a_ridge_from_data_needs_targets() -> None:
     X, _ = sample(20)
     recipe = replace(InfiniteOneClassSVM().recipe(), alpha="auto")
     with pytest.raises(ValueError, match=r"alpha='auto' was given without targets; give alpha a number\."):
-        settled(recipe, Data.canonical(X))
+        resolved(recipe, Data.canonical(X))
 
 
 # ---------------------------------------------------------------------------------------------------------- inputs

@@ -24,7 +24,7 @@ from infinitask import (
 )
 from infinitask._base.arrays import HostArray
 from infinitask.fitting import Data
-from infinitask.fitting._defaults import left_out_error, settled, spreads
+from infinitask.fitting._defaults import left_out_error, resolved, spreads
 from infinitask.fitting._metric_learning import learnt_metric, learnt_metrics
 from infinitask.kernels import RBF, Additive, LearntMetric, Linear, Matern, Metric, Scaled, Sum, Warped
 
@@ -203,7 +203,7 @@ def test_what_has_no_targets_is_told_so() -> None:
     with pytest.raises(TypeError, match="Additive was given a LearntMetric"):
         InfiniteQuantileRegressor(kernel=Additive(LearntMetric())).fit(X, y)
     with pytest.raises(TypeError, match="learn it before"):
-        settled(InfiniteQuantileRegressor(kernel=LearntMetric()).recipe(), Data.canonical(X, y))
+        resolved(InfiniteQuantileRegressor(kernel=LearntMetric()).recipe(), Data.canonical(X, y))
 
 
 @pytest.mark.parametrize(

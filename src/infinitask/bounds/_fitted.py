@@ -89,7 +89,7 @@ def bound_of(
     _check_rows_of_the_fit(model, X, risk)
     task = _task(model, y_bound)
     discrete = recipe.measure.atoms() is not None
-    kappa, slope = _sizes(model, kappa_x, derivative=recipe.noncrossing > 0.0 or not discrete)
+    kappa, slope = _sizes(model, kappa_x, derivative=recipe.order.weight > 0.0 or not discrete)
     gap = max(0.0, float(model.solution_.objective - model.solution_.dual))
     return assemble(
         task,
@@ -98,7 +98,7 @@ def bound_of(
         alpha=recipe.alpha,
         kappa=kappa,
         slope=slope,
-        noncrossing=recipe.noncrossing,
+        noncrossing=recipe.order.weight,
         delta=fraction("delta", delta),
         # the risk of a discrete measure is the sum over its points itself
         discrepancy=0.0 if discrete else star_discrepancy(_cdf(recipe.measure, model.nodes_), model.weights_),
@@ -148,19 +148,19 @@ def _taken_for_granted(model: Any, recipe: Any) -> list[str]:
             f"{name} has a bias without penalty (alpha_bias=0); one sample can then move it by any amount, and "
             "stability fails. Fit with alpha_bias above 0, or bias_kernel=None."
         )
-    if recipe.noncrossing > 0.0 and recipe.noncrossing_loss == "squared":
+    if recipe.order.weight > 0.0 and recipe.order.loss == "squared":
         raise ValueError(
             "The model was fitted with noncrossing_loss='squared', whose slopes have no bound; stability needs one. "
             "Use 'hinge' or 'smoothed', or noncrossing=0."
         )
-    if recipe.hard:
+    if recipe.order.hard:
         raise ValueError(
             "The model was fitted with noncrossing='hard'; a constraint at the training inputs that may not be "
             "violated at all is no Lipschitz function of the sample, and the bound does not cover it. Use a weight, or "
             "'rearrange'."
         )
     notes = []
-    if recipe.rearranged:
+    if recipe.order.rearranged:
         notes.append("The bound is for the field before it is rearranged; that does not raise a uniform risk.")
     if recipe.offset != 0.0:
         notes.append(f"The targets are y − {recipe.offset:g}, an offset taken as chosen without the sample.")
@@ -266,10 +266,10 @@ def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
     """An error where the objective on these rows is not that of the fit: they are others, or had other weights."""
     recipe = model.recipe_
     crossing = 0.0
-    if recipe.noncrossing > 0.0:
+    if recipe.order.weight > 0.0:
         kappa = getattr(recipe.loss, "kappa", 0.0)
-        penalty = noncrossing_penalty(recipe.noncrossing_loss, recipe.noncrossing, kappa)
-        named = recipe.named_inputs
+        penalty = noncrossing_penalty(recipe.order.loss, recipe.order.weight, kappa)
+        named = recipe.order.inputs
         slopes = _values(model, X if named is None else named, order=1)
         crossing = float(np.mean(penalty.value(model.nodes_, None, slopes) @ model.weights_))
     objective = risk + crossing + 0.5 * recipe.alpha * _norm(model) ** 2

@@ -11,7 +11,6 @@ power and offsets the shares have to be changed, p_k^a exp(b_k).
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,34 +19,16 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp
 
-from infinitask._base.arrays import HostArray, as_like, one_blas_thread, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.calibration._log_odds import multinomial_scaling
-from infinitask.field import Field
-from infinitask.fitting._recipe import Recipe
-from infinitask.losses import MultiClassHinge
+from infinitask.calibration.held_out import HeldOutFits
 from infinitask.measures import ClassCosts, Sobol
-from infinitask.problem import Problem
-from infinitask.solvers import Splitting
 
 POINTS = 512
 """Costs whose decisions are counted. With 1024 the log loss of eight data sets changes by at most a part in forty."""
 
-FOLDS, LEAST_ROWS = 4, 20
-"""Left-out rows: each is left out of one of four fits; with fewer than twenty rows shares stay as they are."""
-
-ROUGH, MAX_STEPS, EVERY = 1e-2, 400, 20
-"""The duality gap of these fits, the most steps, and how many are between two looks at the gap. They must know all
-nodes of the fit: at half of them some classes hardly ever win, and offsets then make up for what the fit itself does
-not lack."""
-
-HELD = 0.02
-"""Directions of the rows with an eigenvalue below this part of λ are held by the ridge, and left out."""
-
 ENTRIES_AT_A_TIME = 1_000_000
 """Rows × costs × classes that are held in memory."""
-
-MAX_LEFT_OUT_ENTRIES = 40_000_000
-"""Rows × nodes × folds up to which all folds are solved, at once; beyond, one fold alone."""
 
 
 @lru_cache(maxsize=16)
@@ -146,74 +127,26 @@ class ShareScale:
         return np.asarray(changed / np.sum(changed, axis=1, keepdims=True))
 
     @classmethod
-    def of(
-        cls, problem: Problem, recipe: Recipe, count: float, points: HostArray, order: HostArray
-    ) -> ShareScale | None:
-        """The scale that suits rows which fits have left out; None where they are too few, or nothing can be asked.
+    def of(cls, fits: HeldOutFits, label: HostArray, count: float, points: HostArray) -> ShareScale:
+        """The scale that suits held-out rows.
 
         Parameters
         ----------
-        problem : Problem
-        recipe : Recipe
+        fits : HeldOutFits
+        label : ndarray (n,) of int
+            The class of each row of the problem, 0, …, K − 1.
         count : float
-            How many rows those of the problem stand for.
+            How many rows were fitted.
         points : ndarray (q, K)
             Costs whose decisions are counted.
-        order : ndarray (K,) of int
-            The classes in an order that does not depend on their names: rows are left out in this order.
         """
-        n = int(problem.objective.rows.shape[0])
-        if n < LEAST_ROWS or not Splitting.solves(problem.objective) or problem.task_kernel.diagonal:
-            return None
-        loss, targets = recipe.loss, problem.objective.integrals[0].targets
-        assert isinstance(loss, MultiClassHinge)
-        assert targets is not None
-        label = np.argmin(np.abs(to_host(targets) - loss.codes), axis=1)
-        fold = _folds(np.argsort(order)[label])
-        used = FOLDS if n * problem.quadrature.weights.size * FOLDS <= MAX_LEFT_OUT_ENTRIES else 1
-        if recipe.verbose:
-            print(f"costs: fits without each of {used} folds", file=sys.stderr, flush=True)
-        with one_blas_thread():
-            fields = _fields_without(problem, fold, used)
-        rows = np.flatnonzero(fold < used)
-        p = np.empty((n, loss.n_classes))
-        for k, values in enumerate(fields):
-            p[fold == k] = values(np.flatnonzero(fold == k), points)
-        omega = to_host(problem.objective.sample_weight).astype(np.float64)[rows]
-        counted = count * float(np.sum(omega))
-        p = away_from_zero(p[rows], count)
-        return cls(*multinomial_scaling(p, label[rows], omega / np.sum(omega), counted))
+        p, tasks = np.empty((fits.rows.size, points.shape[1])), with_classes(points)
+        for k, field in enumerate(fits.fields):
+            phi = fits.phi[fits.fold == k]
+            psi, bias = as_like(field.coef @ field.psi(tasks).T, phi), field.bias(tasks)
 
+            def values(some: slice, phi: Array = phi, psi: Array = psi, bias: HostArray = bias) -> HostArray:
+                return np.asarray(to_host(phi[some, :] @ psi) + bias)
 
-def _folds(label: HostArray) -> HostArray:
-    """A fold for each row, the same share of each class in all; always the same for the same labels 0, …, K − 1."""
-    rng, fold = np.random.default_rng(0), np.empty(label.size, dtype=np.intp)
-    order = np.lexsort((rng.permutation(label.size), label))
-    fold[order] = np.arange(label.size) % FOLDS
-    return fold
-
-
-def _fields_without(problem: Problem, fold: HostArray, used: int) -> list[Callable[[HostArray, HostArray], HostArray]]:
-    """For each fold a function of rows and costs: the shares of the classes there, as a fit without the fold has them.
-
-    All fits are solved at once, in single precision, and share their eigenvectors.
-    """
-    objective = problem.objective
-    splitting = Splitting.of(objective, single=isinstance(objective.rows, np.ndarray))
-    splitting = splitting.without(HELD * objective.alpha)
-    live = np.stack([fold != k for k in range(used)])
-    state = splitting.solve(objective.alpha, live=live, tol=ROUGH, max_iter=MAX_STEPS, every=EVERY)
-
-    def reader(b: int) -> Callable[[HostArray, HostArray], HostArray]:
-        field = problem.field(splitting.coefficients(state, b).ravel())
-        return lambda rows, points: _shares_at(problem, field, rows, points)
-
-    return [reader(b) for b in range(used)]
-
-
-def _shares_at(problem: Problem, field: Field, rows: HostArray, points: HostArray) -> HostArray:
-    """The shares of the classes at rows of the problem."""
-    phi = problem.objective.rows if problem.constant is None else problem.objective.rows[:, 1:]
-    tasks = with_classes(points)
-    psi, bias = as_like(field.coef @ field.psi(tasks).T, phi), field.bias(tasks)
-    return shares_in_parts(lambda some: to_host(phi[rows[some], :] @ psi) + bias, rows.size, points)
+            p[fits.fold == k] = shares_in_parts(values, int(phi.shape[0]), points)
+        return cls(*multinomial_scaling(away_from_zero(p, count), label[fits.rows], fits.omega, fits.count))

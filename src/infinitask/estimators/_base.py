@@ -54,20 +54,17 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import Precomputed, input_kernel, task_kernel
 from infinitask.losses import Loss
-from infinitask.measures import Measure, Quadrature, as_measure
-from infinitask.penalties import Penalty, Ridge
+from infinitask.measures import Quadrature, as_measure
 from infinitask.predictive import Rearrangement
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
+from infinitask.tasks import Learnt, Order, Task
 
 SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank", "certify")
 """Parameters that a recipe takes over as they are, copied where they are objects."""
 
 SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
 """Parameters of the solver and the machine that a recipe takes over as they are."""
-
-SORTED_LEVELS = 1001
-"""Levels at which a curve is sorted. Between them it is linear: off by an eighth of 1e-6 times its curvature."""
 
 ROWS_LOOKED_AT = 300
 """Training rows that are kept for ``relevance_``, evenly spaced: root mean squares over them are right to some
@@ -251,36 +248,23 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         check_parameters(given, self._constraints)
         check_specs(given)
 
-    def _recipe_of(
-        self,
-        loss: Loss,
-        default: Measure,
-        *,
-        default_nodes: int = 50,
-        penalty: Penalty | None = None,
-        own_measure: bool = False,
-        **fixed: Any,
-    ) -> Recipe:
-        """The parameters as a recipe; ``fixed`` are choices that an estimator makes itself.
+    def _recipe_of(self, task: Task, *, own_measure: bool = False, **fixed: Any) -> Recipe:
+        """The parameters as a recipe for a task; ``fixed`` are choices that an estimator makes itself.
 
-        ``default`` is the measure where the user gave none, or with ``own_measure`` in any case. Specs are copied: what
-        happens to a kernel object after the fit does not reach the fitted recipe.
+        The measure is the user's, or that of the task where the user gave none, or with ``own_measure`` in any case.
+        Specs are copied: what happens to a kernel object after the fit does not reach the fitted recipe.
         """
         given = self.get_params(deep=False)
-        measure = default if own_measure else as_measure(given.get("measure"), default)
-        check_domain(measure, loss)
+        measure = task.measure if own_measure else as_measure(given.get("measure"), task.measure)
+        check_domain(measure, task.loss)
         choices = {name: copy.deepcopy(given[name]) for name in SPECS if name in given}
         choices |= {name: given[name] for name in SETTINGS}
         alpha, alpha_bias = given.get("alpha", 1.0), given.get("alpha_bias")
         choices |= {"alpha": alpha if isinstance(alpha, str) else float(alpha)}
         choices |= {"alpha_bias": alpha_bias if isinstance(alpha_bias, (str, type(None))) else float(alpha_bias)}
         nodes = given.get("n_nodes")
-        return Recipe(
-            loss=copy.deepcopy(loss),
-            measure=copy.deepcopy(measure),
-            penalty=Ridge() if penalty is None else copy.deepcopy(penalty),
-            **(choices | {"n_nodes": default_nodes if nodes is None else int(nodes)} | fixed),
-        )
+        choices |= {"n_nodes": task.defaults.nodes if nodes is None else int(nodes)}
+        return Recipe(copy.deepcopy(replace(task, measure=measure)), **(choices | fixed))
 
     def _check_default(self, name: str, recipe: Recipe, *, strict: bool = False) -> bool:
         """Whether the task in the constructor is a single one; an error if the loss has no such task.
@@ -349,7 +333,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         """Whether arrays with these targets are fitted in memory however many rows there are."""
         return False
 
-    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, remark: bool = True, depth: int = 3) -> Self:
+    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, warn: bool = True, depth: int = 3) -> Self:
         """Fit, warn where that is due, and adopt the result.
 
         Parameters
@@ -357,7 +341,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         prepared : Prepared
         memory : Memory or None
             What earlier fits left; None: the estimator's own with ``warm_start``, else none.
-        remark : bool
+        warn : bool
             Whether to warn where a certified optimum is still a poor model.
         depth : int
             How many calls above the warning the user is.
@@ -371,8 +355,8 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         fit = learn(recipe, data, self._own_memory() if memory is None else memory)
         if not fit.solution.converged:
             warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=depth)
-        elif remark:
-            for sentence in fit.remarks():
+        elif warn:
+            for sentence in fit.warnings():
                 warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=depth)
         return self._adopt(fit, prepared)
 
@@ -393,18 +377,18 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
             self.training_rows_ = np.flatnonzero(counted)
         if fit.smallest_slope is not None:
             self.smallest_slope_ = fit.smallest_slope
-        if fit.shift is not None:
-            self.shift_ = fit.shift
-        nodes = fit.quadrature.nodes
-        self.nodes_ = nodes[:, 0] if nodes.shape[1] == 1 else nodes
-        self.weights_ = fit.quadrature.weights
+        task = fit.recipe.task
+        if fit.calibration is not None:
+            setattr(self, task.calibrated_as, fit.calibration)
+        self.measure_, rule = task.shown(fit.quadrature)
+        self.nodes_ = rule.nodes[:, 0] if rule.nodes.shape[1] == 1 else rule.nodes
+        self.weights_ = rule.weights
         self.objective_ = fit.solution.objective
         self.dual_gap_ = fit.solution.gap
         self._kernel_gap = fit.kernel_gap
         self.n_iter_ = fit.solution.n_iter
         self.solution_ = fit.solution
         self.features_ = fit.problem.phi.description
-        self.measure_ = fit.recipe.measure
         self.task_kernel_ = fit.problem.task_kernel
         self._support = fit.recipe.measure.support  # a measure asks SciPy, which takes longer than a prediction
         self.recipe_ = fit.recipe
@@ -468,10 +452,15 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
             rows = slice(start, min(start + size, n))
             yield rows, place(X[rows].toarray(), self.recipe_.device)
 
+    def _learnt(self) -> Learnt:
+        """What predictions are read from."""
+        task = self.recipe_.task
+        return Learnt(self.field_, self.nodes_, getattr(self, task.calibrated_as, None))
+
     def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
-        """h at many levels (k,), for one block of rows of a checked X after the other: the rows, and h (rows, k)."""
+        """Predictions at many levels (k,), one block of rows of a checked X after the other: the rows, (rows, k)."""
         for outer, block in self._dense_blocks(X):
-            for rows, values in self.field_.at_levels(block, levels):
+            for rows, values in self.recipe_.task.at_levels(self._learnt(), block, levels):
                 yield slice(outer.start + rows.start, outer.start + min(rows.stop, block.shape[0])), values
 
     def _is_plain(self, X: Any) -> bool:
@@ -495,17 +484,12 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
                 f"{name} holds {tasks.shape[0]} tasks for {X.shape[0]} rows of X; with per_sample=True give one "
                 "task for each input."
             )
-        if self.recipe_.rearranged:
-            at = tasks[:, 0]
-            values = np.empty(X.shape[0] if per_sample else (X.shape[0], at.size))  # filled, or it would be there twice
-            for rows, curves in self._curves(X):
-                values[rows] = curves.paired(at[rows]) if per_sample else curves(at)
-        else:
-            blocks = [
-                self.field_.paired(block, tasks[rows]) if per_sample else self.field_(block, tasks)
-                for rows, block in self._dense_blocks(X)
-            ]
-            values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        answer, learnt = self.recipe_.task.answer, self._learnt()
+        blocks = [
+            answer(learnt, block, tasks[rows] if per_sample else tasks, paired=per_sample)
+            for rows, block in self._dense_blocks(X)
+        ]
+        values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return np.asarray(values[:, 0] if single and not per_sample else values)
 
     def _tasks(self, theta: Any, name: str, *, strict: bool = False) -> tuple[HostArray, bool]:
@@ -533,14 +517,14 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return _equally_spaced(*self._ends(), count)
 
     def _curve_levels(self) -> HostArray:
-        """The levels at which curves are sorted; the atoms of a discrete measure are all it asks for."""
-        return np.unique(self.nodes_) if self.measure_.atoms() is not None else self._levels(SORTED_LEVELS)
+        """The levels at which curves are sorted."""
+        return self.recipe_.task.sorting_levels(self._learnt())
 
     def _curves(self, X: Any) -> Iterator[tuple[slice, Rearrangement]]:
-        """θ ↦ h(x)(θ) put in order, for one block of rows after the other; X is checked."""
-        levels = self._curve_levels()
-        for rows, values in self._at_levels(X, levels):
-            yield rows, Rearrangement.of(levels, values)
+        """θ ↦ prediction, sorted, for one block of rows after the other; X is checked."""
+        for outer, block in self._dense_blocks(X):
+            for rows, curves in self.recipe_.task.curves(self._learnt(), block):
+                yield slice(outer.start + rows.start, outer.start + min(rows.stop, block.shape[0])), curves
 
 
 def _looked_at(X: HostArray, weight: HostArray) -> tuple[HostArray, HostArray, HostArray]:
@@ -576,12 +560,13 @@ def tags_of_poor_score(estimator: Any) -> Any:
     return tags
 
 
-def order_in_theta(noncrossing: Any, kernel: Any, bias_kernel: Any, *, weight_if_rearranged: float) -> dict[str, Any]:
-    """What the parameter ``noncrossing`` asks of a recipe: a weight, a constraint, or predictions put in order."""
+def order_in_theta(model: Any, *, weight_if_rearranged: float) -> Order:
+    """What the parameters ``noncrossing`` and its like ask for: a weight, a constraint, or predictions put in order."""
+    noncrossing, common = model.noncrossing, (model.noncrossing_loss, inputs_of(model.noncrossing_inputs))
     if not isinstance(noncrossing, str):
-        return {"noncrossing": number("noncrossing", noncrossing, low=0.0, open_low=False)}
+        return Order(number("noncrossing", noncrossing, low=0.0, open_low=False), *common)
     if noncrossing == "hard":
-        return {"hard": True}
+        return Order(0.0, *common, hard=True)
     if noncrossing != "rearrange":
         raise ValueError(
             f"noncrossing={noncrossing!r} was given; it must be the weight of the penalty, a number of at "
@@ -589,10 +574,10 @@ def order_in_theta(noncrossing: Any, kernel: Any, bias_kernel: Any, *, weight_if
             "training inputs a constraint of the fit."
         )
     # sorting asks for no derivative: a kernel without one is fitted without the penalty
-    specs = [task_kernel(kernel)]
-    specs += [] if is_as_task(bias_kernel) else [task_kernel(bias_kernel, name="bias_kernel")]
+    specs = [task_kernel(model.task_kernel)]
+    specs += [] if is_as_task(model.bias_kernel) else [task_kernel(model.bias_kernel, name="bias_kernel")]
     smooth = all(spec.max_order > 0 for spec in specs)
-    return {"noncrossing": weight_if_rearranged if smooth else 0.0, "rearranged": True}
+    return Order(weight_if_rearranged if smooth else 0.0, *common, rearranged=True)
 
 
 def inputs_of(noncrossing_inputs: Any) -> HostArray | None:

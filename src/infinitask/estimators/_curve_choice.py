@@ -17,13 +17,13 @@ from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import (
     CLEARLY_BETTER,
     GAMMA_FACTORS,
-    normal_scores,
     shrinkage,
     spreads,
     with_own_scales,
     with_width,
 )
 from infinitask.kernels import Chi2, InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
+from infinitask.tasks.base import normal_scores
 
 FILLED, MANY_POINTS = 0.4, 100
 """Gaps are filled where at least this part of the grid was seen, or rows have this many points in the mean."""

@@ -7,7 +7,6 @@ Two classes have one trade-off θ of their two errors. The answers of more than 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from numbers import Real
 from typing import Any, Self
 
@@ -100,22 +99,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         n = max(float(np.count_nonzero(counted)), float(weight.sum()))
         return Prepared(recipe, X, signs, weight, {"classes_": classes, "n_samples_fit_": n})
 
-    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
-        """h(x)(θ) as in other estimators, with what was added last."""
-        values = super()._values(X, theta, name, strict=strict, per_sample=per_sample)
-        if not hasattr(self, "shift_"):
-            return values
-        shift = self.shift_(np.ravel(np.asarray(theta, dtype=np.float64)))  # a column of trade-offs is a list of them
-        return np.asarray(values + (shift if np.ndim(theta) else shift[0]))
-
-    def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
-        """h at many levels as in other estimators, with what was added last."""
-        shift = self.shift_(levels) if hasattr(self, "shift_") else 0.0
-        for rows, values in super()._at_levels(X, levels):
-            yield rows, values + shift
-
     def _is_calibrated(self) -> bool:
-        """Whether decisions are set last."""
+        """Whether decisions are calibrated."""
         calibrated, automatic = self.calibrated, isinstance(self.get_params(deep=False)["alpha"], str)
         return automatic if isinstance(calibrated, str) else bool(calibrated)
 

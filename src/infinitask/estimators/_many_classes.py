@@ -15,12 +15,10 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import finite, numbers
+from infinitask._base.validation import finite
 from infinitask.estimators._class_names import costs_by_name
-from infinitask.fitting._learn import Fit, generator
-from infinitask.kernels import ClassTask, task_kernel
-from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature, quadrature_rule
 from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares_in_parts, with_classes
+from infinitask.tasks.classes import class_costs, for_classes
 
 if TYPE_CHECKING:
     from infinitask.estimators._base import BaseInfiniteTask
@@ -63,108 +61,6 @@ def several_classes(y: Any, sample_weight: Any) -> bool:
 
 
 # -------------------------------------------------------------------------------------------------- the problem
-@final
-@dataclass(frozen=True, eq=False)
-class ClassNodes:
-    """The costs at which decisions are learnt.
-
-    Parameters
-    ----------
-    measure : Measure
-        μ on the costs.
-    quadrature : Quadrature
-        Costs (m, K), each summing to one, and their weights.
-    order : ndarray (K,) of int
-        The class that a coordinate of evenly spread costs stands for.
-    """
-
-    measure: Measure
-    quadrature: Quadrature
-    order: HostArray
-
-    @classmethod
-    def of(cls, given: Any, rule: Any, n_nodes: int | None, order: HostArray, random_state: Any) -> ClassNodes:
-        """The nodes that a model's ``measure``, ``quadrature`` and ``n_nodes`` ask for.
-
-        The rule of a line, which is the default, has no meaning here: in its place the nodes are spread evenly, always
-        the same ones, equal costs among them.
-        """
-        K = order.size
-        measure = ClassCosts(K) if given is None else given
-        m = (NODES_OF_FEW if K <= FEW_CLASSES else NODES_OF_MANY) if n_nodes is None else int(n_nodes)
-        if not isinstance(measure, Measure) or measure.dim != K:
-            raise ValueError(
-                f"measure={given!r} was given for {K} classes; it must be a measure on the costs of {K} classes, such "
-                f"as ClassCosts({K}), Discrete of costs (m, {K}), or None."
-            )
-        if isinstance(measure, ClassCosts) and measure.concentration == 1.0 and rule == "gauss-legendre":
-            return cls(measure, Quadrature(_for_classes(cost_points(K, m), order), np.full(m, 1.0 / m)), order)
-        rule = "sobol" if isinstance(rule, str) and rule == "gauss-legendre" else rule
-        found = quadrature_rule(rule)(measure, m, generator(random_state))
-        costs = class_costs(found.nodes, K, "measure")[0]
-        costs = _for_classes(costs, order) if isinstance(measure, ClassCosts) else costs
-        return cls(measure, Quadrature(costs, found.weights), order)
-
-    @property
-    def tasks(self) -> Discrete:
-        """The measure of the core: each node with each class."""
-        K = self.order.size
-        points, unique = np.unique(self.quadrature.nodes, axis=0, return_inverse=True)
-        weights = np.bincount(np.ravel(unique), weights=self.quadrature.weights)
-        return Discrete(with_classes(points), np.repeat(weights, K))
-
-    def kernels(self, kernel: Any, gamma: Any, bias_kernel: Any) -> dict[str, Any]:
-        """The kernels of tasks and bias that a model's parameters ask for."""
-        K = self.order.size
-        as_task = bias_kernel is None or (isinstance(bias_kernel, str) and bias_kernel == "task")
-        bias = bias_kernel if as_task else ClassTask(task_kernel(bias_kernel, gamma, name="bias_kernel"), K)
-        return {"task_kernel": ClassTask(task_kernel(kernel, gamma), K), "bias_kernel": bias}
-
-
-def class_order(X: HostArray, label: HostArray, weight: HostArray, n_classes: int) -> HostArray:
-    """The classes in an order that does not depend on their names, (K,): by their weight, then by their mean inputs.
-
-    Nodes are not symmetric in the classes; in this order other names of the labels change no decision.
-    """
-    chosen = 1.0 * (label[:, None] == np.arange(n_classes)) * weight[:, None]
-    mass = np.sum(chosen, axis=0)
-    means = (chosen.T @ X) / mass[:, None]
-    return np.lexsort((*means.T[::-1], mass))
-
-
-def _for_classes(costs: HostArray, order: HostArray) -> HostArray:
-    """Evenly spread costs with each coordinate at the class that it stands for."""
-    found = np.empty_like(costs)
-    found[:, order] = costs
-    return found
-
-
-# -------------------------------------------------------------------------------------------------- what is asked
-def class_costs(theta: Any, n_classes: int, name: str = "theta") -> tuple[HostArray, bool]:
-    """Costs of the classes as (q, K), each summing to one, and whether one list of them was given.
-
-    The constructor's 0, and None, stand for equal costs.
-    """
-    K = n_classes
-    if theta is None or (np.ndim(theta) == 0 and np.asarray(theta).dtype.kind in "biuf" and theta == 0.0):
-        return np.full((1, K), 1.0 / K), True
-    costs = numbers(name, theta)
-    if costs.ndim not in (1, 2) or costs.shape[-1] != K or costs.size == 0:
-        raise ValueError(
-            f"{name} of shape {costs.shape} was given to a model of {K} classes; it must hold what a missed row of "
-            f"each class costs, ({K},) or (q, {K}) in the order of classes_. A single number is a trade-off of two "
-            "classes."
-        )
-    single, costs = costs.ndim == 1, np.atleast_2d(costs)
-    if not np.all(np.isfinite(costs)) or np.any(costs < 0.0):
-        raise ValueError(f"{name} holds a cost that is negative or not finite; give numbers of at least 0.")
-    size = np.max(costs, axis=1, keepdims=True)
-    if np.any(size == 0.0):
-        raise ValueError(f"{name} holds costs that are all 0; nothing is to be decided then. Give at least one cost.")
-    costs = costs / size
-    return np.asarray(costs / np.sum(costs, axis=1, keepdims=True)), single
-
-
 def cost_matrix(costs: Any, n_classes: int, n: int) -> HostArray:
     """What each prediction costs more than the right one, (1, K, K) or (n, K, K): C_ij − C_ii.
 
@@ -294,7 +190,7 @@ class ManyClasses:
         """(n, K): the share of all costs at which a class wins; the largest is that of the decision at equal costs."""
         X, K, field, scale = self.model._inputs(X), self.count, self.model.field_, self.scale
         known = field.knows_nodes_only
-        points = self.model.nodes_ if known else _for_classes(cost_points(K), self.model.class_order_)
+        points = self.model.nodes_ if known else for_classes(cost_points(K), self.model.class_order_)
         equal = np.full((1, K), 1.0 / K)
         # where probabilities decide there is nothing to agree with
         decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= SAME_COST, axis=1)))
@@ -343,9 +239,3 @@ def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
         p[i, k] = level * (1.0 + ABOVE)
         p[i] /= np.sum(p[i])
     return p
-
-
-def share_scale(fit: Fit, order: HostArray) -> ShareScale | None:
-    """How shares become probabilities, which is set last: see :class:`~infinitask.predictive.ShareScale`."""
-    points = _for_classes(cost_points(order.size), order)
-    return ShareScale.of(fit.problem, fit.recipe, fit.n_rows, points, order)

@@ -27,7 +27,7 @@ from infinitask.fitting._data import Data
 from infinitask.fitting._learn import generator
 from infinitask.fitting._recipe import Recipe
 from infinitask.streaming._blocks import Blocks, RowSource
-from infinitask.streaming._fit import check_parts, holds_all, learn_large, needs_all_rows, sample_size
+from infinitask.streaming._fit import check_parts, holds_all, learn_stream, needs_all_rows, sample_size
 from infinitask.streaming._sampling import Survey
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def fit_to(
     source: RowSource,
     device: str | None = None,
     survey: Survey | None = None,
-    remark: bool = True,
+    warn: bool = True,
     **changes: Any,
 ) -> Any:
     """Fit an estimator to rows that are somewhere.
@@ -219,7 +219,7 @@ def fit_to(
     device : str or None
     survey : Survey or None
         What a first pass told, where there was one.
-    remark : bool
+    warn : bool
         Whether to warn where a certified optimum is still a poor model.
     changes
         Those of the recipe.
@@ -244,12 +244,12 @@ def fit_to(
     # a row of a sample stands for many others, but is no copy of itself
     weight = prepared.weight if holds_all(survey) else prepared.weight / np.max(prepared.weight)
     sample = Data.canonical(prepared.X, prepared.y, weight)
-    fit = learn_large(prepared.recipe, source, survey, sample, prepared.learnt.get("classes_"))
+    fit = learn_stream(prepared.recipe, source, survey, sample, prepared.learnt.get("classes_"))
     if prepared.recipe.verbose and isinstance(source, Blocks):
         print(f"{name}: the rows were read {source.passes} times", file=sys.stderr)
     if not fit.solution.converged:
         warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=4)
-    elif remark:
-        for sentence in fit.remarks():
+    elif warn:
+        for sentence in fit.warnings():
             warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=4)
     return model._adopt(fit, prepared)

@@ -6,7 +6,7 @@ Two classes have one trade-off θ of their two errors. What more than two classe
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,12 +16,14 @@ from infinitask.estimators._base import Prepared
 from infinitask.estimators._class_names import check_one_type, costs_by_name
 from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators._explorable import Explorable
-from infinitask.estimators._many_classes import ClassNodes, class_costs, class_order, several_classes, share_scale
-from infinitask.fitting._learn import Fit
+from infinitask.estimators._many_classes import several_classes
+from infinitask.fitting._learn import generator
 from infinitask.fitting._recipe import Recipe
-from infinitask.losses import CostSensitiveHinge, MultiClassHinge
-from infinitask.measures import Quadrature, Uniform
+from infinitask.losses import CostSensitiveHinge
+from infinitask.measures import Quadrature
 from infinitask.predictive import with_classes
+from infinitask.tasks import ClassesTask, CostTask
+from infinitask.tasks.classes import class_costs, class_order
 
 __all__ = ["InfiniteCostSensitiveClassifier"]
 
@@ -139,12 +141,8 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make for two classes: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(
-            CostSensitiveHinge(float(self.smoothing)),
-            Uniform(-1.0, 1.0),
-            default_nodes=32,
-            calibrated=self._is_calibrated(),
-        )
+        loss = CostSensitiveHinge(float(self.smoothing))
+        recipe = self._recipe_of(CostTask(loss, calibrated=self._is_calibrated()))
         self._check_default("theta", recipe)
         return recipe
 
@@ -166,27 +164,21 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         counted = weight > 0.0
         classes, label = np.unique(y[counted], return_inverse=True)
         class_costs(costs_by_name(self.theta, classes), classes.size)
-        loss = MultiClassHinge(int(classes.size), float(self.smoothing))
-        order = class_order(X[counted], label, weight[counted], classes.size)
-        nodes = ClassNodes.of(self.measure, self.quadrature, self.n_nodes, order, self.random_state)
-        kernels = nodes.kernels(self.task_kernel, self.task_gamma, self.bias_kernel)
-        targets = np.full(y.shape, loss.codes[0])
-        targets[counted] = loss.codes[label]
+        task = ClassesTask.of(
+            class_order(X[counted], label, weight[counted], classes.size),
+            self.measure,
+            self.quadrature,
+            self.n_nodes,
+            generator(self.random_state),
+            smoothing=self.smoothing,
+            calibrated=self._is_calibrated(),
+        )
+        targets = np.full(y.shape, task.codes[0])
+        targets[counted] = task.codes[label]
         n = max(float(np.count_nonzero(counted)), float(weight.sum()))
-        learnt = {"classes_": classes, "n_samples_fit_": n, "class_order_": order, "nodes": nodes}
-        return Prepared(self._recipe_of(loss, nodes.tasks, own_measure=True, **kernels), X, targets, weight, learnt)
-
-    def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
-        nodes = prepared.learnt.get("nodes")
-        if not isinstance(nodes, ClassNodes):
-            return super()._adopt(fit, prepared)
-        scale = share_scale(fit, nodes.order) if self._is_calibrated() else None
-        if scale is not None:
-            self.share_scale_ = scale
-        learnt = {name: value for name, value in prepared.learnt.items() if name != "nodes"}
-        super()._adopt(fit, prepared._replace(learnt=learnt))
-        self.nodes_, self.weights_, self.measure_ = nodes.quadrature.nodes, nodes.quadrature.weights, nodes.measure
-        return self
+        learnt = {"classes_": classes, "n_samples_fit_": n, "class_order_": task.class_order}
+        kernels = task.kernels(self.task_kernel, self.task_gamma, self.bias_kernel)
+        return Prepared(self._recipe_of(task, own_measure=True, **kernels), X, targets, weight, learnt)
 
     def _node_rule(self) -> Quadrature:
         if self.classes_.size == 2:

@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice
-from infinitask.estimators._base import BaseInfiniteTask, Prepared, d2_score, inputs_of, order_in_theta
+from infinitask.estimators._base import BaseInfiniteTask, Prepared, d2_score, order_in_theta
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._recipe import Recipe
 from infinitask.losses import Expectile
 from infinitask.measures import Uniform
+from infinitask.tasks import ExpectileTask
 
 __all__ = ["InfiniteExpectileRegressor"]
 
@@ -102,13 +103,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(
-            Expectile(),
-            LEVELS,
-            noncrossing_loss=self.noncrossing_loss,
-            noncrossing_inputs=inputs_of(self.noncrossing_inputs),
-            **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=0.0),
-        )
+        recipe = self._recipe_of(ExpectileTask(order=order_in_theta(self, weight_if_rearranged=0.0)))
         self._check_default("expectiles", recipe, strict=True)
         return recipe
 

@@ -33,9 +33,9 @@ from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
 from infinitask.estimators.quantile import QuantileEstimator
 from infinitask.fitting._recipe import Recipe
-from infinitask.losses import CostSensitiveHinge, Pinball
 from infinitask.measures import Discrete
-from infinitask.penalties import IntegratedRidge
+from infinitask.penalties import IntegratedRidge, Ridge
+from infinitask.tasks import CostTask, LevelSetTask, QuantileTask
 
 __all__ = [
     "IndependentCostSensitiveClassifier",
@@ -123,7 +123,8 @@ class JointQuantileRegressor(QuantileEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(Pinball(), _atoms("quantiles", self.quantiles, **LEVELS), alpha_bias=0.0, **JOINT)
+        task = QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS))
+        recipe = self._recipe_of(task, alpha_bias=0.0, **JOINT)
         self._check_default("quantiles", recipe)
         return recipe
 
@@ -181,8 +182,8 @@ class IndependentQuantileRegressor(QuantileEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        measure = _atoms("quantiles", self.quantiles, **LEVELS)
-        recipe = self._recipe_of(Pinball(), measure, penalty=IntegratedRidge(), alpha_bias=0.0, **SEPARATE)
+        task = QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS), penalty=IntegratedRidge())
+        recipe = self._recipe_of(task, alpha_bias=0.0, **SEPARATE)
         self._check_default("quantiles", recipe)
         return recipe
 
@@ -252,14 +253,8 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         measure = _atoms("thetas", self.thetas, low=-1.0, high=1.0)
-        recipe = self._recipe_of(
-            CostSensitiveHinge(),
-            measure,
-            penalty=IntegratedRidge(),
-            alpha_bias=0.0,
-            calibrated=self._is_calibrated(),
-            **SEPARATE,
-        )
+        task = CostTask(measure=measure, penalty=IntegratedRidge(), calibrated=self._is_calibrated())
+        recipe = self._recipe_of(task, alpha_bias=0.0, **SEPARATE)
         if self.theta is not None:
             self._check_default("theta", recipe)
         return recipe
@@ -332,13 +327,9 @@ class QOneClassSVM(LevelSetEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        return self._level_sets(
-            _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True),
-            alpha=0.0,
-            task_kernel="constant",
-            exact_fractions=self.exact_fractions,
-            **JOINT,
-        )
+        nus = _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True)
+        task = LevelSetTask.over(nus, penalty=Ridge(), exact_fractions=self.exact_fractions)
+        return self._level_sets(task, alpha=0.0, task_kernel="constant", **JOINT)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         return self._inliers(self.recipe(), X, sample_weight)

@@ -29,6 +29,7 @@ from infinitask.kernels import input_kernel
 from infinitask.losses import AtTask, BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
 from infinitask.measures import Discrete
 from infinitask.streaming._blocks import RowSource
+from infinitask.tasks import CurveTask
 
 __all__ = ["InfiniteFunctionRegressor"]
 
@@ -181,8 +182,8 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         """The choices that ``fit`` would make before it sees data; what these decide, and the grid, is open here."""
         self._check_parameters()
         auto = isinstance(self.alpha_bias, str)
-        loss = self._loss(1.0)
-        return self._recipe_of(loss, Discrete([0.0]), alpha_bias=0.0 if auto else self._number(self.alpha_bias))
+        task = CurveTask(self._loss(1.0), Discrete([0.0]))
+        return self._recipe_of(task, alpha_bias=0.0 if auto else self._number(self.alpha_bias))
 
     @staticmethod
     def _number(value: Any) -> float | None:
@@ -226,7 +227,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         if grid is None:
             grid = design.nodes if self.theta is None else np.asarray(days(self.theta), dtype=np.float64)
         learnt: dict[str, Any] = {"theta_": grid, "_flat": curves.flat}
-        recipe = replace(recipe, measure=Discrete(design.nodes, design.weights))
+        recipe = recipe.with_task(measure=Discrete(design.nodes, design.weights))
         data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
         recipe = self._settled(recipe, data, design)
         if isinstance(recipe.loss, Huber):
@@ -246,7 +247,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         recipe = replace(recipe, units=units)
         if input_kernel(recipe.kernel).needs_targets:
             shared = data if data.share is not None else replace(data, share=np.ones_like(data.y))
-            learnt = with_learnt_kernels(replace(recipe, loss=self._loss(units.spread)), shared)
+            learnt = with_learnt_kernels(recipe.with_task(loss=self._loss(units.spread)), shared)
             recipe = replace(recipe, kernel=learnt.kernel)
         known = isinstance(recipe.alpha, float)
         degree = recipe.loss.degree or 2
@@ -267,13 +268,11 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             alpha_bias = 0.0 if found.level_share is None else alpha / found.level_share
         noise = units.spread * (found.noise or 1.0)
         return replace(
-            recipe,
-            loss=self._loss(noise),
+            recipe.with_task(loss=self._loss(noise)),
             kernel=found.kernel,
             task_gamma=found.task_gamma,
             alpha=alpha,
             alpha_bias=alpha_bias,
-            chosen=not known,
         )
 
     def fit(self, X: Any, y: Any = None, theta: Any = None, sample_weight: Any = None) -> Self:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import RegressorMixin
 
 from infinitask._base.arrays import HostArray
@@ -16,27 +15,14 @@ from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
-from infinitask.losses import Squared
-from infinitask.measures import Uniform, as_measure
-from infinitask.penalties import IntegratedRidge
+from infinitask.measures import as_measure
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._fit import mean_target
 from infinitask.streaming._sampling import Survey
+from infinitask.tasks import RidgePathTask
+from infinitask.tasks.ridge_path import DECADES
 
 __all__ = ["InfiniteKernelRidge"]
-
-DECADES = 30.0
-"""log₁₀ λ lies between ± this: beyond, a ridge weight is lost in the rounding of any Gram matrix of sensible size."""
-
-MATERN_GAPS = 8.0
-"""The default bandwidth over log₁₀ λ, in mean gaps between nodes. Along the path every component of the fit is a
-logistic curve of log₁₀ λ. Over seven decades the 5/2-Matérn kernel of this width follows the worst of them between 30
-Gauss–Legendre nodes to 5e-5 and between 50 to 4e-6 (with a third of the width to 2e-4 and 1e-4), and gives the values
-at the nodes back to 1e-10 and 3e-9."""
-
-GAUSSIAN_GAPS = 2.5
-"""The same for a Gaussian kernel: wider ones lose the values at the nodes to rounding. At 25 nodes it is within 1e-7 at
-them and 5e-5 between, at 40 within 6e-4 and 1e-3 only; this is why it is not the default."""
 
 
 class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
@@ -119,25 +105,11 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        measure = as_measure(self.measure, Uniform(-6.0, 1.0))
-        low, high = (float(end(edge)) for end, edge in zip((np.min, np.max), measure.support, strict=True))
-        if measure.dim != 1 or not (low >= -DECADES and high <= DECADES):
-            raise ValueError(
-                f"measure={measure!r} lives on [{low:g}, {high:g}] in {measure.dim} dimensions; log₁₀ λ is one number "
-                f"between −{DECADES:g} and {DECADES:g}. Use for instance Uniform(-6, 1)."
-            )
-        recipe = self._recipe_of(
-            Squared(),
-            measure,
-            default_nodes=30,
-            bias_kernel=None,
-            # the weight of the ridge is 10^low times ρ(θ) = 10^(θ − low): features are then made for the smallest λ
-            alpha=10.0**low,
-            penalty=IntegratedRidge(partial(_power_of_ten, low)),
-        )
+        task = RidgePathTask.over(as_measure(self.measure, RidgePathTask().measure))
+        recipe = self._recipe_of(task, bias_kernel=None, alpha=task.smallest_ridge)
         self._check_default("log_alpha", recipe)
         if recipe.task_gamma is None:
-            recipe = replace(recipe, task_gamma=_interpolating_gamma(recipe, low, high))
+            recipe = replace(recipe, task_gamma=task.interpolating_gamma(recipe.task_kernel, recipe.n_nodes))
         return recipe
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
@@ -157,7 +129,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         recipe = prepared.recipe
         if not self.centred or recipe.units is None:
             return prepared
-        mean = mean_target(source, survey, recipe.units, recipe.device)
+        mean = mean_target(source, survey, recipe.units, recipe.loss, recipe.device)
         return prepared._replace(recipe=replace(recipe, units=replace(recipe.units, centre=mean)))
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -183,17 +155,3 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
             log₁₀ λ; None: the constructor's ``log_alpha``.
         """
         return self._values(X, self.log_alpha if log_alpha is None else log_alpha, "log_alpha")
-
-
-def _power_of_ten(low: float, nodes: HostArray) -> HostArray:
-    """ρ(θ) = 10^(θ − low) at the nodes (m, 1)."""
-    return np.asarray(10.0 ** (nodes[:, 0] - low))
-
-
-def _interpolating_gamma(recipe: Recipe, low: float, high: float) -> float:
-    """γ = 1/(2σ²) of the task kernel, σ a number of gaps between nodes; 1 where there is one node only."""
-    atoms = recipe.measure.atoms()
-    nodes = recipe.n_nodes if atoms is None else len(atoms.nodes)
-    gaussian = isinstance(recipe.task_kernel, str) and recipe.task_kernel in ("rbf", "gaussian")
-    sigma = (GAUSSIAN_GAPS if gaussian else MATERN_GAPS) * (high - low) / max(1, nodes - 1)
-    return 0.5 / sigma**2 if sigma > 0.0 else 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,27 +19,18 @@ from infinitask.fitting._data import Data
 from infinitask.fitting._learn import Fit
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import input_kernel
-from infinitask.losses import LevelSet
-from infinitask.measures import Measure, Uniform, as_measure
+from infinitask.measures import as_measure
 from infinitask.metrics import mass_volume_area, mass_volume_curve
 from infinitask.metrics._level_sets import MassVolumeCurve
-from infinitask.penalties import IntegratedRidge
-from infinitask.predictive import Beyond, Rearrangement, change_next_to, sign_change
+from infinitask.predictive import Beyond, change_next_to
+from infinitask.tasks import LevelSetTask, Order
+from infinitask.tasks.level_set import SORTING_LEVELS
 
 __all__ = ["InfiniteOneClassSVM", "LevelSetEstimator"]
-
-SCORE_LEVELS = 257
-"""Levels at which ``score_samples`` looks for the sign change before it interpolates, and at which ``nested`` sorts."""
 
 MAX_DEEPEST_ROWS = 200
 """At most about this many rows are searched for the one that is deepest inside. 1000 rows took a tenth of a fit
 (Spambase)."""
-
-GAPS_BETWEEN_NODES = 5.0
-"""The default bandwidth over θ, in mean gaps between nodes. Measured on mixtures with n = 1000: at 5 the fraction left
-out is within 0.009 of θ everywhere, with the median distance it strays by 0.018; below 3 h oscillates between the
-nodes."""
-
 
 SMALL_RIDGE = 1e-6
 """λ where none is given: (λ/2)‖t‖² is then a part of about 1e-5 of the objective."""
@@ -70,16 +60,9 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         """
         return self._fit(X, y, sample_weight)
 
-    def _level_sets(self, measure: Measure, *, alpha: float, **choices: Any) -> Recipe:
+    def _level_sets(self, task: LevelSetTask, *, alpha: float, **choices: Any) -> Recipe:
         """The recipe of level sets: h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b."""
-        low, high = (float(np.ravel(end)[0]) for end in measure.support)
-        if measure.dim != 1 or not (low > 0.0 and high <= 1.0):
-            raise ValueError(
-                f"measure={measure!r} lives on [{low:g}, {high:g}]; the fraction left out must lie in (0, 1], away "
-                "from 0. Use for instance Uniform(0.01, 1)."
-            )
-        choices |= {"alpha": 1.0, "alpha_bias": alpha, "bias_slope": 1.0, "task_gaps": GAPS_BETWEEN_NODES}
-        recipe = self._recipe_of(LevelSet(), measure, **choices)
+        recipe = self._recipe_of(task, own_measure=True, alpha=1.0, alpha_bias=alpha, **choices)
         if recipe.bias_kernel is None:
             raise ValueError(
                 "bias_kernel=None was given; the threshold t(θ) needs a kernel: use 'task' or a task kernel."
@@ -118,13 +101,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         """
         if nu is None:
             return self.score_samples(X) - self.offset_
-        check_is_fitted(self)
-        tasks, single = self._tasks(nu, "nu")
-        if not self.recipe_.rearranged:
-            return self._values(X, nu, "nu") - self._shift(tasks[:, 0])
-        fractions = np.clip(tasks[:, 0], *self._ends())
-        values = np.concatenate([self._signed(curves, fractions) for curves in self._nested_curves(self._inputs(X))])
-        return np.asarray(values[:, 0] if single else values)
+        return self._values(X, nu, "nu")
 
     @in_kind
     def predict(self, X: Any, nu: Any = None) -> HostArray:
@@ -188,18 +165,19 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         True
         """
         Z = self._inputs(X)
-        if self.recipe_.rearranged:
-            levels = self._nested_levels()
+        task = self._task
+        if task.order.rearranged:
+            levels = task.sorting_levels(self._learnt())
             first, last = levels, levels
             found = [
-                (self._fall(curves), curves.values[:, 0] < 0.0, curves.values[:, -1] >= 0.0)
-                for curves in self._nested_curves(Z)
+                (task.leaves_at(curves), curves.values[:, 0] < 0.0, curves.values[:, -1] >= 0.0)
+                for _, curves in self._curves(Z)
             ]
         else:
             nu = float(self._tasks(self._default_nu(), "nu")[0][0, 0])
-            levels = np.unique(np.append(self._levels(SCORE_LEVELS), nu))
+            levels = np.unique(np.append(self._levels(SORTING_LEVELS), nu))
             first, last = levels[:1], levels[-1:]
-            found = [change_next_to(nu, levels, values) for values in self._above_threshold(Z, levels)]
+            found = [change_next_to(nu, levels, values) for _, values in self._at_levels(Z, levels)]
         score, outside, inside = (np.concatenate(parts) for parts in zip(*found, strict=True))
         low, high = self._ends()
         host: Any = Z if sparse.issparse(Z) else to_host(Z)
@@ -281,15 +259,15 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         return np.asarray(X.toarray() if issparse(X) else X)
 
-    def _shift(self, levels: HostArray) -> HostArray | float:
-        """What is added to t at the levels."""
-        return self.shift_(levels) if hasattr(self, "shift_") else 0.0
+    @property
+    def _task(self) -> LevelSetTask:
+        task = self.recipe_.task
+        assert isinstance(task, LevelSetTask)
+        return task
 
-    def _above_threshold(self, Z: Any, levels: HostArray) -> Iterator[HostArray]:
-        """h − t at the levels, (rows, k), for one block of rows after the other; Z is checked."""
-        shift = self._shift(levels)
-        for _, values in self._at_levels(Z, levels):
-            yield values - shift
+    def _shift(self, levels: HostArray) -> HostArray | float:
+        """What calibration adds to t at the levels."""
+        return self._task.shift(self._learnt(), levels)
 
     def _beyond(self, levels: HostArray) -> Beyond:
         """What orders points on the same side of the sets of these levels."""
@@ -308,32 +286,6 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             smallest = np.max(fit.quadrature.nodes, axis=0)
             self._deepest = X[np.argmax(fit.field(place(X, fit.recipe.device), smallest)[:, 0])].copy()
         return super()._adopt(fit, prepared)
-
-    def _nested_levels(self) -> HostArray:
-        """Where curves are sorted. Of a few fractions only these: h is not held to anything between them."""
-        atoms = self.measure_.atoms()
-        return np.unique(self._levels(SCORE_LEVELS) if atoms is None else atoms.nodes)
-
-    def _nested_curves(self, Z: Any) -> Iterator[Rearrangement]:
-        """θ ↦ h(x)(θ) − t(θ), put in descending order for every x; Z is checked."""
-        levels = self._nested_levels()
-        for values in self._above_threshold(Z, levels):
-            if levels.size == 1:  # one set is nested; a curve needs two points
-                ends = np.append(levels, np.nextafter(levels, np.inf))
-                yield Rearrangement(ends, np.repeat(values, 2, axis=1), increasing=False)
-            else:
-                yield Rearrangement.of(levels, values, increasing=False)
-
-    def _signed(self, curves: Rearrangement, fractions: HostArray) -> HostArray:
-        """Values of curves in order; the sign is that of θ* − ν to the last bit, where interpolation may round to 0."""
-        values, inside = curves(fractions), fractions <= self._fall(curves)[:, None]
-        return np.where(inside, np.maximum(values, 0.0), np.minimum(values, np.nextafter(0.0, -1.0)))
-
-    def _fall(self, curves: Rearrangement) -> HostArray:
-        """θ* of curves in order; just below Θ for those that are negative throughout."""
-        low, high = self._ends()
-        found = np.clip(sign_change(curves.levels, curves.values), low, high)
-        return np.asarray(np.where(curves.values[:, 0] >= 0.0, found, np.nextafter(low, -np.inf)))
 
 
 class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
@@ -436,15 +388,10 @@ class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
         automatic = isinstance(self.alpha, str)
         fractions = self.exact_fractions
         if isinstance(fractions, str) and fractions == "auto":
-            fractions = "left-out" if automatic else False
-        return self._level_sets(
-            as_measure(self.measure, Uniform(0.05, 1.0)),
-            alpha=SMALL_RIDGE if automatic else float(self.alpha),
-            default_nodes=50,
-            penalty=IntegratedRidge(),
-            rearranged=bool(self.nested),
-            exact_fractions=fractions,
-        )
+            fractions = "held-out" if automatic else False
+        measure = as_measure(self.measure, LevelSetTask().measure)
+        task = LevelSetTask.over(measure, order=Order(rearranged=bool(self.nested)), exact_fractions=fractions)
+        return self._level_sets(task, alpha=SMALL_RIDGE if automatic else float(self.alpha))
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         prepared = self._inliers(self.recipe(), X, sample_weight)

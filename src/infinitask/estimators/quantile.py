@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +15,6 @@ from infinitask.estimators._base import (
     BaseInfiniteTask,
     Prepared,
     d2_score,
-    inputs_of,
     order_in_theta,
     tags_of_poor_score,
 )
@@ -25,15 +22,12 @@ from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._recipe import Recipe
-from infinitask.losses import MQuantile, Pinball
-from infinitask.measures import Uniform
-from infinitask.predictive import ConformalCalibration, Levels, QuantileDistribution, Rearrangement
+from infinitask.losses import Pinball
+from infinitask.predictive import ConformalCalibration, QuantileDistribution, Rearrangement
 from infinitask.predictive._distribution import as_points
+from infinitask.tasks import QuantileTask
 
 __all__ = ["InfiniteQuantileRegressor", "QuantileEstimator"]
-
-LEVELS = Uniform(0.0, 1.0)
-"""The measure on the levels where none is given."""
 
 
 class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
@@ -233,26 +227,6 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         constants = np.quantile(y, self.nodes_, method="inverted_cdf", weights=weight)
         return d2_score(self, Pinball(), predicted, constants, y, weight)
 
-    # ------------------------------------------------------------------------------------- calibrated levels
-    # all answers come from these two
-    def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
-        levels: Levels | None = getattr(self, "levels_", None)
-        if levels is None:
-            return super()._values(X, theta, name, strict=strict, per_sample=per_sample)
-        X = self._inputs(X)
-        tasks, single = self._tasks(theta, name, strict=strict)
-        if self.recipe_.rearranged or self.field_.knows_nodes_only:
-            blocks = [levels.at(curves, tasks[:, 0]) for _, curves in super()._curves(X)]
-        else:
-            blocks = [levels.at(partial(self.field_, block), tasks[:, 0]) for _, block in self._dense_blocks(X)]
-        values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-        return values[:, 0] if single else values
-
-    def _curves(self, X: Any) -> Iterator[tuple[slice, Rearrangement]]:
-        levels: Levels | None = getattr(self, "levels_", None)
-        for rows, curves in super()._curves(X):
-            yield rows, curves if levels is None else levels.curves(curves)
-
 
 class InfiniteQuantileRegressor(Explorable, QuantileEstimator):
     """Conditional quantiles of every level from one fit, in order; the level is chosen at prediction.
@@ -345,13 +319,8 @@ class InfiniteQuantileRegressor(Explorable, QuantileEstimator):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        recipe = self._recipe_of(
-            MQuantile(float(self.smoothing)) if self.smoothing > 0.0 else Pinball(),
-            LEVELS,
-            noncrossing_loss=self.noncrossing_loss,
-            noncrossing_inputs=inputs_of(self.noncrossing_inputs),
-            **order_in_theta(self.noncrossing, self.task_kernel, self.bias_kernel, weight_if_rearranged=1.0),
-        )
+        order = order_in_theta(self, weight_if_rearranged=1.0)
+        recipe = self._recipe_of(QuantileTask(QuantileTask.loss_for(self.smoothing), order=order))
         self._check_default("quantiles", recipe, strict=True)
         return recipe
 

@@ -15,13 +15,12 @@ from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
-from infinitask.losses import EpsilonInsensitive
-from infinitask.measures import Uniform
+from infinitask.tasks import EpsilonTask
 
 __all__ = ["InfiniteSVR"]
 
-WIDEST_TUBE, USUAL_TUBE = 2.0, 0.1
-"""The largest half-width by default, in units of the spread of y, and the part of it that is used if none is named."""
+USUAL_TUBE = 0.1
+"""The half-width that is used if none is named, as a fraction of the largest one."""
 
 
 class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
@@ -95,7 +94,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
     def recipe(self) -> Recipe:
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
-        return self._recipe_of(EpsilonInsensitive(), Uniform())
+        return self._recipe_of(EpsilonTask())
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         prepared = self._regression(self.recipe(), X, y, sample_weight)
@@ -104,7 +103,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
             assert prepared.y is not None
             counted = prepared.weight > 0.0
             spread = Units.of(prepared.y[counted], prepared.weight[counted], centred=True).spread
-            recipe = replace(recipe, measure=Uniform(0.0, WIDEST_TUBE * spread))
+            recipe = replace(recipe, task=EpsilonTask().up_to(spread))
         low, high = (float(end[0]) for end in recipe.measure.support)
         epsilon = max(low, USUAL_TUBE * high) if self.epsilon is None else float(self.epsilon)
         parse_tasks(epsilon, "epsilon", recipe.measure.support)

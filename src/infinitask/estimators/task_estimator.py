@@ -26,6 +26,7 @@ from infinitask.losses import (
 )
 from infinitask.measures import Discrete, Measure, ProductMeasure, Uniform
 from infinitask.penalties import IntegratedRidge, Penalty, Ridge
+from infinitask.tasks import Order, task_for
 
 __all__ = ["InfiniteTaskEstimator"]
 
@@ -173,15 +174,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
         self._check_parameters()
         loss = self._loss()
-        default = _default_measure(loss)
-        recipe = self._recipe_of(
-            loss,
-            default,
-            penalty=self._penalty(),
-            noncrossing=float(self.noncrossing),
-            noncrossing_loss=self.noncrossing_loss,
-            noncrossing_inputs=inputs_of(self.noncrossing_inputs),
-        )
+        order = Order(float(self.noncrossing), self.noncrossing_loss, inputs_of(self.noncrossing_inputs))
+        recipe = self._recipe_of(task_for(loss, _default_measure(loss), penalty=self._penalty(), order=order))
         if self.theta is not None:
             self._check_default("theta", recipe)
         return recipe

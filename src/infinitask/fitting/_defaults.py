@@ -1,6 +1,6 @@
 r"""What a recipe leaves to the data: the units of y, the scale of each input, λ, and how a free bias is held.
 
-A number that a user gives is used as it is, in the user's own units. "auto" is settled here, before the problem is
+A number that a user gives is used as it is, in the user's own units. "auto" is resolved here, before the problem is
 posed, in some milliseconds:
 
 * ``gamma="auto"``: each input in units of its own spread; then the median distance or, where λ is free too, 2 or 4
@@ -18,7 +18,7 @@ Normal scores, so that neither outliers nor the units of y decide; of many class
 class and 0 elsewhere, and the errors are added. Classes also try one scale for all inputs, beside one for each.
 
 Of λ that are about as good, the largest is taken. A loss that is less curved than the square needs a smaller λ for the
-same smoothing: :data:`RIDGES_OF_LOSSES`.
+same smoothing: :class:`~infinitask.tasks.Defaults` of its task.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
 from sklearn.base import clone
 
 from infinitask._base.arrays import HostArray
@@ -39,17 +37,8 @@ from infinitask.fitting._pose import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units, check_far_targets, check_loss
 from infinitask.kernels import RBF, Chi2, InputKernel, Matern, Metric, Scaled, input_kernel, takes_gamma, task_kernel
-from infinitask.losses import (
-    CostSensitiveHinge,
-    EpsilonInsensitive,
-    Expectile,
-    LevelSet,
-    Loss,
-    MQuantile,
-    MultiClassHinge,
-    Pinball,
-    Squared,
-)
+from infinitask.tasks import Task
+from infinitask.tasks.base import normal_scores
 
 MAX_ROWS, MAX_FEATURES = 1_000, 300
 """Rows and features of the regressions by which bandwidth and λ are chosen."""
@@ -67,19 +56,11 @@ input. With fewer rows it is a gamble: of 24 tables it made the loss of one half
 MAX_SCALE_ROWS, MAX_SCALE_STEPS = 150, 30
 """It is found from at most this many rows, in at most this many steps: about a tenth of a second."""
 
-SAME_CLASS = 1e-9
-"""Targets closer than this are the same class."""
-
 CLEARLY_BETTER = 0.9
 """... and taken if the leave-one-out error of other rows is below this part of that with one scale for all."""
 
 RIDGES: HostArray = np.logspace(-7.0, 1.0, 33)
 """The λ that are tried for a kernel with k(x, x) = 1; for others as many more as their size asks for."""
-
-NARROWER = 5.0
-"""γ of level sets, in terms of the median rule. Mean AUC over 12 anomaly problems (four digits, breast cancer, wine,
-iris, five synthetic laws) with 1, 2, 4 and 8 times that γ: 0.878, 0.890, 0.910, 0.933; over these, Wilt and Spambase
-with 4, 6, 8 and 16 times: 0.886, 0.909, 0.916, 0.917. On breast cancer it falls instead, from 0.963 to 0.947."""
 
 IQR_OF_NORMAL = 1.349
 """The interquartile range of a normal law, in standard deviations."""
@@ -92,27 +73,11 @@ RIDGE_RATE, SMALLEST_RIDGE = 0.5, 1e-5
 """With more rows than take part, λ falls with this power of their number, down to the second number divided by it: a
 handful of rows that happen to lie on a curve would otherwise be interpolated, and no gap be reached."""
 
-TOLERATED_ERRORS = 0.5
-"""Standard errors of the difference by which a larger λ may be worse than the best. On 24 tables, half of them made up,
-that gains half a percent of loss over the best λ, and a percent of coverage."""
-
 RUNS_OF_NODES = 10
 """Runs of nodes in which curves with shares are summed up."""
 
-RIDGES_OF_LOSSES: dict[type[Loss], float] = {
-    Pinball: 0.8,
-    MQuantile: 0.8,
-    EpsilonInsensitive: 0.8,
-    Expectile: 1.0,
-    Squared: 1.0,
-    CostSensitiveHinge: 1.0,
-    MultiClassHinge: 1.0,
-}
-"""λ of a loss, for targets in their units, as a multiple of that of half the square; 1 for all others. The pinball loss
-of the same tables has its minimum between 0.3 and 1, and intervals are too narrow at the lower end."""
 
-
-def settled(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | None = None) -> Recipe:
+def resolved(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | None = None) -> Recipe:
     """The recipe with everything that depends on the data written as numbers.
 
     Parameters
@@ -129,7 +94,7 @@ def settled(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | Non
     >>> from infinitask import InfiniteQuantileRegressor
     >>> from infinitask.datasets import make_sine
     >>> X, y = make_sine(100, random_state=0)
-    >>> recipe = settled(InfiniteQuantileRegressor().recipe(), Data.canonical(X, 1000.0 + y))
+    >>> recipe = resolved(InfiniteQuantileRegressor().recipe(), Data.canonical(X, 1000.0 + y))
     >>> recipe.alpha > 0.0, bool(abs(recipe.units.centre - 1000.0) < 1.0)
     (True, True)
     """
@@ -141,38 +106,25 @@ def settled(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | Non
     by_rule = takes_gamma(recipe.kernel) and isinstance(recipe.gamma, str)
     kernel = _kernel(recipe, data.X) if by_rule else input_kernel(recipe.kernel, recipe.gamma)
     if kernel.needs_targets:
-        raise TypeError(f"The kernel {kernel!r} is learnt from targets; learn it before the recipe is settled.")
+        raise TypeError(f"The kernel {kernel!r} is learnt from targets; learn it before the recipe is resolved.")
     chosen = _is_auto(recipe.alpha)
     # a wide kernel goes with a small λ: with a λ that is given, the median rule, and one kernel for a path of them
-    wide = by_rule and _is_auto(recipe.gamma) and data.y is not None and (chosen or isinstance(recipe.loss, Squared))
+    wide = by_rule and _is_auto(recipe.gamma) and data.y is not None and (chosen or recipe.task.defaults.any_alpha)
     if wide or widths or chosen:
-        # the few rows of a rare class are never sure to tell two λ apart: of classes the best is taken
-        tolerated = 0.0 if isinstance(recipe.loss, (CostSensitiveHinge, MultiClassHinge)) else TOLERATED_ERRORS
         factors = GAMMA_FACTORS if wide or widths else (1.0,)
-        kernel, best = _regressed(kernel, data, factors, tolerated, loss=recipe.loss, own_scales=wide, rows=rows)
+        kernel, best = _regressed(kernel, data, factors, recipe.task, own_scales=wide, rows=rows)
         if chosen:
-            changes |= {"alpha": best * _of_loss(recipe.loss) / ridge, "chosen": True}
+            changes |= {"alpha": best * recipe.task.defaults.ridge / ridge}
     if by_rule or widths:
         changes["kernel"] = kernel
     alpha = changes.get("alpha", recipe.alpha)
     if recipe.alpha_bias is None:
         changes["alpha_bias"] = alpha
-    elif recipe.bias_is_free and _may_be_held(recipe):
+    elif recipe.bias_is_free and recipe.task.may_hold_bias:
         as_task = isinstance(recipe.bias_kernel, str) and recipe.bias_kernel == "task"
         diagonal = task_kernel(recipe.task_kernel if as_task else recipe.bias_kernel).diagonal
         changes["alpha_bias"] = (ALL_BUT_FREE_AT_NODES if diagonal else ALL_BUT_FREE) / ridge
     return replace(recipe, **changes)
-
-
-def _may_be_held(recipe: Recipe) -> bool:
-    """Whether a free bias takes a ridge that does not matter.
-
-    It does not where targets have units, so that the centre is taken off before, or where decisions are set last; and
-    it is needed where the objective sees more than values at the nodes of a line. Decisions and level sets are another
-    matter: with rare classes b(θ) jumps near an end of Θ, and has to be free to do so.
-    """
-    has_units = recipe.loss.degree is not None
-    return has_units or recipe.calibrated or len(recipe.orders) > 1 or recipe.measure.dim > 1
 
 
 def _is_auto(value: Any) -> bool:
@@ -195,9 +147,9 @@ def _kernel(recipe: Recipe, X: HostArray) -> InputKernel:
         return input_kernel(recipe.kernel, recipe.gamma).resolve(X)
     if isinstance(input_kernel(recipe.kernel), Chi2):  # shares of a histogram have their own units
         return input_kernel(recipe.kernel, "median").resolve(X)
-    level_sets = isinstance(recipe.loss, LevelSet)
-    kernel = Scaled(input_kernel(recipe.kernel), spreads(X, robust=level_sets)).resolve(X)
-    return with_width(kernel, NARROWER) if level_sets else kernel
+    defaults = recipe.task.defaults
+    kernel = Scaled(input_kernel(recipe.kernel), spreads(X, robust=defaults.robust)).resolve(X)
+    return kernel if defaults.width == 1.0 else with_width(kernel, defaults.width)
 
 
 def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
@@ -234,21 +186,21 @@ def _regressed(
     kernel: InputKernel,
     data: Data,
     factors: tuple[float, ...],
-    tolerated: float,
+    task: Task,
     *,
-    loss: Loss,
     own_scales: bool,
     rows: int | None,
 ) -> tuple[InputKernel, float]:
     """The kernel, with γ times one of some factors, and the λ of half the square."""
-    X, t, weight, copies = _some_rows(data, loss)
+    X, t, weight, copies = _some_rows(data, task)
+    tolerated = task.defaults.tolerated_errors
     n = data.weight.size
     if kernel.precomputed:
         X = X[:, np.linspace(0, n - 1, len(t)).astype(np.intp)]
     else:
         kernel = kernel.resolve(X)
     bases = [kernel]
-    if own_scales and isinstance(kernel, Scaled) and isinstance(loss, MultiClassHinge):
+    if own_scales and isinstance(kernel, Scaled) and task.defaults.one_scale:
         bases.append(_one_scale(kernel, X))
     kernels = [base if factor == 1.0 else with_width(base, factor) for base in bases for factor in factors]
     features = [some_features(k, X) for k in kernels]
@@ -312,7 +264,7 @@ def left_out_error(kernel: InputKernel, data: Data) -> float:
     return float(np.min(errors @ weight))
 
 
-def _some_rows(data: Data, loss: Loss | None = None) -> tuple[HostArray, HostArray, HostArray, HostArray]:
+def _some_rows(data: Data, task: Task | None = None) -> tuple[HostArray, HostArray, HostArray, HostArray]:
     """X, normal scores of y or a column for each of many classes, weights and copies of at most MAX_ROWS rows."""
     if data.y is None:
         raise ValueError("alpha='auto' was given without targets; give alpha a number.")
@@ -320,8 +272,7 @@ def _some_rows(data: Data, loss: Loss | None = None) -> tuple[HostArray, HostArr
     some = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
     y = one_for_each_row(data.y, data.share) if data.y.ndim == 2 else data.y
     weight = data.weight[some] / np.sum(data.weight[some])
-    many = isinstance(loss, MultiClassHinge)
-    t = 1.0 * (np.abs(y[:, None] - np.unique(y)) < SAME_CLASS) if many else normal_scores(y)
+    t = normal_scores(y) if task is None else task.scores(y)
     return data.X[some], t[some], weight, data.multiplicity[some]
 
 
@@ -403,21 +354,12 @@ def about_as_good(errors: HostArray, weight: HostArray, copies: HostArray, toler
     return np.flatnonzero(mean <= tolerated * deviation * np.sqrt(np.sum(weight**2 / copies)))
 
 
-def _of_loss(loss: Loss) -> float:
-    return next((factor for kind, factor in RIDGES_OF_LOSSES.items() if isinstance(loss, kind)), 1.0)
-
-
 def some_features(kernel: InputKernel, X: HostArray) -> HostArray:
     """Features of a kernel, (n, r), at most :data:`MAX_FEATURES` of them."""
     largest = float(np.max(np.diag(X) if kernel.precomputed else kernel.diag(X)))
     exact = max(1e-15, FEATURE_TOLERANCE / max(1.0, largest))  # relative: a small column of a linear kernel counts
     features = PivotedCholesky(MAX_FEATURES).build(kernel, X, exact, np.random.default_rng(0))
     return np.asarray(features.values)
-
-
-def normal_scores(y: HostArray) -> HostArray:
-    """y by its ranks, as quantiles of the normal distribution."""
-    return np.asarray(ndtri((rankdata(y) - 0.5) / y.size))
 
 
 def leave_one_out(

@@ -59,7 +59,7 @@ def check_certifiable(recipe: Recipe) -> None:
     if recipe.certify is None and recipe.rank != "auto":
         return
     asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"
-    if recipe.hard:
+    if recipe.order.hard:
         raise ValueError(
             f"{asked} was given with noncrossing='hard'; the bound is for penalties, not for constraints. Use a "
             "weight, or noncrossing='rearrange'."

@@ -1,10 +1,11 @@
 """The functional core: the one way to a fit.
 
-    learn(recipe, data, memory=None) → Fit
+    learn(recipe, data, memory=None, stream=None) → Fit
 
-Estimators, self-tuned models, paths and experiments all use it. A :class:`Recipe` says what to learn and how,
-:class:`Data` are rows with weights, and a :class:`Memory`, if there is one, holds what earlier fits left. Everything
-that is read after a fit is read from its :class:`Fit`.
+Estimators, self-tuned models, paths and experiments all use it, for rows in memory and for rows elsewhere. A
+:class:`Recipe` says what to learn and how, :class:`Data` are rows with weights, a :class:`Memory`, if there is one,
+holds what earlier fits left, and a :class:`Stream` are rows that are visited in parts. Everything that is read after a
+fit is read from its :class:`Fit`.
 """
 
 from __future__ import annotations
@@ -14,26 +15,25 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import one_blas_thread
-from infinitask.calibration._thresholds import Shift
+from infinitask.calibration.held_out import HeldOut
 from infinitask.features import FeatureRecipe, NodeMap
 from infinitask.field import Field
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import settled, with_width
-from infinitask.fitting._fit_warnings import judged, quiet_where_wrong, remarks_on, rows_on_the_boundary, within_reason
+from infinitask.fitting._defaults import resolved, with_width
 from infinitask.fitting._kernel_gap import check_certifiable, check_map, kernel_gap
 from infinitask.fitting._metric_learning import with_learnt_kernels
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.fitting._uncertified import silenced, with_few_evaluations, without_false_certificate
 from infinitask.fitting._units import Units
 from infinitask.fitting._warm_start import Memory, alike
-from infinitask.losses import LevelSet
 from infinitask.measures import Quadrature
 from infinitask.objective import Smoothing
 from infinitask.problem import Problem
@@ -43,16 +43,31 @@ SMOOTH_BIAS_RIDGE, ROUGH_GAP, ROUGH_EVALUATIONS = 1e-6, 1e-2, 300
 """Ridge of the smooth bias with which a fit with a free one begins, its duality gap, and the most evaluations."""
 
 FIRST_RANK, LARGEST_RANK, STILL_MOVES = 250, 4_000, 0.98
-"""Ranks that "auto" begins with, doubles up to, and the part of the kernel gap before below which the next one must be
-for it to go on."""
+"""Ranks that "auto" begins with, doubles up to, and the fraction of the last kernel gap below which the next one must
+be for it to go on."""
 
 SMALL_KERNEL_GAP, GAPS_OF_RANK = 1e-2, 10.0
 """A rank is enough where the kernel gap is at most the first, or the second times the tolerance."""
 
-MANY_ON_BOUNDARY, WIDENING, MAX_WIDENINGS, FEWEST_ROWS_TO_WIDEN = 0.3, 3.0, 4, 100
-"""Where more than this share of the rows lie on the boundary of a level set, γ is divided by the second number, at most
-this many times; with fewer rows than the last number many on a boundary are no surprise. With two inputs and more it
-hardly ever happens (500 normal rows: 0.16 with two inputs, 0.12 with three, 0.21 with eight)."""
+MAX_REFITS = 4
+"""How often a fit is repeated with a wider kernel if its task asks for it."""
+
+
+class Stream(Protocol):
+    """Rows that are visited in parts; the data of the fit are a sample of them."""
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        ...
+
+    def described(self, problem: Problem) -> Problem:
+        """The problem of the sample, whose features say where their landmarks come from."""
+        ...
+
+    def solve(self, recipe: Recipe, problem: Problem, units: Units) -> Solution:
+        """The solution over all rows, in the features of the problem of the sample."""
+        ...
 
 
 @final
@@ -68,14 +83,16 @@ class Fit:
         The unknowns, the certified bounds and why the solver stopped.
     recipe : Recipe
         The recipe that was used, with everything that the data decided as numbers.
+    given : Recipe
+        The recipe as it was given.
     problem : Problem
         The problem that was posed, in the units of the recipe, with the features of the training rows.
     smallest_slope : float or None
         Where order is a constraint: ∂h/∂θ is proved to be at least this, for all θ and all training inputs.
-    shift : Shift or None
-        Where thresholds are set last: a correction of them.
+    calibration : object or None
+        What the task calibrated after the fit: see :meth:`~infinitask.tasks.Task.finish`.
     kernel_gap : float or None
-        Where it was asked for: the gap to the model of the kernel itself, see :mod:`~infinitask.fitting._kernel_gap`.
+        Where it was asked for: the gap to the model of the kernel itself.
     n_rows : float
         How many rows of data there were, before equal ones were merged.
     n_sampled : float or None
@@ -85,9 +102,10 @@ class Fit:
     field: Field
     solution: Solution
     recipe: Recipe
+    given: Recipe
     problem: Problem
     smallest_slope: float | None = None
-    shift: Shift | None = None
+    calibration: Any = None
     kernel_gap: float | None = None
     n_rows: float = 0.0
     n_sampled: float | None = None
@@ -97,16 +115,18 @@ class Fit:
         """Nodes and weights on Θ."""
         return self.problem.quadrature
 
-    def remarks(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """Sentences for the cases in which a certified optimum is still a poor model, each with what to do.
 
         A duality gap says that the problem is solved, not that it was the right problem.
         """
-        yield from remarks_on(self)
+        if self.problem.finding is not None:
+            yield self.problem.finding.sentence
+        yield from self.recipe.task.warnings(self)
 
 
-def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
-    """Pose the problem of a recipe on some data, and solve it.
+def learn(recipe: Recipe, data: Data, memory: Memory | None = None, stream: Stream | None = None) -> Fit:
+    """Pose the problem of a recipe on some data, solve it, and calibrate the fit.
 
     Parameters
     ----------
@@ -114,6 +134,8 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
     data : Data
     memory : Memory or None
         What earlier fits left; this one is added to it.
+    stream : Stream or None
+        All rows, where the data are a sample of them.
 
     Returns
     -------
@@ -123,11 +145,9 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
     --------
     >>> import numpy as np
     >>> from infinitask.datasets import make_sine
-    >>> from infinitask.losses import Pinball
-    >>> from infinitask.measures import Uniform
-    >>> from infinitask.penalties import Ridge
+    >>> from infinitask.tasks import QuantileTask
     >>> X, y = make_sine(50, random_state=0)
-    >>> fit = learn(Recipe(Pinball(), Uniform(), Ridge(), n_nodes=10), Data.canonical(X, y, np.ones(50)))
+    >>> fit = learn(Recipe(QuantileTask(), n_nodes=10), Data.canonical(X, y, np.ones(50)))
     >>> fit.field(X[:2], [0.1, 0.9]).shape
     (2, 2)
     >>> fit.solution.gap <= fit.recipe.tol
@@ -138,37 +158,49 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None) -> Fit:
             f"{type(recipe).__name__} was given; learn takes a Recipe. Of an estimator, pass estimator.recipe()."
         )
     check_certifiable(recipe)
-    rng = generator(recipe.random_state)
+    rng, given = generator(recipe.random_state), recipe
     with one_blas_thread():
         recipe = with_learnt_kernels(recipe, data) if memory is None else memory.with_learnt_kernels(recipe, data)
-        given, recipe = recipe, settled(recipe, data)
-        if recipe.rank == "auto":
-            return _grown(recipe, data, memory, rng)
         # a kernel that is given as an object has its width already
-        open_width = isinstance(given.kernel, str) and given.gamma == "auto" and hasattr(recipe.kernel, "kernel")
-        if isinstance(recipe.loss, LevelSet) and open_width:
-            return _enclosed(recipe, data, memory, rng)
-        return _learnt(recipe, data, memory, rng)
+        open_width = isinstance(recipe.kernel, str) and recipe.gamma == "auto" and stream is None
+        recipe = resolved(recipe, data, rows=None if stream is None else stream.n)
+        if recipe.rank == "auto":
+            fit = _with_grown_rank(recipe, data, memory, rng)
+        else:
+            fit = _fitted(recipe, data, memory, copy.deepcopy(rng), stream)
+            for _ in range(MAX_REFITS if open_width and hasattr(recipe.kernel, "kernel") else 0):
+                factor = recipe.task.widened(fit)
+                if factor is None:
+                    break
+                recipe = replace(recipe, kernel=with_width(recipe.kernel, factor))
+                fit = _fitted(recipe, data, memory, copy.deepcopy(rng), stream)
+        return _calibrated(replace(fit, given=given), data, sampled=stream is not None)
 
 
-def _learnt(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:
-    """The fit of a recipe that is settled."""
+def _fitted(
+    recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator, stream: Stream | None = None
+) -> Fit:
+    """The fit of a resolved recipe."""
     posed, rows, units = in_units(recipe), in_units_of(recipe, data), recipe.units or Units()
     unit = float(posed.alpha) / float(recipe.alpha) if recipe.alpha else 1.0
     problem = pose(posed, rows, rng) if memory is None else memory.pose(posed, rows, rng, unit)
-    if recipe.verbose:
+    problem = problem if stream is None else stream.described(problem)
+    if recipe.verbose and stream is None:
         r, s = problem.objective.shape
         print(f"{problem.phi.description}; {r} × {s} unknowns", file=sys.stderr)
         if units.spread != 1.0:
             print(f"the objective below is that of y in units of its spread, {units.spread:.3g}", file=sys.stderr)
     if recipe.certify is not None:
         check_map(problem.phi.map)
-    posed = within_reason(posed, problem)
-    with quiet_where_wrong(problem):
-        near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
-        solution, smallest_slope = _solved(posed, problem, memory, near)
+    posed, smallest_slope = with_few_evaluations(posed, problem), None
+    with silenced(problem):
+        if stream is not None:
+            solution = stream.solve(posed, problem, units)
+        else:
+            near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
+            solution, smallest_slope = _solved(posed, problem, memory, near)
     certified = None if recipe.certify is None else kernel_gap(posed, rows, problem, solution)
-    solution = judged(problem, solution)
+    solution = without_false_certificate(problem, solution)
     certified = np.inf if certified is not None and solution.reason is Reason.NOT_CERTIFIED else certified
     if recipe.verbose and certified is not None:
         print(f"kernel gap {certified:.1e}", file=sys.stderr)
@@ -176,53 +208,47 @@ def _learnt(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Ge
     # a smoothing around a centre holds a number for every pair: that is not kept
     solution = replace(solution, smoothing=Smoothing(solution.smoothing.kappa), dual_at=None)
     solution = units.solution(solution, recipe.loss.degree or 0)
-    slope = None if smallest_slope is None else units.spread * smallest_slope
-    fit = Fit(field, solution, recipe, problem, slope, None, certified, float(np.sum(data.multiplicity)))
-    return _shifted(fit, data)
+    counted = float(np.sum(data.multiplicity))
+    return Fit(
+        field,
+        solution,
+        recipe,
+        recipe,
+        problem,
+        None if smallest_slope is None else units.spread * smallest_slope,
+        kernel_gap=certified,
+        n_rows=counted if stream is None else float(stream.n),
+        n_sampled=None if stream is None else counted,
+    )
 
 
-def _shifted(fit: Fit, data: Data) -> Fit:
-    """The fit with thresholds set last, where its recipe asks for it."""
+def _calibrated(fit: Fit, data: Data, *, sampled: bool) -> Fit:
+    """The fit with what its task calibrates afterwards."""
     recipe = fit.recipe
-    if recipe.exact_fractions == "left-out":
-        shift = Shift.left_out(fit.problem, fit.field, fit.solution, recipe, data.multiplicity)
-    elif recipe.exact_fractions:
-        shift = Shift.of(fit.problem, fit.field, recipe.measure)
-    elif recipe.calibrated:
-        shift = Shift.of_classes(fit.problem, fit.field, fit.solution, recipe, data.multiplicity)
-    else:
-        return fit
-    return replace(fit, shift=shift)
+    held_out = HeldOut(
+        fit.problem,
+        fit.field,
+        fit.solution,
+        data.multiplicity,
+        recipe.solver,
+        recipe.tol,
+        recipe.max_iter,
+        recipe.verbose,
+        sampled,
+    )
+    return replace(fit, calibration=recipe.task.finish(fit, held_out))
 
 
-def _enclosed(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:
-    """The fit of level sets with a kernel so wide that no boundary holds many rows.
-
-    With one input a narrow kernel can be flat wherever there are rows, and rounding decides which of them are outside:
-    of 500 normal rows 97% were on a boundary, and the sets of 0.2 and 0.5 were no part of each other.
-    """
-    kernel = recipe.kernel
-    for _ in range(MAX_WIDENINGS + 1):
-        plain = replace(recipe, kernel=kernel, exact_fractions=False)
-        fit = _learnt(plain, data, memory, copy.deepcopy(rng))
-        if len(data.X) < FEWEST_ROWS_TO_WIDEN or np.max(rows_on_the_boundary(fit)) <= MANY_ON_BOUNDARY:
-            break
-        kernel = with_width(kernel, 1.0 / WIDENING)
-    return _shifted(replace(fit, recipe=replace(fit.recipe, exact_fractions=recipe.exact_fractions)), data)
-
-
-def _grown(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:
-    """The fit with as many features as a small kernel gap takes.
+def _with_grown_rank(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Generator) -> Fit:
+    """The fit with the number of features that a small kernel gap takes.
 
     The generator is the same for every rank, and so landmarks that are drawn at random, or are pivots, are those of the
     rank before and more.
     """
     enough = max(GAPS_OF_RANK * recipe.tol, SMALL_KERNEL_GAP)
-    # thresholds are set once, when the rank is known
-    plain = replace(recipe, exact_fractions=False, calibrated=False)
     ranks, gaps = [FIRST_RANK], []
     while True:
-        fit = _learnt(_with_rank(plain, ranks[-1]), data, memory, copy.deepcopy(rng))
+        fit = _fitted(_with_rank(recipe, ranks[-1]), data, memory, copy.deepcopy(rng))
         assert fit.kernel_gap is not None
         gaps.append(fit.kernel_gap)
         moves = len(gaps) < 2 or gaps[-1] < STILL_MOVES * gaps[-2]
@@ -232,8 +258,7 @@ def _grown(recipe: Recipe, data: Data, memory: Memory | None, rng: np.random.Gen
         ranks.append(min(2 * ranks[-1], largest))
     way = ", ".join(f"{gap:.1e} at {rank}" for rank, gap in zip(ranks, gaps, strict=True))
     phi = replace(fit.problem.phi, description=f"{fit.problem.phi.description}; kernel gap {way}")
-    final = replace(fit.recipe, exact_fractions=recipe.exact_fractions, calibrated=recipe.calibrated)
-    return _shifted(replace(fit, recipe=final, problem=replace(fit.problem, phi=phi)), data)
+    return replace(fit, problem=replace(fit.problem, phi=phi))
 
 
 def _with_rank(recipe: Recipe, rank: int) -> Recipe:
@@ -288,7 +313,7 @@ def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random
     With rare classes that saves up to three quarters of the time (n = 1000, one positive in twenty).
     """
     bias = problem.psi_bias
-    if bias is None or not isinstance(bias.map, NodeMap) or recipe.bias_slope != 0.0 or recipe.solver == "newton":
+    if bias is None or not isinstance(bias.map, NodeMap) or recipe.task.bias_slope != 0.0 or recipe.solver == "newton":
         return None
     if recipe.solver == "auto" and suits_levels(problem.objective):  # which need no start
         return None
@@ -313,7 +338,7 @@ def _solved(
         "max_iter": recipe.max_iter,
         "verbose": recipe.verbose,
     }
-    if recipe.hard:
+    if recipe.order.hard:
         bias_map = None if bias is None else bias.map
         return solve_in_order(objective, problem.psi.map, bias_map, problem.constant, recipe.measure.support, **how)
     if memory is None:

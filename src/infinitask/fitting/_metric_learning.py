@@ -18,7 +18,7 @@ from infinitask._base.arrays import HostArray, place
 from infinitask._base.validation import count, number
 from infinitask.field import Field
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import left_out_error, settled, spreads
+from infinitask.fitting._defaults import left_out_error, resolved, spreads
 from infinitask.fitting._gradients import gradient_outer_product
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, in_units
@@ -34,10 +34,10 @@ from infinitask.kernels import (
     Sum,
     Warped,
 )
-from infinitask.losses import Squared
 from infinitask.measures import Quadrature
 from infinitask.penalties import Ridge
 from infinitask.solvers import Splitting, solve
+from infinitask.tasks import Order
 
 MAX_ROWS = 2_000
 """At most this many rows take part, evenly spaced."""
@@ -157,18 +157,18 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
     M = _start(spec, quick, inside, plain)
     by_rule = isinstance(getattr(spec.plain(), "gamma", None), str)
     # a wide kernel goes with a small λ: with a λ that is given, the median rule
-    free = isinstance(recipe.alpha, str) or isinstance(recipe.loss, Squared)
+    free = isinstance(recipe.alpha, str) or recipe.task.defaults.any_alpha
     for iteration in range(iterations + 1):
         kernel = _in_metric(spec, M).resolve(inside.X)
         if iteration == iterations and not free:  # no fit follows that would need a λ
             yield _in_units_of_inputs(kernel, unit, varies)
             return
-        settled_recipe = settled(replace(quick, kernel=kernel), inside, widths=by_rule)
-        yield _in_units_of_inputs(settled_recipe.kernel if free else kernel, unit, varies)
+        resolved_recipe = resolved(replace(quick, kernel=kernel), inside, widths=by_rule)
+        yield _in_units_of_inputs(resolved_recipe.kernel if free else kernel, unit, varies)
         if iteration == iterations:
             return
-        settled_recipe = replace(settled_recipe, alpha=SMALLER_RIDGE * settled_recipe.alpha)
-        field, quadrature = _fitted(settled_recipe, inside)
+        resolved_recipe = replace(resolved_recipe, alpha=SMALLER_RIDGE * resolved_recipe.alpha)
+        field, quadrature = _fitted(resolved_recipe, inside)
         rows = place(inside.X, recipe.device)
         G = gradient_outer_product(field, quadrature, rows, inside.weight, diagonal=spec.diagonal, accuracy=LEFT_OUT)
         size = float(np.sum(G) if spec.diagonal else np.trace(G))
@@ -183,7 +183,7 @@ def _start(spec: LearntMetric, quick: Recipe, data: Data, plain: HostArray) -> H
     """
     if not isinstance(spec.plain(), (RBF, Matern)):
         return plain
-    found = settled(replace(quick, kernel="rbf", gamma="auto"), data).kernel
+    found = resolved(replace(quick, kernel="rbf", gamma="auto"), data).kernel
     squares = np.asarray(found.scales) ** 2
     squares = squares / np.sum(squares)
     return np.asarray(squares if spec.diagonal else np.diag(squares))
@@ -199,21 +199,15 @@ def _quick(recipe: Recipe, data: Data) -> Recipe:
     """The recipe of the quick fits."""
     assert data.y is not None
     return replace(
-        recipe,
+        recipe.with_task(penalty=Ridge(), order=Order()),
         n_nodes=recipe.n_nodes if data.y.ndim == 2 else min(recipe.n_nodes, QUICK_NODES),  # or a target for each
         tol=QUICK_GAP,
         max_iter=QUICK_EVALUATIONS,
         features="auto",
         rank=QUICK_FEATURES,
-        penalty=Ridge(),
         task_gamma=None,
         alpha="auto",
         alpha_bias=0.0,
-        noncrossing=0.0,
-        noncrossing_inputs=None,
-        hard=False,
-        exact_fractions=False,
-        calibrated=True,  # a bias that is held by a small ridge: much faster, and no gradient sees it
         units=None,
         random_state=0,
         verbose=0,
@@ -221,7 +215,7 @@ def _quick(recipe: Recipe, data: Data) -> Recipe:
 
 
 def _fitted(recipe: Recipe, data: Data) -> tuple[Field, Quadrature]:
-    """The learnt function of a settled recipe, in its units, and the nodes."""
+    """The learnt function of a resolved recipe, in its units, and the nodes."""
     if data.y is not None and recipe.units is not None and recipe.loss.degree is not None:
         data = replace(data, y=recipe.units.inside(data.y))
     problem = pose(

@@ -23,7 +23,7 @@ from infinitask.features import (
 from infinitask.fitting._data import Data
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
-from infinitask.losses import Finding, LevelSet, Loss
+from infinitask.losses import Finding, Loss
 from infinitask.losses._observed import Observed
 from infinitask.measures import Quadrature, quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
@@ -89,7 +89,7 @@ def pose(
     """
     quadrature = quadrature_rule(recipe.quadrature)(recipe.measure, recipe.n_nodes, rng)
     kernel, task_gamma = _task_kernel(recipe, quadrature.nodes)
-    plain = task_features(kernel, quadrature.nodes, recipe.orders, TASK_TOLERANCE)
+    plain = task_features(kernel, quadrature.nodes, recipe.order.derivatives, TASK_TOLERANCE)
     psi = _in_penalty_coordinates(recipe, plain, kernel, quadrature)
     X = place(data.X, recipe.device)
     if phi is None:
@@ -113,7 +113,7 @@ def _task_kernel(recipe: Recipe, nodes: HostArray) -> tuple[TaskKernel, Any]:
     """k_Θ with its bandwidth as a number, or one for each coordinate, and the bandwidth given or derived."""
     gamma = recipe.task_gamma
     if gamma is None:  # several coordinates have a width each, which the kernel finds itself
-        gamma = _node_gamma(nodes, recipe.task_gaps) if nodes.shape[1] == 1 else "median"
+        gamma = _node_gamma(nodes, recipe.task.defaults.node_gaps) if nodes.shape[1] == 1 else "median"
     return task_kernel(recipe.task_kernel, gamma).resolve(nodes), gamma
 
 
@@ -132,14 +132,14 @@ def _in_penalty_coordinates(
     """ψ in coordinates in which the penalty is (λ/2)‖C‖²."""
     if isinstance(recipe.penalty, Ridge):  # isometric features have them from the start
         return psi
-    if recipe.penalty.sees_nodes_only and len(recipe.orders) > 1:
-        given = "'hard'" if recipe.hard else f"{recipe.noncrossing:g}"
+    if recipe.penalty.sees_nodes_only and len(recipe.order.derivatives) > 1:
+        given = "'hard'" if recipe.order.hard else f"{recipe.order.weight:g}"
         raise ValueError(
             f"noncrossing={given} was given with the integrated ridge; that ridge sees h at the "
             "nodes only, and functions that vanish there could undo the penalty at no cost. Use the plain ridge, or "
             "the sum of both."
         )
-    if recipe.hard:
+    if recipe.order.hard:
         raise ValueError(
             f"noncrossing='hard' was given with the penalty {recipe.penalty!r}; the proof of order needs the norm of "
             "the RKHS. Use the plain ridge, or a weight."
@@ -153,19 +153,18 @@ def _input_features(recipe: Recipe, X: Array, exact: float, rng: np.random.Gener
     k_input = input_kernel(recipe.kernel, recipe.gamma)
     if not k_input.precomputed:
         k_input = k_input.resolve(X)
-    if recipe.named_inputs is not None:
-        _check_named(recipe.named_inputs, int(X.shape[1]), k_input.precomputed)
+    if recipe.order.inputs is not None:
+        _check_named(recipe.order.inputs, int(X.shape[1]), k_input.precomputed)
     X = with_named(recipe, X)
     largest = float(xp.max(xp.linalg.diagonal(X) if k_input.precomputed else k_input.diag(X)))
     exact = min(1e-9, max(1e-15, exact / max(1.0, largest)))
     phi = feature_recipe(recipe.features, recipe.rank).build(k_input, X, exact, rng)
-    # only level sets are solved with the Gram matrix itself
-    return phi if isinstance(recipe.loss, LevelSet) else replace(phi, gram=None)
+    return phi if recipe.task.needs_gram else replace(phi, gram=None)
 
 
 def with_named(recipe: Recipe, X: Array) -> Array:
     """The inputs, where they live, and below them those that were named: the inputs of all rows of a problem."""
-    named = recipe.named_inputs
+    named = recipe.order.inputs
     return X if named is None else namespace(X).concat([X, as_like(named, X)], axis=0)
 
 
@@ -200,12 +199,12 @@ def _bias(
         raise ValueError(f"bias_kernel={recipe.bias_kernel!r} was given. {error}") from None
     if recipe.bias_is_free:
         return rows, None, _free_bias(k_bias, nodes)
-    if as_task and psi is plain and recipe.bias_slope == 0.0:
+    if as_task and psi is plain and recipe.task.bias_slope == 0.0:
         # the same ψ for h and b: the bias is the coefficient of one more, constant, feature of x
         constant = 1.0 if recipe.alpha_bias is None else float(np.sqrt(recipe.alpha / recipe.alpha_bias))
         ones = as_like(np.full((rows.shape[0], 1), constant), rows)
         return namespace(rows).concat([ones, rows], axis=1), constant, None
-    return rows, None, plain if as_task else task_features(k_bias, nodes, recipe.orders, TASK_TOLERANCE)
+    return rows, None, plain if as_task else task_features(k_bias, nodes, recipe.order.derivatives, TASK_TOLERANCE)
 
 
 def _free_bias(kernel: TaskKernel, nodes: HostArray) -> TaskFeatures:
@@ -234,7 +233,7 @@ def _integrals(
     there as a target does not matter), and the penalty is the mean over them alone.
     """
     nodes = quadrature.nodes
-    named = 0 if recipe.named_inputs is None else len(recipe.named_inputs)
+    named = 0 if recipe.order.inputs is None else len(recipe.order.inputs)
     n = int(rows.shape[0]) - named
     theta = as_like(nodes[:, 0] if nodes.shape[1] == 1 else nodes, rows)
     weights = as_like(quadrature.weights, rows)
@@ -255,10 +254,10 @@ def _integrals(
         return Integral(loss, theta, weights, as_like(psi.values[order], rows), bias_cols, targets, omega)
 
     risk = integral(loss, 0, targets)
-    if recipe.noncrossing == 0.0:
+    if recipe.order.weight == 0.0:
         return (risk,), finding
     kappa = float(getattr(recipe.loss, "kappa", 0.0))
-    falling = noncrossing_penalty(recipe.noncrossing_loss, recipe.noncrossing, kappa)
+    falling = noncrossing_penalty(recipe.order.loss, recipe.order.weight, kappa)
     omega = as_like(np.repeat([0.0, 1.0 / named], [n, named]), rows) if named else None
     return (risk, integral(falling, 1, None, omega)), finding
 
@@ -274,6 +273,6 @@ def _held(recipe: Recipe, finding: Finding | None) -> Finding | None:
 
 def _linear_in_bias(recipe: Recipe, psi_bias: TaskFeatures | None, quadrature: Quadrature) -> HostArray | None:
     """v of the term ⟨v, c⟩; None where there is none."""
-    if recipe.bias_slope == 0.0 or psi_bias is None:
+    if recipe.task.bias_slope == 0.0 or psi_bias is None:
         return None
-    return np.asarray(recipe.bias_slope * (psi_bias.values[0].T @ quadrature.weights))
+    return np.asarray(recipe.task.bias_slope * (psi_bias.values[0].T @ quadrature.weights))

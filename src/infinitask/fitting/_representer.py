@@ -164,7 +164,7 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
 
 def _inputs(model: Any, X: Any) -> HostArray:
     """The training inputs, and below them those that were named."""
-    inputs, named = finite("X", np.asarray(X), 2), model.recipe_.named_inputs
+    inputs, named = finite("X", np.asarray(X), 2), model.recipe_.order.inputs
     if inputs.shape[1] != model.n_features_in_:
         raise ValueError(
             f"X of shape {inputs.shape} was given; the model was fitted to {model.n_features_in_} features. Give the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class Memory:
         exact = 0.0
         if self._posed is not None:
             before, known, problem, exact = self._posed
-            same_inputs = alike(known.X, data.X) and alike(before.named_inputs, recipe.named_inputs)
+            same_inputs = alike(known.X, data.X) and alike(before.order.inputs, recipe.order.inputs)
             if same_inputs and exact <= needed and _same(before, recipe, known, data):
                 again = problem.with_ridge(recipe.alpha, recipe.bias_ridge)
                 if again.constant != problem.constant:
@@ -172,6 +172,8 @@ def alike(a: Any, b: Any) -> bool:
         return np.shape(a) == np.shape(b) and bool(np.array_equal(a, b))
     if type(a) is not type(b):
         return False
+    if is_dataclass(a):
+        return all(alike(getattr(a, part.name), getattr(b, part.name)) for part in fields(a))
     if hasattr(a, "get_params"):
         mine, other = a.get_params(deep=False), b.get_params(deep=False)
         return mine.keys() == other.keys() and all(alike(mine[name], other[name]) for name in mine)

@@ -29,12 +29,12 @@ from infinitask.calibration._conformal import ConformalCalibration
 from infinitask.calibration._cross_conformal import CrossCalibration
 from infinitask.calibration._levels import Levels
 from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration._sign_change import change_next_to, flip_probability, flip_score, on_side, sign_change
 
 from ._beyond import Beyond
 from ._cost_curves import Confusion, CostCurve, NetBenefitCurve, ROCCurve, theta_from_costs
 from ._distribution import QuantileDistribution
 from ._neyman_pearson import allowed_errors, choose_theta, fixed_sequence, order_statistic, smallest_sample
-from ._sign_change import change_next_to, flip_probability, flip_score, on_side, sign_change
 
 __all__ = [
     "Beyond",

@@ -15,7 +15,6 @@ from infinitask._base.validation import naming
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.estimators._decisions import TRADE_OFFS
 from infinitask.estimators._frames import as_arrays
-from infinitask.estimators.one_class import SCORE_LEVELS
 from infinitask.pipelines import TransformedTarget
 from infinitask.pipelines._tables import as_pandas
 from infinitask.plotting._bands import binomial_band
@@ -24,6 +23,7 @@ from infinitask.report._fields import fields_of
 from infinitask.report._page import Page
 from infinitask.report._rows import Shown, columns, looked_at, most_rows, names_of, row_names, table
 from infinitask.report._table import Table
+from infinitask.tasks.level_set import SORTING_LEVELS
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -184,7 +184,7 @@ def _exported(model: Model) -> tuple[str, Exported]:
                 "itself: predict(X, theta) with a cost for each class, and predict_proba(X)."
             )
         return "costs", decisions(model, TRADE_OFFS)
-    return "level-sets", level_sets(model, SCORE_LEVELS)
+    return "level-sets", level_sets(model, SORTING_LEVELS)
 
 
 def _relevance(model: Model) -> list[float] | None:

@@ -229,7 +229,7 @@ def quantiles(model: Any) -> Exported:
         "field": field(model.field_, levels),
         "support": list(model._ends()),
         "levels": packed(levels),
-        "rearranged": bool(model.recipe_.rearranged),
+        "rearranged": bool(model.recipe_.order.rearranged),
         "calibrated": calibrated_levels(getattr(model, "levels_", None)),
         "conformal": conformal(getattr(model, "calibration_", None)),
     }
@@ -251,7 +251,7 @@ def level_sets(model: Any, score_levels: int) -> Exported:
     """An InfiniteOneClassSVM, with the levels at which scores look for the sign change."""
     low, high = model._ends()
     fractions = FRACTIONS[(low <= FRACTIONS) & (high >= FRACTIONS)]
-    nested, nu = bool(model.recipe_.rearranged), float(model.offset_)
+    nested, nu = bool(model.recipe_.order.rearranged), float(model.offset_)
     levels = model._nested_levels() if nested else np.unique(np.append(model._levels(score_levels), nu))
     if levels.size < 2:
         raise ValueError(_cannot(f"the single fraction {levels[0]:g}", "a measure on an interval"))

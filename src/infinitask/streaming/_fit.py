@@ -1,6 +1,6 @@
 """Fits of rows that do not fit into memory, or live on a device or on other machines.
 
-    learn_large(recipe, source, survey, sample, classes) → Fit
+    learn_stream(recipe, source, survey, sample, classes) → Fit
 
 A sample of the rows decides all that a fit has to choose: units, bandwidth, λ, landmarks. The problem of the sample,
 solved roughly, is where the solver starts, and its curvature is the solver's metric. The objective itself, its gradient
@@ -11,26 +11,21 @@ features on all the data. A few dozen passes over the rows suffice.
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from infinitask._base.arrays import Array, HostArray, as_like, one_blas_thread, to_host
-from infinitask.calibration._thresholds import Shift
+from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.features import KernelMap, PivotedCholesky, feature_recipe
 from infinitask.features._inverse import Inverse
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import settled
-from infinitask.fitting._fit_warnings import judged, quiet_where_wrong, within_reason
-from infinitask.fitting._learn import Fit, generator, in_units_of, learn
-from infinitask.fitting._metric_learning import with_learnt_kernels
-from infinitask.fitting._pose import pose
-from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.fitting._learn import Fit, learn
+from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
 from infinitask.kernels import Precomputed
-from infinitask.losses import Squared
+from infinitask.losses import Loss
 from infinitask.objective import Integral, Objective, PartedObjective, Smoothing, Sums
 from infinitask.objective._terms import compiles
 from infinitask.problem import Problem
@@ -59,10 +54,10 @@ def holds_all(survey: Survey) -> bool:
     return int(survey.X.shape[0]) == survey.n
 
 
-def learn_large(
+def learn_stream(
     recipe: Recipe, source: RowSource, survey: Survey, sample: Data, classes: HostArray | None = None
 ) -> Fit:
-    """Pose the problem of a recipe on rows that are somewhere, and solve it.
+    """Fit rows that are somewhere: :func:`~infinitask.fitting.learn` of a sample, and of all rows where it holds them.
 
     Parameters
     ----------
@@ -79,46 +74,97 @@ def learn_large(
     Returns
     -------
     Fit
-        Its ``problem`` is that of the sample. Where the sample is all rows it is :func:`~infinitask.fitting.learn`'s.
+        Its ``problem`` is that of the sample.
     """
     sampled = not holds_all(survey)
     check_parts(recipe, sampled=sampled)
-    if not sampled:
-        return learn(recipe, sample)
-    rng = generator(recipe.random_state)
-    with one_blas_thread():
-        recipe = settled(with_learnt_kernels(recipe, sample), sample, rows=survey.n)
-        posed, rows, units = in_units(recipe), in_units_of(recipe, sample), recipe.units or Units()
-        problem = _described(pose(posed, rows, rng), survey)
-        posed = within_reason(posed, problem)
-        targets = None if sample.y is None else Targets(classes, Units() if recipe.loss.degree is None else units)
-        parted = _parted(posed, problem, source, survey, targets)
+    return learn(recipe, sample, stream=_Rows(source, survey, sample.y is not None, classes) if sampled else None)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """All rows of a source, as :class:`~infinitask.fitting._learn.Stream` has them."""
+
+    source: RowSource
+    survey: Survey
+    targets: bool
+    classes: HostArray | None
+
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return self.survey.n
+
+    def described(self, problem: Problem) -> Problem:
+        """The problem of the sample with features that say where their landmarks come from."""
+        k, phi = int(self.survey.X.shape[0]), problem.phi
+        if not isinstance(phi.map, KernelMap):
+            return problem
+        described = f"{phi.description}; landmarks from a sample of {k} of {self.n} rows"
+        return replace(problem, phi=replace(phi, description=described))
+
+    def solve(self, recipe: Recipe, problem: Problem, units: Units) -> Solution:
+        """From a rough solution of the sample to that of all rows; in double precision where single does not reach
+        it.
+        """
+        parted = self._parted(recipe, problem, units)
         if recipe.verbose:
             r, s = parted.shape
             shown = problem.phi.description, f"{r} × {s} unknowns", parted.parts.description
-            print("; ".join((f"{survey.n} rows", *shown)), file=sys.stderr)
-        with quiet_where_wrong(problem):
-            solution = _solved(posed, problem, parted)
-        passes = parted.parts.passes
+            print("; ".join((f"{self.n} rows", *shown)), file=sys.stderr)
+        solution, passes = _solved(recipe, problem, parted), parted.parts.passes
         if parted.M is None and solution.reason is Reason.LBFGS_STALLED:
             # what single precision cannot reach, double precision does, even if it takes more passes
-            parted, first = _parted(posed, problem, source, survey, targets, single=False), solution
-            solution = joined(first, _solved(posed, problem, parted, first))
+            parted, first = self._parted(recipe, problem, units, single=False), solution
+            solution = joined(first, _solved(recipe, problem, parted, first))
             passes += parted.parts.passes
         if recipe.verbose:
             print(f"{passes} passes over the rows, after the first", file=sys.stderr)
-    field = units.field(problem.field(solution.z))
-    solution = judged(problem, solution)
-    solution = units.solution(solution, recipe.loss.degree or 0)
-    shift = None
-    if recipe.exact_fractions:
-        # thousands of rows of the fit are as good as new ones
-        recipe = replace(recipe, exact_fractions=True)
-        shift = Shift.of(problem, field, recipe.measure)
-    elif recipe.calibrated:
-        shift = Shift.of_classes(problem, field, solution, recipe, rows.multiplicity, left_out=False)
-    looked_at = float(np.sum(sample.multiplicity))
-    return Fit(field, solution, recipe, problem, None, shift, n_rows=float(survey.n), n_sampled=looked_at)
+        return solution
+
+    def _parted(self, recipe: Recipe, problem: Problem, units: Units, *, single: bool = True) -> PartedObjective:
+        """The objective over all rows, in the features of the problem of the sample.
+
+        ``single``: whether features may be kept in single precision.
+        """
+        units = Units() if recipe.loss.degree is None else units
+        targets = Targets(self.classes, units) if self.targets else None
+        phi, objective = problem.phi.map, problem.objective
+        r = phi.rank
+        columns: Any = phi
+        left = np.eye(r)
+        if isinstance(phi, KernelMap):
+            T = phi.transform
+            columns = phi.with_transform(np.empty((r, 0))).columns_of  # T need not travel with them
+            left = to_host(T.beside(objective.rows[:1, :]) if isinstance(T, Inverse) else T).astype(np.float64)
+        if problem.constant is not None:
+            left = block_diag(problem.constant, left)
+        terms = tuple(replace(term, targets=None) for term in objective.host_integrals)
+        pairs = self.n * sum(int(term.theta.shape[0]) for term in terms)
+        entries, budget = self.n * left.shape[0], self.source.budget(recipe.device)
+        # products with the few columns of ψ are no faster in single precision, on an H200 slower: it only saves memory.
+        # On the host multiplying all rows by M takes longer than making the columns again
+        single = single and recipe.device is not None and recipe.tol >= SINGLE_TOLERANCE
+        single = single and 4 * entries <= budget < 8 * entries
+        make = PartMaker(
+            columns=columns,
+            constant=problem.constant is not None,
+            integrals=terms,
+            alpha=objective.alpha,
+            alpha_bias=objective.alpha_bias,
+            bias_linear=objective.bias_linear,
+            targets=targets,
+            n=self.n,
+            mass=self.survey.mass,
+            left=left,
+            single=single,
+            device=recipe.device,
+            compiled=compiles(pairs) and recipe.device is None,
+        )
+        bias = objective.alpha_bias, objective.bias_linear
+        there = None if single else as_like(left, objective.rows[:1, :])
+        return PartedObjective(self.source.parts(make), terms, objective.alpha, *bias, there, objective)
 
 
 def check_parts(recipe: Recipe, *, sampled: bool = True) -> None:
@@ -143,12 +189,12 @@ def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
     sampled : bool
         Whether there are more rows than those of the sample; False: they are all in memory, or this is not known yet.
     """
-    if recipe.hard:
+    if recipe.order.hard:
         return (
             "noncrossing='hard' was given for rows that are visited in parts; the proof of order needs all of them in "
             "memory. Use a weight such as noncrossing=1.0, or 'rearrange'."
         )
-    if recipe.named_inputs is not None:
+    if recipe.order.inputs is not None:
         return (
             "noncrossing_inputs was given for rows that are visited in parts; order is asked for at these rows then. "
             "Use noncrossing_inputs=None."
@@ -178,7 +224,7 @@ def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
     return None
 
 
-def mean_target(source: RowSource, survey: Survey, units: Units, device: str | None = None) -> float:
+def mean_target(source: RowSource, survey: Survey, units: Units, loss: Loss, device: str | None = None) -> float:
     """The weighted mean of the targets of all rows, from one pass over them.
 
     Parameters
@@ -188,13 +234,15 @@ def mean_target(source: RowSource, survey: Survey, units: Units, device: str | N
     survey : Survey
     units : Units
         In which the targets are added up.
+    loss : Loss
+        Any that takes such targets.
     device : str or None
     """
     one = np.ones((1, 1))
     make = PartMaker(
         columns=_no_columns,
         constant=True,
-        integrals=(Integral(Squared(), one[0], one[0], one),),
+        integrals=(Integral(loss, one[0], one[0], one),),
         alpha=1.0,
         alpha_bias=1.0,
         bias_linear=None,
@@ -218,65 +266,6 @@ def target_of(part: Objective) -> Sums:
     targets = part.integrals[0].targets
     assert targets is not None
     return [np.asarray(to_host(part.sample_weight @ targets[:, 0]), dtype=np.float64)]
-
-
-def _described(problem: Problem, survey: Survey) -> Problem:
-    """The problem of a sample with features that say where their landmarks come from."""
-    k, phi = int(survey.X.shape[0]), problem.phi
-    if k == survey.n or not isinstance(phi.map, KernelMap):
-        return problem
-    described = f"{phi.description}; landmarks from a sample of {k} of {survey.n} rows"
-    return replace(problem, phi=replace(phi, description=described))
-
-
-def _parted(
-    recipe: Recipe,
-    problem: Problem,
-    source: RowSource,
-    survey: Survey,
-    targets: Targets | None,
-    *,
-    single: bool = True,
-) -> PartedObjective:
-    """The objective over all rows, in the features of the problem of the sample.
-
-    ``single``: whether features may be kept in single precision.
-    """
-    phi, objective = problem.phi.map, problem.objective
-    r = phi.rank
-    columns: Any = phi
-    left = np.eye(r)
-    if isinstance(phi, KernelMap):
-        T = phi.transform
-        columns = phi.with_transform(np.empty((r, 0))).columns_of  # T need not travel with them
-        left = to_host(T.beside(objective.rows[:1, :]) if isinstance(T, Inverse) else T).astype(np.float64)
-    if problem.constant is not None:
-        left = block_diag(problem.constant, left)
-    terms = tuple(replace(term, targets=None) for term in objective.host_integrals)
-    pairs = survey.n * sum(int(term.theta.shape[0]) for term in terms)
-    entries, budget = survey.n * left.shape[0], source.budget(recipe.device)
-    # products with the few columns of ψ are no faster in single precision, on an H200 slower: it only saves memory. On
-    # the host multiplying all rows by M takes longer than making the columns again
-    single = single and recipe.device is not None and recipe.tol >= SINGLE_TOLERANCE
-    single = single and 4 * entries <= budget < 8 * entries
-    make = PartMaker(
-        columns=columns,
-        constant=problem.constant is not None,
-        integrals=terms,
-        alpha=objective.alpha,
-        alpha_bias=objective.alpha_bias,
-        bias_linear=objective.bias_linear,
-        targets=targets,
-        n=survey.n,
-        mass=survey.mass,
-        left=left,
-        single=single,
-        device=recipe.device,
-        compiled=compiles(pairs) and recipe.device is None,
-    )
-    bias = objective.alpha_bias, objective.bias_linear
-    there = None if single else as_like(left, objective.rows[:1, :])
-    return PartedObjective(source.parts(make), terms, objective.alpha, *bias, there, objective)
 
 
 def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective, rough: Solution | None = None) -> Solution:

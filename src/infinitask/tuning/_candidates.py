@@ -17,7 +17,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import naming
-from infinitask.fitting._defaults import leave_one_out, normal_scores, some_features, spreads
+from infinitask.fitting._defaults import leave_one_out, some_features, spreads
 from infinitask.fitting._input_scales import relevance
 from infinitask.kernels import (
     RBF,
@@ -34,6 +34,7 @@ from infinitask.kernels import (
     Warped,
     input_kernel,
 )
+from infinitask.tasks.base import normal_scores
 
 MAX_RANKING_ROWS, MAX_SCALE_ROWS = 500, 200
 """At most this many rows take part in the ranking, and in the estimate of a scale for each input by likelihood."""

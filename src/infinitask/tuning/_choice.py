@@ -303,7 +303,8 @@ class Contest:
         counted = np.flatnonzero(self.rows.weight > 0.0)[rows]
         some = counted[np.linspace(0, counted.size - 1, min(counted.size, MAX_ROWS)).astype(int)]
         data = Data(self.rows.X[some], self.targets[some], np.full(some.size, 1.0 / some.size))
-        recipe = replace(self.rows.recipe, kernel=kernel, loss=self.loss, device=None, features="auto", rank=None)
+        given = self.rows.recipe.with_task(loss=self.loss)
+        recipe = replace(given, kernel=kernel, device=None, features="auto", rank=None)
         return input_kernel(with_learnt_kernels(recipe, data).kernel)
 
     def _learnt(self, Z: HostArray, rows: HostArray, whole: bool) -> HostArray:
@@ -315,7 +316,8 @@ class Contest:
         kernel = Matern(nu=1.5) if whole else Laplacian()
         spec = LearntMetric(kernel, diagonal=not whole, iterations=LEARNING_ITERATIONS)
         # with a λ that is given, no width is chosen: each candidate has its own
-        recipe = replace(self.rows.recipe, loss=self.loss, alpha=1.0, device=None, features="auto", rank=None)
+        given = self.rows.recipe.with_task(loss=self.loss)
+        recipe = replace(given, alpha=1.0, device=None, features="auto", rank=None)
         *_, kernel = learnt_metrics(recipe, data, spec)
         return np.asarray(kernel.root if whole else kernel.scales)
 

@@ -18,8 +18,8 @@ from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuant
 from infinitask.estimators._callbacks import tells_callbacks
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
-from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
 from infinitask.predictive import Levels
+from infinitask.tasks import QuantileTask
 from infinitask.tuning._choice import Choice, Contest, comparison_levels
 from infinitask.tuning._left_out import repeated_splits
 from infinitask.tuning._progress import Progress
@@ -164,8 +164,9 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         self._begin()
         given = self._compared(X, y, sample_weight)
         rows = self._estimator()._prepare(*given[:3])
-        # sorted answers need no penalty on the way
-        changes = {"noncrossing": 0.0} if self.noncrossing == "rearrange" else {}
+        order = rows.recipe.order
+        # sorted predictions need no penalty on the way
+        changes = {"task": replace(rows.recipe.task, order=replace(order, weight=0.0))} if order.rearranged else {}
         levels, weight = comparison_levels(rows.recipe.measure), rows.weight
         units = Units.of(rows.y[weight > 0.0], weight[weight > 0.0], centred=True)
         targets, unit = np.clip(units.inside(rows.y), -FAR_TARGET, FAR_TARGET), units.spread
@@ -176,10 +177,10 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             targets=targets,
             unit=unit,
             levels=levels,
-            loss=MQuantile(self.smoothing / unit) if self.smoothing > 0.0 else Pinball(),
-            judge=Pinball(),
+            loss=rows.recipe.task.in_units(unit).loss,
+            judge=QuantileTask().loss,
             as_odds=False,
-            ordered=self.noncrossing == "rearrange",
+            ordered=order.rearranged,
             folds=folds,
             folds_at_once=len(repeats[0]),
             constant=lambda y, weight: weighted_quantiles(y, weight, levels),
@@ -352,8 +353,8 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
             targets=rows.y,
             unit=1.0,
             levels=levels,
-            loss=CostSensitiveHinge(),
-            judge=CostSensitiveHinge(),
+            loss=rows.recipe.loss,
+            judge=rows.recipe.loss,
             as_odds=True,
             ordered=False,
             folds=folds,

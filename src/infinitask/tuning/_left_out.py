@@ -30,7 +30,7 @@ from infinitask._base.validation import naming
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.features import Nystroem, feature_recipe
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import settled
+from infinitask.fitting._defaults import resolved
 from infinitask.fitting._learn import Fit, generator, in_units_of, learn
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, in_units
@@ -118,7 +118,7 @@ def shared_folds(
     extrapolates : bool
         See :class:`~infinitask.fitting.Memory`.
     """
-    recipe = settled(_compared(recipe), data)
+    recipe = resolved(_compared(recipe), data)
     rng = np.random.default_rng(0) if rng is None else rng
     whole = pose(in_units(recipe), in_units_of(recipe, data), rng, tol=exact)
     return [_shared_fold(recipe, data, whole, train, test, extrapolates) for train, test in splits]

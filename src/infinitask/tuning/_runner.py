@@ -21,6 +21,7 @@ from infinitask.fitting._units import Units
 from infinitask.kernels import InputKernel
 from infinitask.problem import Problem
 from infinitask.solvers import Splitting, State
+from infinitask.tasks import Order
 from infinitask.tuning._candidates import Candidate
 from infinitask.tuning._left_out import Splits
 from infinitask.tuning._rules import walk
@@ -197,14 +198,9 @@ def _quick(contest: Contest) -> Recipe:
     """The recipe of the fits that are compared."""
     recipe = contest.rows.recipe
     return replace(
-        recipe,
-        loss=contest.loss,
+        recipe.with_task(loss=contest.loss, order=Order()),
         task_kernel="rbf",
         task_gamma=None,
-        noncrossing=0.0,
-        noncrossing_inputs=None,
-        hard=False,
-        calibrated=False,  # only compared
         quadrature="gauss-legendre",
         n_nodes=QUICK_NODES,
         bias_kernel="task",
@@ -225,11 +221,7 @@ def _with_tasks_of(recipe: Recipe, batch: Batch, device: str | None) -> Batch:
     problem, objective = batch.problem, batch.problem.objective
     y = objective.integrals[0].targets
     tasks = replace(
-        recipe,
-        noncrossing=0.0,
-        noncrossing_inputs=None,
-        hard=False,
-        loss=objective.integrals[0].loss,
+        recipe.with_task(loss=objective.integrals[0].loss, order=Order()),
         alpha=1.0,
         alpha_bias=LIGHT_BIAS,
         bias_kernel="task",

@@ -120,13 +120,13 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
     def _fitted(self, best: Any, given: Compared, rows: Prepared, **changes: Any) -> None:
         """Fit a model to all rows, in parts where the plain estimator would; ``rows`` are its own, with ``changes``.
 
-        No remark: this model chooses by itself what one would advise.
+        No warning: this model chooses by itself what one would advise.
         """
         source = given.source or source_of(given.X, given.y, given.weight, lambda: rows.recipe)
         if source is not None:
-            fit_to(best, source, survey=given.survey, remark=False, **changes)
+            fit_to(best, source, survey=given.survey, warn=False, **changes)
         else:
-            best._learn(rows, remark=False)
+            best._learn(rows, warn=False)
 
     def _best(self) -> Any:
         """The model inside, with the default task as it is now."""

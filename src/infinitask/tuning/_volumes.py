@@ -19,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from infinitask._base.arrays import HostArray
 from infinitask._base.events import CutShort, Tried, Trying, tell
 from infinitask._base.validation import naming
-from infinitask.calibration._thresholds import left_out_quantile
+from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import IQR_OF_NORMAL, spreads
 from infinitask.fitting._recipe import Recipe
@@ -230,12 +230,11 @@ class Race:
                 )
         quick = replace(
             recipe,
+            task=recipe.task.uncalibrated(),
             n_nodes=QUICK_NODES if recipe.measure.atoms() is None else recipe.n_nodes,
             tol=QUICK_GAP,
             max_iter=QUICK_EVALUATIONS,
             solver="lbfgs",
-            exact_fractions=False,
-            rearranged=False,
             verbose=0,
             device=None,
         )
@@ -310,7 +309,7 @@ class Race:
             omega.append(self.weight[test])
             reference.append(np.asarray(fit.field(self.reference, levels)) - bias)
         share = np.concatenate(omega)
-        t = left_out_quantile(np.concatenate(left_out), share / np.sum(share), self.levels)
+        t = new_row_quantile(np.concatenate(left_out), share / np.sum(share), self.levels)
         volumes = np.mean([np.mean(h >= t, axis=0) for h in reference], axis=0)
         found = Entrant(name, kernel, volumes)
         if self.verbose:

@@ -147,7 +147,7 @@ def _as_list(theta: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------------- answers
 def _regressions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     field, levels = model.field_, getattr(model, "levels_", None)
-    sorted_curves = model.recipe_.rearranged or (levels is not None and field.knows_nodes_only)
+    sorted_curves = model.recipe_.order.rearranged or (levels is not None and field.knows_nodes_only)
     if sorted_curves:
         at = model._curve_levels()
         curves = _in_order(_at_levels(field, X, at), at.size)
@@ -183,7 +183,7 @@ def _decisions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
 
 def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     shift = getattr(model, "shift_", None)
-    if not model.recipe_.rearranged:
+    if not model.recipe_.order.rearranged:
         values = _plain(model.field_, X, theta)
         if shift is None:
             return values

@@ -1,0 +1,247 @@
+"""Held-out predictions of a fit: the engine that all post-fit calibration asks.
+
+A row that a fit has seen looks better than a new one. Here the problem of a fit is solved again without some of its
+rows, in the same features, and h is read at the rows that were held out. :class:`HeldOut` is the engine, bound to a
+fit; :class:`HeldOutFits` are the fits without each fold.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from infinitask._base.arrays import Array, HostArray, as_like, one_blas_thread, to_host
+from infinitask._base.events import Stage, tell
+from infinitask.field import Field
+from infinitask.objective import Smoothing
+from infinitask.problem import Problem
+from infinitask.solvers import Eigenbasis, Solution, Splitting, Start, solve
+
+__all__ = ["HeldOut", "HeldOutFits"]
+
+FOLDS = 10
+"""Folds of fits that are solved one after the other. With five, ν = 0.05 of 1000 rows leaves out 0.03 to 0.045."""
+
+ROWS_FOR_ONE_FOLD = 10_000
+"""From this number of rows on, a single fit holds out a tenth of them: 1000 values are enough for a threshold."""
+
+MAX_PAIRS_TOGETHER = 40_000_000
+"""Rows × nodes × folds up to which all folds are solved together; beyond, one fold is held out."""
+
+HELD = 0.02
+"""Directions of the rows with an eigenvalue below this fraction of λ are held by the ridge, and dropped."""
+
+STEPS_TOGETHER, STEPS_BETWEEN_GAPS = 400, 20
+"""The most steps of fits that are solved together, and how many lie between two looks at their gaps."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The engine for held-out predictions of one fit.
+
+    Parameters
+    ----------
+    problem : Problem
+    field : Field
+        Its solution.
+    solution : Solution
+        The same, where fits without a fold start.
+    copies : ndarray (n,)
+        How many equal rows each row stands for.
+    solver : str
+    tol : float
+        The gap of the fit; those without a fold are at most this exact.
+    max_iter : int
+    verbose : int
+    sampled : bool
+        Whether the rows are a few of very many that were fitted: no fit without them is needed then.
+    """
+
+    problem: Problem
+    field: Field
+    solution: Solution
+    copies: HostArray
+    solver: str = "auto"
+    tol: float = 1e-4
+    max_iter: int = 10_000
+    verbose: int = 0
+    sampled: bool = False
+
+    @property
+    def count(self) -> float:
+        """How many rows the rows of the problem stand for."""
+        return float(np.sum(self.copies))
+
+    def fits(self, tol: float) -> HeldOutFits:
+        """Fits without each of ten folds, or without one fold of many rows, solved one after the other.
+
+        Parameters
+        ----------
+        tol : float
+            Their duality gap, if that of the fit itself is not larger.
+        """
+        problem = self.problem
+        weight = to_host(problem.objective.sample_weight).astype(np.float64)
+        if self.sampled:
+            rows = np.arange(weight.size)
+            return HeldOutFits(rows, np.zeros_like(rows), _features(problem), weight, self.count, [self.field])
+        fractions = _fold_fractions(self.copies)
+        fractions = fractions[:, : fractions.shape[1] if self.count < ROWS_FOR_ONE_FOLD else 1]
+        with one_blas_thread():
+            fields = list(self._one_by_one(weight, fractions, max(self.tol, tol)))
+        rows, fold = np.nonzero(fractions)
+        omega = weight[rows] * fractions[rows, fold]
+        count = float(np.sum(self.copies[rows] * fractions[rows, fold]))
+        return HeldOutFits(rows, fold, _features(problem)[rows, :], omega / np.sum(omega), count, fields)
+
+    def fits_together(self, fold: HostArray, tol: float) -> HeldOutFits:
+        """Fits without each fold, solved together in single precision; they share their eigenvectors.
+
+        Parameters
+        ----------
+        fold : ndarray (n,) of int
+            The fold of each row, 0, 1, …
+        tol : float
+        """
+        problem, folds = self.problem, int(np.max(fold)) + 1
+        objective = problem.objective
+        used = folds if fold.size * problem.quadrature.weights.size * folds <= MAX_PAIRS_TOGETHER else 1
+        if self.verbose:
+            print(f"calibration: fits without each of {used} folds", file=sys.stderr, flush=True)
+        with one_blas_thread():
+            splitting = Splitting.of(objective, single=isinstance(objective.rows, np.ndarray))
+            splitting = splitting.without(HELD * objective.alpha)
+            live = np.stack([fold != k for k in range(used)])
+            state = splitting.solve(
+                objective.alpha, live=live, tol=tol, max_iter=STEPS_TOGETHER, every=STEPS_BETWEEN_GAPS
+            )
+            fields = [problem.field(splitting.coefficients(state, b).ravel()) for b in range(used)]
+        rows = np.flatnonzero(fold < used)
+        omega = to_host(objective.sample_weight).astype(np.float64)[rows]
+        count = self.count * float(np.sum(omega))
+        return HeldOutFits(rows, fold[rows], _features(problem)[rows, :], omega / np.sum(omega), count, fields)
+
+    def _one_by_one(self, weight: HostArray, fractions: HostArray, tol: float) -> Iterator[Field]:
+        """The solutions without each of the folds; a fold may hold out a fraction of a row that stands for several."""
+        whole, folds = Eigenbasis.of(self.problem.objective), fractions.shape[1]
+        start = Start(self.solution.z, Smoothing(self.solution.smoothing.kappa))
+        for k, held_out in enumerate(fractions.T):
+            tell(Stage(f"held-out fit {k + 1} of {folds}"))
+            if self.verbose:
+                print(f"calibration: fit without fold {k + 1} of {folds}", file=sys.stderr, flush=True)
+            rest = weight * (1.0 - held_out)
+            lighter = as_like(rest, self.problem.objective.sample_weight)
+            part = replace(self.problem, objective=replace(self.problem.objective, sample_weight=lighter))
+            part = part.only(np.flatnonzero(rest > 0.0))
+            found = solve(
+                part.objective,
+                solver=self.solver,
+                tol=tol,
+                max_iter=self.max_iter,
+                start=start,
+                basis=Eigenbasis.of(part.objective, whole),
+                gram=part.phi.gram,
+            )
+            yield part.field(found.z)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class HeldOutFits:
+    """Fits without some rows each, and these rows.
+
+    Parameters
+    ----------
+    rows : ndarray (k,) of int
+        Positions of the held-out rows; a row that stands for several may be here several times.
+    fold : ndarray (k,) of int
+        Which fit has not seen them.
+    phi : array (k, r)
+        Their features.
+    omega : ndarray (k,)
+        Their weights, summing to one.
+    count : float
+        How many rows they stand for.
+    fields : list of Field
+        Of each fold.
+    """
+
+    rows: HostArray
+    fold: HostArray
+    phi: Array
+    omega: HostArray
+    count: float
+    fields: list[Field]
+
+    def values(self, tasks: HostArray) -> HostArray:
+        """h without the bias at tasks (q,) or (q, d), each row by the fit that has not seen it: (k, q)."""
+        values = np.empty((self.rows.size, len(tasks)))
+        for k, field in enumerate(self.fields):
+            phi = self.phi[self.fold == k]
+            values[self.fold == k] = to_host(phi @ as_like(field.coef @ field.psi(tasks).T, phi))
+        return values
+
+    def with_medians_of(self, field: Field, phi: Array, levels: HostArray) -> HostArray:
+        """h without the bias at the levels, (k, q), each fit shifted to the medians of the whole ``field``.
+
+        With few inputs h is all but flat where the rows are, and fits differ more from each other than h does from row
+        to row: quantiles over all of them would tell fits apart, not rows. A fit is shifted by the median difference at
+        the rows that both have seen, but only where its own rows and the held-out ones have medians that differ by
+        less: with a narrow kernel h is larger at rows that a fit has seen, which is no difference of level.
+
+        Parameters
+        ----------
+        field : Field
+            The fit of all rows.
+        phi : array (n, r)
+            Features of all rows.
+        levels : ndarray (q,)
+        """
+        values = self.values(levels)
+        whole = to_host(phi @ as_like(field.coef @ field.psi(levels).T, phi))
+        for k, part in enumerate(self.fields):
+            held_out = np.zeros(whole.shape[0], dtype=bool)
+            held_out[self.rows[self.fold == k]] = True
+            if np.all(held_out) or not np.any(held_out):
+                continue
+            h = to_host(phi @ as_like(part.coef @ part.psi(levels).T, phi))
+            apart = np.median(h[~held_out] - whole[~held_out], axis=0)
+            own = np.abs(np.median(h[~held_out], axis=0) - np.median(h[held_out], axis=0))
+            values[self.fold == k] -= np.where(own < np.abs(apart), apart, 0.0)
+        return values
+
+    def with_means_of(self, field: Field, levels: HostArray) -> HostArray:
+        """h at the levels, (k, q), each fit shifted so that its mean over the rows is that of the whole ``field``.
+
+        The level of h follows the few rows of a rare class that a fit has seen; under a heavy ridge it would differ
+        more from fit to fit than h does from row to row.
+        """
+        middle = to_host(as_like(self.omega, self.phi) @ self.phi).astype(np.float64)
+        means = np.stack([middle @ f.coef @ f.psi(levels).T for f in self.fields])
+        whole = middle @ field.coef @ field.psi(levels).T + field.bias(levels)
+        return np.asarray(self.values(levels) - means[self.fold] + whole)
+
+
+def _features(problem: Problem) -> Array:
+    """φ of all rows, without the constant by which a bias may have joined."""
+    return problem.objective.rows if problem.constant is None else problem.objective.rows[:, 1:]
+
+
+def _fold_fractions(copies: HostArray) -> HostArray:
+    """The fraction of each row that each fold holds out, (n, folds), by equal rows and not by cells of them.
+
+    Rows that are neighbours in the order of the data are mostly in different folds. Always the same: a fit that draws
+    nothing else must not depend on ``random_state``.
+    """
+    numbers = np.maximum(np.round(copies), 1.0).astype(np.intp)
+    total = int(np.sum(numbers))
+    rng, count = np.random.default_rng(0), min(FOLDS, total)
+    folds = np.concatenate([rng.permutation(count) for _ in range(-(-total // count))])[:total]
+    fractions = np.zeros((numbers.size, count))
+    np.add.at(fractions, (np.repeat(np.arange(numbers.size), numbers), folds), 1.0)
+    return fractions / numbers[:, None]

@@ -1,0 +1,45 @@
+"""Tasks: one file for each, with everything that is particular to it.
+
+A :class:`Task` holds the problem (loss, measure, penalty, order in θ), the defaults, the post-fit calibration, the
+warnings and the way from h(x)(θ) to a prediction. No module outside this package, the losses and the estimators names a
+loss.
+
+=====================  ============================================================
+`QuantileTask`         conditional quantiles and M-quantiles
+`ExpectileTask`        conditional expectiles
+`CostTask`             decisions between two classes, for every cost of their errors
+`ClassesTask`          decisions between many classes, for every cost of their rows
+`LevelSetTask`         density level sets, for every fraction outside
+`EpsilonTask`          support vector regression, for every width of the tube
+`RidgePathTask`        ridge regression, for every weight of the ridge
+`CurveTask`            curves as targets
+`Task`                 any other loss
+=====================  ============================================================
+"""
+
+from .base import Defaults, Learnt, Order, Task
+from .classes import ClassesTask
+from .cost import CostTask
+from .curves import CurveTask
+from .custom import task_for
+from .epsilon import EpsilonTask
+from .expectile import ExpectileTask
+from .level_set import LevelSetTask
+from .quantile import QuantileTask
+from .ridge_path import RidgePathTask
+
+__all__ = [
+    "ClassesTask",
+    "CostTask",
+    "CurveTask",
+    "Defaults",
+    "EpsilonTask",
+    "ExpectileTask",
+    "Learnt",
+    "LevelSetTask",
+    "Order",
+    "QuantileTask",
+    "RidgePathTask",
+    "Task",
+    "task_for",
+]

@@ -1,0 +1,334 @@
+"""What a task is: everything that the rest of the library need not know about it.
+
+A :class:`Task` is a frozen value that an estimator builds and a :class:`~infinitask.fitting.Recipe` holds. It says
+which problem is solved (loss, measure, penalty, order in θ), which numbers the data decide by default, how a fit is
+calibrated, when a certified optimum is still a poor model, and how h(x)(θ) becomes a prediction. A new task derives
+from it in one file of this package and overrides what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.validation import check_parameters, number
+from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration.held_out import HeldOut
+from infinitask.field import Field
+from infinitask.losses import Loss
+from infinitask.measures import Measure, Quadrature
+from infinitask.penalties import Penalty, Ridge
+from infinitask.problem import Problem
+from infinitask.solvers import Solution
+
+__all__ = ["Defaults", "Learnt", "Order", "Task"]
+
+STANDARDISED = 5.0
+"""Targets whose root mean square is at most this are standardised."""
+
+HEAVY_RIDGE = 0.1
+"""A ridge on the bias is heavy if it weighs more than this fraction of the errors of a constant."""
+
+CHECKED_ROWS = 2_000
+"""At most about this many training rows are checked for a warning."""
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """What is asked of the order of h(x)(θ) in θ, such as quantiles that do not cross.
+
+    Parameters
+    ----------
+    weight : float
+        λ_nc of the penalty on curves that fall.
+    loss : {"hinge", "smoothed", "squared"}
+        What λ_nc weighs: see :func:`~infinitask.penalties.noncrossing_penalty`.
+    at : ndarray (k, d) or None
+        The inputs at which the penalty holds; None: the training inputs.
+    hard : bool
+        Whether order at the training inputs is a constraint; see :func:`~infinitask.solvers.solve_in_order`.
+    rearranged : bool
+        Whether predictions are sorted over θ; see :class:`~infinitask.predictive.Rearrangement`.
+    """
+
+    weight: float = 0.0
+    loss: str = "hinge"
+    at: HostArray | None = None
+    hard: bool = False
+    rearranged: bool = False
+
+    def __post_init__(self) -> None:
+        check_parameters({"noncrossing": self.weight}, {"noncrossing": partial(number, low=0.0, open_low=False)})
+
+    @property
+    def derivatives(self) -> tuple[int, ...]:
+        """The derivatives in θ that the objective looks at."""
+        return (0, 1) if self.weight > 0.0 or self.hard else (0,)
+
+    @property
+    def inputs(self) -> HostArray | None:
+        """``at``, if the objective looks at it."""
+        return self.at if len(self.derivatives) > 1 else None
+
+    def in_units(self, spread: float, degree: int) -> Order:
+        """The same order for targets measured in a spread, beside a loss of this degree."""
+        of_slopes = 2 if self.loss == "squared" else 1
+        return replace(self, weight=spread ** (of_slopes - degree) * self.weight)
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """The numbers by which bandwidth, λ and nodes follow the data.
+
+    Parameters
+    ----------
+    nodes : int
+        m.
+    node_gaps : float or None
+        σ of the task kernel in mean gaps between neighbouring nodes, at most the median distance of all nodes; None: σ
+        is that median distance.
+    ridge : float
+        λ as a multiple of that of half the square: a loss that is less curved needs a smaller one.
+    tolerated_errors : float
+        Standard errors by which a larger λ may be worse than the best one.
+    width : float
+        γ as a multiple of that of the median rule.
+    robust : bool
+        Whether each input is measured in its interquartile range instead of its standard deviation.
+    one_scale : bool
+        Whether one scale for all inputs is tried too.
+    any_alpha : bool
+        Whether other bandwidths are tried although λ is given.
+    """
+
+    nodes: int = 50
+    node_gaps: float | None = None
+    ridge: float = 1.0
+    tolerated_errors: float = 0.5
+    width: float = 1.0
+    robust: bool = False
+    one_scale: bool = False
+    any_alpha: bool = False
+
+
+class Learnt(NamedTuple):
+    """What a prediction is read from."""
+
+    field: Field
+    nodes: HostArray
+    """(m,) or (m, d)."""
+    calibration: Any = None
+    """What :meth:`Task.finish` returned."""
+
+    def levels(self, ends: tuple[float, float], count: int) -> HostArray:
+        """Equally spaced levels of Θ ⊂ ℝ, or the nodes where the field knows nothing between them."""
+        return np.unique(self.nodes) if self.field.knows_nodes_only else np.linspace(*ends, count)
+
+
+class Fitted(Protocol):
+    """What a task reads of a fit."""
+
+    @property
+    def field(self) -> Field: ...
+
+    @property
+    def problem(self) -> Problem: ...
+
+    @property
+    def solution(self) -> Solution: ...
+
+    @property
+    def quadrature(self) -> Quadrature: ...
+
+    @property
+    def recipe(self) -> Any: ...
+
+    @property
+    def given(self) -> Any: ...
+
+    @property
+    def calibration(self) -> Any: ...
+
+    @property
+    def n_rows(self) -> float: ...
+
+    @property
+    def n_sampled(self) -> float | None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One family of questions θ ∈ Θ, and all that is particular to it.
+
+    min ∫ E ℓ_θ(y, h(x)(θ)) dμ(θ) + penalties, with the loss ℓ and the measure μ of the task.
+
+    Parameters
+    ----------
+    loss : Loss
+    measure : Measure
+        μ on Θ.
+    penalty : Penalty
+        On h.
+    order : Order
+        On h as a function of θ.
+    """
+
+    loss: Loss
+    measure: Measure
+    penalty: Penalty = field(default_factory=Ridge)
+    order: Order = field(default_factory=Order)
+
+    bias_slope: ClassVar[float] = 0.0
+    """v of a term ∫ v b dμ that is linear in the bias."""
+    needs_gram: ClassVar[bool] = False
+    """Whether solvers need the Gram matrix of the rows."""
+    calibrated_as: ClassVar[str] = "shift_"
+    """The fitted attribute under which an estimator keeps the calibration."""
+
+    # ------------------------------------------------------------------------------------------ the problem
+    @property
+    def defaults(self) -> Defaults:
+        """The numbers by which bandwidth, λ and nodes follow the data."""
+        return Defaults()
+
+    def in_units(self, spread: float) -> Self:
+        """The same task for targets measured in a spread."""
+        degree = self.loss.degree
+        if degree is None:
+            return self
+        return replace(self, loss=self.loss.in_units(spread), order=self.order.in_units(spread, degree))
+
+    @property
+    def may_hold_bias(self) -> bool:
+        """Whether a free bias takes a tiny ridge, which makes the fit faster.
+
+        It does where targets have units, so that their centre is subtracted before; and it is needed where the
+        objective sees more than values at the nodes of a line.
+        """
+        return self.loss.degree is not None or len(self.order.derivatives) > 1 or self.measure.dim > 1
+
+    def shown(self, quadrature: Quadrature) -> tuple[Measure, Quadrature]:
+        """The measure and the quadrature as a user knows them, from that of the core."""
+        return self.measure, quadrature
+
+    def scores(self, y: HostArray) -> HostArray:
+        """The targets (n,) of the ridge regressions that choose bandwidth and λ, (n,) or (n, c): normal scores."""
+        return normal_scores(y)
+
+    def widened(self, fit: Fitted) -> float | None:
+        """The factor of γ with which a fit should be repeated; None: it is good as it is."""
+        return None
+
+    # ---------------------------------------------------------------------------------------- after the fit
+    def finish(self, fit: Fitted, held_out: HeldOut) -> Any:
+        """Post-fit calibration; None where there is none.
+
+        Parameters
+        ----------
+        fit : Fit
+        held_out : HeldOut
+            The engine for fits without some rows.
+        """
+        return None
+
+    def uncalibrated(self) -> Self:
+        """The same task without post-fit calibration, for fits that are only compared."""
+        return self
+
+    def warnings(self, fit: Fitted) -> Iterator[str]:
+        """Sentences for a certified optimum that is still a poor model, each with what to do."""
+        yield from _heavy_ridge_on_the_bias(fit)
+        yield from _targets_without_units(fit)
+
+    # ------------------------------------------------------------------------------------------- prediction
+    def sorting_levels(self, learnt: Learnt) -> HostArray:
+        """The levels at which curves are sorted, (k,): atoms of a discrete measure, or 1001 of Θ.
+
+        Between 1001 levels a curve is linear: off by an eighth of 1e-6 times its curvature.
+        """
+        if self.measure.atoms() is not None:
+            return np.unique(learnt.nodes)
+        low, high = self.measure.support
+        return learnt.levels((float(low[0]), float(high[0])), 1001)
+
+    def at_levels(self, learnt: Learnt, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
+        """The prediction at many levels (k,), one block of rows after the other: the rows, and values (rows, k)."""
+        yield from learnt.field.at_levels(X, levels)
+
+    def curves(self, learnt: Learnt, X: Array) -> Iterator[tuple[slice, Rearrangement]]:
+        """θ ↦ prediction, sorted, one block of rows after the other."""
+        levels = self.sorting_levels(learnt)
+        for rows, values in self.at_levels(learnt, X, levels):
+            yield rows, Rearrangement.of(levels, values)
+
+    def answer(self, learnt: Learnt, X: Array, theta: HostArray, *, paired: bool = False) -> HostArray:
+        """The prediction for rows (n, d) and tasks (q, dim): (n, q); ``paired``: (n,), each row with its own task."""
+        if not self.order.rearranged:
+            return learnt.field.paired(X, theta) if paired else learnt.field(X, theta)
+        at = theta[:, 0]
+        values = np.empty(X.shape[0] if paired else (X.shape[0], at.size))
+        for rows, curves in self.curves(learnt, X):
+            values[rows] = curves.paired(at[rows]) if paired else curves(at)
+        return values
+
+
+def normal_scores(y: HostArray) -> HostArray:
+    """y by its ranks, as quantiles of the normal distribution."""
+    return np.asarray(ndtri((rankdata(y) - 0.5) / y.size))
+
+
+# ------------------------------------------------------------------------------------------------- warnings
+def some_rows(fit: Fitted) -> slice:
+    """The training rows that are checked for a warning."""
+    return slice(None, None, -(-int(fit.problem.objective.rows.shape[0]) // CHECKED_ROWS))
+
+
+def _heavy_ridge_on_the_bias(fit: Fitted) -> Iterator[str]:
+    recipe, objective = fit.recipe, fit.problem.objective
+    term, omega, units = objective.integrals[0], objective.sample_weight, recipe.units
+    if term.targets is None or recipe.bias_kernel is None or recipe.bias_is_free or units.centre != 0.0:
+        return
+    values, share = term.loss.values_of(term.targets), term.loss.shares_of(term.targets)
+    # a missing target is not 0
+    seen = 0.0 * values + (1.0 if share is None else share > 0.0)
+    size = float(np.max(_mean_of_seen(values**2, seen, omega))) ** 0.5
+    if units.spread * size <= STANDARDISED:
+        return
+    rows = some_rows(fit)
+    y, omega = term.targets[rows, ...], omega[rows]
+    total = float(namespace(omega).sum(omega))
+    mean = as_like(_mean_of_seen(values[rows, :], seen[rows, :], omega), omega)
+    constant = mean + 0.0 * (omega[:, None] * term.weights)
+    errors = float(omega @ (term.loss.value(term.theta, y, constant) @ term.weights)) / total
+    if 0.5 * objective.alpha_bias * size**2 > HEAVY_RIDGE * errors:
+        yield (
+            f"y has a root mean square of {units.spread * size:.3g}, and the ridge holds the bias b(θ) towards 0 with "
+            f"alpha_bias={recipe.alpha_bias:g}: too heavily for targets of that size. Set alpha_bias=0, which leaves "
+            "the bias free, and alpha='auto' or an alpha that is as many times smaller."
+        )
+
+
+def _mean_of_seen(values: Array, seen: Array, omega: Array) -> HostArray:
+    """The weighted mean of each column over the rows in which it was seen; 0 where it was in none."""
+    mass = to_host(omega @ seen)
+    return np.asarray(to_host(omega @ (values * seen)) / np.where(mass > 0.0, mass, 1.0))
+
+
+def _targets_without_units(fit: Fitted) -> Iterator[str]:
+    loss, term = fit.recipe.loss, fit.problem.objective.integrals[0]
+    if not isinstance(fit.given.alpha, str) or loss.degree is not None or term.targets is None:
+        return
+    spread = fit.problem.objective.scale
+    if not 1.0 / STANDARDISED <= spread <= STANDARDISED:
+        yield (
+            f"y has a spread of {spread:.3g}, and {type(loss).__name__} does not say how it changes with the units of "
+            "y; alpha='auto' takes targets of size one for granted. Divide y by its spread, give the loss a degree, or "
+            "give alpha a number."
+        )

@@ -1,0 +1,203 @@
+"""Decisions between many classes: θ = (θ_1, …, θ_K) is what a missed row of each class costs.
+
+There is a function f_k(x)(θ) for each class, and the largest one decides. In the core, a task is a node θ together with
+a class k: the measure is discrete on such pairs, and :class:`~infinitask.kernels.ClassTask` ties the functions of a
+node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from infinitask._base.arrays import HostArray, to_host
+from infinitask._base.validation import numbers
+from infinitask.calibration._class_probabilities import ShareScale, cost_points, with_classes
+from infinitask.calibration.held_out import HeldOut
+from infinitask.kernels import ClassTask, task_kernel
+from infinitask.losses import MultiClassHinge
+from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature, quadrature_rule
+from infinitask.solvers import Splitting
+from infinitask.tasks.base import Defaults, Fitted, Task
+
+__all__ = ["ClassesTask"]
+
+FEW_CLASSES, NODES_OF_FEW, NODES_OF_MANY = 5, 64, 32
+"""Up to five classes have 64 nodes, more have 32: with ten digits 64 take 2.6 times as long and gain little."""
+
+FOLDS, FEWEST_ROWS = 4, 20
+"""Folds of the held-out fits; with fewer rows probabilities stay as they are."""
+
+ROUGH_GAP = 1e-2
+"""The duality gap of these fits."""
+
+SAME_CLASS = 1e-9
+"""Targets closer than this are the same class."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ClassesTask(Task):
+    """The largest f_k(x)(θ) decides, which in the best case is the class with the largest θ_k P(y = k | x).
+
+    Parameters
+    ----------
+    costs : Quadrature or None
+        Costs (m, K), each summing to one, and their weights.
+    over : Measure or None
+        μ on the costs.
+    class_order : ndarray (K,) or None
+        The class that each coordinate of evenly spread costs stands for.
+    calibrated : bool
+        Whether probabilities are scaled so that they suit held-out rows.
+    """
+
+    costs: Quadrature | None = None
+    over: Measure | None = None
+    class_order: HostArray | None = None
+    calibrated: bool = False
+
+    calibrated_as: ClassVar[str] = "share_scale_"
+
+    @property
+    def defaults(self) -> Defaults:
+        """The best λ is taken; one scale for all inputs suits pixels, of which some hardly vary."""
+        return Defaults(tolerated_errors=0.0, one_scale=True)
+
+    @classmethod
+    def of(
+        cls,
+        order: HostArray,
+        measure: Any,
+        rule: Any,
+        n_nodes: int | None,
+        rng: np.random.Generator,
+        *,
+        smoothing: float,
+        calibrated: bool,
+    ) -> Self:
+        """The task that a model's ``measure``, ``quadrature`` and ``n_nodes`` ask for.
+
+        The rule of a line, which is the default, has no meaning here: in its place the nodes are spread evenly, always
+        the same ones, equal costs among them.
+        """
+        K = order.size
+        over = ClassCosts(K) if measure is None else measure
+        m = (NODES_OF_FEW if K <= FEW_CLASSES else NODES_OF_MANY) if n_nodes is None else int(n_nodes)
+        if not isinstance(over, Measure) or over.dim != K:
+            raise ValueError(
+                f"measure={measure!r} was given for {K} classes; it must be a measure on the costs of {K} classes, "
+                f"such as ClassCosts({K}), Discrete of costs (m, {K}), or None."
+            )
+        if isinstance(over, ClassCosts) and over.concentration == 1.0 and rule == "gauss-legendre":
+            costs = Quadrature(for_classes(cost_points(K, m), order), np.full(m, 1.0 / m))
+        else:
+            rule = "sobol" if isinstance(rule, str) and rule == "gauss-legendre" else rule
+            found = quadrature_rule(rule)(over, m, rng)
+            nodes = class_costs(found.nodes, K, "measure")[0]
+            nodes = for_classes(nodes, order) if isinstance(over, ClassCosts) else nodes
+            costs = Quadrature(nodes, found.weights)
+        points, unique = np.unique(costs.nodes, axis=0, return_inverse=True)
+        weights = np.bincount(np.ravel(unique), weights=costs.weights)
+        pairs = Discrete(with_classes(points), np.repeat(weights, K))
+        loss = MultiClassHinge(int(K), float(smoothing))
+        return cls(loss, pairs, costs=costs, over=over, class_order=order, calibrated=calibrated)
+
+    @property
+    def codes(self) -> HostArray:
+        """The numbers by which the loss knows the classes, (K,)."""
+        assert isinstance(self.loss, MultiClassHinge)
+        return self.loss.codes
+
+    def kernels(self, kernel: Any, gamma: Any, bias_kernel: Any) -> dict[str, Any]:
+        """The kernels of tasks and bias that a model's parameters ask for."""
+        K = self.codes.size
+        as_task = bias_kernel is None or (isinstance(bias_kernel, str) and bias_kernel == "task")
+        bias = bias_kernel if as_task else ClassTask(task_kernel(bias_kernel, gamma, name="bias_kernel"), K)
+        return {"task_kernel": ClassTask(task_kernel(kernel, gamma), K), "bias_kernel": bias}
+
+    def shown(self, quadrature: Quadrature) -> tuple[Measure, Quadrature]:
+        """The measure on the costs, and the costs."""
+        assert self.over is not None
+        assert self.costs is not None
+        return self.over, self.costs
+
+    def scores(self, y: HostArray) -> HostArray:
+        """A column for each class, 1 where y is that class and 0 elsewhere."""
+        return np.asarray(1.0 * (np.abs(y[:, None] - np.unique(y)) < SAME_CLASS))
+
+    def finish(self, fit: Fitted, held_out: HeldOut) -> ShareScale | None:
+        """How the fractions of costs at which a class wins become probabilities; None where nothing can be said."""
+        problem, n = fit.problem, int(fit.problem.objective.rows.shape[0])
+        if not self.calibrated or self.class_order is None or n < FEWEST_ROWS:
+            return None
+        if not Splitting.solves(problem.objective) or problem.task_kernel.diagonal:
+            return None
+        targets = problem.objective.integrals[0].targets
+        assert targets is not None
+        label = np.argmin(np.abs(to_host(targets) - self.codes), axis=1)
+        fits = held_out.fits_together(_folds(np.argsort(self.class_order)[label]), ROUGH_GAP)
+        points = for_classes(cost_points(self.class_order.size), self.class_order)
+        return ShareScale.of(fits, label, held_out.count, points)
+
+    def uncalibrated(self) -> Self:
+        """The decisions of the formula."""
+        return replace(self, calibrated=False)
+
+    def warnings(self, fit: Fitted) -> Iterator[str]:
+        """None: the targets are names of classes."""
+        yield from ()
+
+
+def class_costs(theta: Any, n_classes: int, name: str = "theta") -> tuple[HostArray, bool]:
+    """Costs of the classes as (q, K), each summing to one, and whether one list of them was given.
+
+    The constructor's 0, and None, stand for equal costs.
+    """
+    K = n_classes
+    if theta is None or (np.ndim(theta) == 0 and np.asarray(theta).dtype.kind in "biuf" and theta == 0.0):
+        return np.full((1, K), 1.0 / K), True
+    costs = numbers(name, theta)
+    if costs.ndim not in (1, 2) or costs.shape[-1] != K or costs.size == 0:
+        raise ValueError(
+            f"{name} of shape {costs.shape} was given to a model of {K} classes; it must hold what a missed row of "
+            f"each class costs, ({K},) or (q, {K}) in the order of classes_. A single number is a trade-off of two "
+            "classes."
+        )
+    single, costs = costs.ndim == 1, np.atleast_2d(costs)
+    if not np.all(np.isfinite(costs)) or np.any(costs < 0.0):
+        raise ValueError(f"{name} holds a cost that is negative or not finite; give numbers of at least 0.")
+    size = np.max(costs, axis=1, keepdims=True)
+    if np.any(size == 0.0):
+        raise ValueError(f"{name} holds costs that are all 0; nothing is to be decided then. Give at least one cost.")
+    costs = costs / size
+    return np.asarray(costs / np.sum(costs, axis=1, keepdims=True)), single
+
+
+def class_order(X: HostArray, label: HostArray, weight: HostArray, n_classes: int) -> HostArray:
+    """The classes in an order that does not depend on their names, (K,): by their weight, then by their mean inputs.
+
+    Nodes are not symmetric in the classes; in this order other names of the labels change no decision.
+    """
+    chosen = 1.0 * (label[:, None] == np.arange(n_classes)) * weight[:, None]
+    mass = np.sum(chosen, axis=0)
+    means = (chosen.T @ X) / mass[:, None]
+    return np.lexsort((*means.T[::-1], mass))
+
+
+def for_classes(costs: HostArray, order: HostArray) -> HostArray:
+    """Evenly spread costs with each coordinate at the class that it stands for."""
+    found = np.empty_like(costs)
+    found[:, order] = costs
+    return found
+
+
+def _folds(label: HostArray) -> HostArray:
+    """A fold for each row, the same fraction of each class in all; always the same for the same labels 0, …, K − 1."""
+    rng, fold = np.random.default_rng(0), np.empty(label.size, dtype=np.intp)
+    order = np.lexsort((rng.permutation(label.size), label))
+    fold[order] = np.arange(label.size) % FOLDS
+    return fold

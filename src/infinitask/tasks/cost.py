@@ -1,0 +1,94 @@
+"""Decisions between two classes: θ ∈ [−1, 1] is the trade-off between their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Self, final
+
+import numpy as np
+
+from infinitask._base.arrays import Array, HostArray, to_host
+from infinitask.calibration._thresholds import Shift, decision_shift
+from infinitask.calibration.held_out import HeldOut
+from infinitask.losses import CostSensitiveHinge, Loss
+from infinitask.measures import Measure, Uniform
+from infinitask.tasks.base import Defaults, Fitted, Learnt, Task, some_rows
+
+__all__ = ["CostTask"]
+
+ROUGH_GAP = 1e-2
+"""The duality gap of held-out fits: log-odds of decisions hardly notice it."""
+
+FEWEST_ROWS = 5
+"""With fewer rows a fit without a fold could be one without a class, and decisions stay as they were fitted."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CostTask(Task):
+    """The sign of h(x)(θ) is the decision; a missed positive costs (1 + θ)/2 and a false alarm (1 − θ)/2.
+
+    Parameters
+    ----------
+    calibrated : bool
+        Whether decisions flip where the probability of the positive class, as held-out rows have it, is (1 − θ)/2.
+    """
+
+    loss: Loss = field(default_factory=CostSensitiveHinge)
+    measure: Measure = field(default_factory=partial(Uniform, -1.0, 1.0))
+    calibrated: bool = False
+
+    @property
+    def defaults(self) -> Defaults:
+        """The few rows of a rare class are never sure to tell two λ apart: the best one is taken."""
+        return Defaults(nodes=32, tolerated_errors=0.0)
+
+    @property
+    def may_hold_bias(self) -> bool:
+        """With rare classes b(θ) jumps near an end of Θ, and has to be free to do so, unless decisions are
+        calibrated.
+        """
+        return self.calibrated or super().may_hold_bias
+
+    def finish(self, fit: Fitted, held_out: HeldOut) -> Shift | None:
+        """The shift of decisions that suits held-out rows."""
+        if not self.calibrated:
+            return None
+        if held_out.count < FEWEST_ROWS:
+            return Shift(np.array(self.measure.support).ravel(), np.zeros(2))
+        targets = fit.problem.objective.integrals[0].targets
+        assert targets is not None
+        return decision_shift(held_out, held_out.fits(ROUGH_GAP), self.measure, to_host(targets)[:, 0] > 0.0)
+
+    def uncalibrated(self) -> Self:
+        """The decisions of the formula."""
+        return replace(self, calibrated=False)
+
+    def warnings(self, fit: Fitted) -> Iterator[str]:
+        """One decision for all rows and trade-offs."""
+        if fit.calibration is not None:
+            return
+        nodes = fit.quadrature.nodes
+        decisions = fit.problem.values(fit.solution.z, some_rows(fit)) > 0.0
+        if np.min(nodes) < 0.0 < np.max(nodes) and (np.all(decisions) or not np.any(decisions)):
+            yield (
+                "the decision is the same for all training rows and all θ of nodes_; the ridge outweighs the errors. "
+                "Take alpha='auto', lower alpha, or set calibrated=True."
+            )
+
+    def at_levels(self, learnt: Learnt, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
+        """See :meth:`Task.at_levels`; shifted."""
+        shift = _shift(learnt.calibration, levels)
+        for rows, values in super().at_levels(learnt, X, levels):
+            yield rows, values + shift
+
+    def answer(self, learnt: Learnt, X: Array, theta: HostArray, *, paired: bool = False) -> HostArray:
+        """See :meth:`Task.answer`; shifted."""
+        values = super().answer(learnt, X, theta, paired=paired)
+        return values if learnt.calibration is None else values + _shift(learnt.calibration, theta[:, 0])
+
+
+def _shift(calibration: Any, levels: HostArray) -> HostArray | float:
+    return 0.0 if calibration is None else calibration(levels)

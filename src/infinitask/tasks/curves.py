@@ -1,0 +1,26 @@
+"""Curves as targets: θ is the point at which a curve was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import final
+
+from infinitask.losses import Loss, Squared
+from infinitask.measures import Measure, Uniform
+from infinitask.tasks.base import Defaults, Task
+
+__all__ = ["CurveTask"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CurveTask(Task):
+    """h(x)(θ) is the value at θ of the curve that belongs to x; every row has targets of its own."""
+
+    loss: Loss = field(default_factory=Squared)
+    measure: Measure = field(default_factory=Uniform)
+
+    @property
+    def defaults(self) -> Defaults:
+        """Bandwidths follow the squares whatever λ is; other losses have their own λ."""
+        return Defaults(any_alpha=isinstance(self.loss, Squared))

@@ -1,0 +1,33 @@
+"""Support vector regression: θ is the half-width ε of the tube."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Self, final
+
+from infinitask.losses import EpsilonInsensitive, Loss
+from infinitask.measures import Measure, Uniform
+from infinitask.tasks.base import Defaults, Task
+
+__all__ = ["EpsilonTask"]
+
+WIDEST_TUBE = 2.0
+"""The largest half-width by default, in units of the spread of y."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EpsilonTask(Task):
+    """h(x)(θ) is the regression that ignores errors up to θ: the ε-insensitive loss."""
+
+    loss: Loss = field(default_factory=EpsilonInsensitive)
+    measure: Measure = field(default_factory=Uniform)
+
+    @property
+    def defaults(self) -> Defaults:
+        """As of the pinball loss, which is as flat."""
+        return Defaults(ridge=0.8)
+
+    def up_to(self, spread: float) -> Self:
+        """The task for tubes of targets with this spread."""
+        return replace(self, measure=Uniform(0.0, WIDEST_TUBE * spread))

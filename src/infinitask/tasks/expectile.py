@@ -1,0 +1,22 @@
+"""Conditional expectiles: θ is a level in (0, 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import final
+
+from infinitask.losses import Expectile, Loss
+from infinitask.measures import Measure, Uniform
+from infinitask.tasks.base import Task
+
+__all__ = ["ExpectileTask"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ExpectileTask(Task):
+    """h(x)(θ) is the expectile of level θ of y given x: the asymmetric squared loss."""
+
+    loss: Loss = field(default_factory=Expectile)
+    measure: Measure = field(default_factory=partial(Uniform, 0.0, 1.0))
