@@ -111,10 +111,10 @@ def test_intervals_of_a_model_that_does_not_tune_itself_are_conformal(houses: Pa
 def test_models_that_tune_themselves_say_how_they_are_calibrated(houses: Path, loans: Path) -> None:
     screen = Screen(as_json=True)
     quantiles = fitted(rows_of(read_table(houses), "price", None, []), True, 0, screen)
-    assert _models.calibration(quantiles, Task.QUANTILE) == "levels were calibrated by rows left out"
+    assert _models.calibration(quantiles, Task.QUANTILE) == "levels were calibrated on held-out rows"
     rows = rows_of(read_table(loans), "paid", None, [])
     costs = fitted(rows, True, 0, screen)
-    assert _models.calibration(costs, Task.COST) == "decisions were set on rows left out"
+    assert _models.calibration(costs, Task.COST) == "decisions were calibrated on held-out rows"
     assert costs.roc_curve(rows.X, rows.y).area > 0.8
 
 
@@ -351,7 +351,7 @@ def test_what_a_model_is(run: Run, saved: dict[str, Path]) -> None:
     assert found["relevance"][0]["input"] == "area"
     shown = run("info", saved["cost"]).stdout
     assert "no, yes" in shown
-    assert "decisions were set on rows left out" in shown
+    assert "decisions were calibrated on held-out rows" in shown
 
 
 def test_what_became_of_the_columns_is_saved_with_the_model(run: Run, saved: dict[str, Path], houses: Path) -> None:

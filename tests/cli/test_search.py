@@ -40,7 +40,7 @@ def test_a_search_shows_what_it_compared_and_keeps_the_best(run: Run, houses: Pa
     out = tmp_path / "model.infinitask"
     done = run("tune", houses, "-t", "price", "-o", out)
     assert done.exit_code == 0, done.output
-    assert "compared by the pinball loss of rows left out" in done.stdout
+    assert "compared by the pinball loss of held-out rows" in done.stdout
     model = load(out)
     ranking = ranking_of(model, Task.QUANTILE)
     assert ranking is not None

@@ -10,14 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from infinitask.cli import _steps, _tables
-from infinitask.cli._answers import Wish, predicted
 from infinitask.cli._columns import surprises
 from infinitask.cli._info import show_model
-from infinitask.cli._models import answers_of, fitted, held_out, inputs_of, load_model, task_of
+from infinitask.cli._models import fitted, held_out, inputs_of, load_model, rows_with_targets, task_of
 from infinitask.cli._multiclass import NO_COMPARISON, NO_PAGE, is_multiclass
 from infinitask.cli._output import CommandError, Screen, ends_well
+from infinitask.cli._predictions import Wish, predicted
 from infinitask.cli._search import Search, ranking_of, searched
 from infinitask.cli._targets import Task
+from infinitask.pipelines._tables import listed
 
 MODEL_SUFFIXES = (".infinitask", ".safetensors")
 
@@ -28,7 +29,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Fit once, choose the task at prediction: every quantile, every cost of errors, every share of outliers.",
+    help="Fit once, choose the task at prediction: every quantile, every cost of errors, every fraction of outliers.",
 )
 
 Data = Annotated[Path, typer.Argument(help="A table: CSV (any separator) or Parquet.", show_default=False)]
@@ -71,7 +72,7 @@ def _version(asked: bool) -> None:
 def main(
     show: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")] = False,
 ) -> None:
-    """Fit once, choose the task at prediction: every quantile, every cost of errors, every share of outliers."""
+    """Fit once, choose the task at prediction: every quantile, every cost of errors, every fraction of outliers."""
 
 
 @app.command()
@@ -87,7 +88,7 @@ def report(
     smallest: Smallest = None,
     title: Annotated[str | None, typer.Option("--title", help="Of the page.")] = None,
     test_share: Annotated[
-        float, typer.Option("--test-share", min=0.05, max=0.9, help="The share of rows held out and looked at.")
+        float, typer.Option("--test-share", min=0.05, max=0.9, help="The fraction of rows held out and looked at.")
     ] = TEST_SHARE,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
     seed: Seed = 0,
@@ -145,7 +146,7 @@ def _report_of_model(
         _tables.check_column(table, target, ", the target")
     found: dict[str, Any] = {"model": str(path), "data": str(data), "task": str(task_of(model)), "target": named}
     if knows:
-        X, y, _, notes = answers_of(model, table, named)
+        X, y, _, notes = rows_with_targets(model, table, named)
         screen.note(*notes)
         found["evaluation"] = _steps.shown_evaluation(screen, model, X, y, f"{X.shape[0]} rows")
     else:
@@ -256,20 +257,20 @@ def predict(
     screen.note(*surprises(loaded, X))
     found = _steps.say_positive(screen, loaded)
     with screen.step(f"predicting {X.shape[0]} rows"):
-        answers = predicted(loaded, X, **asked)
+        frame = predicted(loaded, X, **asked)
     if with_inputs:
-        new = [name for name in answers.columns if name not in table.frame.columns]
-        clash = [name for name in answers.columns if name not in new]
-        answers = table.frame.join(answers[new].join(answers[clash].add_suffix("_predicted")))
-    found |= {"model": str(model), "data": str(data), "rows": int(answers.shape[0]), "columns": list(answers.columns)}
+        new = [name for name in frame.columns if name not in table.frame.columns]
+        clash = [name for name in frame.columns if name not in new]
+        frame = table.frame.join(frame[new].join(frame[clash].add_suffix("_predicted")))
+    found |= {"model": str(model), "data": str(data), "rows": int(frame.shape[0]), "columns": list(frame.columns)}
     if output is not None:
-        _tables.write_table(answers, output)
-        screen.say(f"{answers.shape[0]:,} rows, columns {_tables.listed(answers.columns)}: {output}")
+        _tables.write_table(frame, output)
+        screen.say(f"{frame.shape[0]:,} rows, columns {listed(frame.columns)}: {output}")
         screen.result(found | {"written": str(output)})
     elif as_json:
-        screen.result(found | {"predictions": answers.to_dict("records")})
+        screen.result(found | {"predictions": frame.to_dict("records")})
     else:
-        answers.to_csv(sys.stdout, index=False)
+        frame.to_csv(sys.stdout, index=False)
 
 
 @app.command()
@@ -297,7 +298,7 @@ def evaluate(
     screen = Screen(as_json)
     wish = Wish(_costs(fn_cost, fp_cost), theta, max_fpr, min_sensitivity, confidence, costs)
     loaded = _steps.read_model(screen, model)
-    X, y, named, notes = answers_of(loaded, _steps.read(screen, data), target)
+    X, y, named, notes = rows_with_targets(loaded, _steps.read(screen, data), target)
     screen.note(*notes)
     quality = _steps.shown_evaluation(screen, loaded, X, y, data.name, wish)
     found = {"model": str(model), "data": str(data), "task": str(task_of(loaded)), "target": named}

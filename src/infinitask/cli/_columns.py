@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from infinitask.cli._output import Screen, written
-from infinitask.cli._tables import TableFile, listed, pandas
+from infinitask.cli._tables import TableFile, pandas
+from infinitask.pipelines._tables import listed
 
 KINDS = {"numeric": "number", "datetime": "date", "low_cardinality": "category", "high_cardinality": "text"}
 """What a person calls skrub's kinds of columns."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from infinitask.cli._answers import smallest_of
 from infinitask.cli._columns import encoded_columns, show_columns
 from infinitask.cli._models import calibration, last, task_of
 from infinitask.cli._multiclass import is_multiclass
 from infinitask.cli._output import Screen
+from infinitask.cli._predictions import smallest_of
 from infinitask.cli._search import ranking_of
-from infinitask.cli._tables import listed
 from infinitask.cli._targets import Task
+from infinitask.pipelines._tables import listed
 
 MOST_RELEVANT = 10
 """Inputs that are named."""

@@ -22,9 +22,10 @@ from infinitask.cli._classes import as_known, keep_labels, positive_of
 from infinitask.cli._columns import surprises
 from infinitask.cli._multiclass import NO_COMPARISON
 from infinitask.cli._output import CommandError, Screen
-from infinitask.cli._tables import TableFile, check_column, columns_of, listed, saying_what_cannot_be_written
+from infinitask.cli._tables import TableFile, check_column, columns_of, saying_what_cannot_be_written
 from infinitask.cli._targets import Task, as_numbers, far_target, labels, numbers_but, task_and_targets
 from infinitask.estimators._frames import as_arrays
+from infinitask.pipelines._tables import listed
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -121,7 +122,7 @@ def rows_of(
     _check_count(table, X)
     for name in X.columns:
         if mistakes := numbers_but(X[name]):
-            notes.append(f"The column {name!r} holds {mistakes}; it is taken as text. Empty these cells to mend it.")
+            notes.append(f"The column {name!r} holds {mistakes}; it is taken as text. Empty these cells to fix it.")
     if task is Task.LEVEL_SET:
         X = _without_texts(X, notes)
     if positive is not None and task is not Task.COST:
@@ -300,14 +301,14 @@ def last(model: Any) -> Any:
 
 
 def calibration(model: Any, task: Task) -> str:
-    """What was done so that answers hold for new rows."""
+    """Which post-fit calibration the model had."""
     if task is not Task.QUANTILE:
         what = "decisions" if task is Task.COST else "fractions"
-        left_out = hasattr(model, "shift_") or hasattr(model, "share_scale_")  # of more than two classes
-        return f"{what} were set on rows left out" if left_out else f"{what} were not calibrated"
+        calibrated = hasattr(model, "shift_") or hasattr(model, "share_scale_")  # of more than two classes
+        return f"{what} were calibrated on held-out rows" if calibrated else f"{what} were not calibrated"
     if hasattr(model, "calibration_"):
         return "intervals are conformal, by rows kept aside"
-    return "levels were calibrated by rows left out" if hasattr(model, "levels_") else "nothing was calibrated"
+    return "levels were calibrated on held-out rows" if hasattr(model, "levels_") else "nothing was calibrated"
 
 
 def inputs_of(model: Any, table: TableFile) -> Any:
@@ -318,7 +319,7 @@ def inputs_of(model: Any, table: TableFile) -> Any:
     return X
 
 
-def answers_of(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, str | None, list[str]]:
+def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, str | None, list[str]]:
     """Inputs and targets of rows whose targets are known, the name of the target, and notes."""
     task, X = task_of(model), inputs_of(model, table)
     notes: list[str] = []

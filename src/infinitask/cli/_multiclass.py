@@ -9,7 +9,8 @@ import numpy as np
 
 from infinitask.cli._classes import is_meant
 from infinitask.cli._output import CommandError, Screen
-from infinitask.cli._tables import cells_of, listed
+from infinitask.cli._tables import cells_of
+from infinitask.pipelines._tables import listed
 
 NO_PAGE = (
     "A page moves the trade-off between two classes, and {target} has {count}. infinitask fit learns them; "

@@ -29,7 +29,7 @@ WIDTHS, RIDGES = (1e-3, 1e1), (1e-7, 1.0)
 """γ of standardised inputs, times their number; and λ, times the spread of the target."""
 
 LOSSES = {Task.QUANTILE: "pinball loss", Task.COST: "log loss", Task.LEVEL_SET: "mean volume"}
-"""By what kernels are compared, on rows left out."""
+"""By what kernels are compared, on held-out rows."""
 
 LOSSES_OF_TRIALS = {Task.QUANTILE: "pinball loss", Task.COST: "mean cost"}
 """By what trials are."""
@@ -46,20 +46,20 @@ class Search:
 
 @dataclass(frozen=True)
 class Ranking:
-    """What was compared: candidates with their losses on rows left out, the best first.
+    """What was compared: candidates with their losses on held-out rows, the best first.
 
     Parameters
     ----------
-    judged_by : str
+    loss_name : str
         The name of the loss.
     candidates : list of dict
-        ``kernel``, ``alpha``, ``gamma`` (trials only), ``loss`` (None: it lost before it was judged by all rows),
+        ``kernel``, ``alpha``, ``gamma`` (trials only), ``loss`` (None: it lost before all rows were used),
         ``standard_error`` and ``chosen``.
     ignoring_inputs : float or None
         The loss without inputs, where it is known.
     """
 
-    judged_by: str
+    loss_name: str
     candidates: list[dict[str, Any]]
     ignoring_inputs: float | None = None
 
@@ -74,7 +74,7 @@ class Ranking:
     def summary(self) -> str:
         """One line: how many candidates, and the loss of the chosen one."""
         (chosen, *_) = [part for part in self.candidates if part["chosen"]]
-        loss = "" if chosen["loss"] is None else f", {self.judged_by} {written(chosen['loss'])} on rows left out"
+        loss = "" if chosen["loss"] is None else f", {self.loss_name} {written(chosen['loss'])} on held-out rows"
         none = "" if self.ignoring_inputs is None else f" ({written(self.ignoring_inputs)} without inputs)"
         return f"{len(self.candidates)} candidates{loss}{none}"
 
@@ -196,7 +196,7 @@ def _candidate(name: str, alpha: float | None, loss: float | None, error: float 
 def show_ranking(screen: Screen, ranking: Ranking) -> None:
     """The candidates as a table."""
     rows, shown = ranking.rows, 12
-    screen.say(f"\ncompared by the {ranking.judged_by} of held-out rows")
+    screen.say(f"\ncompared by the {ranking.loss_name} of held-out rows")
     screen.table(("", "kernel", "λ", "loss", "±", "", ""), rows[:shown])
     if len(rows) > shown:
         screen.say(f"… and {len(rows) - shown} more")

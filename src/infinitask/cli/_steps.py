@@ -8,13 +8,13 @@ from typing import Any
 import typer
 
 from infinitask.cli import _tables
-from infinitask.cli._answers import Wish, evaluated, evaluation_lines
 from infinitask.cli._classes import which_is_positive
 from infinitask.cli._columns import encoded_columns, remember, show_columns
 from infinitask.cli._info import described
 from infinitask.cli._models import Rows, load_model, rows_of, save_model, task_of
 from infinitask.cli._multiclass import is_multiclass, shares_of, show_shares
 from infinitask.cli._output import CommandError, Screen
+from infinitask.cli._predictions import Wish, evaluated, evaluation_lines
 from infinitask.cli._search import Ranking, show_ranking
 from infinitask.cli._targets import Task
 from infinitask.report import explore
@@ -155,7 +155,7 @@ def kept(
     found = shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
     if ranking is not None:
         show_ranking(screen, ranking)
-        found |= {"judged_by": ranking.judged_by, "ignoring_inputs": ranking.ignoring_inputs}
+        found |= {"judged_by": ranking.loss_name, "ignoring_inputs": ranking.ignoring_inputs}
         found["candidates"] = ranking.candidates
     size = output.stat().st_size
     screen.say(f"\nmodel  {output} ({size / 1e6:.1f} MB)")

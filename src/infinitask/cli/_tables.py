@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from infinitask.cli._output import CommandError
+from infinitask.pipelines._tables import listed
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
@@ -310,10 +311,3 @@ def nearest(name: str, known: Iterable[Any]) -> list[str]:
 def did_you_mean(names: Sequence[str]) -> str:
     """A question that ends an error."""
     return f" Did you mean {' or '.join(names)}?" if names else ""
-
-
-def listed(names: Iterable[Any], limit: int = 12) -> str:
-    """Some names, for a sentence."""
-    known = [str(name) for name in names]
-    more = f" and {len(known) - limit} more" if len(known) > limit else ""
-    return ", ".join(known[:limit]) + more

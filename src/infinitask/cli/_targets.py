@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from infinitask.cli._output import CommandError
-from infinitask.cli._tables import listed, pandas
+from infinitask.cli._tables import pandas
 from infinitask.fitting._units import TOO_FAR, USUAL_SHARE
+from infinitask.pipelines._tables import listed
 
 MAX_CLASSES = 20
 """Of a target with texts; more of them are rather names."""

@@ -1,4 +1,4 @@
-"""Tables of other libraries than pandas."""
+"""Tables of other libraries than pandas, and the names of their columns."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def as_pandas(X: Any) -> Any:
             "A frame of polars is converted by pyarrow and pandas, which are not installed: "
             "pip install infinitask[table,parquet]"
         ) from error
+
+
+def listed(names: Any, limit: int = 12) -> str:
+    """At most ``limit`` names, for a sentence."""
+    known = [str(name) for name in names]
+    more = f" and {len(known) - limit} more" if len(known) > limit else ""
+    return ", ".join(known[:limit]) + more
 
 
 def _library(X: Any) -> str:

@@ -28,9 +28,6 @@ SAME = 1e-6
 ROUNDING = 1e-9
 """Rounding of func and its inverse, in parts of the size of what they return."""
 
-STEP = 1e-3
-"""A step on the scale of g(y), relative to its size."""
-
 FAR = 1.0
 """Predictions of g(y) that are beyond its range in the fit by more than this part of it are warned of."""
 
@@ -157,7 +154,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _rises_at(self, z: float) -> bool:
         """Whether inverse_func rises around a number: all that is known where all targets are equal."""
-        low, high = self._inverse(z + STEP * max(1.0, abs(z)) * np.array([-1.0, 1.0]))
+        low, high = self._inverse(z + 1e-3 * max(1.0, abs(z)) * np.array([-1.0, 1.0]))
         return bool(low <= high)
 
     # --------------------------------------------------------------------------------------- in the units of y
@@ -186,8 +183,8 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             )
         return np.asarray(sign * u)
 
-    def _warn_of_far(self, z: HostArray, y: HostArray) -> None:
-        """A warning where the model inside is far beyond the targets of its fit, which an exponential makes absurd."""
+    def _warn_of_outliers(self, z: HostArray, y: HostArray) -> None:
+        """A warning where the model inside is far beyond the targets of its fit, which an exponential makes huge."""
         low, high = self._range
         width = FAR * (high - low)
         far = np.isfinite(z) & ((z < low - width) | (z > high + width))
@@ -218,7 +215,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         asked = float(turned) if levels.ndim == 0 else turned
         z = np.asarray(self._answering().predict(X, quantiles=asked), dtype=np.float64)
         y = self._in_units(z)
-        self._warn_of_far(z, y)  # not of intervals: conformal ones may well end far out
+        self._warn_of_outliers(z, y)  # not of intervals: conformal ones may well end far out
         return y
 
     # ---------------------------------------------------------------------------------------- predicting
