@@ -28,10 +28,11 @@ from typing import Any
 
 import numpy as np
 
+from infinitask.integrations._extras import not_installed
 from infinitask.integrations._methods import model_and_arguments, without_search
 from infinitask.persistence import load, save
 
-__all__ = ["FLAVOR_NAME", "load_model", "log_model", "save_model"]
+__all__ = ["load_model", "log_model", "save_model"]
 
 FLAVOR_NAME = "infinitask"
 """What the flavour is called in the file MLmodel."""
@@ -273,10 +274,7 @@ def _requirements(own: str) -> list[str]:
 
 def _mlflow() -> None:
     if find_spec("mlflow") is None:
-        raise ImportError(
-            "infinitask.integrations.mlflow hands models to MLflow, which is not installed; install the extra with "
-            "`pip install infinitask[mlflow]`."
-        )
+        raise not_installed("infinitask.integrations.mlflow hands models to MLflow", "mlflow")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # at its import it warns of type hints of its own
         import_module("mlflow.pyfunc")

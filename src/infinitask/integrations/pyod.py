@@ -18,14 +18,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, percent_meant
 from infinitask.estimators import InfiniteOneClassSVM, left_out_scores
+from infinitask.integrations._extras import not_installed
 
 try:
     from pyod.models.base import BaseDetector
 except ImportError as error:
-    raise ImportError(
-        "infinitask.integrations.pyod needs PyOD, which is not installed; install the extra with "
-        "`pip install infinitask[pyod]`."
-    ) from error
+    raise not_installed("infinitask.integrations.pyod needs PyOD", "pyod") from error
 
 __all__ = ["InfiniteOneClassDetector"]
 

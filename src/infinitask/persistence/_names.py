@@ -36,6 +36,7 @@ OWN_CLASSES = (
     "infinitask.features._maps.CombinedMap",
     "infinitask.field.Field",
     "infinitask.fitting.Relevance",
+    "infinitask.integrations._level.LevelView",
     "infinitask.losses._rows.NonCrossing",
     "infinitask.losses._rows.SmoothedNonCrossing",
     "infinitask.losses._rows.SquaredNonCrossing",
