@@ -24,8 +24,9 @@ import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
 
-from infinitask import InfiniteQuantileRegressor, large
+from infinitask import InfiniteQuantileRegressor
 from infinitask.objective._parted import sums_of
+from infinitask.streaming import _fit as large
 from infinitask.streaming._dask import DaskParts
 from paper_kappa import machine
 

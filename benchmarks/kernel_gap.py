@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from infinitask import InfiniteQuantileRegressor, learn
+from infinitask import InfiniteQuantileRegressor
+from infinitask.fitting import _learn as learn
 from paper_kappa import machine
 from profile_fit import one_thread
 from suite.problems import Array, D, heteroscedastic

@@ -20,7 +20,8 @@ from statistics import fmean
 from typing import Any
 from unittest import mock
 
-from infinitask import InfiniteQuantileRegressor, _threads
+from infinitask import InfiniteQuantileRegressor
+from infinitask._base import threads as _threads
 from paper_kappa import machine, numbers_of
 from suite.problems import Array, heteroscedastic
 

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from infinitask import Field, InfiniteQuantileRegressor, _threads, field
+from infinitask import Field, InfiniteQuantileRegressor, field
+from infinitask._base import threads as _threads
 from infinitask.features import KernelMap, PivotedCholesky, TaskMap, task_features
 from infinitask.features._maps import CombinedMap
 from infinitask.kernels import RBF, CallableKernel, ConstantTask, Gaussian

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from infinitask import InfiniteQuantileRegressor, _array
+from infinitask import InfiniteQuantileRegressor
+from infinitask._base import arrays as _array
 from infinitask._base.arrays import as_like, free_memory, namespace, one_blas_thread, owned, place, to_host
 from infinitask.losses import Pinball
 

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from infinitask import _threads
+from infinitask._base import threads as _threads
 from infinitask._base.arrays import as_like, to_host
 from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.objective import Evaluation, Integral, Objective, Smoothing
 from infinitask.penalties import noncrossing_penalty
-from infinitask.solvers import newton, solve
+from infinitask.solvers import _newton as newton
+from infinitask.solvers import solve
 from infinitask.solvers._base import DualPoint
 from infinitask.solvers._basis import Eigenbasis, Metric
 from infinitask.solvers._newton import NewtonSystem, hessian_product, pairs

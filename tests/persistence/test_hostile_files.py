@@ -299,12 +299,12 @@ class TestAttributes:
         ("entries", "reason"),
         [
             (
-                [["object", "infinitask.fitting._units.Units", ["centre", "x", "spread", 1.0]]],
+                [["object", "infinitask.fitting.Units", ["centre", "x", "spread", 1.0]]],
                 "Units.centre is of type str",
             ),
-            ([["object", "infinitask.calibration._thresholds.Shift", []]], "Shift has no 'levels'"),
+            ([["object", "infinitask.calibration.Shift", []]], "Shift has no 'levels'"),
             (
-                [["object", "infinitask.fitting._units.Units", ["more", 0.0]]],
+                [["object", "infinitask.fitting.Units", ["more", 0.0]]],
                 "Units has an attribute 'more', which is not a",
             ),
             ([["object", "infinitask.field.Field", ["phi", 1]]], "Field.phi is of type int"),

@@ -1,4 +1,4 @@
-"""Probabilities of many classes from their decisions, and how left-out rows change them."""
+"""Probabilities of many classes from their decisions, and how held-out rows change them."""
 
 from __future__ import annotations
 

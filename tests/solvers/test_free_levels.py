@@ -13,7 +13,8 @@ from infinitask import InfiniteCostSensitiveClassifier
 from infinitask.kernels import RBF
 from infinitask.losses import CostSensitiveHinge, Expectile, Loss, Pinball
 from infinitask.objective import Integral, Objective
-from infinitask.solvers import _leading, free_levels, solve, suits_levels
+from infinitask.solvers import _free_levels as free_levels
+from infinitask.solvers import _leading, solve, suits_levels
 from infinitask.solvers._base import Ledger
 
 Floats = np.ndarray[Any, Any]

@@ -11,10 +11,12 @@ from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
 from infinitask.fitting import Data
-from infinitask.fitting._defaults import settled
+from infinitask.fitting._defaults import resolved
 from infinitask.fitting._pose import pose
 from infinitask.kernels import RBF
-from infinitask.solvers import level_sets, one_class_path, solve
+from infinitask.solvers import _level_sets as level_sets
+from infinitask.solvers import _one_class_path as one_class_path
+from infinitask.solvers import solve
 from infinitask.solvers._one_class_knots import Knots
 from infinitask.solvers._one_class_path import Path
 
@@ -170,7 +172,7 @@ def test_the_gram_matrix_of_the_kernel_is_that_of_the_features() -> None:
     weight = rng.integers(0, 3, 120).astype(float)
     data = Data(points(120), None, weight / np.sum(weight))
     recipe = InfiniteOneClassSVM(alpha=1e-4, gamma=0.5).recipe()
-    problem = pose(settled(recipe, data), data, rng)
+    problem = pose(resolved(recipe, data), data, rng)
     assert problem.phi.gram is not None
     known = solve(problem.objective, gram=problem.phi.gram)
     built = solve(problem.objective)

@@ -13,7 +13,10 @@ from infinitask import InfiniteQuantileRegressor, fit_path
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Solution, Splitting, State, continuation, small_ridge, solve, splitting
+from infinitask.solvers import Solution, Splitting, State, solve
+from infinitask.solvers import _continuation as continuation
+from infinitask.solvers import _small_ridge as small_ridge
+from infinitask.solvers import _splitting as splitting
 from infinitask.solvers._base import Start
 from infinitask.solvers._splitting_run import Run
 

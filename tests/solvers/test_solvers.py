@@ -18,9 +18,12 @@ from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile,
 from infinitask.measures import Uniform
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
-from infinitask.solvers import SOLVERS, Solution, line_search, newton, solve
+from infinitask.solvers import SOLVERS, Solution, solve
+from infinitask.solvers import _line_search as line_search
+from infinitask.solvers import _newton as newton
 from infinitask.solvers._base import Certificate, Ledger
 from infinitask.solvers._level_sets import suits_walk
+from infinitask.tasks import LevelSetTask, Order, Task
 
 Floats = np.ndarray[Any, Any]
 
@@ -52,15 +55,16 @@ class Case:
         elif isinstance(self.loss, LevelSet):
             targets = None
         options = {"alpha": 1e-2, "alpha_bias": 1e-2, "n_nodes": 6} | self.options
-        recipe = Recipe(self.loss, Uniform(*(self.loss.support or self.loss.domain)), self.penalty, **options)
+        order = Order(options.pop("noncrossing", 0.0))
+        kind = LevelSetTask if isinstance(self.loss, LevelSet) else Task
+        task = kind(self.loss, Uniform(*(self.loss.support or self.loss.domain)), self.penalty, order)
+        recipe = Recipe(task, **options)
         return pose(recipe, Data.canonical(X, targets, np.ones(n)), rng).objective
 
 
 QUANTILE = Case("quantile", Pinball())
 EXPECTILE = Case("expectile", Expectile())
-LEVEL_SET = Case(
-    "level set", LevelSet(), {"alpha": 1.0, "alpha_bias": 0.05, "bias_slope": 1.0}, penalty=IntegratedRidge()
-)
+LEVEL_SET = Case("level set", LevelSet(), {"alpha": 1.0, "alpha_bias": 0.05}, penalty=IntegratedRidge())
 CASES = [
     QUANTILE,
     Case("quantile with non-crossing", Pinball(), {"noncrossing": 1.0, "task_gamma": 30.0}),

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask import InfiniteOneClassSVM, InfiniteQuantileRegressor, large, learn
+from infinitask import InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.estimators import _sources
+from infinitask.fitting import _learn as learn
 from infinitask.fitting._defaults import shrinkage
 from infinitask.kernels import RBF, Scaled
 from infinitask.streaming import Blocks
+from infinitask.streaming import _fit as large
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -116,7 +118,7 @@ def test_what_needs_all_rows_is_refused_before_anything_is_chosen(
 
 @pytest.mark.parametrize("kind", ["arrays", "blocks"])
 def test_no_remark_on_what_the_model_chose_itself(kind: str, data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learn.Fit, "remarks", lambda self: iter(["a remark."]))
+    monkeypatch.setattr(learn.Fit, "warnings", lambda self: iter(["a remark."]))
     X, y = data[0][:60], data[1][:60]
     quick = {"kernels": ["rbf"], "cv": 2, **RANKED}
     with warnings.catch_warnings():

@@ -165,7 +165,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "alpha_bias": optional(partial(number, low=0.0, open_low=False)),
     "certify": optional(partial(choice, options=("kernel",), also=", or None")),
     "calibrated": partial(flag_or_choice, options=("auto",)),
-    "exact_fractions": partial(flag_or_choice, options=("auto", "left-out")),
+    "exact_fractions": partial(flag_or_choice, options=("auto", "held-out")),
     "gamma": partial(rule_or_positive, rules=("auto", "median", "scale")),
     "max_iter": count,
     "n_jobs": jobs,

@@ -5,7 +5,7 @@ The decision at costs θ is the class with the largest f_k(x)(θ), and in the be
 shares are the probabilities (:func:`shares`).
 
 A ridge holds decisions near those that suit most rows, and a rare class may hardly ever win. :class:`ShareScale`
-corrects that as :class:`~infinitask.calibration._thresholds.Shift` does for two classes: held-out rows tell by which
+corrects that as :class:`~infinitask.calibration.Shift` does for two classes: held-out rows tell by which
 power and offsets the shares have to be changed, p_k^a exp(b_k).
 """
 

@@ -223,7 +223,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         With K > 2 classes column k, (n, K), is the share of all costs at which class k wins: for the costs of
         :class:`~infinitask.measures.ClassCosts`, which are asked whatever ``measure`` is, it is P(y = classes_[k] | x)
         where decisions are the best ones. Where decisions are ``calibrated``, as they are by default, shares s become
-        s_k^a exp(b_k), normalised, with a and b from left-out rows, see ``share_scale_``. No column is below about
+        s_k^a exp(b_k), normalised, with a and b from held-out rows, see ``share_scale_``. No column is below about
         1/((n + K)(K − 1)), and the largest is that of the decision at equal costs.
 
         Parameters

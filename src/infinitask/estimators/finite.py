@@ -275,9 +275,9 @@ class QOneClassSVM(LevelSetEstimator):
         The outlier fractions, all that the model knows.
     nu : float or None, default=None
         The fraction among them that ``predict`` uses when none is asked for; None: the smallest.
-    exact_fractions : "left-out", True or False, default=False
+    exact_fractions : "held-out", True or False, default=False
         How the thresholds are set last. False: they are the solution of the problem. True: at quantiles of h over the
-        rows of the fit. "left-out": over rows that further fits leave out, so that a fraction ν_j of new rows is
+        rows of the fit. "held-out": over rows that further fits leave out, so that a fraction ν_j of new rows is
         expected outside; True where rows are visited in parts. See :class:`~infinitask.InfiniteOneClassSVM`.
     gamma : "auto", float, "median" or "scale", default="auto"
         Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
@@ -301,7 +301,7 @@ class QOneClassSVM(LevelSetEstimator):
     True
     """
 
-    _constraints: ClassVar = {"exact_fractions": partial(flag_or_choice, options=("left-out",))}
+    _constraints: ClassVar = {"exact_fractions": partial(flag_or_choice, options=("held-out",))}
 
     def __init__(
         self,

@@ -302,15 +302,15 @@ class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
         Whether the set of a larger fraction lies inside that of a smaller one without exception. The fit has them so
         where the data ask for it; with True the curve θ ↦ h(x)(θ) − t(θ) of every x is put in order, so that x is
         inside for ν ≤ θ*(x) and outside for ν > θ*(x), whatever x.
-    exact_fractions : "auto", "left-out", True or False, default="auto"
-        How t(θ) is set last. "left-out": at the θ-quantile of h over rows that ten further, rougher fits leave out, so
+    exact_fractions : "auto", "held-out", True or False, default="auto"
+        How t(θ) is set last. "held-out": at the θ-quantile of h over rows that ten further, rougher fits leave out, so
         that a fraction θ of new rows is expected outside, with few rows and narrow kernels too; a fit takes two to four
         times as long. True: at the θ-quantile of h over the rows of the fit, so that the fraction of these outside is θ
         at every θ, as nearly as equal rows and a few hundred levels allow. False: t is the solution of the problem;
         then its ridge, its smoothness and rows on the boundary move the fraction, and new rows are outside too often.
-        "auto": "left-out" where ``alpha`` is "auto", and False where it is a number. ``field_`` and its certificate
+        "auto": "held-out" where ``alpha`` is "auto", and False where it is a number. ``field_`` and its certificate
         stay what they are; sets put in order by ``nested`` keep the fraction nearly. Where rows are visited in parts
-        "left-out" means True, with a sample as the rows of the fit: its thousands of rows are as good as new ones.
+        "held-out" means True, with a sample as the rows of the fit: its thousands of rows are as good as new ones.
     gamma : float, "auto", "median" or "scale", default="auto"
         Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
         range), and γ is five times that of "median". Level sets need a narrower kernel than regressions do: over 12

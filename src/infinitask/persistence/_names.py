@@ -17,6 +17,7 @@ import numpy as np
 from infinitask.persistence._shown import shown
 
 OWN_MODULES = (
+    "infinitask.calibration",
     "infinitask.estimators",
     "infinitask.features",
     "infinitask.integrations",
@@ -27,6 +28,7 @@ OWN_MODULES = (
     "infinitask.penalties",
     "infinitask.pipelines",
     "infinitask.predictive",
+    "infinitask.tasks",
     "infinitask.tuning",
 )
 """Modules of which every public class may be saved; the functions of ``infinitask.metrics`` too, for scorers."""
@@ -50,7 +52,6 @@ OWN_CLASSES = (
     "infinitask.solvers.Reason",
     "infinitask.solvers.Solution",
     "infinitask.solvers.Start",
-    "infinitask.calibration._thresholds.Shift",
     "infinitask.fitting.Units",
 )
 """Other classes of which fitted models are made."""
@@ -95,7 +96,7 @@ OTHER_CLASSES = {
 """Classes of other libraries, imported where a file or a model has one."""
 
 OTHER_FUNCTIONS = {
-    "infinitask.estimators.kernel_ridge": "_power_of_ten",
+    "infinitask.tasks.ridge_path": "_power_of_ten",
     "numpy": (
         "absolute arcsinh arctan cbrt cos exp exp2 expm1 log log10 log1p log2 negative reciprocal sign sin "
         "sinh sqrt square tanh"
