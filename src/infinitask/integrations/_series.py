@@ -122,7 +122,7 @@ class Window:
         return Rows(rows.inputs[there], rows.reference[there], rows.times[there])
 
     def scales(self, inputs: HostArray) -> HostArray:
-        """What inputs are divided by, (d,): their spread, for the j-th difference times 1 + j.
+        """What features are divided by, (d,): their spread, for the j-th difference times 1 + j.
 
         What happened long ago counts less, which the data of a short series could not tell.
         """

@@ -32,18 +32,18 @@ class InfiniteQuantileForecaster(BaseForecaster):
     r_k less their mean, k, exogenous variables of the time t + k and of the reference). The reference r_k is the last
     value of the same season, y at t + k − sp⌈k/sp⌉ (for ``sp=1`` the last value), with the mean change of seasons in
     between: the seasonal naive forecast with a drift. The rows of all origins and steps are fitted together (the
-    direct strategy of reduction, with the step as an input). Trends need no extrapolation, as only differences are
+    direct strategy of reduction, with the step as a feature). Trends need no extrapolation, as only differences are
     learnt. Where the size of changes follows the level of the series, a transformer may be put before it, as in
     ``LogTransformer() * InfiniteQuantileForecaster(sp=12)``.
 
     Parameters
     ----------
     window_length : int, default=4
-        How many differences y(t−j) − y(t−j−sp), j = 0, 1, …, are inputs. The j-th one counts 1/(1 + j) times as much.
+        How many differences y(t−j) − y(t−j−sp), j = 0, 1, …, are features. The j-th one counts 1/(1 + j) times as much.
     sp : int, default=1
         The length of the season, in steps; 1: none.
     estimator : estimator or None, default=None
-        A model of quantiles, whose ``predict`` takes ``quantiles``; inputs come in units of their spread. One that has
+        A model of quantiles, whose ``predict`` takes ``quantiles``; features come in units of their spread. One with
         a parameter ``cv`` gets folds of consecutive times, unless it has some. None: an
         :class:`~infinitask.InfiniteQuantileRegressor` whose kernel and λ do best on such folds, and whose levels are
         calibrated by them. Folds at random, and the leave-one-out of ``alpha="auto"``, mislead here: steps share
@@ -176,7 +176,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
         return index, reference[:, None] + self.estimator_.predict(inputs, quantiles=levels)
 
     def _asked(self, fh: Any, X: Any) -> tuple[Any, HostArray, HostArray]:
-        """The index of the forecasts, what they are counted from, and the inputs of the model."""
+        """The index of the forecasts, what they are counted from, and the features of the model."""
         steps, index = _steps(fh, self.cutoff), fh.to_absolute_index(self.cutoff)
         low, high = int(self._steps.min()), int(self._steps.max())
         if steps.min() < low or steps.max() > high:

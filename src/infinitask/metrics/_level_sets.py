@@ -56,7 +56,7 @@ class MassVolumeCurve(NamedTuple):
 
 
 def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) -> float:
-    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: how far the fractions left out are from those asked for.
+    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: how far the fractions outside are from those asked for.
 
     Parameters
     ----------

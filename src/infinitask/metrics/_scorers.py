@@ -175,7 +175,7 @@ class LevelSetScorer(TaskScorer):
     """Scores how well level sets leave out the fractions asked for: a float, greater is better, at most 0.
 
     The score is −theta_property_deviation(ν, estimator.predict(X, nu=ν)), that is
-    −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance between the fraction left out and the
+    −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance between the fraction outside and the
     fraction asked for. ``theta_property_scorer`` has ``nu=None``.
 
     Parameters
@@ -272,7 +272,7 @@ cost_scorer = CostScorer()
 mass_volume_scorer = MassVolumeScorer()
 """Minus the area under the mass–volume curve."""
 theta_property_scorer = LevelSetScorer()
-"""Minus the largest distance of the fraction left out from the fraction asked for."""
+"""Minus the largest distance of the fraction outside from the fraction asked for."""
 
 
 def _levels(model: Any, low: float, high: float) -> HostArray:

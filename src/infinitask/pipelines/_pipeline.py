@@ -219,7 +219,7 @@ class TaskPipeline(PassesOn, Pipeline):
     # ------------------------------------------------------------------------------- what else the model has
     @property
     def relevance_(self) -> Relevance:
-        """Which inputs of the model matter, under the names that the steps before gave them."""
+        """Which features of the model matter, under the names that the steps before gave them."""
         last = self.steps[-1][1]
         found: Relevance = last.relevance_
         if hasattr(last, "feature_names_in_") or len(self.steps) == 1:

@@ -271,11 +271,11 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         X : array or table (n, d)
         """
         check_is_fitted(self)
-        law = self._answering().predict_distribution(X)
-        values = self._in_units(law.values)
+        found = self._answering().predict_distribution(X)
+        values = self._in_units(found.values)
         if self.increasing_:
-            return QuantileDistribution(law.levels, values)
-        return QuantileDistribution(1.0 - law.levels[::-1], values[:, ::-1])
+            return QuantileDistribution(found.levels, values)
+        return QuantileDistribution(1.0 - found.levels[::-1], values[:, ::-1])
 
     @_where_inner_has("predict_distribution")
     def predict_cdf(self, X: Any, y: Any) -> HostArray:
@@ -290,7 +290,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_where_inner_has("sample")
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> HostArray:
-        """Independent draws from the conditional distributions of y: (n, n_samples).
+        """Independent samples of the conditional distributions of y: (n, n_samples).
 
         Parameters
         ----------
@@ -319,14 +319,14 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             At most 1; 0 for a model no better than the unconditional quantiles of y.
         """
         check_is_fitted(self)
-        levels, share = self._rule()
+        levels, weights = self._rule()
         predicted = self._at(X, levels)
         y = targets_of(predicted, y)
         weight = weights_of(sample_weight, predicted)
         constants = np.quantile(y, levels, method="inverted_cdf", weights=weight)
 
         def loss(h: HostArray) -> float:
-            return float(weight @ Pinball().value(levels, y[:, None], h) @ share)
+            return float(weight @ Pinball().value(levels, y[:, None], h) @ weights)
 
         worst, found = loss(np.broadcast_to(constants, predicted.shape)), loss(predicted)
         if worst == 0.0:
@@ -341,8 +341,8 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             levels = _levels(core, 0.0, 1.0)
             return levels, np.full(levels.size, 1.0 / levels.size)
         inside = (nodes > 0.0) & (nodes < 1.0)
-        levels, share = nodes[inside], core.weights_[inside]
-        return (levels, share) if self.increasing_ else (1.0 - levels, share)
+        levels, weights = nodes[inside], core.weights_[inside]
+        return (levels if self.increasing_ else 1.0 - levels), weights
 
     # --------------------------------------------------------------------------------------- scikit-learn
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a display asks of a model: which kind it is, its inputs, their names, and the tasks that it knows."""
+"""What a display asks of a model: which kind it is, its features, their names, and the tasks that it knows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _predicts_quantiles(model: Any) -> bool:
 
 
 CURVES = Kind("quantiles", _predicts_quantiles, "InfiniteQuantileRegressor")
-QUANTILES = Kind("predicted laws", _with_method("predict_distribution"), "InfiniteQuantileRegressor")
+QUANTILES = Kind("predicted distributions", _with_method("predict_distribution"), "InfiniteQuantileRegressor")
 DECISIONS = Kind("decisions for all costs of error", _with_method("roc_curve"), "InfiniteCostSensitiveClassifier")
 LEVEL_SETS = Kind("level sets", _with_method("mass_volume_curve"), "InfiniteOneClassSVM")
 ANY = Kind("a fit", lambda model: isinstance(model, (BaseInfiniteTask, SelfTuned)), "InfiniteQuantileRegressor")
@@ -55,7 +55,7 @@ class Asked:
     model : estimator
         The model itself.
     whole : estimator
-        What the user gave, which knows the names of the inputs.
+        What the user gave, which knows the names of the features.
     before : tuple of transformers
         The steps that rows pass first.
     """
@@ -71,7 +71,7 @@ class Asked:
         return X
 
     def names(self, X: Any = None) -> tuple[str, ...]:
-        """The names of the inputs, from the fit or from X; "x0", "x1", … where there are none, "x" for a single one."""
+        """The names of the features, from the fit or from X; else "x0", "x1", …, and "x" for a single one."""
         known = getattr(self.whole, "feature_names_in_", getattr(X, "columns", None))
         if known is not None:
             return tuple(str(name) for name in known)
@@ -104,7 +104,7 @@ def asked(model: Any, kind: Kind, display: str) -> Asked:
     return Asked(as_arrays(model), whole, tuple(step for _, step in before))
 
 
-# ------------------------------------------------------------------------------------------------- inputs
+# ------------------------------------------------------------------------------------------------- features
 class Slice(NamedTuple):
     """Inputs along one of them: its values (k,), the rows with the others held, and its name."""
 
@@ -152,9 +152,9 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
     names : tuple of str
     X : table (n, d)
     feature : int or str
-        Which input changes.
+        Which feature changes.
     at : mapping or None
-        Names or positions of other inputs, and values to hold them at.
+        Names or positions of other features, and values to hold them at.
     grid : int
         How many values.
     """
@@ -207,7 +207,7 @@ def held_at(X: Any, names: tuple[str, ...], at: Mapping[Any, Any] | None) -> lis
 
 
 def position(feature: Any, names: tuple[str, ...], argument: str) -> int:
-    """The position of an input that is given by its name or position."""
+    """The position of a feature that is given by its name or position."""
     if isinstance(feature, str) and feature in names:
         return names.index(feature)
     if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < len(names):

@@ -1,4 +1,4 @@
-"""The quantile function and the density of y at chosen inputs."""
+"""The quantile function and the density of y at chosen rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from infinitask.plotting._look import SIZE
 from infinitask.predictive import QuantileDistribution
 
 MAX_POINTS = 8
-"""The most inputs whose curves can still be told apart."""
+"""The most rows whose curves can still be told apart."""
 
 
 @final
 @dataclass(eq=False, repr=False)
 class ConditionalQuantileDisplay(Display):
-    """The conditional law of y at chosen inputs: its quantile function, and its density.
+    """The conditional distribution of y at chosen rows: its quantile function, and its density.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ConditionalQuantileDisplay(Display):
     density : ndarray (k, g)
         The densities at ``y``.
     names : list of str
-        What the legend calls the k inputs.
+        What the legend calls the k rows.
     y_name : str
 
     Attributes
@@ -73,16 +73,16 @@ class ConditionalQuantileDisplay(Display):
         ax: Any = None,
         look: Any = None,
     ) -> Self:
-        """Draw the laws that a model predicts for some rows.
+        """Draw the distributions that a model predicts for some rows.
 
         Parameters
         ----------
         estimator : estimator
             A fitted model of quantiles, alone or at the end of a pipeline.
         X : table (k, d)
-            The chosen inputs, at most eight.
+            The chosen rows, at most eight.
         names : sequence of str or None
-            What to call them; None: by their value where there is one input, by their row otherwise.
+            What to call them; None: by their value where there is one feature, by their row otherwise.
         y_name : str
             What y is.
         grid : int
@@ -110,12 +110,12 @@ class ConditionalQuantileDisplay(Display):
         ax: Any = None,
         look: Any = None,
     ) -> Self:
-        """Draw laws that are known already.
+        """Draw distributions that are known already.
 
         Parameters
         ----------
         law : QuantileDistribution
-            Of k inputs, at most eight; see ``predict_distribution``.
+            Of k rows, at most eight; see ``predict_distribution``.
         names, y_name, grid, kind, ax, look
             As in :meth:`from_estimator`.
         """

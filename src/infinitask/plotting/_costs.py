@@ -45,7 +45,7 @@ class DecisionCurveDisplay(Display):
 @final
 @dataclass(eq=False, repr=False)
 class ExpectedCostDisplay(DecisionCurveDisplay):
-    """What decisions cost for every true trade-off, beside the two policies that do not look at the inputs.
+    """What decisions cost for every true trade-off, beside the two policies that do not look at the features.
 
     Parameters
     ----------

@@ -17,12 +17,12 @@ from infinitask.plotting._canvas import Display, colour_bar
 @final
 @dataclass(eq=False, repr=False)
 class CrossingDisplay(Display):
-    """Where quantile curves cross: over an input and the level, how far each curve lies below the one before it.
+    """Where quantile curves cross: over a feature and the level, how far each curve lies below the one before it.
 
     Parameters
     ----------
     x : ndarray (k,)
-        Values of the input, ascending.
+        Values of the feature, ascending.
     quantiles : ndarray (q,)
         Levels, ascending.
     depth : ndarray (k, q − 1)
@@ -67,7 +67,7 @@ class CrossingDisplay(Display):
         ax: Any = None,
         look: Any = None,
     ) -> Self:
-        """Compare the curves of a model along one input, the others at their medians.
+        """Compare the curves of a model along one feature, the others at their medians.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class CrossingDisplay(Display):
 
     @property
     def share(self) -> float:
-        """The share of the places (x, level) at which neighbouring curves have crossed."""
+        """The fraction of the places (x, level) at which neighbouring curves have crossed."""
         return float(np.mean(self.depth > 0.0))
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:

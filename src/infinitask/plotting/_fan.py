@@ -1,4 +1,4 @@
-"""Quantiles as a fan: along one input, along an index, or along time."""
+"""Quantiles as a fan: along one feature, along an index, or along time."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ MANY_LEVELS = 12
 @final
 @dataclass(eq=False, repr=False)
 class QuantileFanDisplay(Display):
-    """Quantiles as a fan around the median: along one input, along an index, or along time.
+    """Quantiles as a fan around the median: along one feature, along an index, or along time.
 
     Parameters
     ----------
     x : array (k,)
-        Where the quantiles are known: values of an input, an index, or times.
+        Where the quantiles are known: values of a feature, an index, or times.
     curves : ndarray (k, q)
         The quantiles.
     quantiles : ndarray (q,)
@@ -38,7 +38,7 @@ class QuantileFanDisplay(Display):
     x_name, y_name : str
         Labels of the axes.
     held : bool
-        Whether there are other inputs, which are held: the points have other values of them.
+        Whether there are other features, which are held: the points have other values of them.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class QuantileFanDisplay(Display):
         ax: Any = None,
         look: Any = None,
     ) -> Self:
-        """Draw the quantiles of a model along one input, or of the rows of X along an index or time.
+        """Draw the quantiles of a model along one feature, or of the rows of X along an index or time.
 
         Parameters
         ----------
@@ -92,15 +92,15 @@ class QuantileFanDisplay(Display):
         y : array (n,) or None
             Observations, drawn as points.
         feature : int or str
-            Which input changes, by position or name.
+            Which feature changes, by position or name.
         along : array (n,) or None
             An index or times, one for each row of X: the quantiles of the rows are drawn along it instead.
         at : mapping or None
-            Names or positions of other inputs, and values to hold them at instead of their medians.
+            Names or positions of other features, and values to hold them at instead of their medians.
         quantiles : array (q,) or None
             Levels; None: those of intervals of 50, 80 and 90%, and the median.
         grid : int
-            How many values of the input.
+            How many values of the feature.
         kind, ax, look
             As in :meth:`plot`.
         """
@@ -143,7 +143,7 @@ class QuantileFanDisplay(Display):
         quantiles : array (q,)
             The levels.
         x : array (n,) or None
-            Where: an input, an index or times, in any order; None: 0, 1, 2, …
+            Where: a feature, an index or times, in any order; None: 0, 1, 2, …
         y : array (n,) or None
             Observations at the same places, drawn as points.
         kind, ax, look

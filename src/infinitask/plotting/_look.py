@@ -92,7 +92,7 @@ class Look:
 
     # ---------------------------------------------------------------------------------------------- colours
     def colours(self, pale: float = 0.0) -> Any:
-        """The colour map of tasks: plasma without the end that is lost on the paper, mixed with a share of paper."""
+        """The colour map of tasks: plasma without the end that is lost on the paper, mixed with a fraction of paper."""
         from matplotlib import colormaps
         from matplotlib.colors import ListedColormap, to_rgba
 

@@ -1,4 +1,4 @@
-"""A plane through the inputs of a model: two of them change, the others are held."""
+"""A plane through the features of a model: two of them change, the others are held."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from infinitask.plotting._asked import Asked, columns_of, finite_range, held_at,
 
 
 class Plane(NamedTuple):
-    """A grid over two inputs.
+    """A grid over two features.
 
     Parameters
     ----------
     a, b : ndarray (g, g)
         The two coordinates.
     points : table (g², d)
-        The inputs there, of the type of the given rows.
+        The features there, of the type of the given rows.
     data : ndarray (n, 2)
-        The two inputs of the given rows.
+        The two features of the given rows.
     names : (str, str)
     held : dict
-        Names of the other inputs, and where they are held.
+        Names of the other features, and where they are held.
     """
 
     a: HostArray
@@ -38,16 +38,16 @@ class Plane(NamedTuple):
 
 
 def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, grid: int, display: str) -> Plane:
-    """A grid over two inputs of a model, from the smallest to the largest value of some rows.
+    """A grid over two features of a model, from the smallest to the largest value of some rows.
 
     Parameters
     ----------
     given : Asked
     X : table (n, d)
     features : pair of int or str, or None
-        Which two inputs change; None: those of a model with two.
+        Which two features change; None: those of a model with two.
     at : mapping or None
-        Names or positions of other inputs, and values to hold them at instead of typical ones.
+        Names or positions of other features, and values to hold them at instead of typical ones.
     grid : int
     display : str
         Who asks, for errors.
@@ -75,7 +75,7 @@ def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, 
 
 
 def _axes(features: Any, names: tuple[str, ...], columns: list[HostArray], display: str) -> tuple[int, int]:
-    """The positions of the two inputs that change."""
+    """The positions of the two features that change."""
     d = len(names)
     numbers = [name for name, column in zip(names, columns, strict=True) if holds_numbers(column)]
     example = tuple(numbers[:2] if len(numbers) > 1 else names[:2])

@@ -1,4 +1,4 @@
-"""Two inputs, the others held: decision boundaries over the trade-off, and nested level sets."""
+"""Two features, the others held: decision boundaries over the trade-off, and nested level sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FRACTIONS = np.round(np.linspace(0.1, 0.9, 9), 12)
 
 @dataclass(eq=False, repr=False)
 class PlaneDisplay(Display):
-    """What both displays share: values on a grid over two inputs, and axes that show all of it."""
+    """What both displays share: values on a grid over two features, and axes that show all of it."""
 
     a: HostArray
     b: HostArray
@@ -37,7 +37,7 @@ class PlaneDisplay(Display):
 @final
 @dataclass(eq=False, repr=False)
 class DecisionBoundaryDisplay(PlaneDisplay):
-    """The decision boundary of a classifier over two inputs, at several trade-offs between its errors.
+    """The decision boundary of a classifier over two features, at several trade-offs between its errors.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ class DecisionBoundaryDisplay(PlaneDisplay):
     positive : ndarray (n,) of bool or None
         Which of them are positive.
     names : (str, str)
-        Of the inputs.
+        Of the features.
     labels : (str, str)
         What the legend calls the classes.
     held : dict
-        Names of other inputs, and where they are held.
+        Names of other features, and where they are held.
 
     Attributes
     ----------
@@ -106,14 +106,14 @@ class DecisionBoundaryDisplay(PlaneDisplay):
         y : array (n,) or None
             The labels; None: the rows are not drawn.
         features : pair of int or str, or None
-            The two inputs that change, by position or name: columns of numbers. None: those of a model with two.
+            The two features that change, by position or name: columns of numbers. None: those of a model with two.
         at : mapping or None
-            Names or positions of other inputs, and values to hold them at instead of typical ones: medians of
-            numbers, the most frequent of words. The rows are drawn where their two inputs are, whatever their others.
+            Names or positions of other features, and values to hold them at instead of typical ones: medians of
+            numbers, the most frequent of words. The rows are drawn where their two features are, whatever their others.
         theta : array (q,) or None
             Trade-offs; None: −0.8, −0.6, …, 0.8.
         grid : int
-            Points of the plane along each input.
+            Points of the plane along each feature.
         ax, look
             As in :meth:`plot`.
         """
@@ -168,7 +168,7 @@ class DecisionBoundaryDisplay(PlaneDisplay):
 @final
 @dataclass(eq=False, repr=False)
 class LevelSetDisplay(PlaneDisplay):
-    """Nested density level sets of a model over two inputs, one for each outlier fraction.
+    """Nested density level sets of a model over two features, one for each outlier fraction.
 
     Parameters
     ----------
@@ -181,9 +181,9 @@ class LevelSetDisplay(PlaneDisplay):
     X : ndarray (n, 2)
         Rows that are drawn.
     names : (str, str)
-        Of the inputs.
+        Of the features.
     held : dict
-        Names of other inputs, and where they are held.
+        Names of other features, and where they are held.
 
     Attributes
     ----------
@@ -226,13 +226,13 @@ class LevelSetDisplay(PlaneDisplay):
         estimator : estimator
             A fitted model of level sets, alone or at the end of a pipeline.
         X : table (n, d)
-            Rows, drawn as points where their two inputs are, whatever their others.
+            Rows, drawn as points where their two features are, whatever their others.
         features, at
             As in :meth:`DecisionBoundaryDisplay.from_estimator`.
         nu : array (q,) or None
             Fractions left outside; None: 0.1, 0.2, …, 0.9.
         grid : int
-            Points of the plane along each input.
+            Points of the plane along each feature.
         ax, look
             As in :meth:`plot`.
         """
@@ -273,5 +273,5 @@ class LevelSetDisplay(PlaneDisplay):
 
 
 def _others(held: dict[str, Any]) -> str:
-    """What a title says where there are other inputs."""
+    """What a title says where there are other features."""
     return f", {'the other input' if len(held) == 1 else 'other inputs'} held" if held else ""

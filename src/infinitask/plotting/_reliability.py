@@ -1,4 +1,4 @@
-"""Shares that were promised against shares that were seen: of quantiles, and of level sets."""
+"""Fractions that were promised against fractions that were seen: of quantiles, and of level sets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEVELS = np.round(np.linspace(0.05, 0.95, 19), 2)
 
 
 def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, confidence: float, n: int) -> None:
-    """The promised shares against the seen ones, with the band of chance and the diagonal."""
+    """The promised fractions against the seen ones, with the band of chance and the diagonal."""
     start, end = _span(nominal, observed)
     fine = np.linspace(start, end, 201)
     low, high = binomial_band(fine, n, confidence)
@@ -43,16 +43,16 @@ def _span(nominal: HostArray, observed: HostArray) -> tuple[float, float]:
 @final
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
-    """Whether quantiles cover what they say: the share of rows below each of them, against its level.
+    """Whether quantiles cover what they say: the fraction of rows below each of them, against its level.
 
     Parameters
     ----------
     nominal : ndarray (q,)
         The levels, ascending.
     observed : ndarray (q,)
-        Σ_i 1[y_i ≤ Q_i(θ_j)]/n, the share of rows at or below.
+        Σ_i 1[y_i ≤ Q_i(θ_j)]/n, the fraction of rows at or below.
     low, high : ndarray (q,)
-        Where the share of a model with the right quantiles lies with probability ``confidence``, at each level by
+        Where that fraction lies for the right quantiles with probability ``confidence``, at each level by
         itself.
     n : int
         The number of rows.
@@ -136,7 +136,7 @@ class ReliabilityDisplay(Display):
         return cls(levels, observed, low, high, y.size, confidence).plot(ax, look=look)
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw the shares.
+        """Draw the fractions.
 
         Parameters
         ----------
@@ -147,23 +147,23 @@ class ReliabilityDisplay(Display):
         """
         with self._canvas(ax, look, "Do the quantiles cover what they say?", size=(5.4, 5.2)) as (axes, look_):
             _against(axes, look_, self.nominal, self.observed, self.confidence, self.n)
-            axes.set(xlabel="quantile level", ylabel="share of rows at or below the quantile")
+            axes.set(xlabel="quantile level", ylabel="fraction of rows at or below the quantile")
         return self
 
 
 @final
 @dataclass(eq=False, repr=False)
 class ThetaPropertyDisplay(Display):
-    """Whether level sets leave out what they say: the share of rows outside, against the fraction asked for.
+    """Whether level sets leave out what they say: the fraction of rows outside, against the fraction asked for.
 
     Parameters
     ----------
     nu : ndarray (q,)
         The fractions asked for, ascending.
     outside : ndarray (q,)
-        The share of rows outside of each set.
+        The fraction of rows outside of each set.
     low, high : ndarray (q,)
-        Where the share lies with probability ``confidence`` if the fraction is right, at each fraction by itself.
+        Where that fraction lies with probability ``confidence`` if the sets are right, for each set by itself.
     n : int
         The number of rows.
     confidence : float
@@ -195,7 +195,7 @@ class ThetaPropertyDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, *, nu: Any = None, confidence: float = 0.9, ax: Any = None, look: Any = None
     ) -> Self:
-        """Draw the shares that the sets of a model leave out, best of rows that it has not seen.
+        """Draw the fractions that the sets of a model leave out, best of rows that it has not seen.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class ThetaPropertyDisplay(Display):
     def from_predictions(
         cls, inside: Any, nu: Any, *, confidence: float = 0.9, ax: Any = None, look: Any = None
     ) -> Self:
-        """Draw the shares of decisions that are known already.
+        """Draw the fractions of decisions that are known already.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class ThetaPropertyDisplay(Display):
         return cls(fractions, outside, low, high, n, confidence).plot(ax, look=look)
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw the shares.
+        """Draw the fractions.
 
         Parameters
         ----------
@@ -253,5 +253,5 @@ class ThetaPropertyDisplay(Display):
         """
         with self._canvas(ax, look, "Do the sets leave out what they say?", size=(5.4, 5.2)) as (axes, look_):
             _against(axes, look_, self.nu, self.outside, self.confidence, self.n)
-            axes.set(xlabel="fraction asked for", ylabel="share of rows outside")
+            axes.set(xlabel="fraction asked for", ylabel="fraction of rows outside")
         return self

@@ -174,7 +174,7 @@ class ThetaROCDisplay(Display):
                     clip_on=False,
                     label=f"chosen trade-off {self.curve.theta[k]:.3g}",
                 )
-            axes.set(xlabel="share of negatives that raise an alarm", ylabel="share of positives that are found")
+            axes.set(xlabel="fraction of negatives that raise an alarm", ylabel="fraction of positives that are found")
             axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
             axes.legend(loc="lower right")
             colour_bar(axes, dots, "trade-off (above 0 a missed positive costs more)", None, look_)
