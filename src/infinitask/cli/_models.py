@@ -18,6 +18,7 @@ from infinitask import (
     save,
     tabular,
 )
+from infinitask._base.inner_model import inner_model
 from infinitask.cli._classes import as_known, keep_labels, positive_of
 from infinitask.cli._columns import surprises
 from infinitask.cli._multiclass import NO_COMPARISON
@@ -25,7 +26,7 @@ from infinitask.cli._output import CommandError, Screen
 from infinitask.cli._tables import TableFile, check_column, columns_of, saying_what_cannot_be_written
 from infinitask.cli._targets import Task, as_numbers, far_target, labels, numbers_but, task_and_targets
 from infinitask.estimators._frames import as_arrays
-from infinitask.pipelines._tables import listed
+from infinitask.pipelines._tables import LARGEST, listed
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -37,9 +38,6 @@ MIN_ROWS = 20
 
 CALIBRATION_SHARE = 0.2
 """The fraction of rows that calibrates the intervals of a model of quantiles that does not tune itself."""
-
-LARGEST = float(np.finfo(np.float32).max)
-"""Of a number in an input: tables are encoded in single precision."""
 
 DEFAULT_FRACTION = 0.1
 """The fraction of unusual rows that is predicted by default, if the model knows it."""
@@ -87,7 +85,7 @@ def rows_of(
         Of the column that is learnt; None: level sets.
     task : Task or None
     ignored : list of str
-        Columns that are no inputs.
+        Columns that are no features.
     positive : str or None
         The label of the positive class; None: the rarer one.
     """
@@ -276,7 +274,7 @@ def fitted(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | 
 
 
 def say_if_ignoring(screen: Screen, model: Any) -> None:
-    """A note where a comparison found that no input helps."""
+    """A note where a comparison found that no feature helps."""
     if getattr(model, "ignores_inputs_", False):
         screen.note("No column was found to help: the model answers nearly the same for every row.")
 
@@ -296,8 +294,8 @@ def task_of(model: Any) -> Task:
 
 
 def last(model: Any) -> Any:
-    """The model itself, without the steps before it."""
-    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+    """The model itself, without the steps before it; a self-tuned model is not opened."""
+    return inner_model(model, stop=lambda inner: not isinstance(inner, Pipeline))
 
 
 def calibration(model: Any, task: Task) -> str:

@@ -81,18 +81,15 @@ class ProgressLine:
             self.tried += 1
             self._detail = f"{event.count} done, best {event.best:.4g}"
             self._show(event.count, event.total, now=True)
-        elif isinstance(event, Stage):
-            self._stage, self._detail = event.text, ""
-            self._show(now=True)
-        elif isinstance(event, Chosen):
-            self._stage, self._detail = "fitting the best to all rows", ""
+        elif isinstance(event, (Stage, Chosen)):
+            self._stage = event.text if isinstance(event, Stage) else "fitting the best to all rows"
+            self._detail = ""
             self._show(now=True)
         elif isinstance(event, CutShort):
             self.cut_short, self._stage = True, "interrupted, fitting the best so far"
             self._show(now=True)
         elif isinstance(event, Solving) and not self._stage.startswith("try"):
-            gap = f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""
-            self._detail = gap
+            self._detail = f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""
             self._show()
 
     def _show(self, count: int = 0, total: int | None = None, *, now: bool = False) -> None:

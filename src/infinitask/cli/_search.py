@@ -26,7 +26,7 @@ KERNELS = ["rbf", "matern52", "matern32", "laplacian"]
 """Input kernels that trials choose from."""
 
 WIDTHS, RIDGES = (1e-3, 1e1), (1e-7, 1.0)
-"""γ of standardised inputs, times their number; and λ, times the spread of the target."""
+"""γ of standardised features, times their number; and λ, times the spread of the target."""
 
 LOSSES = {Task.QUANTILE: "pinball loss", Task.COST: "log loss", Task.LEVEL_SET: "mean volume"}
 """By what kernels are compared, on held-out rows."""
@@ -56,7 +56,7 @@ class Ranking:
         ``kernel``, ``alpha``, ``gamma`` (trials only), ``loss`` (None: it lost before all rows were used),
         ``standard_error`` and ``chosen``.
     ignoring_inputs : float or None
-        The loss without inputs, where it is known.
+        The loss without features, where it is known.
     """
 
     loss_name: str

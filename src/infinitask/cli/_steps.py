@@ -30,8 +30,8 @@ SECONDS = {
     ("level-set", False): (3.0, 1.2, 4.0),
     ("level-set", True): (24.0, 0.5, 4.0),
 }
-"""By task and whether it tunes itself: seconds of one core for 1 000 rows and 8 inputs, the power of the rows with
-which they grow, and how many times as long other tables take, those with rare classes or many inputs."""
+"""By task and whether it tunes itself: seconds of one core for 1 000 rows and 8 features, the power of the rows with
+which they grow, and how many times as long other tables take, those with rare classes or many features."""
 
 LONG = 60.0
 """Seconds from which a fit is announced."""
@@ -93,8 +93,7 @@ def tuned(tune: bool | None, given: Any) -> bool:
     """As asked, or where the comparison takes less than a minute: level sets take longest, then costs."""
     if tune is not None:
         return tune
-    few = given.classes == 2 and given.X.shape[0] <= TUNED_ROWS_OF_COSTS
-    return given.task is Task.QUANTILE or few
+    return given.task is Task.QUANTILE or (given.classes == 2 and given.X.shape[0] <= TUNED_ROWS_OF_COSTS)
 
 
 def announce(screen: Screen, given: Rows, tune: bool, faster: str = "--no-tune is faster") -> None:

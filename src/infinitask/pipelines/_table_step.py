@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 from skrub import TableVectorizer
 
-from infinitask.pipelines._tables import as_pandas, listed
-
-LARGEST = float(np.finfo(np.float32).max)
-"""Numbers of a table are encoded in single precision."""
+from infinitask.pipelines._tables import LARGEST, as_pandas, listed
 
 NOTHING = ("", "?", "-", "...", "#n/a", "<na>", "n/a", "na", "nan", "-nan", "nat", "none", "null", "missing", "unknown")
 """Text, in small letters, that stands for a missing value."""

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from infinitask.estimators._sources import not_blocks
+
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number of a table: tables are encoded in single precision."""
 
 
 def as_table(X: Any) -> Any:
