@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,14 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import coverages, fraction
-from infinitask.estimators._base import Prepared, order_in_theta
-from infinitask.estimators._callbacks import callbacks_told
+from infinitask.estimators._base import Prepared
 from infinitask.estimators._checks import targets_of, weights_of
-from infinitask.estimators._sources import device_of, in_memory, on_host
+from infinitask.estimators._recipes import order_in_theta
+from infinitask.estimators._sources import in_memory, on_host
 from infinitask.estimators.quantile import QuantileEstimator
-from infinitask.fitting._recipe import Recipe
 from infinitask.streaming._blocks import RowSource
-from infinitask.tasks import CensoredQuantileTask, Censoring, QuantileTask
+from infinitask.tasks import CensoredQuantileTask, Censoring, QuantileTask, Task
 
 __all__ = ["InfiniteCensoredQuantileRegressor"]
 
@@ -139,13 +137,9 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     # ------------------------------------------------------------------------------------------- fitting
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
+    def _task(self) -> Task:
         order = order_in_theta(self, weight_if_rearranged=1.0)
-        recipe = self._recipe_of(CensoredQuantileTask(QuantileTask.loss_for(self.smoothing), order=order))
-        self._check_default("quantiles", recipe, strict=True)
-        return recipe
+        return CensoredQuantileTask(QuantileTask.loss_for(self.smoothing), order=order)
 
     # event stands before the weights, so that fit(X, y, event) cannot be mistaken for a fit without censored rows
     def fit(  # type: ignore[override]
@@ -171,12 +165,10 @@ class InfiniteCensoredQuantileRegressor(QuantileEstimator):
                 "beside X."
             )
         in_memory(X)
-        with callbacks_told(self, X, y, sample_weight, event=event):
-            device = device_of(X, self.device)
-            prepared = self._prepare(*(on_host(values) for values in (X, _target(X, y, event), sample_weight)))
-            if device != self.device:
-                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
-            return self._learn(prepared)
+        return super().fit(X, _target(X, y, event), sample_weight)
+
+    def _in_whole(self, y: Any, sample_weight: Any) -> bool:
+        return True
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         time, event = _parts(y)
