@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from infinitask.cli._answers import smallest_of
 from infinitask.cli._columns import encoded_columns, show_columns
-from infinitask.cli._many import has_many
 from infinitask.cli._models import calibration, last, task_of
-from infinitask.cli._screen import Screen
+from infinitask.cli._multiclass import is_multiclass
+from infinitask.cli._output import Screen
+from infinitask.cli._predictions import smallest_of
 from infinitask.cli._search import ranking_of
-from infinitask.cli._tables import listed
 from infinitask.cli._targets import Task
+from infinitask.pipelines._tables import listed
 
 MOST_RELEVANT = 10
 """Inputs that are named."""
@@ -20,7 +20,7 @@ MOST_RELEVANT = 10
 def described(model: Any) -> dict[str, Any]:
     """What a fitted model is: its task, its columns, its kernel, its certificate, and what matters."""
     task, inner = task_of(model), last(model)
-    two = task is Task.COST and not has_many(model)
+    two = task is Task.COST and not is_multiclass(model)
     try:
         relevance = model.relevance_
         order = [int(j) for j in relevance.order[:MOST_RELEVANT]]

@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from infinitask._base.arrays import HostArray, place, to_host
+from infinitask._base.inner_model import steps_and_model
 from infinitask._base.validation import naming
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.estimators._decisions import TRADE_OFFS
@@ -24,11 +25,7 @@ from infinitask.report._page import Page
 from infinitask.report._rows import Shown, columns, looked_at, most_rows, names_of, row_names, table
 from infinitask.report._table import Table
 from infinitask.tasks.level_set import SORTING_LEVELS
-from infinitask.tuning import (
-    InfiniteCostSensitiveClassifierCV,
-    InfiniteOneClassSVMCV,
-    InfiniteQuantileRegressorCV,
-)
+from infinitask.tuning._self_tuned import SelfTuned
 
 PERCENTS = np.arange(1, 100) / 100.0
 """Levels and coverages at which a page says how often they held."""
@@ -130,13 +127,9 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
 
 
 def _taken_apart(model: Any) -> tuple[Any, Any]:
-    """The last step of a pipeline, and the steps before it; None where there are none."""
-    if not isinstance(model, Pipeline):
-        return model, None
-    check_is_fitted(model)
-    before = [step for step in model.steps[:-1] if step[1] not in (None, "passthrough")]
-    # not model[:-1]: the constructor of a subclass may take other arguments
-    return model.steps[-1][1], Pipeline(before) if before else None
+    """The model inside, and the steps before it; None where there are none."""
+    steps, last = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
+    return last, Pipeline(steps) if steps else None
 
 
 def _dense(Z: Any) -> HostArray:
@@ -155,8 +148,9 @@ def _encoded_names(Z: Any, encoder: Any, p: int) -> list[str]:
 
 def _inner(model: Any) -> Model:
     """The model that answers."""
-    tuned = (InfiniteQuantileRegressorCV, InfiniteCostSensitiveClassifierCV, InfiniteOneClassSVMCV)
-    found = as_arrays(model._best() if isinstance(model, tuned) else model)
+    if isinstance(model, SelfTuned):
+        check_is_fitted(model)  # a fitted one was opened
+    found = as_arrays(model)
     if isinstance(found, TransformedTarget):
         raise TypeError(
             "A page was asked for a TransformedTarget, and a page knows no functions of the target. Explore the model "
