@@ -13,7 +13,7 @@ from infinitask import InfiniteCostSensitiveClassifier
 from infinitask.kernels import RBF
 from infinitask.losses import CostSensitiveHinge, Expectile, Loss, Pinball
 from infinitask.objective import Integral, Objective
-from infinitask.solvers import _leading, free_levels, solve, suits_levels
+from infinitask.solvers import _free_levels, _leading, solve, suits_levels
 from infinitask.solvers._base import Ledger
 
 Floats = np.ndarray[Any, Any]
@@ -40,7 +40,7 @@ def posed(
 
 def by_levels(objective: Objective, tol: float = 1e-4) -> Ledger:
     ledger = Ledger(objective, tol, 2_000)
-    free_levels.by_levels(objective, ledger)
+    _free_levels.by_levels(objective, ledger)
     return ledger
 
 
@@ -81,18 +81,18 @@ def test_others_finish_what_it_leaves() -> None:
     assert by_levels(objective).certificate.gap > 1e-4
     found = solve(objective)
     assert found.gap <= 1e-4
-    assert found.n_evaluations > free_levels.PATIENCE
+    assert found.n_evaluations > _free_levels.PATIENCE
     assert len(found.history) > 2
 
 
 def test_directions_that_the_ridge_holds_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     objective = posed(400, np.linspace(-0.9, 0.9, 6), 3e-3, d=8, gamma=0.1)
-    run = free_levels._Run(objective)
+    run = _free_levels._Run(objective)
     assert 10 < run.V.shape[1] < 200  # few of 400
     part = by_levels(objective).certificate
     monkeypatch.setattr(_leading, "HELD", 0.0)
     monkeypatch.setattr(_leading, "FEW_FEATURES", 1_000)
-    assert free_levels._Run(objective).V.shape[1] == 400
+    assert _free_levels._Run(objective).V.shape[1] == 400
     whole = by_levels(objective).certificate
     for one, other in ((part, whole), (whole, part)):
         assert one.gap <= 1e-4
@@ -101,7 +101,7 @@ def test_directions_that_the_ridge_holds_are_not_lost(monkeypatch: pytest.Monkey
 
 def test_levels_are_the_best_ones() -> None:
     objective = posed(80, np.linspace(-0.8, 0.8, 4), 1e-2)
-    run, rng = free_levels._Run(objective), np.random.default_rng(0)
+    run, rng = _free_levels._Run(objective), np.random.default_rng(0)
     field = rng.normal(size=(80, 4))
 
     def losses(level: Floats) -> Floats:
@@ -112,12 +112,12 @@ def test_levels_are_the_best_ones() -> None:
         assert np.all(losses(best) <= losses(best + step) + 1e-14)
 
 
-@pytest.mark.parametrize("share", [free_levels.BALANCED, 0.2], ids=["as it is", "levels that hardly balance"])
+@pytest.mark.parametrize("share", [_free_levels.BALANCED, 0.2], ids=["as it is", "levels that hardly balance"])
 def test_every_dual_point_balances(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(free_levels, "BALANCED", share)
-    monkeypatch.setattr(free_levels, "NEARLY", max(share, free_levels.NEARLY))
+    monkeypatch.setattr(_free_levels, "BALANCED", share)
+    monkeypatch.setattr(_free_levels, "NEARLY", max(share, _free_levels.NEARLY))
     objective = posed(100, np.linspace(-0.9, 0.9, 5), 1e-2)
-    run = free_levels._Run(objective)
+    run = _free_levels._Run(objective)
     for _ in range(7):
         run.step()
         u = run._balanced()
@@ -129,7 +129,7 @@ def test_every_dual_point_balances(share: float, monkeypatch: pytest.MonkeyPatch
 def test_bounds_hold_while_rows_are_left_out() -> None:
     objective = posed(300, np.linspace(-0.9, 0.9, 6), 1e-3, d=8, gamma=0.1)
     best = solve(objective, solver="newton", tol=1e-6)
-    run = free_levels._Run(objective)
+    run = _free_levels._Run(objective)
 
     def gap(steps: int) -> float:
         for _ in range(steps):

@@ -13,7 +13,7 @@ from infinitask import InfiniteQuantileRegressor, fit_path
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Solution, Splitting, State, continuation, small_ridge, solve, splitting
+from infinitask.solvers import Solution, Splitting, State, _continuation, _small_ridge, _splitting, solve
 from infinitask.solvers._base import Start
 from infinitask.solvers._splitting_run import Run
 
@@ -24,8 +24,8 @@ WEIGHTS = pytest.mark.parametrize("weight", [0.0, 1.0], ids=["plain", "order"])
 @pytest.fixture(autouse=True)
 def small_problems_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splitting is tried for the small problems of these tests as it is for large ones."""
-    monkeypatch.setattr(small_ridge, "FEW_UNKNOWNS", 0)
-    monkeypatch.setattr(small_ridge, "STEP_COST", 0.0)
+    monkeypatch.setattr(_small_ridge, "FEW_UNKNOWNS", 0)
+    monkeypatch.setattr(_small_ridge, "STEP_COST", 0.0)
 
 
 def quantiles(weight: float, alpha: float, n: int = 80, d: int = 1) -> Objective:
@@ -61,7 +61,7 @@ def test_every_look_holds_the_optimum_between_its_bounds(
     weight: float, least: float, single: bool, by_node: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if single:
-        monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
+        monkeypatch.setattr(_splitting, "MIN_SINGLE_ENTRIES", 0)
     objective = quantiles(weight, alpha=1e-5)
     best = optimum(weight)
     fewer = Splitting.of(objective).without(least * objective.alpha)
@@ -107,13 +107,13 @@ def test_what_was_left_out_is_bounded() -> None:
 @pytest.mark.parametrize("alpha", [1e-5, 1e-7], ids=str)
 def test_all_ways_agree_within_their_gaps(weight: float, alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
     objective, begun = quantiles(weight, alpha), []
-    by_splitting = small_ridge.by_splitting
+    by_splitting = _small_ridge.by_splitting
 
     def spied(*args: Any) -> Any:
         begun.append(args)
         return by_splitting(*args)
 
-    monkeypatch.setattr(continuation, "by_splitting", spied)
+    monkeypatch.setattr(_continuation, "by_splitting", spied)
     one, other = solve(objective, tol=1e-4), solve(objective, solver="newton", tol=1e-6)
     assert begun
     assert one.converged
@@ -125,7 +125,7 @@ def test_all_ways_agree_within_their_gaps(weight: float, alpha: float, monkeypat
 @WEIGHTS
 def test_where_splitting_stops_early_others_finish(weight: float, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = quantiles(weight, alpha=1e-6)
-    monkeypatch.setattr(small_ridge, "MAX_SPLITTING_STEPS", 40)
+    monkeypatch.setattr(_small_ridge, "MAX_SPLITTING_STEPS", 40)
     found = solve(objective, tol=1e-5)
     assert found.converged
     assert found.n_evaluations > 40
@@ -175,7 +175,7 @@ def test_the_order_of_columns_and_rows_of_stairs() -> None:
 def test_the_objective_told_is_that_of_the_point_told(
     alpha: float, by_node: bool, weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
+    monkeypatch.setattr(_splitting, "MIN_SINGLE_ENTRIES", 0)
     objective = quantiles(weight, alpha=alpha)
     solver = Splitting.of(objective).without(1e-12)
     assert solver.exact is not None
@@ -199,18 +199,18 @@ def test_steps_of_nodes_take_fewer_iterations_where_rows_are_all_but_interpolate
 def test_an_objective_far_below_a_typical_target_is_certified(monkeypatch: pytest.MonkeyPatch) -> None:
     """Directions that are left out must not cost more than the gap asked for."""
     objective = quantiles(0.0, alpha=1e-7, n=150, d=6)
-    found, _ = small_ridge.by_splitting(objective, 1e-4, 8_000, 0, None)
+    found, _ = _small_ridge.by_splitting(objective, 1e-4, 8_000, 0, None)
     assert found.converged
     assert found.objective < 1e-3 * objective.scale
-    monkeypatch.setattr(small_ridge, "SMALL_OBJECTIVE", 0.0)  # the limit stays where a large objective has it
-    assert not small_ridge.by_splitting(objective, 1e-4, 8_000, 0, None)[0].converged
+    monkeypatch.setattr(_small_ridge, "SMALL_OBJECTIVE", 0.0)  # the limit stays where a large objective has it
+    assert not _small_ridge.by_splitting(objective, 1e-4, 8_000, 0, None)[0].converged
 
 
 @WEIGHTS
 def test_dual_points_of_single_precision_are_brought_into_their_intervals(
     weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
+    monkeypatch.setattr(_splitting, "MIN_SINGLE_ENTRIES", 0)
     objective = quantiles(weight, alpha=1e-6)
     solver = Splitting.of(objective).without(1e-12)
     run = Run(solver, 1e-6, np.ones(1), None)

@@ -18,7 +18,7 @@ from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile,
 from infinitask.measures import Uniform
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
-from infinitask.solvers import SOLVERS, Solution, line_search, newton, solve
+from infinitask.solvers import SOLVERS, Solution, _line_search, _newton, solve
 from infinitask.solvers._base import Certificate, Ledger
 from infinitask.solvers._level_sets import suits_walk
 
@@ -155,8 +155,8 @@ def test_scipy_finds_the_same_dual_optimum() -> None:
 def test_steps_by_unknowns_arrive_as_well(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case.objective()
     best = case.best
-    monkeypatch.setattr(newton, "MIN_PAIRS_UNLISTED", 0)
-    monkeypatch.setattr(newton.NewtonSystem, "active", None)  # not asked
+    monkeypatch.setattr(_newton, "MIN_PAIRS_UNLISTED", 0)
+    monkeypatch.setattr(_newton.NewtonSystem, "active", None)  # not asked
     found = solve(objective, solver="newton", tol=TOL)
     assert found.converged
     assert found.objective == pytest.approx(best.objective, rel=TOL)
@@ -165,7 +165,7 @@ def test_steps_by_unknowns_arrive_as_well(case: Case, monkeypatch: pytest.Monkey
 def test_conjugate_gradients_arrive_as_well(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case.objective()
     best = case.best
-    monkeypatch.setattr(newton, "MAX_SOLVE_COST", 0.0)
+    monkeypatch.setattr(_newton, "MAX_SOLVE_COST", 0.0)
     found = solve(objective, solver="newton", tol=TOL)
     assert found.converged
     assert found.objective == pytest.approx(best.objective, rel=TOL)
@@ -457,7 +457,7 @@ def test_line_search_takes_what_it_can_get() -> None:
     ledger: Any = Line()
     z, smoothing = np.zeros(1), Smoothing((1.0,))
     here = ledger.evaluate(z, smoothing)
-    step, fresh = line_search.line_search(ledger, z, smoothing, here, np.ones(1), "")
+    step, fresh = _line_search.line_search(ledger, z, smoothing, here, np.ones(1), "")
     assert step > 0.0
     assert fresh is not None
     assert fresh.smoothed < here.smoothed

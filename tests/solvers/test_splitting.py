@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask import _threads
+from infinitask._base import threads as _threads
 from infinitask._base.arrays import place
 from infinitask.losses import ConvexLoss, Pinball
 from infinitask.objective import Integral, Objective
