@@ -15,6 +15,8 @@ from infinitask.losses import CostSensitiveHinge, Expectile, Loss, Pinball
 from infinitask.objective import Integral, Objective
 from infinitask.solvers import _free_levels, _leading, solve, suits_levels
 from infinitask.solvers._base import Ledger
+from infinitask.solvers._engine import Given
+from infinitask.solvers._free_levels import FreeLevels
 
 Floats = np.ndarray[Any, Any]
 
@@ -40,7 +42,7 @@ def posed(
 
 def by_levels(objective: Objective, tol: float = 1e-4) -> Ledger:
     ledger = Ledger(objective, tol, 2_000)
-    _free_levels.by_levels(objective, ledger)
+    FreeLevels().run(objective, ledger, Given())
     return ledger
 
 

@@ -56,6 +56,11 @@ class Row(NamedTuple):
     soft_high: Any = None
     """q for u > 0, None for 0."""
 
+    @property
+    def plain(self) -> bool:
+        """Whether the row is an interval of slopes and nothing else."""
+        return self.dead_zone is self.soft_low is self.soft_high is None
+
 
 class Loss(BaseEstimator, ABC):
     """Measures how bad an answer h to task θ is, given the target y: ℓ_θ(y, h), convex in h.
@@ -83,6 +88,9 @@ class Loss(BaseEstimator, ABC):
 
     zero_sum: int = 1
     """How many neighbouring nodes have answers that sum to 0, as those of all classes at one cost do; 1: none."""
+
+    few: bool = False
+    """Whether few of the pairs have a target, so that little is computed at the others."""
 
     def values_of(self, targets: Array) -> Array:
         """The targets as numbers, (n, 1) or (n, m), where ``targets`` may say more of them."""

@@ -111,8 +111,8 @@ class Balance:
             Whether sums with Φ are made, which :meth:`steps` does not need.
         """
         first, *others = objective.integrals
-        rows_of = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
-        exact = len(rows_of) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows_of)
+        rows_of = [None if t.targets is not None else t.row_of(slice(None)) for t in others]
+        exact = all(row is not None and row.plain for row in rows_of)
         host = objective.host_integrals[0]
         bias_cols = host.bias_cols if bias_cols is None else bias_cols
         assert bias_cols is not None

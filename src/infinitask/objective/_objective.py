@@ -12,6 +12,7 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, double, namespace, to_host
 from infinitask._base.threads import shared_out
 from infinitask.losses import BoxLoss, Row, Sums
+from infinitask.objective import _structure
 from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
 from infinitask.objective._base import BaseObjective
 from infinitask.objective._table import Table
@@ -102,6 +103,32 @@ class Objective(BaseObjective):
     def n_pairs(self) -> int:
         """Samples × nodes of all integrals."""
         return int(self.rows.shape[0]) * sum(int(term.theta.shape[0]) for term in self.integrals)
+
+    # --------------------------------------------------------------------------------------- structure
+    @cached_property
+    def kinked(self) -> bool:
+        """Whether each loss is an interval of slopes with a kink, and looks at all pairs."""
+        return _structure.kinked(self)
+
+    @property
+    def without_bias(self) -> bool:
+        """Whether no bias has unknowns of its own, and all integrals see the same rows."""
+        return self.bias_size == 0 and self.bias_linear is None and self._one_weight
+
+    @cached_property
+    def free_levels(self) -> bool:
+        """Whether a free level stands at every node, and the slopes of the only loss are intervals around 0."""
+        return _structure.free_levels(self)
+
+    @cached_property
+    def one_class(self) -> bool:
+        """Whether each node has an h of its own and slopes in [0, 1/θ], as the one-class machine of a fraction θ."""
+        return _structure.one_class(self)
+
+    @property
+    def tied(self) -> int:
+        """How many neighbouring nodes have values that sum to 0; 1: none."""
+        return self.integrals[0].loss.zero_sum
 
     def split(self, z: HostArray) -> tuple[Array, Array | None]:
         """C (r, s) and c (s_b,) in the library and on the device of the rows."""

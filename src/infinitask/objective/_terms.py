@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, namespace
-from infinitask.losses import Loss
+from infinitask.losses import BoxLoss, Loss, Row
 
 if TYPE_CHECKING:
     from infinitask.objective._balance import NodeSums
@@ -78,6 +78,15 @@ class Integral:
     def targets_of(self, block: slice) -> Array | None:
         """The targets of a block of rows."""
         return None if self.targets is None else self.targets[block, ...]
+
+    def row_of(self, block: slice) -> Row | None:
+        """The interval of slopes for a block of rows, and what else the table says; None where the loss has no row."""
+        return self.loss.row(self.theta, self.targets_of(block)) if isinstance(self.loss, BoxLoss) else None
+
+    def residual(self, targets: Array | None, h: Array) -> Array:
+        """What the slopes of a loss with a row multiply."""
+        assert isinstance(self.loss, BoxLoss)
+        return self.loss.residual(targets, h)
 
     def picked(self, index: HostArray) -> Integral:
         """The same for some rows, or for all in another order; the weights of the rows still sum to one."""

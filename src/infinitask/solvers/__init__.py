@@ -8,9 +8,9 @@ gradients and curvatures. What they share is in :mod:`~infinitask.solvers._base`
 
 from ._base import Reason, Solution, Start
 from ._basis import Eigenbasis
-from ._continuation import SOLVERS, solve
 from ._free_levels import suits_levels
 from ._order import solve_in_order
+from ._solve import SOLVERS, solve
 from ._splitting import Splitting, State
 
 __all__ = [

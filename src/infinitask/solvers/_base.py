@@ -289,6 +289,20 @@ class Ledger:
                 self._write("Loading compiled loops; at their first use on a machine numba compiles them, about 2 s.")
             self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  {'left':>6}  step")
 
+    def begin(self, smoothing: Smoothing) -> Evaluation:
+        """Evaluate the objective at its start; the floor of the gap is a part of what it is there."""
+        here = self.evaluate(self.objective.start(), smoothing)
+        # an objective without targets is 0 there: its size is that of h
+        self.certificate.floor = PERFECT_FIT * (min(abs(here.primal), self.certificate.typical) or self.objective.scale)
+        return here
+
+    def turn(self, objective: BaseObjective, turned: Callable[[HostArray], HostArray]) -> None:
+        """Go on with the same objective in other unknowns, which are ``turned(z)``; bounds and counts stay."""
+        before, self.objective, self.dual_at = self.certificate, objective, None
+        self.certificate = Certificate(objective)
+        self.certificate.floor = before.floor
+        self.certificate.take(turned(before.z), before.primal, before.dual)
+
     def evaluate(self, z: HostArray, smoothing: Smoothing, label: str = "") -> Evaluation:
         """One pass over the data; the certificate, the counts and the history take it in."""
         evaluation = self.objective.evaluate(z, smoothing)

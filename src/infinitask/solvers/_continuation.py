@@ -20,27 +20,31 @@ from functools import cached_property
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, namespace, to_host
 from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
 from infinitask.solvers._base import (
     MAX_CENTRE_PAIRS,
-    PERFECT_FIT,
     Ledger,
     Reason,
     Solution,
     Start,
-    aim_at,
     cost_by_unknowns,
     evaluation_cost,
 )
 from infinitask.solvers._basis import Eigenbasis
-from infinitask.solvers._free_levels import by_levels, suits_levels
+from infinitask.solvers._engine import Engine, Given
 from infinitask.solvers._lbfgs import lbfgs_stage
-from infinitask.solvers._level_sets import by_walk, suits_walk
 from infinitask.solvers._newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
-from infinitask.solvers._small_ridge import by_splitting, suits_splitting
 
-SOLVERS = ("auto", "lbfgs", "newton")
+LBFGS_EVALUATIONS, LBFGS_GROWTH = 15.0, 0.55
+"""L-BFGS takes about the first number of evaluations for each integral where nλ = 1, and more as this power of 1/nλ; λ
+in terms of the mean of k(x, x) and of the size of y."""
+
+FEW_UNKNOWNS = 1_000
+"""Up to this number of unknowns Newton's steps are cheap, and no other engine takes less time."""
+
+MAX_SIZED_ROWS = 1_000
+"""At most about this many rows decide how large k(x, x) is."""
 
 MAX_IDLE_EVALUATIONS = 400
 """L-BFGS is stuck after this number of evaluations that did not halve the optimisation error."""
@@ -83,133 +87,80 @@ SLACK_POWER = 0.75
 fraction outside is off by 0.013 instead of 0.007."""
 
 
-def solve(
-    objective: BaseObjective,
-    *,
-    solver: str = "auto",
-    tol: float = 1e-4,
-    max_iter: int = 10_000,
-    verbose: int = 0,
-    start: Start | None = None,
-    basis: Eigenbasis | None = None,
-    gram: HostArray | None = None,
-) -> Solution:
-    """Minimise P to a relative duality gap of ``tol``.
+class Continuation(Engine):
+    """L-BFGS and Newton's method with ever less smoothing.
 
     Parameters
     ----------
-    objective : BaseObjective
-        One whose rows are in parts needs a ``basis`` and takes L-BFGS.
-    solver : {"auto", "lbfgs", "newton"}
-        "auto" starts with L-BFGS and lets Newton finish where L-BFGS is slow; for a small λ it starts with splitting.
-    tol : float
-        From 1e-6 down to 1e-9 the aim is a hundredth of it on small problems, where that is cheap.
-    max_iter : int
-        The most evaluations of the objective.
-    verbose : int
-    start : Start or None
-        The end of the way of a problem that is close to this one; None: from 0.
-    basis : Eigenbasis or None
-        Of this objective; None: it is computed.
-    gram : ndarray (n, n) or None
-        Φ Φᵀ, if it is known; level sets need it.
-
-    Returns
-    -------
-    Solution
+    method : {"auto", "lbfgs", "newton"}
+        "auto": L-BFGS first, and Newton's method where that is slow.
     """
-    if solver not in SOLVERS:
-        raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
-    if not isinstance(objective, Objective):
-        assert basis is not None
-        return _by_path(objective, "lbfgs", tol, max_iter, verbose, start, basis)
-    before, scale = None, objective.scale
-    if solver == "auto" and suits_splitting(objective):
-        before, start = by_splitting(objective, tol, max_iter, verbose, start)
-        if before.converged or before.n_evaluations >= max_iter:
-            return before
-        max_iter -= before.n_evaluations
-    if solver == "auto" and start is None and basis is None and suits_levels(objective):
-        ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
-        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, scale)
-        start, dual_at = by_levels(objective, ledger)
-        before = replace(ledger.solution(), smoothing=Smoothing((0.0,)), dual_at=dual_at)
-        if before.converged or before.n_evaluations >= max_iter:
-            return before
-        max_iter -= before.n_evaluations
-    if solver == "auto" and max_iter > 1 and suits_walk(objective):  # no start is as good
-        ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
-        ledger.certificate.floor = PERFECT_FIT * scale  # the objective is 0 at the start, and as large as h elsewhere
-        before, start = by_walk(objective, ledger, gram)
-        if before.converged or before.n_evaluations >= max_iter:
-            return before
-        max_iter -= before.n_evaluations
-    basis = Eigenbasis.of(objective) if basis is None else basis
-    return _by_path(objective, solver, tol, max_iter, verbose, start, basis, before)
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+
+    def cost(self, objective: Objective, given: Given) -> float:
+        """See :meth:`Engine.cost`."""
+        if objective.size <= FEW_UNKNOWNS:
+            return 0.0
+        if objective.tied > 1:
+            return np.inf
+        some = objective.rows[:: -(-int(objective.rows.shape[0]) // MAX_SIZED_ROWS), 1:]
+        size = float(np.mean(to_host(namespace(some).sum(some**2, axis=1))))
+        # kinks are those of losses that grow as y does: λ times the size of y has no units
+        ridge = objective.alpha * objective.scale / size
+        return float(
+            LBFGS_EVALUATIONS * len(objective.integrals) * (int(objective.rows.shape[0]) * ridge) ** -LBFGS_GROWTH
+        )
+
+    def run(self, objective: BaseObjective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
+        """See :meth:`Engine.run`."""
+        basis, start, after = given.basis, given.start, ledger.n_evaluations
+        if basis is None:
+            assert isinstance(objective, Objective)
+            basis = Eigenbasis.of(objective)
+        ledger.turn(basis.objective, basis.forth)
+        smoothing = _widest(objective)
+        if start is None or start.floor is None:
+            z, here = basis.objective.start(), ledger.begin(smoothing)
+        if start is not None:
+            ledger.certificate.floor = ledger.certificate.floor if start.floor is None else start.floor
+            near = basis.smoothing_forth(start.smoothing)
+            z, here, smoothing = _near(ledger, basis.forth(start.z), near, smoothing)
+        path = _Path(ledger, basis, z, smoothing, after)
+        if self.method == "lbfgs":
+            path.by_lbfgs(here, lambda z, stalled: False)
+        elif self.method == "newton":
+            path.by_newton(MAX_FAILURES, MAX_SOLVE_COST)
+        else:
+            if after:
+                path.by_newton(MAX_FAILURES_FIRST, path.dense_limit)
+                here = here if ledger.done else ledger.evaluate(path.z, path.smoothing)
+            # each gets stuck where the other may not
+            for gives_up, failures in ((path.expensive, MAX_FAILURES_FIRST), (path.stuck, MAX_FAILURES)):
+                if not ledger.done:
+                    path.by_lbfgs(here, gives_up)
+                if not ledger.done:
+                    path.by_newton(failures, path.dense_limit)
+                if not ledger.done:
+                    here = ledger.evaluate(path.z, path.smoothing)
+        found = ledger.solution(Reason.LBFGS_STALLED if self.method == "lbfgs" else Reason.NEWTON_STALLED)
+        smoothing, at = basis.smoothing_back(path.smoothing), found.dual_at
+        at = None if at is None else Start(basis.back(at.z), basis.smoothing_back(at.smoothing))
+        found = replace(found, z=basis.back(found.z), smoothing=smoothing, dual_at=at)
+        return found, Start(found.z, smoothing, found.floor)
 
 
-def _by_path(
-    objective: BaseObjective,
-    solver: str,
-    tol: float,
-    max_iter: int,
-    verbose: int,
-    start: Start | None,
-    basis: Eigenbasis,
-    before: Solution | None = None,
-) -> Solution:
-    """The solution by ever less smoothing; ``before`` is what was found until now, in ``before.n_evaluations``."""
-    scale = objective.scale
-    # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
-    # risk: on the paper's largest problem with κ = 0 and λ = 1e-7 that takes 68 evaluations instead of 81. A risk that
-    # is smooth by itself gains nothing: with κ = 10 and λ = 1e-3 it would be 33 instead of 23.
-    rest = 0.1 if objective.integrals[0].loss.smooth(0.1 * scale) else 1.0
-    parts = [0.1 if t == 0 else rest for t in range(len(objective.integrals))]
-    widest = [part * scale * size for part, size in zip(parts, objective.relative_sizes, strict=True)]
-    kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
-    smoothing = Smoothing(kappa)
-    ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
-    if before is not None:
-        ledger.certificate.take(basis.forth(before.z), before.objective, before.dual)
-    if start is None or start.floor is None:
-        z = basis.objective.start()
-        here = ledger.evaluate(z, smoothing)
-        # the level sets' objective is 0 there; its size is that of h
-        ledger.certificate.floor = PERFECT_FIT * (min(abs(here.primal), objective.typical_loss) or scale)
-    if start is not None:
-        ledger.certificate.floor = ledger.certificate.floor if start.floor is None else start.floor
-        near = basis.smoothing_forth(start.smoothing)
-        z, here, smoothing = _near(ledger, basis.forth(start.z), near, smoothing)
-    path = _Path(ledger, basis, z, smoothing)
-    if solver == "lbfgs":
-        path.by_lbfgs(here, lambda z, stalled: False)
-    elif solver == "newton":
-        path.by_newton(MAX_FAILURES, MAX_SOLVE_COST)
-    else:
-        if before is not None:
-            path.by_newton(MAX_FAILURES_FIRST, path.dense_limit)
-            here = ledger.evaluate(path.z, path.smoothing) if not ledger.done else here
-        # each gets stuck where the other may not
-        for gives_up, failures in ((path.dear, MAX_FAILURES_FIRST), (path.stuck, MAX_FAILURES)):
-            if ledger.done:
-                break
-            path.by_lbfgs(here, gives_up)
-            if ledger.done:
-                break
-            path.by_newton(failures, path.dense_limit)
-            if ledger.done:
-                break
-            here = ledger.evaluate(path.z, path.smoothing)
-    solution = ledger.solution(Reason.LBFGS_STALLED if solver == "lbfgs" else Reason.NEWTON_STALLED)
-    if before is not None:
-        solution = joined(before, solution)
-    at = solution.dual_at
-    return replace(
-        solution,
-        z=basis.back(solution.z),
-        smoothing=basis.smoothing_back(path.smoothing),
-        dual_at=None if at is None else Start(basis.back(at.z), basis.smoothing_back(at.smoothing)),
-    )
+def _widest(objective: BaseObjective) -> Smoothing:
+    """How the losses are smoothed at first.
+
+    Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the risk.
+    A risk that is smooth by itself gains nothing.
+    """
+    first = 0.1 * objective.scale
+    rest = first if objective.integrals[0].loss.smooth(first) else objective.scale
+    sizes = [first, *(rest * size for size in objective.relative_sizes[1:])]
+    return Smoothing(tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, sizes, strict=True)))
 
 
 def joined(first: Solution, then: Solution) -> Solution:
@@ -226,11 +177,12 @@ def joined(first: Solution, then: Solution) -> Solution:
 class _Path:
     """The state of a solve: the point, how the losses are smoothed there, and the ledger."""
 
-    def __init__(self, ledger: Ledger, basis: Eigenbasis, z: HostArray, smoothing: Smoothing) -> None:
+    def __init__(self, ledger: Ledger, basis: Eigenbasis, z: HostArray, smoothing: Smoothing, begun: int) -> None:
         self.ledger = ledger
         self.basis = basis
         self.z = z
         self.smoothing = smoothing
+        self.begun = begun
 
     @property
     def in_memory(self) -> Objective:
@@ -258,13 +210,13 @@ class _Path:
         """The most operations of a dense solve, where there is an alternative."""
         return min(MAX_SOLVE_COST, max(CHEAP_SOLVE, MAX_SOLVE_IN_EVALUATIONS * self.evaluation))
 
-    def dear(self, z: HostArray, stalled: int) -> bool:
+    def expensive(self, z: HostArray, stalled: int) -> bool:
         """Whether L-BFGS got stuck, or has cost as much as it would to finish with Newton's method from here."""
         step = self.newton_step(z, self.smoothing)
         close = self.ledger.certificate.gap <= MAX_GAP_TO_FINISH
         enough_idle = max(MAX_IDLE_EVALUATIONS, MIN_IDLE_NEWTON_STEPS * step)
         slow = stalled >= min(enough_idle, MAX_IDLE_NEWTON_STEPS * step)
-        return slow or (close and self.ledger.n_evaluations >= NEWTON_STEPS_TO_FINISH * step)
+        return slow or (close and self.ledger.n_evaluations - self.begun >= NEWTON_STEPS_TO_FINISH * step)
 
     @staticmethod
     def stuck(z: HostArray, stalled: int) -> bool:

@@ -19,12 +19,14 @@ left out after a while: their losses are linear there, and add a part to C that 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from infinitask._base.arrays import HostArray, as_like, namespace, to_host
-from infinitask.losses import BoxLoss
+from infinitask._base.arrays import HostArray, as_like
 from infinitask.objective import Objective, Smoothing
-from infinitask.solvers._base import Ledger, Start
+from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
+from infinitask.solvers._engine import Engine, Given
 from infinitask.solvers._leading import leading
 
 MAX_PAIRS = 1_000_000
@@ -90,59 +92,49 @@ LEAST_FREE = 1e-3
 """The least share of the rows of a node that is taken to lie at the kink in such a step."""
 
 
+class FreeLevels(Engine):
+    """Splitting with the level of each node found together with its losses."""
+
+    needs = ("free_levels",)
+
+    def cost(self, objective: Objective, given: Given) -> float:
+        """See :meth:`Engine.cost`: no other engine costs less, but what is known of a similar problem is not used."""
+        known = given.start is not None or given.basis is not None
+        return np.inf if known or objective.n_pairs > MAX_PAIRS else 0.0
+
+    def run(self, objective: Objective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
+        """See :meth:`Engine.run`."""
+        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
+        run, look = _Run(objective.on_host()), FIRST_LOOK  # at most MAX_PAIRS keep no device busy
+        seen: list[tuple[int, float]] = []  # iterations and gaps
+        last, best, u, sigma = min(ledger.max_iter, MAX_STEPS), -np.inf, run.u, 1.0
+        for step in range(1, last + 1):
+            if step in ADAPT_AT:
+                run.adapting_step()
+            else:
+                run.step()
+            if step in (look, last):
+                z, primal, dual = run.bounds()
+                if dual > best:
+                    best, u, sigma = dual, run.u, float(np.median(run.sigma))
+                ledger.take(z, primal, dual, step, f"splitting with levels, σ {np.median(run.sigma):.1e}")
+                gap = ledger.certificate.gap
+                if ledger.done or (step >= PATIENCE and gap > FAR_GAP * ledger.tol):
+                    break
+                if seen and gap > SLOW * seen[-1][1]:
+                    run.visit_all()
+                elif step >= FIRST_CHOICE and gap > FAR_FROM_END * ledger.aim:
+                    run.leave_out()
+                seen.append((step, gap))
+                look = _next_look(seen, ledger.aim)
+        z, around = ledger.certificate.z, Smoothing((1.0 / sigma,), (as_like(u.T, objective.rows),))
+        found = replace(ledger.solution(), smoothing=Smoothing((0.0,)), dual_at=Start(z, around))
+        return found, Start(z, Smoothing((0.1 / sigma,)), ledger.certificate.floor)
+
+
 def suits_levels(objective: Objective) -> bool:
-    """Whether the only bias is a free level at every node, and the losses are intervals of slopes around 0."""
-    term, *others = objective.integrals
-    if others or not objective.free or objective.bias_linear is not None or objective.n_pairs > MAX_PAIRS:
-        return False
-    m, loss = int(term.theta.shape[0]), term.loss
-    if term.bias_cols is None or term.bias_cols.shape != (m, m) or term.row_weight is not None:
-        return False
-    if objective.rows.dtype != namespace(objective.rows).float64 or term.targets is None:
-        return False
-    if term.loss.shares_of(term.targets) is not None:
-        return False
-    if not isinstance(loss, BoxLoss) or loss.smooth(1.0) or np.linalg.cond(to_host(term.bias_cols)) > 1e3:
-        return False
-    row = loss.row(term.theta, term.targets)
-    if not row.soft_low is row.soft_high is row.dead_zone is None or row.low is None or row.high is None:
-        return False
-    return bool(np.all(to_host(row.low) <= 0.0) and np.all(to_host(row.high) >= 0.0))
-
-
-def by_levels(objective: Objective, ledger: Ledger) -> tuple[Start, Start]:
-    """Iterate until the ledger is done, or the iterations are used up; where to go on then, and the best dual point.
-
-    Parameters
-    ----------
-    objective : Objective
-    ledger : Ledger
-        Of it; it takes in the bounds.
-    """
-    run, look = _Run(objective.on_host()), FIRST_LOOK  # at most MAX_PAIRS keep no device busy
-    seen: list[tuple[int, float]] = []  # iterations and gaps
-    last, best, u, sigma = min(ledger.max_iter, MAX_STEPS), -np.inf, run.u, 1.0
-    for step in range(1, last + 1):
-        if step in ADAPT_AT:
-            run.adapting_step()
-        else:
-            run.step()
-        if step in (look, last):
-            z, primal, dual = run.bounds()
-            if dual > best:
-                best, u, sigma = dual, run.u, float(np.median(run.sigma))
-            ledger.take(z, primal, dual, step, f"splitting with levels, σ {np.median(run.sigma):.1e}")
-            gap = ledger.certificate.gap
-            if ledger.done or (step >= PATIENCE and gap > FAR_GAP * ledger.tol):
-                break
-            if seen and gap > SLOW * seen[-1][1]:
-                run.visit_all()
-            elif step >= FIRST_CHOICE and gap > FAR_FROM_END * ledger.aim:
-                run.leave_out()
-            seen.append((step, gap))
-            look = _next_look(seen, ledger.aim)
-    z, around = ledger.certificate.z, Smoothing((1.0 / sigma,), (as_like(u.T, objective.rows),))
-    return Start(z, Smoothing((0.1 / sigma,)), ledger.certificate.floor), Start(z, around)
+    """Whether :class:`FreeLevels` solves an objective for which no start is known."""
+    return FreeLevels().worthwhile(objective)
 
 
 def _next_look(seen: list[tuple[int, float]], aim: float) -> int:
@@ -168,12 +160,9 @@ class _Run:
         self.weights, self.targets, self.cols = term.weights, term.targets, np.asarray(term.cols)
         self.largest_col = float(np.linalg.eigvalsh(self.cols.T @ (self.weights[:, None] * self.cols))[-1])
         n, m = self.rows.shape[0], self.weights.size
-        assert isinstance(term.loss, BoxLoss)
-        row = term.loss.row(term.theta, term.targets)
-        low, high = row.low, row.high
-        assert low is not None
-        assert high is not None
-        self.low, self.high, self.y = (_by_node(part, n, m) for part in (low, high, term.targets))
+        row = term.row_of(slice(None))
+        assert row is not None
+        self.low, self.high, self.y = (_by_node(part, n, m) for part in (row.low, row.high, term.targets))
         size = float(np.median(np.abs(term.targets))) or 1.0
         self.farthest = FARTHEST * size
         # the most that either side of a node can pull

@@ -17,17 +17,14 @@ from dataclasses import replace
 import numpy as np
 
 from infinitask._base.arrays import HostArray, as_like, to_host
-from infinitask.losses import LevelSet
 from infinitask.objective import Objective, Smoothing
-from infinitask.solvers._base import Ledger, Solution, Start
+from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
+from infinitask.solvers._engine import Engine, Given
 from infinitask.solvers._one_class_knots import Knots
 from infinitask.solvers._one_class_path import Path
 
 MAX_ROWS = 8_000
 """With more rows their Gram matrix is too large: 512 MB here."""
-
-ORTHONORMAL = 1e-8
-"""How far Ψᵀ w Ψ may be from the identity."""
 
 GRAM_BLOCK = 512
 """Rows of Φ whose products are computed at once."""
@@ -50,59 +47,48 @@ SECANT = 1e-3
 """s′ is measured over this part of ρ."""
 
 
-def suits_walk(objective: Objective) -> bool:
-    """Whether the problem is that of level sets, with an h of its own for every node, and of few rows."""
-    term, *others = objective.integrals
-    if others or not isinstance(term.loss, LevelSet) or term.bias_cols is None or objective.alpha_bias <= 0.0:
-        return False
-    n, (m, s) = int(objective.rows.shape[0]), term.cols.shape
-    if not isinstance(objective.rows, np.ndarray) or term.row_weight is not None or m != s or n > MAX_ROWS:
-        return False
-    if abs(float(np.sum(objective.sample_weight)) - 1.0) > ORTHONORMAL:  # the walk begins at θ = 1
-        return False
-    gram = term.cols.T @ (term.weights[:, None] * term.cols)
-    return bool(np.max(np.abs(to_host(gram) - np.eye(s))) < ORTHONORMAL)
+class OneClassWalk(Engine):
+    """All one-class machines by one walk, and the bias that joins them."""
 
+    needs = ("one_class",)
 
-def by_walk(objective: Objective, ledger: Ledger, gram: HostArray | None = None) -> tuple[Solution, Start]:
-    """The solution by a walk, and where to go on if its gap is too large.
+    def cost(self, objective: Objective, given: Given) -> float:
+        """See :meth:`Engine.cost`: no start is as good."""
+        return 0.0 if int(objective.rows.shape[0]) <= MAX_ROWS else np.inf
 
-    Parameters
-    ----------
-    objective : Objective
-    ledger : Ledger
-        Of it; it takes in what is proved.
-    gram : ndarray (n, n) or None
-        Φ Φᵀ up to rounding; None: it is computed. Bounds are computed with Φ, and hold in any case.
-    """
-    term = objective.host_integrals[0]
-    theta, weights = np.ravel(to_host(term.theta)), to_host(term.weights)
-    omega = to_host(objective.sample_weight)
-    counted = np.flatnonzero(omega > 0.0)
-    rows = np.asarray(objective.rows)[counted]
-    assert term.bias_cols is not None
-    linear = objective.linear[objective.size - objective.bias_size :]
-    K = _gram(rows) if gram is None else gram
-    if K.shape[0] != counted.size:
-        K = K[np.ix_(counted, counted)]
-    smoothing = Smoothing((1e-3 * objective.scale,))
-    for path in _paths(K, omega[counted], theta):
-        threshold = _Threshold(path, theta, weights, term.bias_cols, linear, objective)
-        c = threshold.best()
-        machines = np.column_stack([path.machine(s) for s in threshold.fractions(c)])
-        A = np.clip(machines, 0.0, omega[counted][:, None]) / theta  # rounding must not leave the dual's interval
-        C = rows.T @ A @ (weights[:, None] * term.cols) / objective.alpha
-        pull = (weights * np.sum(A, axis=0)) @ term.bias_cols - linear
-        dual = -0.5 * objective.alpha * float(np.sum(C**2)) - 0.5 * float(pull @ pull) / objective.alpha_bias
-        z = np.concatenate([C.ravel(), c])
-        ledger.certificate.take(z, np.inf, dual)
-        ledger.evaluate(z, smoothing, "walk")
-        if ledger.converged or ledger.exhausted:
-            break
-    U = np.zeros((omega.size, theta.size))
-    U[counted] = A / omega[counted][:, None]
-    at = Start(z, Smoothing(smoothing.kappa, (as_like(U, objective.rows),)))
-    return replace(ledger.solution(), smoothing=smoothing, dual_at=at), Start(z, smoothing, ledger.certificate.floor)
+    def run(self, objective: Objective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
+        """See :meth:`Engine.run`. The Gram matrix may be off by rounding: bounds are computed with Φ."""
+        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
+        term = objective.host_integrals[0]
+        theta, weights = np.ravel(to_host(term.theta)), to_host(term.weights)
+        omega = to_host(objective.sample_weight)
+        counted = np.flatnonzero(omega > 0.0)
+        rows = np.asarray(objective.rows)[counted]
+        assert term.bias_cols is not None
+        linear = objective.linear[objective.size - objective.bias_size :]
+        K = _gram(rows) if given.gram is None else given.gram
+        if K.shape[0] != counted.size:
+            K = K[np.ix_(counted, counted)]
+        smoothing = Smoothing((1e-3 * objective.scale,))
+        for path in _paths(K, omega[counted], theta):
+            threshold = _Threshold(path, theta, weights, term.bias_cols, linear, objective)
+            c = threshold.best()
+            machines = np.column_stack([path.machine(s) for s in threshold.fractions(c)])
+            A = np.clip(machines, 0.0, omega[counted][:, None]) / theta  # rounding must not leave the dual's interval
+            C = rows.T @ A @ (weights[:, None] * term.cols) / objective.alpha
+            pull = (weights * np.sum(A, axis=0)) @ term.bias_cols - linear
+            dual = -0.5 * objective.alpha * float(np.sum(C**2)) - 0.5 * float(pull @ pull) / objective.alpha_bias
+            z = np.concatenate([C.ravel(), c])
+            ledger.certificate.take(z, np.inf, dual)
+            ledger.evaluate(z, smoothing, "walk")
+            if ledger.converged or ledger.exhausted:
+                break
+        U = np.zeros((omega.size, theta.size))
+        U[counted] = A / omega[counted][:, None]
+        at = Start(z, Smoothing(smoothing.kappa, (as_like(U, objective.rows),)))
+        return replace(ledger.solution(), smoothing=smoothing, dual_at=at), Start(
+            z, smoothing, ledger.certificate.floor
+        )
 
 
 def _paths(K: HostArray, omega: HostArray, theta: HostArray) -> Iterator[Path | Knots]:

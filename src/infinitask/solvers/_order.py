@@ -26,11 +26,10 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.features import TaskMap
-from infinitask.kernels import TaskKernel
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
 from infinitask.solvers._base import PERFECT_FIT, Reason, Solution
-from infinitask.solvers._continuation import solve
+from infinitask.solvers._solve import solve
 
 MAX_ROUNDS = 6
 """The most problems that are solved."""
@@ -57,10 +56,10 @@ SLOPE_ROUNDING = 3e-8
 largest error measured in sixty digits was 9e-9."""
 
 
-def _first_steps(kernel: TaskKernel, length: float) -> int:
+def _first_steps(psi: TaskMap, length: float) -> int:
     """Steps of the first grid: the fewest with which the proof loses no more than ``GRID_LOSS``, up to a limit."""
     steps = MIN_STEPS
-    while steps < MAX_FIRST_STEPS and kernel.slope_error(length / steps) > GRID_LOSS:
+    while steps < MAX_FIRST_STEPS and psi.kernel.slope_error(length / steps) > GRID_LOSS:
         steps *= 2
     return steps
 
@@ -122,7 +121,7 @@ class Order:
                 f"noncrossing='hard' was given with Θ = [{low:g}, {high:g}]; order for all θ can be proved on a "
                 "bounded Θ only. Use a measure with a bounded support, or noncrossing='rearrange'."
             )
-        steps = max(_first_steps(task_map.kernel, high - low) for task_map in maps)
+        steps = max(_first_steps(task_map, high - low) for task_map in maps)
         return cls(objective, psi, bias_psi, constant, low, high, steps)
 
     # ----------------------------------------------------------------------------------------- the penalty
@@ -173,11 +172,11 @@ class Order:
         """ψ' of the bias on the grid, wherever its unknowns are, (steps + 1, s_b)."""
         return self._slopes if self.bias_psi is None else self.bias_psi(self._grid, 1)
 
-    def _proved(self, kernel: TaskKernel, slopes: HostArray, coef: HostArray) -> tuple[HostArray, HostArray]:
+    def _proved(self, psi: TaskMap, slopes: HostArray, coef: HostArray) -> tuple[HostArray, HostArray]:
         """Slopes of curves with coefficients (n, s) on the grid, and what the proof loses of each, (n,)."""
         step = float(self._grid[1] - self._grid[0])
         # ψ is isometric up to a percent of rounding in its smallest pivots
-        lost = 1.1 * kernel.slope_error(step) + SLOPE_ROUNDING * float(np.max(np.linalg.norm(slopes, axis=1)))
+        lost = 1.1 * psi.kernel.slope_error(step) + SLOPE_ROUNDING * float(np.max(np.linalg.norm(slopes, axis=1)))
         return coef @ slopes.T, lost * np.linalg.norm(coef, axis=1)
 
     def smallest_slope(self, z: HostArray) -> tuple[float, float]:
@@ -186,13 +185,13 @@ class Order:
         C = z[: r * s].reshape(r, s)
         rise, lost = 0.0, 0.0
         if self.bias_psi is not None:
-            rise_b, lost_b = self._proved(self.bias_psi.kernel, self._bias_slopes, z[None, r * s :])
+            rise_b, lost_b = self._proved(self.bias_psi, self._bias_slopes, z[None, r * s :])
             rise, lost = rise_b[0], float(lost_b[0])
         rows = to_host(self.source.rows).astype(np.float64, copy=False)
         smallest, cost = np.inf, 0.0
         step = max(1, MAX_SLOPES // (self.steps + 1))
         for start in range(0, rows.shape[0], step):
-            slopes, loss = self._proved(self.psi.kernel, self._slopes, rows[start : start + step] @ C)
+            slopes, loss = self._proved(self.psi, self._slopes, rows[start : start + step] @ C)
             worst = np.min(slopes + rise, axis=1) - loss - lost
             if np.min(worst) < smallest:
                 smallest, cost = float(np.min(worst)), float(loss[np.argmin(worst)]) + lost
@@ -201,17 +200,17 @@ class Order:
     @cached_property
     def lift(self) -> HostArray:
         """Unknowns of a bias that provably rises at a rate of at least one everywhere."""
-        kernel, slopes = (self.psi if self.bias_psi is None else self.bias_psi).kernel, self._bias_slopes
+        psi, slopes = self.psi if self.bias_psi is None else self.bias_psi, self._bias_slopes
         s = slopes.shape[1]
         # the ridge keeps the norm, hence the loss of the proof, small
         c = np.linalg.lstsq(
             np.vstack([slopes, 1e-6 * np.eye(s)]), np.concatenate([np.ones(self._grid.size), np.zeros(s)])
         )[0]
-        rise, lost = self._proved(kernel, slopes, c[None, :])
+        rise, lost = self._proved(psi, slopes, c[None, :])
         rate = float(np.min(rise)) - float(lost[0])
         if rate <= 0.0:
             raise ValueError(
-                f"noncrossing='hard' was given with the task kernel {kernel!r}, in which no bias rises "
+                f"noncrossing='hard' was given with the task kernel {psi.kernel!r}, in which no bias rises "
                 "everywhere; raise its length scale (lower task_gamma) or use more nodes."
             )
         z = np.zeros(self.source.size)

@@ -158,8 +158,7 @@ class Splitting:
     @staticmethod
     def solves(objective: Objective) -> bool:
         """Whether an objective is of the kind above: no separate bias, and all integrals see the same rows."""
-        one_weight = all(term.row_weight is None for term in objective.integrals)
-        return objective.bias_size == 0 and objective.bias_linear is None and one_weight
+        return objective.without_bias
 
     @classmethod
     def of(cls, objective: Objective, *, single: bool = False) -> Splitting:

@@ -9,7 +9,6 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask._base.threads import shared_out
-from infinitask.losses import BoxLoss
 from infinitask.objective import Integral
 from infinitask.solvers._bundle import Bundle
 from infinitask.solvers._columns import Columns, stairs
@@ -159,12 +158,11 @@ class Run:
     def _of_term(term: Integral, block: slice, v: Array, kappa: Array) -> Array:
         xp, (n, count, m) = namespace(v), v.shape
         y, loss = term.targets_of(block), term.loss
-        if isinstance(loss, BoxLoss):
-            row = loss.row(term.theta, y)
-            if row.soft_low is None and row.soft_high is None and row.dead_zone is None:
-                D = loss.residual(None if y is None else y[:, None, :], v)
-                D = D if row.low is None else xp.maximum(D, _between(row.low) * kappa)
-                return D if row.high is None else xp.minimum(D, _between(row.high) * kappa)
+        row = term.row_of(block)
+        if row is not None and row.plain:
+            D = term.residual(None if y is None else y[:, None, :], v)
+            D = D if row.low is None else xp.maximum(D, _between(row.low) * kappa)
+            return D if row.high is None else xp.minimum(D, _between(row.high) * kappa)
         flat, targets = xp.reshape(v, (n * count, m)), _repeated(y, count)
         each = xp.reshape(xp.broadcast_to(kappa, (n, count, m)), (n * count, m))
         return xp.reshape(each * loss.pointwise(term.theta, targets, flat, each, None).dual, (n, count, m))
@@ -234,11 +232,8 @@ class Run:
             return u
         xp, found = namespace(u), []
         for term, part in self.parts:
-            low = high = None
-            if isinstance(term.loss, BoxLoss):
-                row = term.loss.row(term.theta, term.targets_of(block))
-                low, high = row.low, row.high
-            some = u[:, :, part]
+            row, some = term.row_of(block), u[:, :, part]
+            low, high = (None, None) if row is None else (row.low, row.high)
             some = some if low is None else xp.maximum(some, _between(low))
             found.append(some if high is None else xp.minimum(some, _between(high)))
         return found[0] if len(found) == 1 else xp.concat(found, axis=2)
