@@ -12,6 +12,7 @@ import numpy as np
 
 import infinitask.objective
 import infinitask.solvers
+from infinitask import InfiniteQuantileRegressor
 from infinitask.losses import Expectile, LevelSet, Pinball, Row
 from infinitask.losses._base import BoxLoss
 from infinitask.objective import Integral, Objective
@@ -83,3 +84,18 @@ def test_what_objectives_offer() -> None:
         assert tuple(bool(getattr(objective, each)) for each in names) == expected, name
     shared = replace(cases["level sets"][0].integrals[0], cols=np.ones((3, 3)))
     assert not replace(cases["level sets"][0], integrals=(shared,)).one_class
+
+
+def test_features_without_size_are_solved() -> None:
+    """No constant feature, or features of size 0: the size of k(x, x) must not be divided by."""
+    y = np.random.default_rng(1).normal(size=300)
+    for X in (np.linspace(-1.0, 1.0, 300)[:, None], np.zeros((300, 2)), np.ones((1, 1))):
+        for bias in (None, "task"):
+            model = InfiniteQuantileRegressor(kernel="linear", bias_kernel=bias, n_nodes=20).fit(X, y[: len(X)])
+            assert model.dual_gap_ <= model.tol
+    # as many unknowns as a costly fit has, and features that say nothing
+    term = Integral(Pinball(), THETA, WEIGHTS, OWN, targets=y[:, None])
+    wide = Objective(np.zeros((300, 400)), np.full(300, 1.0 / 300.0), (term,), 1e-3)
+    assert infinitask.solvers.solve(wide).converged
+    assert wide.constant_first
+    assert not posed(Pinball()).constant_first

@@ -116,6 +116,11 @@ class Objective(BaseObjective):
         return self.bias_size == 0 and self.bias_linear is None and self._one_weight
 
     @cached_property
+    def constant_first(self) -> bool:
+        """Whether the first feature is a constant, and may carry a bias."""
+        return bool(namespace(self.rows).all(self.rows[:, 0] == self.rows[0, 0]))
+
+    @cached_property
     def free_levels(self) -> bool:
         """Whether a free level stands at every node, and the slopes of the only loss are intervals around 0."""
         return _structure.free_levels(self)

@@ -43,9 +43,6 @@ in terms of the mean of k(x, x) and of the size of y."""
 FEW_UNKNOWNS = 1_000
 """Up to this number of unknowns Newton's steps are cheap, and no other engine takes less time."""
 
-MAX_SIZED_ROWS = 1_000
-"""At most about this many rows decide how large k(x, x) is."""
-
 MAX_IDLE_EVALUATIONS = 400
 """L-BFGS is stuck after this number of evaluations that did not halve the optimisation error."""
 
@@ -105,13 +102,15 @@ class Continuation(Engine):
             return 0.0
         if objective.tied > 1:
             return np.inf
-        some = objective.rows[:: -(-int(objective.rows.shape[0]) // MAX_SIZED_ROWS), 1:]
+        n = int(objective.rows.shape[0])
+        # a constant feature carries the bias: it is no part of k(x, x)
+        some = objective.rows[:: -(-n // 1_000), int(objective.constant_first) :]
         size = float(np.mean(to_host(namespace(some).sum(some**2, axis=1))))
+        if size == 0.0:
+            return 0.0
         # kinks are those of losses that grow as y does: λ times the size of y has no units
         ridge = objective.alpha * objective.scale / size
-        return float(
-            LBFGS_EVALUATIONS * len(objective.integrals) * (int(objective.rows.shape[0]) * ridge) ** -LBFGS_GROWTH
-        )
+        return float(LBFGS_EVALUATIONS * len(objective.integrals) * (n * ridge) ** -LBFGS_GROWTH)
 
     def run(self, objective: BaseObjective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
         """See :meth:`Engine.run`."""

@@ -169,7 +169,7 @@ class Splitting:
         kept = e > NEGLIGIBLE * xp.max(e)
         lost = max(0.0, float(to_host(xp.max(e[~kept])))) if bool(xp.any(~kept)) else 0.0
         V = V[:, kept]
-        level = bool(xp.all(rows[:, 0] == rows[0, 0]))
+        level = objective.constant_first
         turned = _in_single(rows, V) if single and isinstance(rows, np.ndarray) else rows @ V
         found = cls._with(objective, turned, V, to_host(e[kept]).astype(np.float64), omega, level, lost)
         return found._single() if single else found
