@@ -78,8 +78,7 @@ def test_matrices_that_are_hard(kind: str) -> None:
 
 def test_a_wide_margin_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     X = points(200)
-    monkeypatch.setattr(_one_class_path, "WORK", 0.0)
-    monkeypatch.setattr(_one_class_path, "WORK_PER_PAIR", 1.0)
+    monkeypatch.setattr(_one_class_path, "WORK_PER_PAIR", 1.0 * (150 / 1_000) ** 2)
     assert Path(RBF(0.5)(X, X), np.full(200, 1.0 / 200), 0.05).too_wide
     for gamma in (0.5, 50.0):
         with warnings.catch_warnings():
@@ -109,8 +108,7 @@ def test_machines_one_by_one_go_on_where_a_walk_ended(monkeypatch: pytest.Monkey
     X, omega = points(150), np.full(150, 1.0 / 150)
     K = RBF(0.5)(X, X)
     whole = Path(K, omega, 0.04)
-    monkeypatch.setattr(_one_class_path, "WORK", 0.0)
-    monkeypatch.setattr(_one_class_path, "WORK_PER_PAIR", 20.0)
+    monkeypatch.setattr(_one_class_path, "WORK_PER_PAIR", 20.0 * (150 / 1_000) ** 2)
     part = Path(K, omega, 0.04)
     end = float(part.fractions[0])
     assert part.too_wide
