@@ -31,37 +31,19 @@ from infinitask.penalties import NonCrossing
 from infinitask.solvers._base import PERFECT_FIT, Reason, Solution
 from infinitask.solvers._solve import solve
 
-MAX_ROUNDS = 6
-"""The most problems that are solved."""
-
 FIRST_PENALTY = 16.0
 """The first weight of the penalty, relative to the slopes of the loss: enough on data where a tenth of the curves would
 fall."""
 
-FIRST_REFINEMENT, MAX_REFINEMENT = 4, 32
-"""Nodes of the penalty for each node of the risk: at first, and at most. With one, the slopes dip below zero between
-the nodes by some 1e-2."""
+FIRST_REFINEMENT = 4
+"""Nodes of the penalty for each node of the risk at first. With one, the slopes dip below zero between the nodes."""
 
-GRID_LOSS = 1e-5
-"""What the proof may lose to the step of its first grid, relative to the norm of a curve."""
-
-MIN_STEPS, MAX_FIRST_STEPS, MAX_STEPS = 500, 16_000, 256_000
-"""Steps of the grid of the proof: the fewest, and the most of the first and of any grid."""
-
-MAX_SLOPES = 2_000_000
-"""The most slopes that are held at a time."""
+MAX_STEPS = 256_000
+"""The most steps of the grid of the proof, which is refined as needed."""
 
 SLOPE_ROUNDING = 3e-8
 """Relative error of slopes computed through ψ: its transform has entries of up to 1e7 (pivots down to 1e-14), and the
 largest error measured in sixty digits was 9e-9."""
-
-
-def _first_steps(psi: TaskMap, length: float) -> int:
-    """Steps of the first grid: the fewest with which the proof loses no more than ``GRID_LOSS``, up to a limit."""
-    steps = MIN_STEPS
-    while steps < MAX_FIRST_STEPS and psi.kernel.slope_error(length / steps) > GRID_LOSS:
-        steps *= 2
-    return steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +103,7 @@ class Order:
                 f"noncrossing='hard' was given with Θ = [{low:g}, {high:g}]; order for all θ can be proved on a "
                 "bounded Θ only. Use a measure with a bounded support, or noncrossing='rearrange'."
             )
-        steps = max(_first_steps(task_map, high - low) for task_map in maps)
-        return cls(objective, psi, bias_psi, constant, low, high, steps)
+        return cls(objective, psi, bias_psi, constant, low, high, steps=1_000)
 
     # ----------------------------------------------------------------------------------------- the penalty
     def penalised(self, weight: float, refinement: int) -> Objective:
@@ -189,7 +170,7 @@ class Order:
             rise, lost = rise_b[0], float(lost_b[0])
         rows = to_host(self.source.rows).astype(np.float64, copy=False)
         smallest, cost = np.inf, 0.0
-        step = max(1, MAX_SLOPES // (self.steps + 1))
+        step = max(1, 2_000_000 // (self.steps + 1))  # 16 MB of slopes at a time
         for start in range(0, rows.shape[0], step):
             slopes, loss = self._proved(self.psi, self._slopes, rows[start : start + step] @ C)
             worst = np.min(slopes + rise, axis=1) - loss - lost
@@ -254,7 +235,7 @@ def solve_in_order(
     weight, refinement, inner_tol = order.first_weight(), FIRST_REFINEMENT, 0.5 * tol
     bound, gap, steps, evaluations = -np.inf, np.inf, 0, 0
     best: Solution | None = None
-    for _ in range(MAX_ROUNDS):
+    for _ in range(6):
         penalised = order.penalised(weight, refinement)
         left = max(1, max_iter - evaluations)
         found = solve(penalised, solver=solver, tol=inner_tol, max_iter=left, verbose=verbose)
@@ -281,7 +262,7 @@ def solve_in_order(
         if gap <= tol or not found.converged or gap > 0.8 * before:
             break
         at_nodes = max(0.0, -min(float(np.min(to_host(fields[1]))) for _, fields in penalised.fields(found.z)))
-        if at_nodes < 0.5 * missing and refinement < MAX_REFINEMENT:
+        if at_nodes < 0.5 * missing:
             refinement *= 2  # the curves fall between the nodes
         else:
             weight, inner_tol = 4.0 * weight, 0.1 * inner_tol
