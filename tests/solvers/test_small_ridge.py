@@ -74,11 +74,11 @@ def test_every_look_holds_the_optimum_between_its_bounds(
     fewer = Splitting.of(objective).without(least * objective.alpha)
     looks: list[State] = []
 
-    def seen(state: State) -> bool:
+    def seen(state: State) -> int:
         looks.append(state)
-        return False
+        return 30
 
-    fewer.solve(objective.alpha, tol=0.0, max_iter=400, seen=seen, aim=1e-4, by_node=by_node)
+    fewer.solve(objective.alpha, tol=0.0, max_iter=400, seen=seen, by_node=by_node)
     assert (fewer.exact is not None) == single
     assert sum((fewer.e.size - first) * (part.stop - part.start) for first, part in fewer.stairs) < objective.size / 2
     assert len(looks) > 5

@@ -11,12 +11,10 @@ from infinitask.objective import Objective, Smoothing
 from infinitask.solvers._base import MAX_CENTRE_PAIRS, Ledger, Solution, Start, evaluation_cost
 from infinitask.solvers._engine import Engine, Given
 from infinitask.solvers._splitting import Splitting, State
+from infinitask.solvers._steps import HAND_OVER, Looks
 
-MAX_SPLITTING_STEPS = 8_000
-"""The most steps of splitting."""
-
-IDLE_SPLITTING_STEPS, IDLE_SPLITTING_GAIN = 600, 0.9
-"""Splitting ends where this number of steps left more than this part of the gap."""
+MAX_STEPS = 8_000
+"""The most iterations."""
 
 SPLITTING_COST = 125.0
 """Splitting costs about this many evaluations for each integral: 140 to 300 iterations for a gap of 1e-4, twice as many
@@ -27,9 +25,6 @@ LEFT_OUT, SMALL_OBJECTIVE = 0.2, 0.1
 typical target and ‖u‖² = 1/6, as for quantiles, a part in 60 of the gap is theirs. Where P turns out to be less than
 SMALL_OBJECTIVE of it, the limit is that many times smaller: 300 rows with hardly any noise and λ = 1e-7 stayed at a
 gap of 3e-4."""
-
-LESS_SMOOTH = 0.03
-"""Newton's method goes on from splitting with this part of its 1/σ, around its dual point."""
 
 
 class SmallRidge(Engine):
@@ -51,22 +46,17 @@ class SmallRidge(Engine):
         ledger.begin(Smoothing((0.1 * objective.scale,) * len(objective.integrals)))
         tol, start, whole, size = ledger.tol, given.start, Splitting.of(objective), objective.scale
         splitting = whole.without(LEFT_OUT * tol * size * objective.alpha)
-        most, done = min(ledger.max_iter, MAX_SPLITTING_STEPS), 0
-        gaps: list[tuple[int, float]] = []
-
-        def idle() -> bool:
-            steps, gap = gaps[-1]
-            before = [gap for step, gap in gaps if step <= steps - IDLE_SPLITTING_STEPS]
-            return bool(before) and gap > IDLE_SPLITTING_GAIN * before[-1]
+        most, done = min(ledger.max_iter, MAX_STEPS), 0
+        looks = Looks(ledger.aim)
 
         def small() -> bool:
             return ledger.certificate.scale < SMALL_OBJECTIVE * size
 
-        def seen(state: State) -> bool:
+        def seen(state: State) -> int:
             z, steps = splitting.coefficients(state).ravel(), done + state.n_iter
             ledger.take(z, float(state.primal[0]), float(state.dual[0]), steps, f"splitting, σ {state.sigma[0]:.1e}")
-            gaps.append((steps, ledger.certificate.gap))
-            return ledger.done or idle() or small()
+            looks.add(steps, ledger.certificate.gap)
+            return 0 if ledger.done or looks.idle or small() else looks.wait
 
         first = None
         if start is not None:
@@ -77,16 +67,14 @@ class SmallRidge(Engine):
             )
             duals = tuple(np.zeros((1, 1)) if part is None else part for part in known)
             first = splitting.begun(start.z, inverse, duals)
-        how: dict[str, Any] = {"tol": 0.0, "seen": seen, "aim": ledger.aim, "by_node": True}
+        how: dict[str, Any] = {"tol": 0.0, "seen": seen, "by_node": True}
         state = splitting.solve(objective.alpha, start=first, max_iter=most, **how)
-        while not (ledger.done or idle()) and small() and state.n_iter < most:
+        while not (ledger.done or looks.idle) and small() and state.n_iter < most:
             done, most, size = done + state.n_iter, most - state.n_iter, ledger.certificate.scale
             splitting = whole.without(LEFT_OUT * tol * size * objective.alpha)
             state = splitting.solve(objective.alpha, start=state, max_iter=most, **how)
         kappa, centre = splitting.centre(state)
         solution = replace(ledger.solution(), smoothing=Smoothing(kappa, centre))
         solution = replace(solution, dual_at=Start(solution.z, solution.smoothing))
-        near = Smoothing(
-            tuple(LESS_SMOOTH * k for k in kappa), centre if objective.n_pairs <= MAX_CENTRE_PAIRS else None
-        )
+        near = Smoothing(tuple(HAND_OVER * k for k in kappa), centre if objective.n_pairs <= MAX_CENTRE_PAIRS else None)
         return solution, Start(solution.z, near, ledger.certificate.floor)

@@ -12,32 +12,20 @@ from infinitask._base.threads import shared_out
 from infinitask.objective import Integral
 from infinitask.solvers._bundle import Bundle
 from infinitask.solvers._columns import Columns, stairs
+from infinitask.solvers._steps import RELAXATION, change, within_range
 
 if TYPE_CHECKING:
     from infinitask.solvers._splitting import Splitting, State
 
-RELAXATION = 1.6
-"""How far an iteration goes beyond the ridge step; between 1 and 2."""
-
-UNBALANCED, MAX_CHANGE = 1.5, 3.0
-"""σ follows the two residuals: it changes where one is this many times the other, by at most the second factor.
-With 1 000 rows and λ = 1e-7 a gap of 1e-4 takes 440 iterations, with 5 instead of 1.5 580; with a penalty on crossing
-1 520 and 2 020."""
-
-APART, MAX_NODE_RANGE = 0.1, 30.0
-"""Steps of nodes aim at this ratio of the residuals, and lie within a factor of their median. A small λ takes far
-fewer iterations so: for a gap of 1e-4 (300 rows, λ = 1e-5, 1e-6, 1e-7) 240, 300 and 600 instead of 210, 690 and 2 280
-with one step and a ratio of 1; with a penalty on crossing 600, 480 and 750 instead of 810, 1 770 and 6 840. With a
-large λ and for a gap of a percent, as in cross-validation, one step takes fewer."""
+APART = 0.1
+"""Steps of nodes aim at this ratio of the residuals, at which a small λ takes far fewer iterations. With a large λ and
+for a gap of a percent, as in cross-validation, one step for all nodes and a ratio of 1 take fewer."""
 
 BLOCK_ENTRIES = 2**19
 """Entries of Φ in a block of rows on the host: 4 MiB stay near between the two halves of an iteration."""
 
 DEVICE_ENTRIES = 2**26
 """Rows × nodes × problems in a block of rows on a device."""
-
-GROUPS = 4
-"""Groups of blocks that threads share out; sums do not depend on the number of threads."""
 
 
 class Run:
@@ -95,7 +83,7 @@ class Run:
                 sums = [a + b for a, b in zip(sums, visit(block), strict=True)]
             return sums
 
-        groups = [self.blocks[g::GROUPS] for g in range(min(GROUPS, len(self.blocks)))]
+        groups = [self.blocks[g::4] for g in range(min(4, len(self.blocks)))]  # whatever the number of threads
         host = isinstance(self.basis.rows, np.ndarray)
         found = shared_out(total, groups) if host else [total(group) for group in groups]
         return [sum(parts[1:], parts[0]) for parts in zip(*found, strict=True)]
@@ -278,34 +266,25 @@ class Run:
 
     def balanced(self, state: State, squares: Any) -> State:
         """The state with σ changed where one residual is much larger than the other."""
-        change = _change(squares @ to_host(self.columns.weights))
-        if np.all(change == 1.0):
+        factor = change(squares @ to_host(self.columns.weights))
+        if np.all(factor == 1.0):
             return state
-        return state._replace(sigma=state.sigma * change, D=state.D / as_like(change[:, None], state.D))
+        return state._replace(sigma=state.sigma * factor, D=state.D / as_like(factor[:, None], state.D))
 
     def balanced_by_node(self, state: State, squares: Any) -> State:
         """The state with σ and steps of nodes changed; the columns follow."""
-        change = _change(squares[:, 0, :], APART)
-        if np.all(change == 1.0):
+        factor = change(squares[:, 0, :], APART)
+        if np.all(factor == 1.0):
             return state
-        nodes = (1.0 if state.nodes is None else state.nodes) * change
+        nodes = (1.0 if state.nodes is None else state.nodes) * factor
         for _, part in self.parts:
-            middle = np.median(nodes[part])
-            nodes[part] = np.clip(nodes[part], middle / MAX_NODE_RANGE, middle * MAX_NODE_RANGE)
+            nodes[part] = within_range(nodes[part])
         middle = np.median(nodes[self.parts[0][1]])
         nodes, sigma = nodes / middle, state.sigma * middle
         before = to_host(self.columns.balance) * state.sigma
         self.take_steps(nodes)
-        factor = before / (to_host(self.columns.balance) * sigma)
-        return state._replace(sigma=sigma, D=state.D * as_like(factor, state.D), nodes=nodes)
-
-
-def _change(squares: HostArray, apart_to_moved: float = 1.0) -> HostArray:
-    """Factors of steps, from squared norms (4, …) of H − F, of the move of H, of F and of D."""
-    apart, moved, size, slope = np.sqrt(np.maximum(squares, 1e-30))
-    ratio = (apart / size) / (moved / slope) / apart_to_moved
-    change = np.clip(np.sqrt(ratio), 1.0 / MAX_CHANGE, MAX_CHANGE)
-    return np.asarray(np.where((ratio > UNBALANCED) | (ratio < 1.0 / UNBALANCED), change, 1.0))
+        scale = before / (to_host(self.columns.balance) * sigma)
+        return state._replace(sigma=sigma, D=state.D * as_like(scale, state.D), nodes=nodes)
 
 
 def field(rows: Array, coef: Array, columns: Columns, stairs: list[tuple[int, slice]]) -> Array:
