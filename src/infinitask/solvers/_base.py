@@ -311,28 +311,23 @@ class Ledger:
             return evaluation
         if self.certificate.update(z, evaluation):
             self.dual_at = Start(z.copy(), smoothing)
-        self.history.append((self.n_evaluations, evaluation.primal, self.certificate.dual))
-        self._tell()
-        now = time.perf_counter()
-        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5 or self.n_evaluations == 1):
-            self._shown = now
-            self.show(label)
+        self._record(evaluation.primal, label)
         return evaluation
 
     def take(self, z: HostArray, primal: float, dual: float, n_evaluations: int, label: str) -> None:
         """Take in a point and its bounds, found after ``n_evaluations`` evaluations; see :meth:`Certificate.take`."""
         self.certificate.take(z, primal, dual)
         self.n_evaluations = self.n_iter = n_evaluations
-        self.history.append((n_evaluations, primal, self.certificate.dual))
-        self._tell()
-        now = time.perf_counter()
-        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5):
-            self._shown = now
-            self.show(label)
+        self._record(primal, label)
 
-    def _tell(self) -> None:
+    def _record(self, primal: float, label: str) -> None:
+        self.history.append((self.n_evaluations, primal, self.certificate.dual))
         if is_heard():
             tell(Solving(self.n_evaluations, float(self.certificate.gap), self.tol))
+        now = time.perf_counter()
+        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5 or self.n_evaluations == 1):
+            self._shown = now
+            self.show(label)
 
     def show(self, label: str) -> None:
         """Write one line of progress."""

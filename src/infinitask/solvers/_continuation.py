@@ -34,7 +34,7 @@ from infinitask.solvers._base import (
 from infinitask.solvers._basis import Eigenbasis
 from infinitask.solvers._engine import Engine, Given
 from infinitask.solvers._lbfgs import lbfgs_stage
-from infinitask.solvers._newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
+from infinitask.solvers._newton import CHEAP_SOLVE, MAX_SOLVE_COST, NewtonSystem, newton_stage
 
 LBFGS_EVALUATIONS, LBFGS_GROWTH = 15.0, 0.55
 """L-BFGS takes about the first number of evaluations for each integral where nλ = 1, and more as this power of 1/nλ; λ
@@ -46,42 +46,23 @@ FEW_UNKNOWNS = 1_000
 MAX_IDLE_EVALUATIONS = 400
 """L-BFGS is stuck after this number of evaluations that did not halve the optimisation error."""
 
-MIN_IDLE_NEWTON_STEPS, MAX_IDLE_NEWTON_STEPS = 0.5, 3
-"""Where Newton's method can take over, those evaluations must have cost at least the first number of Newton steps, and
-L-BFGS is stuck in any case when they have cost the second."""
-
 NEWTON_STEPS_TO_FINISH, MAX_GAP_TO_FINISH = 4, 1e-2
 """Newton's method needs about this number of steps to finish. L-BFGS hands over when it has cost as much and the gap is
-below the second number. Farther off, few pairs may be curved here and thousands on the way: with one positive in twenty
-and n = 5000 a fit took 18 s instead of 1.5."""
+below the second number: farther off, few pairs may be curved here and thousands on the way."""
 
 FAR_START = 300.0
 """A start is far from the solution where the optimisation error is more than this number times the slack: the way then
 begins with more smoothing."""
 
-CHEAP_SOLVE, MAX_SOLVE_IN_EVALUATIONS = 1e10, 50.0
-"""A dense solve is taken if it costs at most this number of operations, or at most this number of evaluations; else
-conjugate gradients."""
+MAX_FAILURES = 10
+"""Newton stages that may fail before L-BFGS tries again, or the solver gives up."""
 
-MAX_FAILURES_FIRST, MAX_FAILURES = 3, 30
-"""Newton stages that may fail before L-BFGS tries again, and before the solver gives up."""
+SHRINK, SHRINK_NEWTON = 0.3, 0.5
+"""Factors by which κ shrinks between stages of L-BFGS and, at the least, between Newton's proximal steps: with 0.1, few
+pairs are curved, and Newton's steps are short."""
 
-MIN_SHRINK, MAX_SHRINK = 0.1, 0.5
-"""The range of the factor by which κ shrinks. A factor near 1 costs stages, a small one leaves Newton's region."""
-
-MIN_SHRINK_NEWTON = 0.5
-"""The smallest factor by which κ shrinks between Newton's proximal steps. With 0.1, five levels jointly (n = 400, a gap
-of 1e-6) take 98 evaluations instead of 60: too far from the last solution, few pairs are curved, and steps are
-short."""
-
-MAX_CENTRED_LBFGS_PAIRS, MIN_SHRINK_CENTRED = 500_000, 0.3
-"""Up to this number of pairs L-BFGS smooths around its last dual point as well, and κ shrinks by no smaller factor: on
-120 small fits a fifth of the evaluations are saved."""
-
-SLACK_POWER = 0.75
-"""κ shrinks with this power of the slack, which is made of pairs within κ of a kink, each off by up to κ: it goes with
-κ² where the pairs are spread evenly and with κ where all lie at the kink. With 1/2, level sets lose some accuracy: the
-fraction outside is off by 0.013 instead of 0.007."""
+MAX_CENTRED_LBFGS_PAIRS = 500_000
+"""Up to this number of pairs L-BFGS smooths around its last dual point, which saves a fifth of the evaluations."""
 
 
 class Continuation(Engine):
@@ -130,17 +111,17 @@ class Continuation(Engine):
         if self.method == "lbfgs":
             path.by_lbfgs(here, lambda z, stalled: False)
         elif self.method == "newton":
-            path.by_newton(MAX_FAILURES, MAX_SOLVE_COST)
+            path.by_newton(MAX_SOLVE_COST)
         else:
             if after:
-                path.by_newton(MAX_FAILURES_FIRST, path.dense_limit)
+                path.by_newton(CHEAP_SOLVE)
                 here = here if ledger.done else ledger.evaluate(path.z, path.smoothing)
             # each gets stuck where the other may not
-            for gives_up, failures in ((path.expensive, MAX_FAILURES_FIRST), (path.stuck, MAX_FAILURES)):
+            for gives_up in (path.expensive, path.stuck):
                 if not ledger.done:
                     path.by_lbfgs(here, gives_up)
                 if not ledger.done:
-                    path.by_newton(failures, path.dense_limit)
+                    path.by_newton(CHEAP_SOLVE)
                 if not ledger.done:
                     here = ledger.evaluate(path.z, path.smoothing)
         found = ledger.solution(Reason.LBFGS_STALLED if self.method == "lbfgs" else Reason.NEWTON_STALLED)
@@ -204,18 +185,12 @@ class _Path:
         step = 3e6 + min(cost_by_unknowns(objective, n), by_pairs, MAX_SOLVE_COST)
         return float(2.0 + step / self.evaluation)
 
-    @property
-    def dense_limit(self) -> float:
-        """The most operations of a dense solve, where there is an alternative."""
-        return min(MAX_SOLVE_COST, max(CHEAP_SOLVE, MAX_SOLVE_IN_EVALUATIONS * self.evaluation))
-
     def expensive(self, z: HostArray, stalled: int) -> bool:
         """Whether L-BFGS got stuck, or has cost as much as it would to finish with Newton's method from here."""
         step = self.newton_step(z, self.smoothing)
-        close = self.ledger.certificate.gap <= MAX_GAP_TO_FINISH
-        enough_idle = max(MAX_IDLE_EVALUATIONS, MIN_IDLE_NEWTON_STEPS * step)
-        slow = stalled >= min(enough_idle, MAX_IDLE_NEWTON_STEPS * step)
-        return slow or (close and self.ledger.n_evaluations - self.begun >= NEWTON_STEPS_TO_FINISH * step)
+        close, finish = self.ledger.certificate.gap <= MAX_GAP_TO_FINISH, NEWTON_STEPS_TO_FINISH * step
+        slow = stalled >= min(MAX_IDLE_EVALUATIONS, finish)
+        return slow or (close and self.ledger.n_evaluations - self.begun >= finish)
 
     @staticmethod
     def stuck(z: HostArray, stalled: int) -> bool:
@@ -235,22 +210,13 @@ class _Path:
                 return
             kappa = self.smoothing.kappa
             share = 0.5 * ledger.aim * ledger.certificate.scale / len(kappa)
-            smaller = tuple(
-                k
-                if k == 0.0 or slack <= share
-                else k * min(MAX_SHRINK, max(MIN_SHRINK, (0.7 * share / slack) ** SLACK_POWER))
-                for k, slack in zip(kappa, here.slack, strict=True)
-            )
+            smaller = tuple(k if slack <= share else SHRINK * k for k, slack in zip(kappa, here.slack, strict=True))
             if not ledger.enough(here) or (smaller == kappa and not centred):
                 return
-            if centred:
-                kappa = tuple(max(least, MIN_SHRINK_CENTRED * k) for least, k in zip(smaller, kappa, strict=True))
-                self.smoothing = Smoothing(kappa, self.in_memory.duals(self.z, self.smoothing))
-            else:
-                self.smoothing = Smoothing(smaller)
+            self.smoothing = Smoothing(smaller, self.in_memory.duals(self.z, self.smoothing) if centred else None)
             here = ledger.evaluate(self.z, self.smoothing)
 
-    def by_newton(self, max_failures: int, limit: float) -> None:
+    def by_newton(self, limit: float) -> None:
         """Proximal steps of the dual, each one solved by Newton, until the gap is reached or too many fail.
 
         Each step takes the envelope around the dual point of the last one, so that the slack vanishes at any κ. A
@@ -261,8 +227,7 @@ class _Path:
         ledger, system = self.ledger, NewtonSystem(self.in_memory, self.basis.damping, limit)
         smoothing = self.smoothing
         centred = self.basis.objective.n_pairs <= MAX_CENTRE_PAIRS
-        least = MIN_SHRINK_NEWTON if centred else MIN_SHRINK
-        factor, failures = least, 0
+        factor, failures = SHRINK_NEWTON, 0
         while not ledger.done:
             metric = self.basis.metric(self.z, smoothing)
             before = ledger.n_iter
@@ -271,12 +236,12 @@ class _Path:
                 return
             steps = ledger.n_iter - before
             if fine:
-                factor = max(least, factor**1.5) if steps <= 3 else factor**0.5 if steps > 8 else factor
+                factor = max(SHRINK_NEWTON, factor**1.5) if steps <= 3 else factor**0.5 if steps > 8 else factor
                 centre = self.in_memory.duals(self.z, smoothing) if centred else None
                 smoothing = Smoothing(tuple(factor * k for k in smoothing.kappa), centre)
             else:
                 failures += 1
-                if failures > max_failures:
+                if failures > MAX_FAILURES:
                     return
                 factor = min(0.8, factor**0.5)
                 smoothing = replace(smoothing, kappa=tuple(4.0 * k for k in smoothing.kappa))
