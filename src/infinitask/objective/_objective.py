@@ -38,9 +38,6 @@ MAX_WEIGHTED_ENTRIES = 2**17
 the cache (n = 1000 with 1000 features: a third of the time of a fit); there the weights enter the smaller factor of the
 gradient at every evaluation."""
 
-MAX_TYPICAL_ROWS = 2_000
-"""At most about this many rows decide what a typical loss is."""
-
 FAR = 20.0
 """A row whose loss, or distance from the others, is more than this many times the median is far: it counts as that."""
 
@@ -375,37 +372,34 @@ class Objective(BaseObjective):
         first = self.integrals[0]
         xp = namespace(self.rows)
         if first.targets is not None:
-            y, share = first.loss.values_of(first.targets), first.loss.shares_of(first.targets)
-            if share is not None:
-                return self._scale_of_shared(to_host(y), to_host(share))
-            size = float(xp.mean(self.sample_weight @ xp.abs(y)))
-            spread = float(xp.mean(self.sample_weight @ xp.abs(y - self.sample_weight @ y)))
-            few = to_host(y[self._few_rows, :])
-            typical = float(np.median(np.abs(few - np.median(few))))
-            spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
-            # the spread of a constant target is rounding
-            return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
+            return self._spread(first)
         over_rows = self.rows @ (self.rows.T @ self.sample_weight)
         over_nodes = first.cols @ (first.cols.T @ first.weights)
         scale = float(xp.mean(xp.abs(over_rows))) * float(xp.mean(xp.abs(over_nodes))) / self.alpha
         return scale if scale > 0.0 else 1.0
 
-    def _scale_of_shared(self, y: HostArray, share: HostArray) -> float:
-        """The spread of targets that count by shares, or do not count at all."""
-        weight = to_host(self.sample_weight)[:, None] * share * to_host(self.integrals[0].weights)
-        weight = weight / np.sum(weight)
-        size = float(np.sum(weight * np.abs(y)))
-        spread = float(np.sum(weight * np.abs(y - np.sum(weight * y))))
-        few = y[self._few_rows][share[self._few_rows] > 0.0]
+    def _spread(self, term: Integral) -> float:
+        """The mean distance of the targets from their mean, in which far ones count no more than :data:`FAR` others."""
+        assert term.targets is not None
+        y, share = to_host(term.loss.values_of(term.targets)), term.loss.shares_of(term.targets)
+        weight, few = to_host(self.sample_weight)[:, None], y[self._few_rows]
+        if share is not None:  # targets count by shares, or not at all
+            share = to_host(share)
+            weight, few = weight * share * to_host(term.weights), few[share[self._few_rows] > 0.0]
+            weight = weight / np.sum(weight)
+            size, spread = (float(np.sum(weight * np.abs(v))) for v in (y, y - np.sum(weight * y)))
+        else:
+            size, spread = (float(np.mean(weight[:, 0] @ np.abs(v))) for v in (y, y - weight[:, 0] @ y))
         typical = float(np.median(np.abs(few - np.median(few))))
         spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
+        # the spread of a constant target is rounding
         return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
 
     @cached_property
     def _few_rows(self) -> HostArray:
-        """Positions of at most about MAX_TYPICAL_ROWS rows that count."""
+        """Positions of at most about 2 000 rows that count."""
         counted = np.flatnonzero(to_host(self.sample_weight) > 0.0)
-        return counted[:: -(-counted.size // MAX_TYPICAL_ROWS)]
+        return counted[:: -(-counted.size // 2_000)]
 
     @cached_property
     def typical_loss(self) -> float:

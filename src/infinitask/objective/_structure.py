@@ -12,9 +12,6 @@ from infinitask.losses import BoxLoss
 if TYPE_CHECKING:
     from infinitask.objective._objective import Objective
 
-ROUNDING = 1e-8
-"""How far sums of weights and products of columns may be from what they should be."""
-
 
 def kinked(objective: Objective) -> bool:
     """Whether each loss is an interval of slopes with a kink, and looks at all pairs."""
@@ -52,7 +49,7 @@ def one_class(objective: Objective) -> bool:
     theta, row = np.ravel(to_host(term.theta)), loss.row(term.theta, None)
     if not row.plain or row.low is None or row.high is None or np.any(row.low) or np.any(theta <= 0.0):
         return False
-    if not np.allclose(np.ravel(row.high) * theta, 1.0) or abs(float(np.sum(objective.sample_weight)) - 1.0) > ROUNDING:
+    if not np.allclose(np.ravel(row.high) * theta, 1.0) or abs(float(np.sum(objective.sample_weight)) - 1.0) > 1e-8:
         return False
     gram = term.cols.T @ (term.weights[:, None] * term.cols)
-    return bool(np.max(np.abs(to_host(gram) - np.eye(s))) < ROUNDING)
+    return bool(np.max(np.abs(to_host(gram) - np.eye(s))) < 1e-8)
