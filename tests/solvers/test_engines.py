@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import infinitask.objective
 import infinitask.solvers
@@ -99,3 +100,14 @@ def test_features_without_size_are_solved() -> None:
     assert infinitask.solvers.solve(wide).converged
     assert wide.constant_first
     assert not posed(Pinball()).constant_first
+
+
+def test_the_gram_matrix_follows_the_rows() -> None:
+    objective = posed(LevelSet(), targets=False, bias=1.0, bias_linear=np.full(3, -1.0 / 3.0))
+    known, some = replace(objective, gram=X @ X.T), np.random.default_rng(0).permutation(30)[:20]
+    part = known.only(some)
+    assert part.gram is not None
+    np.testing.assert_allclose(part.gram, part.rows @ part.rows.T, atol=1e-12)
+    one, other = infinitask.solvers.solve(part), infinitask.solvers.solve(objective.only(some))
+    assert one.n_evaluations == other.n_evaluations
+    assert one.objective == pytest.approx(other.objective, rel=1e-9)

@@ -144,13 +144,13 @@ def test_bounds_hold_while_rows_are_left_out() -> None:
         return (primal - dual) / primal
 
     first = gap(60)
-    run.leave_out()
+    run.skip_rows()
     assert 0 < run.kept.size < 200
     second = gap(60)
     run.visit_all()
     assert run.kept.size == 300
     assert gap(60) < second < 0.5 * first
-    run.leave_out()
+    run.skip_rows()
     assert run.kept.size == 300  # for good
 
 

@@ -221,7 +221,7 @@ def test_dual_points_of_single_precision_are_brought_into_their_intervals(
     solver = Splitting.of(objective).without(1e-12)
     run = Run(solver, 1e-6, np.ones(1), None)
     u = np.random.default_rng(0).normal(size=(80, 1, sum(term.theta.size for term in objective.integrals)))
-    found = run.judge._within(slice(None), 2.0 * u)[:, 0, :]
+    found = run.bounds._within(slice(None), 2.0 * u)[:, 0, :]
     theta = objective.integrals[0].theta
     np.testing.assert_array_equal(found[:, :9], np.clip(2.0 * u[:, 0, :9], theta - 1.0, theta))
     if weight:

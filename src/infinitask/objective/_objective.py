@@ -34,12 +34,12 @@ MAX_KNOWN_PAIRS = 500_000
 tenth of the time of a fit."""
 
 MAX_WEIGHTED_ENTRIES = 2**17
-"""Up to this many entries of Φ (1 MiB) the rows times their weights are kept. A larger copy would push Φ itself out of
+"""Up to 131 072 entries of Φ (1 MiB) the rows times their weights are kept. A larger copy would push Φ itself out of
 the cache (n = 1000 with 1000 features: a third of the time of a fit); there the weights enter the smaller factor of the
 gradient at every evaluation."""
 
 FAR = 20.0
-"""A row whose loss, or distance from the others, is more than this many times the median is far: it counts as that."""
+"""A row whose loss, or distance from the others, is more than 20 times the median is an outlier: it counts as that."""
 
 _Part = TypeVar("_Part")
 
@@ -72,6 +72,8 @@ class Objective(BaseObjective):
     keeps_copies : bool
         Whether small copies that save time stay between evaluations; False where many such objectives are kept at once,
         and memory is counted.
+    gram : ndarray (n, n) or None
+        Φ Φᵀ up to rounding, if it is known.
     """
 
     rows: Array
@@ -85,6 +87,7 @@ class Objective(BaseObjective):
     compiled: bool | None = None
     threads: bool = True
     keeps_copies: bool = True
+    gram: HostArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
@@ -405,7 +408,7 @@ class Objective(BaseObjective):
     def typical_loss(self) -> float:
         """The mean loss of h = 0, in which rows that are far from the others count no more than :data:`FAR` others.
 
-        One absurd target may own the objective, and no h changes that: this is what a model can change. ∞ where the
+        One outlier may dominate the objective, and no h changes that: this is what a model can change. ∞ where the
         loss of h = 0 says nothing, as for level sets.
         """
         first, rows = self.integrals[0], self._few_rows
@@ -518,11 +521,19 @@ class Objective(BaseObjective):
 
     def reordered(self, order: HostArray, reach: HostArray) -> Objective:
         """The same objective with its rows in another order, in which they have this reach."""
-        terms, weight = tuple(t.picked(order) for t in self.integrals), self.sample_weight[order]
-        return replace(self, rows=self.rows[order], sample_weight=weight, integrals=terms, reach=reach)
+        return replace(self._picked(order), reach=reach)
 
     def only(self, index: HostArray) -> Objective:
         """The same objective with some of its rows."""
-        terms, weight = tuple(t.picked(index) for t in self.integrals), self.sample_weight[index]
-        xp = namespace(weight)
-        return replace(self, rows=self.rows[index], sample_weight=weight / xp.sum(weight), integrals=terms, reach=None)
+        some = self._picked(index)
+        return replace(some, sample_weight=some.sample_weight / namespace(self.rows).sum(some.sample_weight))
+
+    def _picked(self, index: HostArray) -> Objective:
+        return replace(
+            self,
+            rows=self.rows[index],
+            sample_weight=self.sample_weight[index],
+            integrals=tuple(term.picked(index) for term in self.integrals),
+            reach=None,
+            gram=None if self.gram is None else self.gram[np.ix_(index, index)],
+        )

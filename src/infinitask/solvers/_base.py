@@ -81,7 +81,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer of a solver.
+    """What a solver found.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class DualPoint:
 class Certificate:
     """The best upper and lower bounds so far.
 
-    The gap is relative to |P|, or to the typical loss where that is less: one absurd target may own P, and must not end
+    The gap is relative to |P|, or to the typical loss where that is less: one outlier may dominate P, and must not end
     the solver early. ``floor`` replaces them where they are smaller: rounding decides there, and a perfect fit must not
     loop.
     """
@@ -199,7 +199,7 @@ class Certificate:
         self.z = np.zeros(objective.size)
         self.dual = -np.inf
         """The lower bound; −∞ while no feasible dual point is known."""
-        # computed with the first evaluation: a free bias makes it as dear as one, and other bounds do not need it
+        # computed with the first evaluation: a free bias makes it as expensive as one, and other bounds do not need it
         self._find_origin: Callable[[], tuple[float, HostArray] | None] | None = objective.origin
         self._origin: DualPoint | None = None
         self._dual: DualPoint | None = None
@@ -374,7 +374,7 @@ class Ledger:
         return evaluation.error <= max(0.3 * sum(evaluation.slack), 0.2 * self.aim * self.certificate.scale)
 
     def solution(self, stalled: Reason = Reason.STALLED) -> Solution:
-        """The answer; ``stalled`` is the reason where neither the gap nor the limit of evaluations was reached."""
+        """What was found; ``stalled`` is the reason where neither the gap nor the limit of evaluations was reached."""
         c = self.certificate
         reason = Reason.CONVERGED if self.converged else Reason.OUT_OF_EVALUATIONS if self.exhausted else stalled
         self.show("done")

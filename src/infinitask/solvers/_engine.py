@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
 from infinitask.objective import Objective
 from infinitask.solvers._base import Ledger, Solution, Start
 from infinitask.solvers._basis import Eigenbasis
@@ -19,8 +18,6 @@ class Given(NamedTuple):
     start: Start | None = None
     """The end of a similar problem, or where the engine before stopped."""
     basis: Eigenbasis | None = None
-    gram: HostArray | None = None
-    """Φ Φᵀ, (n, n)."""
 
 
 NOTHING = Given()

@@ -14,7 +14,7 @@ that are balanced afterwards, it took 270, 350 and more than 400.
 
 Only the leading eigenvectors of the rows are split. In all other directions the ridge outweighs the losses, and C is
 Φᵀ ω u w Ψ/λ, renewed whenever the bounds are computed. Rows whose u are at the ends of their intervals at all nodes are
-left out after a while: their losses are linear there, and add a part to C that does not change.
+skipped after a while: their losses are linear there, and add a part to C that does not change.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ SMALL_RIDGE = 1e-2
 with λ."""
 
 PAIRS_TOGETHER = 2**14
-"""Nodes are visited in groups of about this many pairs, whose arrays stay near."""
+"""Nodes are visited in groups of about 16 000 pairs, whose arrays stay in the cache."""
 
 FIRST_CHOICE, WORTH = 50, 0.7
-"""From iteration FIRST_CHOICE on rows are left out, if at most the part WORTH of the rows stays. All rows come back for
+"""From iteration FIRST_CHOICE on rows are skipped if at most the part WORTH of the rows stays. All rows come back for
 good if the gap then stays above that part of the last one. It halves the time of a small λ."""
 
 DAMPING = 0.7
@@ -89,7 +89,7 @@ class FreeLevels(Engine):
                 if gap > WORTH * before:
                     run.visit_all()
                 elif step >= FIRST_CHOICE and gap > 3.0 * ledger.aim:
-                    run.leave_out()
+                    run.skip_rows()
                 look = step + looks.wait
         z, around = ledger.certificate.z, Smoothing((1.0 / sigma,), (as_like(u.T, objective.rows),))
         found = replace(ledger.solution(), smoothing=Smoothing((0.0,)), dual_at=Start(z, around))
@@ -125,12 +125,12 @@ class _Run:
         first = min(1.0, self.ridge / (SMALL_RIDGE * mean)) / size
         self.level, self.u, self.final = np.zeros(m), np.zeros((m, n)), False
         self.rest = np.zeros((self.cols.shape[1], self.rows.shape[1]))
-        self._visit(np.arange(n), self.y, np.zeros((m, n)), np.full(m, first))
+        self._choose_rows(np.arange(n), self.y, np.zeros((m, n)), np.full(m, first))
         for group in self.groups:
             self._balance_levels(group)
         self._aim_at(np.zeros((m, n)))
 
-    def _visit(self, kept: HostArray, T: HostArray, D: HostArray, sigma: HostArray) -> None:
+    def _choose_rows(self, kept: HostArray, T: HostArray, D: HostArray, sigma: HostArray) -> None:
         """Choose rows, and take over T and D of all rows."""
         self.kept, some = kept, slice(None) if kept.size == self.omega.size else kept
         self.some_omega = self.omega[some]
@@ -248,14 +248,14 @@ class _Run:
         dual_coef = pulls @ self.rows
         return dual_coef, dual_coef - (pulls[:, self.kept] @ self.leading.T) @ self.V.T
 
-    def leave_out(self) -> None:
+    def skip_rows(self) -> None:
         """Visit only rows with a u inside of its interval."""
         inside = np.any((self.ends[0] < self.D) & (self.ends[1] > self.D), axis=0)
         if not self.final and 0 < np.count_nonzero(inside) <= WORTH * inside.size:
             self._go_on_with(self.kept[inside])
 
     def visit_all(self) -> None:
-        """Visit all rows from now on, if some were left out."""
+        """Visit all rows from now on, if some were skipped."""
         if self.kept.size < self.omega.size:
             self.final = True
             self._go_on_with(np.arange(self.omega.size))
@@ -264,7 +264,7 @@ class _Run:
         D = self.u / self.sigma[:, None]
         T = self.y - self.all + D
         T[:, self.kept], D[:, self.kept] = self.T, self.D
-        self._visit(kept, T, D, self.sigma)
+        self._choose_rows(kept, T, D, self.sigma)
         self.rest = self._rest()[1]
         self._aim_at(self.cols @ (self.rest @ self.rows[kept].T))
 

@@ -53,7 +53,7 @@ class OneClassWalk(Engine):
         rows = np.asarray(objective.rows)[counted]
         assert term.bias_cols is not None
         linear = objective.linear[objective.size - objective.bias_size :]
-        K = rows @ rows.T if given.gram is None else given.gram
+        K = rows @ rows.T if objective.gram is None else objective.gram
         if K.shape[0] != counted.size:
             K = K[np.ix_(counted, counted)]
         smoothing = Smoothing((1e-3 * objective.scale,))

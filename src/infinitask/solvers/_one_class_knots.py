@@ -22,7 +22,7 @@ class Knots:
     """Machines of some fractions, and mixtures of neighbours between them.
 
     A mixture is a dual point of the fraction between its neighbours, and all but its machine. The attributes are those
-    of :class:`~infinitask.solvers._one_class_path.Path`, and a walk that ended early answers for the fractions it saw.
+    of :class:`~infinitask.solvers._one_class_path.Path`, and a walk that ended early serves the fractions it saw.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""All one-class machines by one walk over the fraction that is left out.
+r"""All one-class machines by one walk over the fraction outside of the level set.
 
 Where every node has an h of its own, the level sets' problem falls apart, up to the ridge on t, into the one-class
 machines of its nodes. With b = θ times the dual point, the machine of θ is

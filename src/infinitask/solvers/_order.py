@@ -1,4 +1,4 @@
-r"""Order that is proved: ∂h/∂θ ≥ 0 for *all* θ at the training inputs.
+r"""Order that is proved: ∂h/∂θ ≥ 0 for *all* θ at the training rows.
 
 A penalty looks at nodes. Between them a proof is needed, and the reproducing property gives one: for a curve
 g(θ) = ∂h(x)(θ)/∂θ = ⟨c, ψ'(θ)⟩ of the RKHS, |g''| ≤ ‖c‖ ‖ψ'''‖, and ‖ψ'''‖² = ∂₁³∂₂³k(θ, θ) is one number for a
@@ -59,7 +59,7 @@ class Order:
     bias_psi : TaskMap or None
         Those of the bias, where it has unknowns of its own.
     constant : float or None
-        The value of the first input feature, where that is constant and carries the bias.
+        The value of the first column of Φ, where that is constant and carries the bias.
     low, high : float
         The ends of Θ.
     steps : int
@@ -161,7 +161,7 @@ class Order:
         return coef @ slopes.T, lost * np.linalg.norm(coef, axis=1)
 
     def smallest_slope(self, z: HostArray) -> tuple[float, float]:
-        """A lower bound of ∂h/∂θ over all training inputs and all θ, and what of it the step of the grid costs."""
+        """A lower bound of ∂h/∂θ over all training rows and all θ, and what of it the step of the grid costs."""
         r, s = self.source.shape
         C = z[: r * s].reshape(r, s)
         rise, lost = 0.0, 0.0
@@ -214,7 +214,7 @@ def solve_in_order(
     max_iter: int,
     verbose: int,
 ) -> tuple[Solution, float]:
-    """The best model with ∂h/∂θ ≥ 0 for all θ at the training inputs, and the smallest slope that was proved.
+    """The best model with ∂h/∂θ ≥ 0 for all θ at the training rows, and the smallest slope that was proved.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def solve_in_order(
     bias_psi : TaskMap or None
         ψ_b, where the bias has unknowns of its own.
     constant : float or None
-        The value of the first input feature, where that is constant and carries the bias.
+        The value of the first column of Φ, where that is constant and carries the bias.
     support : pair of arrays
         The ends of Θ.
     solver, tol, max_iter, verbose

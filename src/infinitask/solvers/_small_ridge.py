@@ -17,7 +17,7 @@ MAX_STEPS = 8_000
 """The most iterations."""
 
 SPLITTING_COST = 125.0
-"""Splitting costs about this many evaluations for each integral: 140 to 300 iterations for a gap of 1e-4, twice as many
+"""Splitting costs about 125 evaluations for each integral: 140 to 300 iterations for a gap of 1e-4, twice as many
 with a penalty on crossing, each of half an evaluation."""
 
 LEFT_OUT, SMALL_OBJECTIVE = 0.2, 0.1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from infinitask._base.arrays import HostArray
 from infinitask.objective import BaseObjective, Objective
 from infinitask.solvers._base import Ledger, Solution, Start, aim_at
@@ -47,7 +49,7 @@ def solve(
     basis : Eigenbasis or None
         Of this objective; None: it is computed.
     gram : ndarray (n, n) or None
-        Φ Φᵀ, if it is known; level sets need it.
+        Φ Φᵀ, where the objective does not have it.
 
     Returns
     -------
@@ -56,9 +58,10 @@ def solve(
     if solver not in SOLVERS:
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
-    given = Given(start, basis, gram)
+    given = Given(start, basis)
     if not isinstance(objective, Objective):
         return Continuation("lbfgs").run(objective, ledger, given)[0]
+    objective = objective if gram is None else replace(objective, gram=gram)
     last = Continuation(solver)
     # one evaluation is a look at the start
     for engine in (*ENGINES, last) if solver == "auto" and max_iter > 1 else (last,):

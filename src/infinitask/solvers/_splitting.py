@@ -11,8 +11,8 @@ closed form. In the joint eigenbasis of rows and columns (eigenvalues e of Φᵀ
 One iteration costs as much as an evaluation of the objective, and their number hardly feels λ: 20 to 70 for a gap of
 1e-2 whether λ = 1e-2 or 1e-6 (300 to 2 000 rows), where L-BFGS takes ten times as many at the small end.
 
-Problems that differ in the rows that count share the eigenbasis: a row that is left out keeps its value H_ij = h_ij and
-has no multiplier. So all folds of a cross-validation are solved at once, and h at the rows left out is known then.
+Problems that differ in the rows that count share the eigenbasis: a held-out row keeps its value H_ij = h_ij and
+has no multiplier. So all folds of a cross-validation are solved at once, and h at the held-out rows is known then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from there lead to a gap of 3e-3, and from the usual one to a gap above 1."""
 
 MIN_SINGLE_ENTRIES = 500_000
 """Entries of ΦV from which iterations are in single precision. Below, an iteration is mostly the calls of NumPy, and in
-double precision y and y + 1000 have the same answers to many digits."""
+double precision y and y + 1000 have the same predictions to many digits."""
 
 
 class State(NamedTuple):

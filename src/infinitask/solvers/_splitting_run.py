@@ -39,12 +39,12 @@ class Run:
         The weight of the rows that count in each problem.
     counts : array (n, B, 1) or None
         1 for these rows, 0 for others.
-    judge : bool
+    bounds_only : bool
         Whether it only computes bounds, for the iterations of another one.
     """
 
     def __init__(
-        self, basis: Splitting, alpha: float, mass: HostArray, counts: Array | None, judge: bool = False
+        self, basis: Splitting, alpha: float, mass: HostArray, counts: Array | None, bounds_only: bool = False
     ) -> None:
         self.basis, self.mass, self.counts = basis, mass, counts
         self.ridge = alpha * mass
@@ -55,7 +55,7 @@ class Run:
         ends = np.cumsum([0, *(int(term.theta.shape[0]) for term in basis.terms)])
         self.parts = [(term, slice(*ends[t : t + 2])) for t, term in enumerate(basis.terms)]
         exact = basis if basis.exact is None else basis.exact
-        self.judge = self if judge else Run(exact, alpha, mass, counts, judge=True)
+        self.bounds = self if bounds_only else Run(exact, alpha, mass, counts, bounds_only=True)
         self.take_steps(None)
 
     def take_steps(self, nodes: HostArray | None) -> None:
@@ -64,7 +64,7 @@ class Run:
         Bounds stay in the basis of the splitting itself: what they leave out must be the same for all points that are
         mixed.
         """
-        self.columns, self.turn, exact = self.basis.columns, None, self.judge.basis
+        self.columns, self.turn, exact = self.basis.columns, None, self.bounds.basis
         if nodes is not None:
             columns = Columns.of(exact.terms, exact.columns.balance * as_like(nodes, exact.columns.balance))
             columns = columns.without(self.basis.least / float(self.basis.e[-1]))
@@ -136,7 +136,7 @@ class Run:
         return state._replace(coef=coef), sums[0], sums[1] if measured else None
 
     def _slopes(self, block: slice, v: Array, kappa: Array) -> Array:
-        """κ times −∂ℓ of the losses smoothed by κ at v (rows, B, m); 0 where a row is left out."""
+        """κ times −∂ℓ of the losses smoothed by κ at v (rows, B, m); 0 at held-out rows."""
         xp = namespace(v)
         found = [self._of_term(term, block, v[:, :, part], kappa[:, part]) for term, part in self.parts]
         D = found[0] if len(found) == 1 else xp.concat(found, axis=2)
@@ -166,7 +166,7 @@ class Run:
         eps = float(namespace(state.coef).finfo(state.coef.dtype).eps)
         # a little less, so that rounding does not put a dual point outside of its interval
         steps = (1.0 - 8.0 * eps) * state.sigma[:, None] * to_host(self.columns.balance)
-        return self.judge._certified(state._replace(coef=self._turned(state.coef)), steps)
+        return self.bounds._certified(state._replace(coef=self._turned(state.coef)), steps)
 
     def _turned(self, coef: Array) -> Array:
         """C in the basis of the splitting, without what is left out there."""

@@ -14,8 +14,8 @@ RELAXATION = 1.8
 """How far an iteration goes beyond the ridge step; between 1 and 2."""
 
 UNBALANCED, MAX_RANGE = 2.0, 30.0
-"""A step changes where one residual is this many times the other, and steps of nodes stay within the second factor of
-their median. With one step for all nodes a small λ takes up to four times as many
+"""A step changes where one residual is twice the other, and steps of nodes stay within a factor of 30 of their median.
+With one step for all nodes a small λ takes up to four times as many
 iterations."""
 
 CHANGE_LATER = 1.5
@@ -23,7 +23,7 @@ CHANGE_LATER = 1.5
 diagonalised again."""
 
 MAX_GROWTH = 1.25
-"""The bounds are computed before there are this many times as many iterations as at the last look."""
+"""The bounds are computed again before the iterations have grown by this factor."""
 
 IDLE_STEPS = 600
 """Iterations end where this number of them left nearly all of the gap."""
@@ -62,7 +62,7 @@ class Looks:
         self.seen: list[tuple[int, float]] = []
 
     def add(self, step: int, gap: float) -> None:
-        """The gap after so many iterations."""
+        """The gap after ``step`` iterations."""
         self.seen.append((step, gap))
 
     @property
