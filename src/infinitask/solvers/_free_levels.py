@@ -33,8 +33,9 @@ from infinitask.solvers._steps import CHANGE_LATER, HAND_OVER, RELAXATION, Looks
 MAX_PAIRS = 1_000_000
 """Rows × nodes; ten arrays of that size are held."""
 
-MAX_STEPS = 1_600
-"""The most iterations."""
+MAX_STEPS, PATIENCE = 1_600, 200
+"""The most iterations. After PATIENCE of them others take over if the gap is not expected to be reached by these: so it
+is where λ is so small that the rows are all but interpolated."""
 
 SMALL_RIDGE = 1e-2
 """σ at the beginning is one over the size of the targets; below this λ, in terms of the mean of k(x, x), it falls
@@ -84,7 +85,7 @@ class FreeLevels(Engine):
                 ledger.take(z, primal, dual, step, f"splitting with levels, σ {np.median(run.sigma):.1e}")
                 before, gap = gap, ledger.certificate.gap
                 looks.add(step, gap)
-                if ledger.done or looks.idle:
+                if ledger.done or (step >= PATIENCE and looks.expected > MAX_STEPS):
                     break
                 if gap > WORTH * before:
                     run.visit_all()

@@ -30,9 +30,6 @@ BELOW = (0.5, 0.001)
 """The walk goes on to this part of the smallest node: fractions lie below their nodes where t is held by its ridge. The
 second number is for a ridge so heavy that the first one is not enough."""
 
-SECANT = 1e-3
-"""s′ is measured over this part of ρ."""
-
 
 class OneClassWalk(Engine):
     """All one-class machines by one walk, and the bias that joins them."""
@@ -161,9 +158,9 @@ class _Threshold:
     def _step(self, c: HostArray) -> HostArray:
         """Newton's step."""
         rho = self._rho(c)
-        width = SECANT * float(self.path.thresholds[-1])
+        width = 1e-3 * float(self.path.thresholds[-1])  # s′ is the slope of a secant
         bend = (self._fraction(rho + width) - self._fraction(rho - width)) / (2.0 * width)
         gradient = self.linear + self.ridge * c - self.cols.T @ (self.weights * self._fraction(rho) / self.theta)
-        bend = self.weights * self.alpha * np.maximum(bend, SECANT * np.max(bend))
+        bend = self.weights * self.alpha * np.maximum(bend, 1e-3 * np.max(bend))
         hessian = self.cols.T @ (bend[:, None] * self.cols)
         return np.asarray(np.linalg.solve(hessian + self.ridge * np.eye(c.size), gradient))

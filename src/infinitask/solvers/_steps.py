@@ -73,11 +73,16 @@ class Looks:
         return bool(before) and gap > 0.9 * before[-1]
 
     @property
-    def wait(self) -> int:
-        """Iterations until the gap is expected to be reached, by the power of their number with which it falls."""
+    def expected(self) -> float:
+        """Iterations at which the gap is expected to be reached, by the power of their number with which it falls."""
         (step, gap), power = self.seen[-1], 2.0
         if len(self.seen) > 1 and 0.0 < gap < self.seen[-2][1] < np.inf:
             before, was = self.seen[-2]
             power = max(1.0, float(np.log(was / gap) / np.log(step / before)))
-        growth = (gap / self.aim) ** (1.0 / power) if self.aim > 0.0 and np.isfinite(gap) else np.inf
-        return max(4, int(np.ceil(step * (min(growth, MAX_GROWTH) - 1.0))))
+        return float(step * (gap / self.aim) ** (1.0 / power)) if self.aim > 0.0 and np.isfinite(gap) else np.inf
+
+    @property
+    def wait(self) -> int:
+        """Iterations until the next look."""
+        step = self.seen[-1][0]
+        return max(4, int(np.ceil(min(self.expected, MAX_GROWTH * step))) - step)
