@@ -50,12 +50,8 @@ algorithm stays stable with the β above. Constraints that hold at the training 
 
 from infinitask.bounds._discrepancy import propose_nodes
 from infinitask.bounds._fitted import bound_of
-from infinitask.bounds._formula import Bound, cost_sensitive_bound, quantile_bound
+from infinitask.bounds._formula import Bound
+from infinitask.bounds._formula import cost_sensitive_bound as cost_sensitive_bound
+from infinitask.bounds._formula import quantile_bound as quantile_bound
 
-__all__ = [
-    "Bound",
-    "bound_of",
-    "cost_sensitive_bound",
-    "propose_nodes",
-    "quantile_bound",
-]
+__all__ = ["Bound", "bound_of", "propose_nodes"]

@@ -7,7 +7,8 @@ A kernel enters the problem only through features with φ(x)ᵀφ(z) = k(x, z), 
 Recipes are in ``_recipes.py``, maps in ``_maps.py``, the factorisation in ``_cholesky.py``, ψ in ``_task.py``.
 """
 
-from ._maps import FeatureMap, Features
+from ._maps import FeatureMap as FeatureMap
+from ._maps import Features as Features
 from ._maps import FourierMap as FourierMap
 from ._maps import KernelMap as KernelMap
 from ._maps import NodeMap as NodeMap
@@ -21,4 +22,4 @@ from ._task import node_basis as node_basis
 from ._task import node_values as node_values
 from ._task import task_features as task_features
 
-__all__ = ["Auto", "FeatureMap", "FeatureRecipe", "Features", "Nystroem", "PivotedCholesky", "RandomFourier"]
+__all__ = ["Auto", "FeatureRecipe", "Nystroem", "PivotedCholesky", "RandomFourier"]

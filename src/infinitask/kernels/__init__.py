@@ -25,14 +25,16 @@ from ._own import Precomputed as Precomputed
 from ._own import input_kernel as input_kernel
 from ._own import takes_gamma as takes_gamma
 from ._ranks import Ranks as Ranks
-from ._task import ConstantTask, Diagonal, Gaussian, MaternTask, PiecewiseLinear, PolynomialTask, TaskKernel
+from ._task import ConstantTask as ConstantTask
+from ._task import Diagonal, Gaussian, MaternTask, TaskKernel
+from ._task import PiecewiseLinear as PiecewiseLinear
+from ._task import PolynomialTask as PolynomialTask
 from ._task import task_kernel as task_kernel
 
 __all__ = [
     "RBF",
     "Additive",
     "Chi2",
-    "ConstantTask",
     "Diagonal",
     "Gaussian",
     "InputKernel",
@@ -42,9 +44,7 @@ __all__ = [
     "Matern",
     "MaternTask",
     "Metric",
-    "PiecewiseLinear",
     "Polynomial",
-    "PolynomialTask",
     "Scaled",
     "TaskKernel",
     "TaskMatrix",

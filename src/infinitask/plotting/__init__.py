@@ -35,7 +35,9 @@ from infinitask.plotting._convergence import ConvergenceDisplay
 from infinitask.plotting._costs import ExpectedCostDisplay, NetBenefitDisplay
 from infinitask.plotting._crossing import CrossingDisplay
 from infinitask.plotting._fan import QuantileFanDisplay
-from infinitask.plotting._look import DARK, LIGHT, Look
+from infinitask.plotting._look import DARK as DARK
+from infinitask.plotting._look import LIGHT as LIGHT
+from infinitask.plotting._look import Look
 from infinitask.plotting._mass_volume import MassVolumeDisplay
 from infinitask.plotting._pit import PITDisplay
 from infinitask.plotting._planes import DecisionBoundaryDisplay, LevelSetDisplay
@@ -44,8 +46,6 @@ from infinitask.plotting._reliability import ReliabilityDisplay, ThetaPropertyDi
 from infinitask.plotting._roc import ThetaROCDisplay
 
 __all__ = [
-    "DARK",
-    "LIGHT",
     "ConditionalQuantileDisplay",
     "ContestDisplay",
     "ConvergenceDisplay",

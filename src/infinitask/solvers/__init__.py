@@ -8,22 +8,14 @@ the ledger and the :class:`Solution` of :mod:`~infinitask.solvers._base`. :func:
 that no curve falls.
 """
 
-from ._base import Reason, Solution, Start
-from ._basis import Eigenbasis
-from ._free_levels import suits_levels
-from ._order import solve_in_order
-from ._solve import SOLVERS, solve
-from ._splitting import Splitting, State
+from ._base import Reason, Solution
+from ._base import Start as Start
+from ._basis import Eigenbasis as Eigenbasis
+from ._free_levels import suits_levels as suits_levels
+from ._order import solve_in_order as solve_in_order
+from ._solve import SOLVERS as SOLVERS
+from ._solve import solve
+from ._splitting import Splitting as Splitting
+from ._splitting import State as State
 
-__all__ = [
-    "SOLVERS",
-    "Eigenbasis",
-    "Reason",
-    "Solution",
-    "Splitting",
-    "Start",
-    "State",
-    "solve",
-    "solve_in_order",
-    "suits_levels",
-]
+__all__ = ["Reason", "Solution", "solve"]
