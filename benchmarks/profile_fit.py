@@ -43,8 +43,8 @@ SPANS = {
         "infinitask.fitting._pose:task_features",
     ),
     "kernel": (
-        "infinitask.kernels._input:RBF.__call__",
-        "infinitask.kernels._input:_GammaKernel.diag",
+        "infinitask.kernels._base:InputKernel.__call__",
+        "infinitask.kernels._base:InputKernel.diag",
         "infinitask.kernels._input:_GammaKernel.resolve",
     ),
     "factorisation": ("infinitask.features._recipes:factorise_rows",),
