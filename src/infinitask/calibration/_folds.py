@@ -161,6 +161,10 @@ class Folds:
         lighter = replace(problem.objective, sample_weight=as_like(rest, weight))
         return replace(problem, objective=lighter).only(np.flatnonzero(rest > 0.0))
 
+    def only(self, kept: HostArray) -> Self:
+        """The same fits, and the held-out rows that a mask (k,) keeps."""
+        return replace(self, rows=self.rows[kept], fold=self.fold[kept], fraction=self.fraction[kept])
+
     def split(self, values: HostArray) -> list[HostArray]:
         """Values of the held-out rows, (k, …), fold by fold."""
         return [values[self.fold == k] for k in range(self.count)]

@@ -15,6 +15,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray, one_blas_thread
 from infinitask._base.validation import positive_numbers
+from infinitask.calibration._folds import Splits
 from infinitask.calibration._log_odds import logistic_lines
 from infinitask.estimators._base import Prepared
 from infinitask.features import RandomFourier, feature_recipe
@@ -25,7 +26,6 @@ from infinitask.kernels import InputKernel, Laplacian, LearntMetric, Matern, inp
 from infinitask.losses import Loss
 from infinitask.measures import Measure
 from infinitask.tuning._candidates import Candidate, Kind, contenders, given_kernels, in_spreads, ranked
-from infinitask.tuning._left_out import Splits
 from infinitask.tuning._progress import Progress
 from infinitask.tuning._race import Race, nearest, raced, walked
 from infinitask.tuning._rules import chosen_of

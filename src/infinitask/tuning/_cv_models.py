@@ -21,7 +21,7 @@ from infinitask.fitting._units import Units
 from infinitask.predictive import Levels
 from infinitask.tasks import QuantileTask
 from infinitask.tuning._choice import Choice, Contest, comparison_levels
-from infinitask.tuning._left_out import repeated_splits
+from infinitask.tuning._held_out import repeated_splits
 from infinitask.tuning._progress import Progress
 from infinitask.tuning._runner import Runner
 from infinitask.tuning._self_tuned import SelfTuned
@@ -210,7 +210,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             folds = list(KFold(count, shuffle=True, random_state=seed).split(rows.X))
         (low,), (high,) = recipe.measure.support
         grid = Levels.grid(low, high)
-        Q = runner.left_out(recipe, choice.alpha * units.spread, grid, folds)
+        Q = runner.held_out(recipe, choice.alpha * units.spread, grid, folds)
         known = np.all(np.isfinite(Q), axis=1)
         assert rows.y is not None
         return Levels.of(rows.y[known], units.centre + units.spread * Q[known], grid, rows.weight[known])

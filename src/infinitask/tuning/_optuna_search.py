@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.utils import Tags, check_random_state, get_tags, indexable
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted
@@ -38,10 +38,11 @@ from infinitask._base.validation import (
     number,
     optional,
 )
+from infinitask.calibration._folds import Splits, splits_of
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._checks import weights_of
 from infinitask.estimators._sources import in_memory
-from infinitask.tuning._left_out import Splits, left_out_scores
+from infinitask.tuning._held_out import held_out_scores
 
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
 """What is searched by default, for inputs and targets of size one."""
@@ -184,8 +185,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         }
         self._check(space)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with naming("cv"):
-            folds = list(check_cv(self.cv, y, classifier=is_classifier(self.estimator)).split(X, y))
+        folds = splits_of(self.cv, X, y, classifier=is_classifier(self.estimator))
         with naming("scoring"):
             check_scoring(self.estimator, self.scoring)  # what cannot be scored should not be fitted
         base = clone(self.estimator)
@@ -304,7 +304,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             # no warning for a gap that was not reached: most trials are not chosen
             warnings.simplefilter("ignore", ConvergenceWarning)
             if isinstance(model, BaseInfiniteTask):
-                scores = left_out_scores([model], X, y, weight, splits, self.scoring, parallel)[0]
+                scores = held_out_scores([model], X, y, weight, splits, self.scoring, parallel)[0]
             else:
                 params = None if weight is None else {"sample_weight": weight}
                 options: dict[str, Any] = {"scoring": self.scoring, "params": params, "error_score": "raise"}

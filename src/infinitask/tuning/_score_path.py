@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import jobs, naming, positive_numbers
+from infinitask.calibration._folds import splits_of
 from infinitask.estimators._checks import weights_of
 from infinitask.estimators._sources import in_memory
 from infinitask.estimators.path import check_has_path
 from infinitask.kernels import takes_gamma
-from infinitask.tuning._left_out import left_out_scores
+from infinitask.tuning._held_out import held_out_scores
 
 
 def score_path(
@@ -87,8 +87,7 @@ def score_path(
     with naming("X" if y is None else "X and y"):
         X, y = indexable(X, y)
     weight = None if sample_weight is None else weights_of(sample_weight, X)
-    with naming("cv"):
-        splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y))
+    splits = splits_of(cv, X, y, classifier=is_classifier(estimator))
     falling = np.argsort(-alphas, kind="stable")
     tables = []
     with Parallel(n_jobs=n_jobs) as parallel:
@@ -96,6 +95,6 @@ def score_path(
             model = clone(estimator) if gamma is None else clone(estimator).set_params(gamma=float(gamma))
             models = [clone(model).set_params(alpha=float(alphas[i])) for i in falling]
             table = np.empty((alphas.size, len(splits)))
-            table[falling] = left_out_scores(models, X, y, weight, splits, scoring, parallel)
+            table[falling] = held_out_scores(models, X, y, weight, splits, scoring, parallel)
             tables.append(table)
     return tables[0] if gammas is None else np.stack(tables)

@@ -13,20 +13,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, check_cv
+from sklearn.model_selection import KFold
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.events import CutShort, Tried, Trying, tell
-from infinitask._base.validation import naming
+from infinitask.calibration._folds import Folds, Splits, splits_of
 from infinitask.calibration._thresholds import new_row_quantile
+from infinitask.calibration.held_out import HeldOutFits, solved_one_by_one
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import IQR_OF_NORMAL, spreads
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
 from infinitask.tuning._candidates import given_kernels, in_spreads
-from infinitask.tuning._left_out import Splits, shared_folds
+from infinitask.tuning._held_out import FOLDS, shared_problem
 
 FACTORS = (0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 60.0)
 """γ of the candidates, as multiples of the median rule."""
@@ -37,8 +38,8 @@ FIRST_FACTOR = 3
 SHRINKAGE = 0.1
 """The part of the plain metric in that of the covariance, so that few rows do not make it singular."""
 
-FOLDS, MAX_ROWS = 5, 1_000
-"""Folds, and the most rows that take part in the choice."""
+MAX_ROWS = 1_000
+"""The most rows that take part in the choice."""
 
 QUICK_NODES, QUICK_GAP, QUICK_EVALUATIONS = 9, 1e-2, 300
 """A fit that is only compared: its nodes, its duality gap, and the most evaluations it may take. On four sets the mean
@@ -221,8 +222,7 @@ class Race:
             folds = KFold(max(2, min(FOLDS, weight.size)), shuffle=True, random_state=rng.randint(2**31 - 1))
             splits = list(folds.split(X)) if weight.size > 1 else [(np.arange(1), np.arange(1))]
         else:
-            with naming("cv"):
-                splits = list(check_cv(cv).split(X))
+            splits = splits_of(cv, X)
             if any(not np.any(weight[part] > 0.0) for fold in splits for part in fold):
                 raise ValueError(
                     f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
@@ -297,19 +297,14 @@ class Race:
 
     def entrant(self, name: str, kernel: InputKernel) -> Entrant:
         """Fit without the rows of each fold; their mass sets the thresholds, the reference points the volumes."""
-        recipe = replace(self.recipe, kernel=kernel)
         data, levels = Data(self.X, None, self.weight), self.levels[:, None]
-        left_out, omega, reference = [], [], []
-        near = None  # each fold starts from the fold before it
-        for fold, (_, test) in zip(shared_folds(recipe, data, self.splits), self.splits, strict=True):
-            fit = fold.fit(near)
-            near = None if fold.memory.last is None else fold.memory.last.elsewhere()
-            bias = fit.field.bias(levels)  # h without t: fits with other rows have other thresholds
-            left_out.append(fold.values(fit, levels) - bias)
-            omega.append(self.weight[test])
-            reference.append(np.asarray(fit.field(self.reference, levels)) - bias)
-        share = np.concatenate(omega)
-        t = new_row_quantile(np.concatenate(left_out), share / np.sum(share), self.levels)
+        recipe, problem = shared_problem(replace(self.recipe, kernel=kernel), data)
+        folds = Folds.of_splits(self.splits, self.weight.size)
+        fields = list(solved_one_by_one(problem, folds, recipe.solver, recipe.tol, recipe.max_iter))
+        fits = HeldOutFits.of(problem, folds, fields, folds.rows.size)
+        # h without t: fits to other rows have other thresholds
+        t = new_row_quantile(fits.values(levels), fits.omega, self.levels)
+        reference = (np.asarray(field(self.reference, levels)) - field.bias(levels) for field in fields)
         volumes = np.mean([np.mean(h >= t, axis=0) for h in reference], axis=0)
         found = Entrant(name, kernel, volumes)
         if self.verbose:
