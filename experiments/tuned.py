@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 from infinitask import IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
 from infinitask.fitting import Data
 from infinitask.fitting._pose import pose
-from infinitask.tuning._left_out import shared_folds
+from infinitask.tuning._held_out import shared_folds
 from infinitask.tuning._proposals import Proposals
 
 __all__ = ["LEVELS", "Trial", "best", "crossing", "model", "one_se", "pinball", "tune"]

@@ -37,7 +37,7 @@ from infinitask.tuning._candidates import (
     relevance,
 )
 from infinitask.tuning._cv_models import _best_constant
-from infinitask.tuning._left_out import shared_folds
+from infinitask.tuning._held_out import shared_folds
 from infinitask.tuning._rules import walk
 from tests.support.scikit_learn_checks import run_check
 

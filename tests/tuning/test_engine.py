@@ -62,7 +62,7 @@ def by_targets(t: Floats) -> Kind:
 def compared(X: Floats, y: Floats) -> list[Floats]:
     """What the fits of a comparison predict for the rows left out of each fold."""
     runner = Runner(contest(X, y), Candidate("", by_targets(y), np.nan, np.nan), LAMBDAS)
-    return runner._left_out(runner.batches, 1e-2, LEVELS, 1e-5, 5_000, [None] * len(runner.batches))
+    return runner.values(1e-2, LEVELS, [None] * len(runner.fits))
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_left_out_predictions_know_nothing_of_their_fold(weighted: bool, monkeyp
         runner = Runner(
             contest(X, targets, weight), Candidate("", by_targets(targets[counted]), np.nan, np.nan), LAMBDAS
         )
-        return runner.left_out(runner.contest.rows.recipe, 1e-2, LEVELS, folds)
+        return runner.held_out(runner.contest.rows.recipe, 1e-2, LEVELS, folds)
 
     before, (_, test) = left_out(y), folds[1]
     assert np.all(np.isfinite(before))
