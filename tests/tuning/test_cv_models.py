@@ -91,12 +91,12 @@ def test_kernels_that_know_targets_know_those_of_their_rows_alone() -> None:
         return learnt
 
     first, second = (candidates(X, targets, learn(targets)) for targets in (t, other))
-    assert {name for name, kind in first.items() if kind.adapt} == {
+    assert {name for name, kind in first.items() if kind.learns} == {
         name for name in first if "each input" in name or "learnt" in name
     }
     for name, kind in first.items():
         np.testing.assert_array_equal(kind.on(rows)(X, X), second[name].on(rows)(X, X))
-        if kind.adapt is not None:
+        if kind.learns:
             every = np.arange(60)
             assert np.max(np.abs(kind.on(every)(X, X) - second[name].on(every)(X, X))) > 1e-3
 
@@ -138,7 +138,7 @@ def test_the_ranking_sees_what_the_data_are_made_of() -> None:
     ],
 )
 def test_the_same_sum_does_not_compete_twice(names: tuple[str, ...], sums: int) -> None:
-    ranking = [Candidate(name, Kind(RBF(gamma=1.0 + k)), 1.0, 0.1) for k, name in enumerate(names)]
+    ranking = [Candidate(name, Kind.fixed(RBF(gamma=1.0 + k)), 1.0, 0.1) for k, name in enumerate(names)]
     found = contenders(ranking, singles=5, joined=5)
     assert [candidate.name for candidate in found[: len(names)]] == list(names)
     assert len(found) == len(names) + sums

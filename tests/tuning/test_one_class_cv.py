@@ -22,7 +22,8 @@ from infinitask.kernels import RBF, Metric, Scaled, Warped
 from infinitask.measures import Discrete
 from infinitask.metrics import mass_volume_area
 from infinitask.tuning import InfiniteOneClassSVMCV
-from infinitask.tuning._volumes import FACTORS, MAX_BOX_INPUTS, Entrant, Family, Race, candidates, reference_points
+from infinitask.tuning._defaults import FACTORS, MAX_BOX_FEATURES
+from infinitask.tuning._volumes import Entrant, Family, Race, candidates, reference_points
 from tests.support.scikit_learn_checks import run_check
 
 QUICK: dict[str, Any] = {"kernels": ["rbf"], "cv": 2, "n_nodes": 5, "tol": 1e-2, "exact_fractions": False}
@@ -130,7 +131,7 @@ def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
 
 def test_reference_points_fill_a_box_or_differ_from_rows_in_some_inputs() -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, MAX_BOX_INPUTS))
+    X = rng.normal(size=(100, MAX_BOX_FEATURES))
     points = reference_points(X, rng, 4000)
     middle = (X.min(axis=0) + X.max(axis=0)) / 2.0
     assert np.all(np.abs((points > middle).mean(axis=0) - 0.5) < 0.1)  # uniform

@@ -153,6 +153,28 @@ def logistic_lines(
     return slope, intercept, np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
 
 
+def held_out_log_losses(h: list[HostArray], positive: list[HostArray], weight: list[HostArray]) -> list[float]:
+    """The mean log loss of two classes in each fold, with log-odds that are linear in h by the other folds.
+
+    Parameters
+    ----------
+    h : list of ndarray (n_k, q)
+        Held-out values of each fold; the loss is a mean over the q columns.
+    positive : list of ndarray (n_k,) of bool
+    weight : list of ndarray (n_k,)
+    """
+    found = []
+    for k, values in enumerate(h):
+        others = [b for b in range(len(h)) if b != k] or [k]
+        known, label, omega = (np.concatenate([part[b] for b in others]) for part in (h, positive, weight))
+        slope, intercept, _ = logistic_lines(known, label, omega / np.sum(omega))
+        odds = slope * values + intercept
+        losses = np.mean(np.logaddexp(0.0, odds) - positive[k][:, None] * odds, axis=1)
+        total = float(np.sum(weight[k]))
+        found.append(float(weight[k] @ losses) / total if total > 0.0 else 0.0)
+    return found
+
+
 def multinomial_scaling(
     p: HostArray, label: HostArray, omega: HostArray, count: float | None = None
 ) -> tuple[float, HostArray]:

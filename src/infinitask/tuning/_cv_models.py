@@ -14,26 +14,18 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray, one_blas_thread, weighted_quantiles
+from infinitask._base.events import CutShort
+from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.estimators._callbacks import tells_callbacks
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
 from infinitask.predictive import Levels
 from infinitask.tasks import QuantileTask
-from infinitask.tuning._choice import Choice, Contest, comparison_levels
-from infinitask.tuning._held_out import repeated_splits
-from infinitask.tuning._progress import Progress
+from infinitask.tuning._choice import Selection
+from infinitask.tuning._defaults import FARTHEST_TARGET
 from infinitask.tuning._runner import Runner
 from infinitask.tuning._self_tuned import SelfTuned
-
-FAR_TARGET = 50.0
-"""Targets farther than this from the centre, in units of their spread, are compared as if they were this far: a single
-absurd one must not decide. Quantiles between do not notice."""
-
-
-CALIBRATION_FOLDS = 10
-"""Folds whose rows left out calibrate the levels: with five, fits to four fifths of the rows were so much worse on
-steep tables that 90% intervals covered 95%."""
 
 
 class InfiniteQuantileRegressorCV(SelfTuned):
@@ -167,25 +159,16 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         order = rows.recipe.order
         # sorted predictions need no penalty on the way
         changes = {"task": replace(rows.recipe.task, order=replace(order, weight=0.0))} if order.rearranged else {}
-        levels, weight = comparison_levels(rows.recipe.measure), rows.weight
-        units = Units.of(rows.y[weight > 0.0], weight[weight > 0.0], centred=True)
-        targets, unit = np.clip(units.inside(rows.y), -FAR_TARGET, FAR_TARGET), units.spread
-        repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=False)
-        folds = [fold for splits in repeats for fold in splits]
-        contest = Contest(
-            rows=rows,
-            targets=targets,
-            unit=unit,
-            levels=levels,
-            loss=rows.recipe.task.in_units(unit).loss,
+        units = Units.of(rows.y[rows.weight > 0.0], rows.weight[rows.weight > 0.0], centred=True)
+        contest = self._contest(
+            rows,
+            classes=False,
+            targets=np.clip(units.inside(rows.y), -FARTHEST_TARGET, FARTHEST_TARGET),
+            unit=units.spread,
+            loss=rows.recipe.task.in_units(units.spread).loss,
             judge=QuantileTask().loss,
-            as_odds=False,
             ordered=order.rearranged,
-            folds=folds,
-            folds_at_once=len(repeats[0]),
-            constant=lambda y, weight: weighted_quantiles(y, weight, levels),
-            progress=Progress(type(self).__name__, self.verbose),
-            keeps_best=self.on_interrupt == "best",
+            constant=weighted_quantiles,
         )
         choice, runner = self._chosen_by(contest)
         self._refit(choice, given, **changes)
@@ -197,10 +180,10 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             except KeyboardInterrupt:
                 if self.on_interrupt != "best":
                     raise
-                contest.progress.cut_short("interrupted: levels are not calibrated")
+                contest.progress.say("interrupted: levels are not calibrated", CutShort)
         return self
 
-    def _levels(self, runner: Runner, recipe: Recipe, choice: Choice, units: Units) -> Levels:
+    def _levels(self, runner: Runner, recipe: Recipe, choice: Selection, units: Units) -> Levels:
         """The map of levels by the rows left out: of ten folds, or of those given, or those held out of many."""
         runner.contest.progress.say("calibrating levels")
         rows, folds = runner.contest.rows, runner.contest.folds
@@ -345,23 +328,9 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
                 f"{rows.learnt['classes_'].size} classes. InfiniteCostSensitiveClassifier takes more than two, and "
                 'chooses γ and λ itself with gamma="auto" and alpha="auto".'
             )
-        levels, weight = comparison_levels(rows.recipe.measure), rows.weight
-        repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
-        folds = [fold for splits in repeats for fold in splits]
-        contest = Contest(
-            rows=rows,
-            targets=rows.y,
-            unit=1.0,
-            levels=levels,
-            loss=rows.recipe.loss,
-            judge=rows.recipe.loss,
-            as_odds=True,
-            ordered=False,
-            folds=folds,
-            folds_at_once=len(repeats[0]),
-            constant=lambda y, weight: _best_constant(y, weight, levels),
-            progress=Progress(type(self).__name__, self.verbose),
-            keeps_best=self.on_interrupt == "best",
+        loss = rows.recipe.loss
+        contest = self._contest(
+            rows, classes=True, targets=rows.y, loss=loss, judge=loss, as_odds=True, constant=_best_constant
         )
         choice, _ = self._chosen_by(contest)
         return self._refit(choice, given)

@@ -19,13 +19,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel
 
 from infinitask._base.arrays import Array, HostArray, to_host
-from infinitask.calibration._folds import Splits, out_of_fold, splits_of
+from infinitask.calibration._folds import Splits, out_of_fold
 from infinitask.estimators._base import Prepared
 from infinitask.features import Nystroem, feature_recipe
 from infinitask.fitting._data import Data
@@ -37,12 +35,6 @@ from infinitask.fitting._warm_start import Memory, alike
 from infinitask.kernels import input_kernel, takes_gamma
 from infinitask.problem import Problem
 from infinitask.solvers import Start
-
-FOLDS = 5
-"""Folds of a comparison."""
-
-ROWS_TO_HOLD_OUT, MAX_REPEATS = 150, 4
-"""Folds are repeated until this many rows have been held out in all, at most this many times."""
 
 
 @dataclass(eq=False)
@@ -142,44 +134,6 @@ def shared_problem(
 def _compared(recipe: Recipe) -> Recipe:
     """The recipe of fits that are only compared: nothing is certified beyond the duality gap, and no rank grows."""
     return replace(recipe, rank=None if recipe.rank == "auto" else recipe.rank, certify=None)
-
-
-def repeated_splits(
-    cv: Any, X: HostArray, y: HostArray, weight: HostArray, random_state: Any, *, classes: bool
-) -> list[Splits]:
-    """The folds of a cross-validation, repeated where there are few rows.
-
-    Parameters
-    ----------
-    cv : int, splitter, iterable or None
-        As in scikit-learn, taken once; None: shuffled folds, repeated.
-    X, y, weight : ndarray
-    random_state : int, RandomState or None
-    classes : bool
-        Whether y holds the signs of two classes, by which folds are stratified.
-    """
-    n = y.size
-    if cv is not None:
-        repeats = [splits_of(cv, X, y, classifier=classes)]
-    elif n < 2:
-        raise ValueError(f"{n} row was given; a cross-validation needs at least 2.")
-    else:
-        rng = check_random_state(random_state)
-        size, telling, splitter = min(FOLDS, n), n, KFold
-        if classes:
-            # the rows of a rare class decide how much the loss of a fold varies
-            positive = int(np.count_nonzero(y > 0.0))
-            rare = min(positive, n - positive)
-            splitter, telling = StratifiedKFold if rare >= size else KFold, max(1, 2 * rare)
-        count = int(np.clip(np.ceil(ROWS_TO_HOLD_OUT / telling), 1, MAX_REPEATS))
-        splitters = [splitter(size, shuffle=True, random_state=rng.randint(2**31 - 1)) for _ in range(count)]
-        repeats = [list(found.split(X, y)) for found in splitters]
-    if any(not np.any(weight[train] > 0.0) for splits in repeats for train, _ in splits):
-        raise ValueError(
-            f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
-            "train on. Give weight to more rows, or other folds as cv."
-        )
-    return repeats
 
 
 # --------------------------------------------------------------------------------------- scores of estimators

@@ -144,20 +144,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         on_interrupt: str = "raise",
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.space = space
-        self.n_trials = n_trials
-        self.timeout = timeout
-        self.sampler = sampler
-        self.cv = cv
-        self.scoring = scoring
-        self.search_tol = search_tol
-        self.n_jobs = n_jobs
-        self.storage = storage
-        self.refit = refit
-        self.progress = progress
-        self.on_interrupt = on_interrupt
-        self.random_state = random_state
+        BaseInfiniteTask._store(self, locals())
 
     # ------------------------------------------------------------------------------------------------------ the search
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:

@@ -26,19 +26,9 @@ class Progress:
         self.name, self.verbose = name, verbose
         self._begun = self._comparing = time.perf_counter()
 
-    def say(self, line: str) -> None:
-        """One line, with the seconds since the beginning; another part of the work begins."""
-        tell(Stage(line))
-        self._write(line)
-
-    def chosen(self, line: str) -> None:
-        """A line that says what was chosen."""
-        tell(Chosen(line))
-        self._write(line)
-
-    def cut_short(self, line: str) -> None:
-        """A line that says that the comparison was interrupted, and what is done about it."""
-        tell(CutShort(line))
+    def say(self, line: str, kind: type[Stage | Chosen | CutShort] = Stage) -> None:
+        """One line, with the seconds since the beginning, and an event: another stage, a choice, or an interrupt."""
+        tell(kind(line))
         self._write(line)
 
     def _write(self, line: str) -> None:

@@ -9,23 +9,15 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.events import CutShort
 from infinitask.fitting._defaults import RIDGE_RATE
 from infinitask.tuning._candidates import Candidate, Kind, ranking_rows
+from infinitask.tuning._defaults import FEW_ROWS, FINALISTS
 from infinitask.tuning._rules import left_where_hopeless
 from infinitask.tuning._runner import Runner
 
 if TYPE_CHECKING:
     from infinitask.tuning._choice import Contest
-
-MIN_ROWS_FOR_HEAT = 600
-"""From this number of rows on there is a heat, with half of the rows, or 500. At 900 rows of ten tables it saves a
-fifth to a quarter of the time; with fewer rows little is saved."""
-
-FINALISTS = 3
-"""Kernels that race with all rows after a heat; on these tables their best was as good as the best of all."""
-
-FEWEST_OF_FOLD = 0.25
-"""There is no heat if a fold would keep less than this part of the rows that it would keep by chance."""
 
 
 class Race(NamedTuple):
@@ -58,7 +50,7 @@ def raced(contest: Contest, entrants: list[Candidate], lambdas: HostArray, n_job
         return Race(walked(contest, entrants, lambdas, begins, every, n_jobs)[0], contest)
     rate = (heat.targets.size / np.count_nonzero(contest.rows.weight)) ** RIDGE_RATE  # λ follows the rows
     # what targets had a part in is made from the other rows, as it was for the ranking
-    known = [replace(entrant, kind=Kind(entrant.kind.on(others))) for entrant in entrants]
+    known = [replace(entrant, kind=Kind.fixed(entrant.kind.on(others))) for entrant in entrants]
     contest.progress.say(f"{len(entrants)} kernels on {heat.targets.size} rows")
     first, ended = walked(heat, known, lambdas, begins, every, n_jobs)
     if not ended:
@@ -76,18 +68,10 @@ def _heat(contest: Contest) -> tuple[Contest | None, HostArray]:
     counted = np.flatnonzero(contest.rows.weight > 0.0)
     assert contest.rows.y is not None
     rows, others = ranking_rows(contest.rows.y[counted])
-    if counted.size < MIN_ROWS_FOR_HEAT:
+    if counted.size < FEW_ROWS:
         return None, others
-    heat, share = contest.on(counted[rows]), rows.size / contest.targets.size
-    if len(heat.folds) < len(contest.folds):
-        return None, others
-    pairs = zip(contest.folds, heat.folds, strict=True)
-    enough = all(
-        few.size >= FEWEST_OF_FOLD * share * many.size
-        for fold, kept in pairs
-        for many, few in zip(fold, kept, strict=True)
-    )
-    return (heat, others) if enough else (None, others)
+    heat = contest.on(counted[rows])
+    return (heat if len(heat.folds) == len(contest.folds) else None), others
 
 
 def walked(
@@ -139,7 +123,7 @@ def walked(
         except KeyboardInterrupt:
             if not contest.keeps_best or not (may_be_empty or np.any(np.isfinite(table))):
                 raise
-            contest.progress.cut_short("interrupted: the best so far is taken")
+            contest.progress.say("interrupted: the best so far is taken", CutShort)
             return table, False
         runner.forget()
         contest.progress.tried(count, len(some), entrants[k].name, table[k], table, contest.unit)

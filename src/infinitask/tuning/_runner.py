@@ -21,34 +21,14 @@ from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
 from infinitask.kernels import InputKernel
+from infinitask.losses import Loss
 from infinitask.tasks import Order
 from infinitask.tuning._candidates import Candidate
+from infinitask.tuning._defaults import CALIBRATING, FEW_ROWS, QUICK, QUICK_NODES, Effort
 from infinitask.tuning._rules import walk
 
 if TYPE_CHECKING:
     from infinitask.tuning._choice import Contest
-
-QUICK_GAP, QUICK_ITERATIONS, QUICK_NODES = 1e-2, 200, 9
-"""The duality gap of a fit that is only compared, the most iterations it may take, and its nodes."""
-
-SMALL_OBJECTIVE = 0.01
-"""Where P is less, gaps are relative to this; targets are of size one. Next to nothing is left to compare there, and
-classes that are far apart took four times as many iterations."""
-
-TINY_OBJECTIVE = 1e-6
-"""The same for fits that calibrate: of a line with noise of 1e-4 the intervals were six times as wide as they should be
-where such fits stopped at errors of that size."""
-
-CALIBRATION_GAP, CALIBRATION_ITERATIONS, PATIENT_ITERATIONS = 5e-3, 300, 5_000
-"""The same for the fits whose predictions of rows left out calibrate the model; they have all nodes. The last number is
-for few rows, which may have next to no noise, and in double precision."""
-
-MAX_RELEARNT_ROWS = 600
-"""Up to this many rows a kernel that targets had a part in is made anew for every fold of the calibration; a single one
-of more rows hardly changes it."""
-
-LIGHT_BIAS = 1e-2
-"""λ_b of a fit that is compared, in terms of λ."""
 
 
 class Runner:
@@ -78,7 +58,7 @@ class Runner:
     def fits(self) -> list[tuple[HostArray, JointFits]]:
         """Which held-out rows have no part in a kernel, (k,), and its fits: one, or two if it learns from targets."""
         kind, n, held_out = self.entrant.kind, self._counted.size, self._folds.rows
-        if kind.adapt is None:
+        if not kind.learns:
             return [(np.ones(held_out.size, dtype=bool), self._fits(kind.on(np.arange(n)), self._folds))]
         first = np.arange(self._every.size) % 2 == 0
         judges = [~half[held_out] for half in (first, ~first)]
@@ -91,7 +71,7 @@ class Runner:
         contest, every = self.contest, self._every
         weight = contest.rows.weight[every]
         data = Data(contest.rows.X[every], contest.targets[every], weight / np.sum(weight))
-        exact = 1e-2 * QUICK_GAP * float(np.min(self.lambdas))
+        exact = 1e-2 * QUICK.gap * float(np.min(self.lambdas))
         problem = pose(replace(_quick(contest), kernel=kernel), data, np.random.default_rng(0), tol=exact)
         return JointFits.of(problem, folds, single=single)
 
@@ -104,7 +84,7 @@ class Runner:
 
         return walk(losses, self.lambdas.size, begin, ignoring, leader, flat_ends=flat_ends)
 
-    def values(self, alpha: float, levels: HostArray, states: list[Any]) -> list[HostArray]:
+    def values(self, alpha: float, levels: HostArray, states: list[Any], effort: Effort = QUICK) -> list[HostArray]:
         """h at the held-out rows of each fold, (n_test, q) each.
 
         Parameters
@@ -113,10 +93,11 @@ class Runner:
         levels : ndarray (q,)
         states : list of State or None
             Where the fits start; then, where they ended.
+        effort : Effort
         """
         found = np.empty((self._folds.rows.size, levels.size))
         for k, (judges, fits) in enumerate(self.fits):
-            solved = fits.solved(alpha, QUICK_GAP, QUICK_ITERATIONS, start=states[k], floor=SMALL_OBJECTIVE)
+            solved = fits.solved(alpha, effort.gap, effort.max_iter, start=states[k], floor=effort.floor)
             states[k], found[judges] = solved.state, solved.values(levels)
         return self._folds.split(found)
 
@@ -132,14 +113,15 @@ class Runner:
         levels : ndarray (q,)
         splits : list of (train, test)
         """
-        few, found = self._counted.size <= MAX_RELEARNT_ROWS, []
-        relearnt = self.entrant.kind.adapt is not None and few
+        few, found = self._counted.size <= FEW_ROWS, []
+        relearnt = self.entrant.kind.learns and few
         for some in [[split] for split in splits] if relearnt else [splits]:
             runner = Runner(replace(self.contest, folds=some), self.entrant, self.lambdas)
             kernel = runner._kernel_of(some[0][0]) if relearnt else self.kernel
             fits = _with_tasks_of(recipe, runner._fits(kernel, runner._folds, single=not few), self.contest.device)
-            most = PATIENT_ITERATIONS if few else CALIBRATION_ITERATIONS
-            found.append(fits.solved(alpha, CALIBRATION_GAP, most, floor=TINY_OBJECTIVE).values(levels))
+            # few rows may have next to no noise, and double precision reaches any gap
+            most = 5_000 if few else CALIBRATING.max_iter
+            found.append(fits.solved(alpha, CALIBRATING.gap, most, floor=CALIBRATING.floor).values(levels))
         return Folds.of_splits(splits, self.contest.targets.size).assembled(np.concatenate(found))
 
     def _kernel_of(self, rows: HostArray) -> InputKernel:
@@ -157,35 +139,31 @@ def _quick(contest: Contest) -> Recipe:
     """The recipe of the fits that are compared."""
     recipe = contest.rows.recipe
     return replace(
-        recipe.with_task(loss=contest.loss, order=Order()),
+        _with_light_bias(recipe, contest.loss, contest.device),
         task_kernel="rbf",
         task_gamma=None,
         quadrature="gauss-legendre",
         n_nodes=QUICK_NODES,
-        bias_kernel="task",
-        alpha=1.0,  # paths have their own
-        alpha_bias=LIGHT_BIAS,
         units=Units(),  # the targets of a contest have theirs
         features=Nystroem(contest.rank) if contest.landmarks and recipe.features == "auto" else recipe.features,
         rank=contest.rank if recipe.rank in (None, "auto") else min(recipe.rank, contest.rank),
         certify=None,
-        tol=QUICK_GAP,
+        tol=QUICK.gap,
         verbose=0,
-        device=contest.device,
     )
+
+
+def _with_light_bias(recipe: Recipe, loss: Loss, device: str | None) -> Recipe:
+    """A recipe whose bias joins φ with a hundredth of the ridge; a path has its own λ."""
+    light = recipe.with_task(loss=loss, order=Order())
+    return replace(light, alpha=1.0, alpha_bias=1e-2, bias_kernel="task", device=device)
 
 
 def _with_tasks_of(recipe: Recipe, fits: JointFits, device: str | None) -> JointFits:
     """The same rows and folds with the nodes and the task kernel of a recipe."""
     problem, objective = fits.problem, fits.problem.objective
     y = objective.integrals[0].targets
-    tasks = replace(
-        recipe.with_task(loss=objective.integrals[0].loss, order=Order()),
-        alpha=1.0,
-        alpha_bias=LIGHT_BIAS,
-        bias_kernel="task",
-        device=device,
-    )
+    tasks = _with_light_bias(recipe, objective.integrals[0].loss, device)
     data = Data(
         np.empty((int(objective.rows.shape[0]), 0)),
         None if y is None else to_host(y)[:, 0],

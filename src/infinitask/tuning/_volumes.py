@@ -27,34 +27,18 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
 from infinitask.tuning._candidates import given_kernels, in_spreads
-from infinitask.tuning._held_out import FOLDS, shared_problem
-
-FACTORS = (0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 60.0)
-"""γ of the candidates, as multiples of the median rule."""
-
-FIRST_FACTOR = 3
-"""The position of the γ at which a walk begins: that of the defaults."""
-
-SHRINKAGE = 0.1
-"""The part of the plain metric in that of the covariance, so that few rows do not make it singular."""
-
-MAX_ROWS = 1_000
-"""The most rows that take part in the choice."""
-
-QUICK_NODES, QUICK_GAP, QUICK_EVALUATIONS = 9, 1e-2, 300
-"""A fit that is only compared: its nodes, its duality gap, and the most evaluations it may take. On four sets the mean
-volumes are within 1% of those with a gap of 1e-3, in two thirds of the time; with 3e-2 they stray by 5%."""
-
-REFERENCE_POINTS = 2_000
-"""Points by which volumes are measured."""
-
-MAX_BOX_INPUTS = 3
-"""Up to this many inputs volumes are those of the box; beyond, hardly any point of a box is near the data."""
-
-EDGE, FARTHEST_EDGE, BOX_MARGIN = 0.01, 5.0, 0.1
-"""An input reaches from this quantile to its opposite, but no farther from its median than this many deviations, as the
-quartiles have them: one absurd value must not decide what a volume is. The box is larger by this part on each side."""
-
+from infinitask.tuning._defaults import (
+    EDGE,
+    FACTORS,
+    FOLDS,
+    MARGIN,
+    MAX_BOX_FEATURES,
+    MAX_SET_ROWS,
+    OUTLIER,
+    QUICK,
+    QUICK_NODES,
+)
+from infinitask.tuning._held_out import shared_problem
 
 NO_MATRIX = "a volume needs the kernel at new points, not a matrix. Give kernels of inputs."
 """Why 'precomputed' is refused."""
@@ -131,7 +115,7 @@ def _covariance_root(Z: HostArray) -> HostArray | None:
     size = float(np.trace(covariance)) / d
     if not size > 0.0:
         return None
-    e, U = np.linalg.eigh((1.0 - SHRINKAGE) * covariance + SHRINKAGE * size * np.eye(d))
+    e, U = np.linalg.eigh(0.9 * covariance + 0.1 * size * np.eye(d))
     return np.asarray((U / np.sqrt(e)) @ U.T)
 
 
@@ -216,8 +200,8 @@ class Race:
         if cv is None:
             # equal rows in different folds would be learnt by heart: they are one row with a weight
             X, weight = merged.X, merged.weight
-            if weight.size > MAX_ROWS:
-                some = np.sort(rng.choice(weight.size, MAX_ROWS, replace=False))
+            if weight.size > MAX_SET_ROWS:
+                some = np.sort(rng.choice(weight.size, MAX_SET_ROWS, replace=False))
                 X, weight = X[some], weight[some]
             folds = KFold(max(2, min(FOLDS, weight.size)), shuffle=True, random_state=rng.randint(2**31 - 1))
             splits = list(folds.split(X)) if weight.size > 1 else [(np.arange(1), np.arange(1))]
@@ -232,14 +216,14 @@ class Race:
             recipe,
             task=recipe.task.uncalibrated(),
             n_nodes=QUICK_NODES if recipe.measure.atoms() is None else recipe.n_nodes,
-            tol=QUICK_GAP,
-            max_iter=QUICK_EVALUATIONS,
+            tol=QUICK.gap,
+            max_iter=QUICK.max_iter,
             solver="lbfgs",
             verbose=0,
             device=None,
         )
         generator = np.random.default_rng(rng.randint(2**31 - 1))
-        reference = reference_points(merged.X, generator, REFERENCE_POINTS)
+        reference = reference_points(merged.X, generator)
         return cls(quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.measure), verbose, keeps_best)
 
     def compare(self, kinds: Sequence[Family], n_jobs: int | None) -> list[Entrant]:
@@ -270,6 +254,7 @@ class Race:
             Those of other families, for whoever listens.
         """
         known: dict[int, Entrant] = {}
+        first = FACTORS.index(self.recipe.task.defaults.width)
 
         def at(k: int) -> float:
             if k not in known:
@@ -285,7 +270,7 @@ class Race:
             if not family.factors:
                 at(0)
             for step in (1, -1) if family.factors else ():
-                k = min(known, key=at) if known else FIRST_FACTOR
+                k = min(known, key=at) if known else first
                 at(k)
                 while 0 <= k + step < len(family.factors) and at(k + step) < at(k):
                     k += step
@@ -323,17 +308,17 @@ def _levels(measure: Measure) -> HostArray:
 def _edges(X: HostArray) -> tuple[HostArray, HostArray]:
     """From where to where each input reaches, (d,) each."""
     low, first, middle, third, high = np.quantile(X, [EDGE, 0.25, 0.5, 0.75, 1.0 - EDGE], axis=0)
-    far = np.where(third > first, FARTHEST_EDGE * (third - first) / IQR_OF_NORMAL, np.inf)
+    far = np.where(third > first, OUTLIER * (third - first) / IQR_OF_NORMAL, np.inf)
     return np.maximum(low, middle - far), np.minimum(high, middle + far)
 
 
-def reference_points(X: HostArray, rng: np.random.Generator, count: int) -> HostArray:
+def reference_points(X: HostArray, rng: np.random.Generator, count: int = 2_000) -> HostArray:
     """Points by which volumes are measured, see the notes of :class:`InfiniteOneClassSVMCV`."""
     d = X.shape[1]
     low, high = _edges(X)
-    margin = BOX_MARGIN * (high - low)
+    margin = MARGIN * (high - low)
     drawn = rng.uniform(low - margin, high + margin, size=(count, d))
-    if d <= MAX_BOX_INPUTS:
+    if d <= MAX_BOX_FEATURES:
         return drawn
     sizes = np.unique(np.append(2 ** np.arange(int(np.log2(d)) + 1), d))
     changed = np.argsort(rng.random((count, d)), axis=1) < rng.choice(sizes, count)[:, None]
