@@ -21,14 +21,11 @@ from scipy.special import logsumexp
 
 from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.calibration._log_odds import multinomial_scaling
-from infinitask.calibration.held_out import HeldOutFits
+from infinitask.calibration.held_out import ENTRIES_AT_A_TIME, HeldOutFits
 from infinitask.measures import ClassCosts, Sobol
 
 POINTS = 512
 """Costs whose decisions are counted. With 1024 the log loss of eight data sets changes by at most a part in forty."""
-
-ENTRIES_AT_A_TIME = 1_000_000
-"""Rows × costs × classes that are held in memory."""
 
 
 @lru_cache(maxsize=16)

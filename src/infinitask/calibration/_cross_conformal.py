@@ -14,9 +14,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import coverages
 from infinitask.calibration._conformal import ConformalCalibration
 from infinitask.calibration._rearrangement import Rearrangement
-
-ENTRIES_AT_A_TIME = 2**21
-"""Ends of intervals, new rows × rows left out, that are held at a time: 16 MiB for each side."""
+from infinitask.calibration.held_out import ENTRIES_AT_A_TIME
 
 
 @final

@@ -27,9 +27,6 @@ SMOOTHING = 8.0
 """Ranks are smoothed over SMOOTHING/√n in the logits of the levels. Without this, or with half of it, the loss is the
 same, and densities of 30 rows have four or three modes instead of two, where the laws have one."""
 
-REACH = 6.0
-"""How many widths the smoothing looks to either side."""
-
 BEND = 0.2
 """Ranks above 1 or below 0 are smoothed in logarithms, but for those nearer than about this: a far target would
 otherwise own all levels near it. For a normal law 0.2 is two standard deviations."""
@@ -314,9 +311,10 @@ def _knots(ranks: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
     at = np.linspace(-np.log(total), np.log(total), KNOTS)
     levels = 1.0 / (1.0 + np.exp(-at))
     width = SMOOTHING / np.sqrt(total)
+    reach = 6.0 * width
     # at least one rank on either side; farther ones have no weight, and exponentials that underflow are slow
-    first = np.maximum(np.searchsorted(logit, at - REACH * width) - 1, 0)
-    last = np.searchsorted(logit, at + REACH * width) + 1
+    first = np.maximum(np.searchsorted(logit, at - reach) - 1, 0)
+    last = np.searchsorted(logit, at + reach) + 1
     near = [slice(start, stop) for start, stop in zip(first, last, strict=True)]
     found = levels + [_local_line(logit[j] - t, above[j], mass[j], width) for t, j in zip(at, near, strict=True)]
     # a line may leave the ranks that it follows

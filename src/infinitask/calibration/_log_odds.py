@@ -11,16 +11,8 @@ from scipy.special import expit, logit, logsumexp, ndtri
 
 from infinitask._base.arrays import HostArray
 
-MAX_NEWTON_STEPS, MAX_HALVINGS = 50, 20
-"""Steps of a logistic fit, and how often one is halved until it helps."""
-
-PRIOR_OF_SCALING = 1.0
-"""A prior on log a and each b_k of :func:`multinomial_scaling`, as strong as that many rows; on the offset of a class
-that is rarer than others, as strong as that part of a row: with a whole row, a class of four rows in 300 had two thirds
-of the mean probability that is its share. A weak prior for all makes log loss worse where classes are far apart."""
-
-NO_DEVIATION = 1e-10
-"""A deviation below this part of the largest value is rounding."""
+MAX_STEPS = 50
+"""The most Newton steps of a logistic fit, and the most halvings of one of them."""
 
 
 @final
@@ -118,7 +110,7 @@ def logistic_lines(
     target = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (count - ones + 2.0))[:, None]
     mean = omega @ h
     deviation = np.sqrt(omega @ (h - mean) ** 2)
-    known = deviation > NO_DEVIATION * np.max(np.abs(h), initial=0.0)
+    known = deviation > 1e-10 * np.max(np.abs(h), initial=0.0)
     z = np.where(known, (h - mean) / np.where(known, deviation, 1.0), 0.0)
     a, c = np.zeros(h.shape[1]), np.full(h.shape[1], float(logit(omega @ target[:, 0])))
 
@@ -127,7 +119,7 @@ def logistic_lines(
         return np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
 
     now = loss(a, c)
-    for _ in range(MAX_NEWTON_STEPS):
+    for _ in range(MAX_STEPS):
         p = expit(a * z + c)
         error, curve = omega[:, None] * (p - target), omega[:, None] * p * (1.0 - p)
         ga, gc = np.sum(error * z, axis=0), np.sum(error, axis=0)
@@ -136,7 +128,7 @@ def logistic_lines(
         det = aa * cc - ac**2
         da, dc = (cc * ga - ac * gc) / det, (aa * gc - ac * ga) / det
         step = np.ones(a.size)
-        for _ in range(MAX_HALVINGS):
+        for _ in range(MAX_STEPS):
             fresh = loss(a - step * da, c - step * dc)
             if np.all(fresh <= now):
                 break
@@ -208,7 +200,7 @@ def multinomial_scaling(
     logs, rows, weight = np.log(p), np.arange(len(p)), count * omega
     share = np.bincount(label, weights=omega, minlength=p.shape[1])
     # no class counts as rarer than one row: it may have none among those that are left out
-    prior = PRIOR_OF_SCALING * np.append(1.0, np.clip(p.shape[1] * np.maximum(share, 1.0 / count), 0.0, 1.0))
+    prior = np.append(1.0, np.clip(p.shape[1] * np.maximum(share, 1.0 / count), 0.0, 1.0))
 
     def minus_likelihood(v: HostArray) -> tuple[float, HostArray]:
         a = np.exp(v[0])

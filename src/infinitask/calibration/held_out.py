@@ -37,8 +37,8 @@ MAX_PAIRS_TOGETHER = 40_000_000
 HELD = 0.02
 """Directions of the rows with an eigenvalue below this fraction of λ are held by the ridge, and dropped."""
 
-STEPS_TOGETHER, STEPS_BETWEEN_GAPS = 400, 20
-"""The most steps of fits that are solved together, and how many lie between two looks at their gaps."""
+ENTRIES_AT_A_TIME = 1_000_000
+"""Values of rows × levels, or of rows × rows, that are held in memory."""
 
 
 @final
@@ -125,8 +125,7 @@ class HeldOut:
         with one_blas_thread():
             joint = JointFits.of(problem, folds, single=isinstance(objective.rows, np.ndarray))
             joint = replace(joint, splitting=joint.splitting.without(HELD * objective.alpha))
-            solved = joint.solved(objective.alpha, tol, STEPS_TOGETHER, every=STEPS_BETWEEN_GAPS)
-            fields = solved.fields()
+            fields = joint.solved(objective.alpha, tol, every=20).fields()
         omega = to_host(objective.sample_weight).astype(np.float64)[folds.rows]
         return HeldOutFits.of(problem, folds, fields, self.count * float(np.sum(omega)))
 
@@ -199,7 +198,7 @@ class JointFits:
         self,
         alpha: float,
         tol: float,
-        max_iter: int,
+        max_iter: int = 400,
         *,
         start: State | None = None,
         floor: float = 0.0,
@@ -216,14 +215,13 @@ class JointFits:
         start : State or None
             The end of the fits with another λ.
         floor : float
-            Where an objective is smaller, its gap is relative to this.
+            If an objective is smaller, its gap is relative to this.
         every : int
             Iterations between two looks at the gaps.
         """
         splitting = self.splitting.leading(alpha)
-        state = splitting.solve(
-            alpha, live=self.folds.seen > 0.0, start=start, tol=tol, max_iter=max_iter, every=every, floor=floor
-        )
+        live = self.folds.seen > 0.0
+        state = splitting.solve(alpha, live=live, start=start, tol=tol, max_iter=max_iter, every=every, floor=floor)
         return JointSolution(self, splitting, state)
 
 
