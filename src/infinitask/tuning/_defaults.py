@@ -91,7 +91,7 @@ on test rows; to ignore the features, a whole one is asked for."""
 
 # ------------------------------------------------------------------------------------------------- level sets
 FACTORS = (0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 60.0)
-"""γ of the candidates, as multiples of the median rule."""
+"""γ of the candidates, as multiples of the median rule; the one in the middle is that of the defaults."""
 
 MAX_SET_ROWS = 1_000
 """The most rows by which kernels of level sets are compared."""

@@ -1,8 +1,8 @@
-"""Which kernel of level sets is best, by the mass and the volume of its sets on rows left out.
+"""Which kernel of level sets is best, by the mass and the volume of its sets on held-out rows.
 
-Of two families of sets that hold the same share of rows left out, the one with the smaller volume knows the law better
-(:func:`~infinitask.metrics.mass_volume_area`). Only the order in which points leave the sets counts, so that kernels of
-any kind can be compared. Each family of kernels is walked along its widths.
+Of two families of sets that hold the same fraction of held-out rows, the one with the smaller volume knows the
+distribution better (:func:`~infinitask.metrics.mass_volume_area`). Only the order in which points leave the sets
+counts, so that kernels of any kind can be compared. Each family of kernels is searched along its widths.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -65,16 +66,9 @@ class Family:
         """The name and the kernel of a width."""
         if not self.factors:
             return self.name, self.kernel
-        return f"{self.name}, {self.factors[k]:g}", _narrower(self.kernel, self.factors[k])
-
-
-def _narrower(kernel: Any, factor: float) -> InputKernel:
-    """A kernel around another one, with γ times a factor in the latter."""
-    parameters = kernel.get_params(deep=False)
-    inner = kernel.kernel.get_params(deep=False)
-    inside = type(kernel.kernel)(**(inner | {"gamma": factor * kernel.kernel.gamma}))
-    found: InputKernel = type(kernel)(**(parameters | {"kernel": inside}))
-    return found
+        kernel: Any = clone(self.kernel)
+        kernel.set_params(kernel__gamma=self.factors[k] * kernel.kernel.gamma)
+        return f"{self.name}, {self.factors[k]:g}", kernel
 
 
 def families(kernels: Any, X: HostArray, *, stationary_only: bool) -> list[Family]:
@@ -106,11 +100,11 @@ def candidates(X: HostArray) -> list[Family]:
 
 
 def _covariance_root(Z: HostArray) -> HostArray | None:
-    """R with R Rᵀ the inverse of the covariance, shrunk towards a multiple of the identity; None where it is one."""
+    """R with R Rᵀ the inverse of the covariance, shrunk towards a multiple of the identity; None if it is one."""
     d = Z.shape[1]
     if d < 2 or len(Z) < 3:
         return None
-    # far rows would decide the covariance: they count as if they were at the edge of the others
+    # outliers would decide the covariance: they count as if they were at the edge of the others
     covariance = np.cov(np.clip(Z, *_edges(Z)).T)
     size = float(np.trace(covariance)) / d
     if not size > 0.0:
@@ -129,7 +123,7 @@ class Entrant:
     name : str
     kernel : InputKernel
     volumes : ndarray (q,)
-        The shares of the reference points inside, at each level.
+        The fraction of the reference points inside, at each level.
     """
 
     name: str
@@ -189,7 +183,7 @@ class Race:
         Parameters
         ----------
         recipe : Recipe
-            Of the last fit.
+            Of the fit to all rows.
         X, weight : ndarray
         cv : int, splitter, iterable or None
         rng : numpy.random.RandomState
@@ -198,7 +192,7 @@ class Race:
         """
         merged = Data.canonical(X, None, weight)
         if cv is None:
-            # equal rows in different folds would be learnt by heart: they are one row with a weight
+            # equal rows in different folds would be memorised: they are one row with a weight
             X, weight = merged.X, merged.weight
             if weight.size > MAX_SET_ROWS:
                 some = np.sort(rng.choice(weight.size, MAX_SET_ROWS, replace=False))
@@ -227,7 +221,7 @@ class Race:
         return cls(quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.measure), verbose, keeps_best)
 
     def compare(self, kinds: Sequence[Family], n_jobs: int | None) -> list[Entrant]:
-        """The members of all families that were compared; fewer after an interrupt, if the best so far is wanted."""
+        """The members of all families that were compared; fewer after an interrupt if ``keeps_best``."""
         if n_jobs not in (None, 1):
             walks = Parallel(n_jobs=n_jobs)(delayed(self.walk)(family) for family in kinds)
             return [entrant for walked, _ in walks for entrant in walked]
@@ -243,18 +237,17 @@ class Race:
         return found
 
     def walk(self, family: Family, before: Sequence[Entrant] = ()) -> tuple[list[Entrant], bool]:
-        """The members of a family that were compared, and whether the walk came to its end.
+        """The members of a family that were compared, and whether the search came to its end.
 
-        It goes from a first width in both directions, while that helps.
+        It goes from the width in the middle in both directions, while the volume falls.
 
         Parameters
         ----------
         family : Family
         before : sequence of Entrant
-            Those of other families, for whoever listens.
+            Those of other families, for the events.
         """
         known: dict[int, Entrant] = {}
-        first = FACTORS.index(self.recipe.task.defaults.width)
 
         def at(k: int) -> float:
             if k not in known:
@@ -270,7 +263,7 @@ class Race:
             if not family.factors:
                 at(0)
             for step in (1, -1) if family.factors else ():
-                k = min(known, key=at) if known else first
+                k = min(known, key=at) if known else len(family.factors) // 2
                 at(k)
                 while 0 <= k + step < len(family.factors) and at(k + step) < at(k):
                     k += step
@@ -306,7 +299,7 @@ def _levels(measure: Measure) -> HostArray:
 
 
 def _edges(X: HostArray) -> tuple[HostArray, HostArray]:
-    """From where to where each input reaches, (d,) each."""
+    """The ends of each feature without outliers, (d,) each."""
     low, first, middle, third, high = np.quantile(X, [EDGE, 0.25, 0.5, 0.75, 1.0 - EDGE], axis=0)
     far = np.where(third > first, OUTLIER * (third - first) / IQR_OF_NORMAL, np.inf)
     return np.maximum(low, middle - far), np.minimum(high, middle + far)
@@ -317,9 +310,9 @@ def reference_points(X: HostArray, rng: np.random.Generator, count: int = 2_000)
     d = X.shape[1]
     low, high = _edges(X)
     margin = MARGIN * (high - low)
-    drawn = rng.uniform(low - margin, high + margin, size=(count, d))
+    sampled = rng.uniform(low - margin, high + margin, size=(count, d))
     if d <= MAX_BOX_FEATURES:
-        return drawn
+        return sampled
     sizes = np.unique(np.append(2 ** np.arange(int(np.log2(d)) + 1), d))
     changed = np.argsort(rng.random((count, d)), axis=1) < rng.choice(sizes, count)[:, None]
-    return np.asarray(np.where(changed, drawn, X[rng.integers(len(X), size=count)]))
+    return np.asarray(np.where(changed, sampled, X[rng.integers(len(X), size=count)]))
