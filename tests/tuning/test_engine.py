@@ -41,7 +41,7 @@ def contest(X: Floats, y: Floats, weight: Floats | None = None, count: int = 4) 
         targets=rows.y,
         levels=LEVELS,
         loss=Pinball(),
-        judge=Pinball(),
+        criterion=Pinball(),
         ordered=True,
         folds=folds,
         folds_at_once=count,

@@ -1,8 +1,8 @@
 """What many classes need beside a field: tasks for all of them, and probabilities from their decisions.
 
-The decision at costs θ is the class with the largest f_k(x)(θ), and in the best case the one with the largest
-θ_k p_k. Over the costs of :class:`~infinitask.measures.ClassCosts` class k then wins for a share p_k of them: the
-shares are the probabilities (:func:`shares`).
+The decision at costs θ is the class with the largest f_k(x)(θ), and in the best case the one with the largest θ_k p_k.
+Over the costs of :class:`~infinitask.measures.ClassCosts` class k then wins for a fraction p_k of them: the shares are
+the probabilities (:func:`shares`).
 
 A ridge holds decisions near those that suit most rows, and a rare class may hardly ever win. :class:`ShareScale`
 corrects that as :class:`~infinitask.calibration._thresholds.Shift` does for two classes: held-out rows tell by which

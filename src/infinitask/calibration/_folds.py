@@ -189,7 +189,7 @@ class Folds:
     def of_copies(cls, copies: HostArray, folds: int, *, only_first: bool = False) -> Self:
         """Folds of equal rows, (n,) of them each; neighbours in the order of the data are mostly in different folds.
 
-        Always the same: a fit that draws nothing else must not depend on ``random_state``.
+        Always the same: a fit without random numbers must not depend on ``random_state``.
         """
         numbers = np.maximum(np.round(copies), 1.0).astype(np.intp)
         total = int(np.sum(numbers))

@@ -172,9 +172,9 @@ def multinomial_scaling(
 ) -> tuple[float, HostArray]:
     """A power a > 0 and offsets b (K,), which sum to 0, with which p_k^a exp(b_k), normalised, is most likely.
 
-    A standard normal law of log a and of the b_k is their prior: with few rows, or where all are right, they stay near
-    0. With a share s < 1/K of the rows the variance of b_k is 1/(K s), so that the mean probability of a rare class is
-    its share.
+    The prior of log a and of the b_k is a standard normal distribution: with few rows, or if all are right, they stay
+    near zero. If a class has a fraction s < 1/K of the rows, the variance of b_k is 1/(K s), so that the mean
+    probability of a rare class is its fraction of the rows.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def multinomial_scaling(
     count = 1.0 / float(np.sum(omega**2)) if count is None else count
     logs, rows, weight = np.log(p), np.arange(len(p)), count * omega
     share = np.bincount(label, weights=omega, minlength=p.shape[1])
-    # no class counts as rarer than one row: it may have none among those that are left out
+    # no class counts as rarer than one row: it may have none among the held-out rows
     prior = np.append(1.0, np.clip(p.shape[1] * np.maximum(share, 1.0 / count), 0.0, 1.0))
 
     def minus_likelihood(v: HostArray) -> tuple[float, HostArray]:

@@ -3,7 +3,8 @@
 The ranking is by kernel ridge regression, because its leave-one-out errors are closed form for every ridge λ at once,
 see :mod:`~infinitask.fitting._defaults`: of the normal scores of y, so that outliers do not decide, and of y itself
 with outliers clipped, because normal scores bend what is a straight line in y. A kernel that depends on targets (a
-scale for each input, a learnt metric) fits their noise as well: whoever scores it on some rows builds it without them.
+scale for each feature, a learnt metric) fits their noise as well: whoever scores it on some rows builds it without
+them.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Candidate:
     name : str
     kind : Kind
     error : float
-        The smallest mean squared error of rows left out.
+        The smallest mean squared error of held-out rows.
     ridge : float
         λ/n there.
     """
@@ -102,7 +103,8 @@ class Candidate:
 
 
 def candidates(X: HostArray, t: HostArray, learn: Learn | None = None) -> dict[str, Kind]:
-    """Kernels for inputs X and targets t, by name: linear, of one scale, of one for each input, sums over the inputs.
+    """Kernels for features X and targets t, by name: linear, of one scale, of one for each feature, sums over the
+    features.
 
     Inputs are measured in their spreads, and by their ranks as well; one that does not vary is ignored.
 
@@ -172,7 +174,7 @@ def _remembered(make: Callable[[HostArray], HostArray]) -> Callable[[HostArray],
 
 
 def _by_likelihood(Z: HostArray, t: HostArray, unit: HostArray) -> dict[str, Kind]:
-    """Kernels with a scale for each input, by marginal likelihood."""
+    """Kernels with a scale for each feature, by marginal likelihood."""
 
     def estimated(rows: HostArray) -> HostArray:
         few = rows[_spread_out(t[rows], LEARNING_ROWS)]
@@ -269,16 +271,16 @@ def ranked(
     rows, rest = ranking_rows(y)
     if stationary_only:
         kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
-    found = [_judged(name, kind, X, goals, rows, rest) for name, kind in kinds.items() if not kind.learns]
+    found = [_evaluated(name, kind, X, goals, rows, rest) for name, kind in kinds.items() if not kind.learns]
     costly = {name: kind for name, kind in kinds.items() if kind.learns}
     if kernels is None:
         costly = {name: kind for name, kind in costly.items() if _suits(name.startswith(RANKS), found)}
-    found += [_judged(name, kind, X, goals, rows, rest) for name, kind in costly.items()]
+    found += [_evaluated(name, kind, X, goals, rows, rest) for name, kind in costly.items()]
     return sorted(found, key=lambda candidate: candidate.error)
 
 
 def _suits(ranks: bool, plain: list[Candidate]) -> bool:
-    """Whether kernels on the ranks of the inputs, or on their values, are about as good as others."""
+    """Whether kernels on the ranks of the features, or on their values, are about as good as others."""
     errors = [candidate.error for candidate in plain if candidate.name.startswith(RANKS) == ranks]
     return bool(errors) and min(errors) <= MUCH_WORSE * min(candidate.error for candidate in plain)
 
@@ -313,7 +315,7 @@ def given_kernels(kernels: Any, no_matrix: str) -> dict[str, Any] | None:
 
 
 def in_spreads(kernel: Any, X: HostArray, *, robust: bool = False) -> InputKernel:
-    """A given kernel; one that was named measures each input in its own spread, as that of a single fit does."""
+    """A given kernel; one that was named measures each feature in its own spread, as that of a single fit does."""
     found = input_kernel(kernel)
     if not isinstance(kernel, str) or isinstance(found, Chi2):  # shares of a histogram have their own units
         return found
@@ -330,22 +332,22 @@ def _given_kind(
 
 
 def _near(y: HostArray) -> HostArray:
-    """y in units of its spread, with far values moved nearer, of mean 0 and deviation 1."""
+    """y in units of its spread, with outliers clipped, of mean 0 and deviation 1."""
     middle = np.median(y)
     spread = float(np.median(np.abs(y - middle))) or float(np.mean(np.abs(y - middle))) or 1.0
     near = np.clip((y - middle) / spread, -OUTLIER, OUTLIER)
     return np.asarray((near - np.mean(near)) / (np.std(near) or 1.0))
 
 
-def _judged(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: HostArray, rest: HostArray) -> Candidate:
-    """A kernel by the errors of some rows that are left out; ``rest`` are the others."""
+def _evaluated(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: HostArray, rest: HostArray) -> Candidate:
+    """A kernel by the errors of some held-out rows; ``rest`` are the others."""
     if not kind.learns or rest.size >= rows.size or rows.size < 2 * FOLDS:
         kernel = kind.on(rest if rest.size >= rows.size else rows)
         equal, phi = np.full(rows.size, 1.0 / rows.size), some_features(kernel, X[rows])
         tables = [leave_one_out(phi, t, equal, RIDGES).mean(axis=1) for t in goals[rows].T]
     else:
         tables = [np.zeros(RIDGES.size) for _ in goals.T]
-        for k in range(FOLDS):  # rows are in no order that matters: every fifth one is left out
+        for k in range(FOLDS):  # rows are in no order that matters: every fifth one is held out
             test, train = rows[k::FOLDS], np.delete(rows, np.s_[k::FOLDS])
             kernel = kind.on(train)
             e, U = np.linalg.eigh(kernel(X[train], X[train]) + 1.0)
@@ -383,7 +385,7 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     found += [c for c in lines if c not in found and joined > 1]
     diverse = [family[0] for family in families.values()]
     first = diverse[0]
-    # of kernels that targets had a part in one is enough: each is made anew wherever a sum is judged
+    # of kernels that learn from targets one is enough: each is made again wherever a sum is compared
     learnt = [c for c in diverse if c.kind.learns][:1]
     diverse = [c for c in diverse if not c.kind.learns or c in learnt]
     smooth = [c for c in diverse if c is not first and "Gaussian" in c.name and "additive" not in c.name]

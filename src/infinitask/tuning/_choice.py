@@ -1,4 +1,4 @@
-"""The choice of a kernel and λ by their losses on rows left out.
+"""The choice of a kernel and λ by their losses on held-out rows.
 
 Candidates are ranked (:mod:`~infinitask.tuning._candidates`), the first ones and sums of them are fitted
 (:mod:`~infinitask.tuning._runner`), and rules say what is worth a look and what is taken
@@ -70,7 +70,7 @@ class Selection:
 
     @property
     def ignores_inputs(self) -> bool:
-        """Whether a λ was taken that all but ignores the inputs."""
+        """Whether a λ was taken that nearly ignores the features."""
         return bool(self.results["best"][1] == 0)
 
 
@@ -81,19 +81,19 @@ class Contest:
     Parameters
     ----------
     rows : Prepared
-        The last fit, as it would be for any kernel and λ; compared are quick fits with fewer nodes and a larger gap.
+        The final fit, as it would be for any kernel and λ; compared are quick fits with fewer nodes and a larger gap.
     targets : ndarray (n,)
         In the units of the contest.
     unit : float
         The size of the targets before: losses and 1/λ are measured in it.
     levels : ndarray (q,)
         Tasks at which models are compared.
-    loss, judge : Loss
-        What a quick fit minimises, and what it is judged by.
+    loss, criterion : Loss
+        What a quick fit minimises, and by what it is compared.
     as_odds : bool
-        Whether h is judged by the log loss of classes instead.
+        Whether h is compared by the log loss of classes instead.
     ordered : bool
-        Whether answers to tasks are put in order before they are judged, as they will be in predictions.
+        Whether h is sorted along the levels before it is compared, as predictions are.
     folds : list of (train, test)
         Repeated folds one after the other.
     folds_at_once : int
@@ -104,7 +104,7 @@ class Contest:
     rank : int
         The most features of a fit.
     landmarks : bool
-        Whether features come from landmarks drawn at random, of which large tables have fewer than rows.
+        Whether features come from landmarks sampled at random, fewer than there are rows.
     device : str or None
         Where the data live.
     keeps_best : bool
@@ -115,7 +115,7 @@ class Contest:
     targets: HostArray
     levels: HostArray
     loss: Loss
-    judge: Loss
+    criterion: Loss
     folds: Splits
     folds_at_once: int
     constant: Callable[[HostArray, HostArray, HostArray], HostArray]
@@ -147,7 +147,7 @@ class Contest:
         return replace(self, rows=some, targets=self.targets[rows], folds=folds, folds_at_once=once)
 
     def ignoring(self) -> HostArray:
-        """The losses of what ignores the inputs, (folds,)."""
+        """The losses of what ignores the features, (folds,)."""
         weight, found = self.rows.weight, []
         for train, test in self.folds:
             train = train[weight[train] > 0.0]
@@ -156,7 +156,7 @@ class Contest:
         return np.array(self.losses(found))
 
     def losses(self, h: list[HostArray]) -> list[float]:
-        """The loss of each fold, from h at its rows left out, (n_test, q) each."""
+        """The loss of each fold, from h at its held-out rows, (n_test, q) each."""
         tests = [test for _, test in self.folds]
         if self.as_odds:
             # decisions are calibrated after the fit, for any cost: what counts is how well h tells rows apart
@@ -171,18 +171,18 @@ class Contest:
         ----------
         kernels : "auto" or sequence of kernels
         alphas : array (k,) or None
-            λ in the units of the targets as they were given; None: as many as needed of a list.
+            λ in the units of the targets as they were given; None: as many of a list as are needed.
         rule : {"one-se", "best"}
-            "one-se": a λ that ignores the inputs unless the best is better by a standard error, else the largest that
-            is about as good as the best. "best": the one with the smallest loss, unless that is better than
-            ignoring the inputs by less than half of one.
+            "one-se": a λ that ignores the features unless the best is better by a standard error, else the largest that
+            is about as good as the best. "best": the one with the smallest loss, unless that is better than ignoring
+            the features by less than half of one.
         n_jobs : int or None
-            Kernels that are compared side by side, in processes; the choice does not depend on it.
+            Kernels that are compared in parallel processes; the choice does not depend on it.
         """
         lambdas = LAMBDAS
         if alphas is not None:
             lambdas = np.sort(positive_numbers("alphas", alphas))[::-1] * self.unit
-            if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the inputs
+            if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the features
                 lambdas = np.concatenate([LAMBDAS[:1], lambdas])
         with one_blas_thread():
             self.progress.say(f"ranking kernels on {self.targets.size} rows")
@@ -280,7 +280,7 @@ class Contest:
 
     def _learnt(self, Z: HostArray, rows: HostArray, whole: bool) -> HostArray:
         """A metric from some rows of the features Z: R (d,) or (d, p)."""
-        # all rows: for the last fit
+        # all rows: for the final fit
         recipe, data = self._to_learn(Z, rows, MAX_ROWS if rows.size == len(Z) else FEW_ROWS)
         spec = LearntMetric(Matern(nu=1.5) if whole else Laplacian(), diagonal=not whole, iterations=2)
         # with a λ that is given, no width is chosen: each candidate has its own
@@ -299,7 +299,7 @@ class Contest:
         """The weighted mean loss of h (k, q) at the levels for some rows."""
         weight = self.rows.weight[rows]
         h = np.sort(h, axis=1) if self.ordered else h
-        losses = np.mean(self.judge.value(self.levels, self.targets[rows][:, None], h), axis=1)
+        losses = np.mean(self.criterion.value(self.levels, self.targets[rows][:, None], h), axis=1)
         total = float(np.sum(weight))
         return float(weight @ losses) / total if total > 0.0 else 0.0
 

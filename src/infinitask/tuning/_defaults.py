@@ -29,7 +29,7 @@ MAX_HELD_OUT = 10_000
 """λ is refined by the loss of a fifth of the rows, at most of this number."""
 
 MANY_ROWS, GAP_OF_MANY = 5_000, 1e-3
-"""With more rows, the duality gap of the last fit is GAP_OF_MANY. With 38 000 rows a gap of 1e-4 has the same loss on
+"""With more rows, the duality gap of the final fit is GAP_OF_MANY. With 38 000 rows a gap of 1e-4 has the same loss on
 test rows to a thousandth, and takes up to ten times as long."""
 
 OUTLIER, FARTHEST_TARGET = 5.0, 50.0

@@ -45,7 +45,7 @@ from infinitask.estimators._sources import in_memory
 from infinitask.tuning._held_out import held_out_scores
 
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
-"""What is searched by default, for inputs and targets of size one."""
+"""What is searched by default, for features and targets of size one."""
 
 
 SETTINGS: dict[str, Constraint] = {
@@ -85,10 +85,10 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         As in scikit-learn, greater is better; None: the estimator's ``score``. ``infinitask.metrics`` has scorers for
         the integrated and for the finite-level losses.
     search_tol : float or None
-        The duality gap of the fits during the search, where the estimator has a ``tol``; the last fit has its own.
+        The duality gap of the fits during the search, where the estimator has a ``tol``; the final fit has its own.
         None: its own always.
     n_jobs : int
-        Folds that are fitted side by side, in processes; the scores do not depend on it.
+        Folds that are fitted in parallel processes; the scores do not depend on it.
     storage : path, optuna storage or None
         A file, made if it is not there, that holds the trials as they are done. A search with the same data and
         settings goes on from there; anything else is refused.
@@ -402,7 +402,7 @@ def _sampler(optuna: Any, given: Any, space: Mapping[str, Any], seed: int) -> An
 
 
 def _seed(optuna: Any, study: Any, given: Any, seed: int, number: int) -> None:
-    """Let what is drawn depend on the number of the trial, not on what this process has drawn before."""
+    """Let the random numbers depend on the number of the trial, not on the trials of this process."""
     if given in ("tpe", "random"):
         study.sampler = _sampler(optuna, given, {}, (seed + 7919 * number) % 2**31)
 

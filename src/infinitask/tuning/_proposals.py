@@ -83,7 +83,7 @@ class Proposals:
         last = _last_estimate(points.shape[0])
         if self._scales is None or self._scales[0] != last:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # a length scale at its end is an answer
+                warnings.simplefilter("ignore", ConvergenceWarning)  # a length scale at its end is a result
                 estimated = GaussianProcessRegressor(kernel).fit(points[:last], _normal(scores[:last]))
             self._scales = last, estimated.kernel_.theta
         return GaussianProcessRegressor(kernel.clone_with_theta(self._scales[1]), optimizer=None).fit(

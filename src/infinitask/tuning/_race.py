@@ -24,7 +24,7 @@ class Race(NamedTuple):
     """How a race ended."""
 
     losses: HostArray
-    """(kernels, λ, folds); inf for what was left out."""
+    """(kernels, λ, folds); inf for fits that were not made."""
     contest: Contest
     """Whose losses these are: a race that was broken off may have ended in its heat."""
     rate: float = 1.0
@@ -41,7 +41,7 @@ def raced(contest: Contest, entrants: list[Candidate], lambdas: HostArray, n_job
     lambdas : ndarray (k,)
         They fall.
     n_jobs : int or None
-        Kernels that race side by side, in processes.
+        Kernels that race in parallel processes.
     """
     begins = [nearest(lambdas, entrant.ridge) for entrant in entrants]
     every = list(range(len(entrants)))
@@ -49,7 +49,7 @@ def raced(contest: Contest, entrants: list[Candidate], lambdas: HostArray, n_job
     if heat is None or len(entrants) <= FINALISTS:
         return Race(walked(contest, entrants, lambdas, begins, every, n_jobs)[0], contest)
     rate = (heat.targets.size / np.count_nonzero(contest.rows.weight)) ** RIDGE_RATE  # λ follows the rows
-    # what targets had a part in is made from the other rows, as it was for the ranking
+    # kernels that learn from targets are made from the other rows, as they were for the ranking
     known = [replace(entrant, kind=Kind.fixed(entrant.kind.on(others))) for entrant in entrants]
     contest.progress.say(f"{len(entrants)} kernels on {heat.targets.size} rows")
     first, ended = walked(heat, known, lambdas, begins, every, n_jobs)
@@ -98,10 +98,10 @@ def walked(
         The kernels that take part, in this order.
     n_jobs : int or None
     given : bool
-        Whether the λ were given: a path over them begins where it ignores the inputs, which says nothing about a
+        Whether the λ were given: a path over them begins where it ignores the features, which says nothing about a
         kernel, and does not end where neighbours are alike.
     may_be_empty : bool
-        Whether an interrupt before the first loss is known is no error, if the best so far is wanted.
+        Whether an interrupt before the first loss is no error if the contest keeps the best so far.
     """
     ignoring = contest.ignoring()
     table = np.full((len(entrants), lambdas.size, len(contest.folds)), np.inf)

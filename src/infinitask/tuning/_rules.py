@@ -32,7 +32,7 @@ def walk(
         The number of a λ, of which there are ``count`` that fall → its losses, one for each fold.
     count, begin : int
     ignoring : ndarray (folds,)
-        The losses of what ignores the inputs.
+        The losses of what ignores the features.
     leader : float
         The mean loss of the best so far; a path ends at its second λ if it is far from it.
     flat_ends : bool
@@ -62,7 +62,7 @@ def walk(
 
 
 def _is_flat(path: HostArray, ignoring: HostArray) -> bool:
-    """Whether the last losses of a path (λ, folds) are all the same, and not those of ignoring the inputs."""
+    """Whether the last losses of a path (λ, folds) are all the same, and not those of ignoring the features."""
     last = path[-4:].mean(axis=1)
     alike, known = np.max(last) <= SLIGHTLY_WORSE * np.min(last), np.max(last) < np.mean(ignoring) / SLIGHTLY_WORSE
     return bool(last.size == 4 and alike and known)
@@ -96,7 +96,7 @@ def _more_than_slightly_worse(losses: HostArray, best: HostArray, folds: int) ->
 
 
 def chosen_of(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> tuple[int, int]:
-    """The positions of the kernel and of λ; the first λ where nothing beats ignoring the inputs."""
+    """The positions of the kernel and of λ; the first λ where nothing beats ignoring the features."""
     k, i = _best(table)
     if rule == "best" and not surely_worse(ignoring, table[k, i], folds, TOLERATED_ERRORS):
         return k, 0
@@ -117,7 +117,7 @@ def _best(table: HostArray) -> tuple[int, int]:
 
 
 def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float = 1.0) -> bool:
-    """Whether the mean difference is above this many standard errors.
+    """Whether the mean difference is above a number of standard errors.
 
     Repeats make the mean more exact, but they see the same rows again: the error is that of the folds of one.
     """

@@ -61,10 +61,10 @@ class Runner:
         if not kind.learns:
             return [(np.ones(held_out.size, dtype=bool), self._fits(kind.on(np.arange(n)), self._folds))]
         first = np.arange(self._every.size) % 2 == 0
-        judges = [~half[held_out] for half in (first, ~first)]
+        unseen = [~half[held_out] for half in (first, ~first)]
         kernels = (kind.on(np.flatnonzero(half[:n])) for half in (first, ~first))
         return [
-            (mask, self._fits(kernel, self._folds.only(mask))) for mask, kernel in zip(judges, kernels, strict=True)
+            (mask, self._fits(kernel, self._folds.only(mask))) for mask, kernel in zip(unseen, kernels, strict=True)
         ]
 
     def _fits(self, kernel: InputKernel, folds: Folds, *, single: bool = True) -> JointFits:
@@ -96,9 +96,9 @@ class Runner:
         effort : Effort
         """
         found = np.empty((self._folds.rows.size, levels.size))
-        for k, (judges, fits) in enumerate(self.fits):
+        for k, (unseen, fits) in enumerate(self.fits):
             solved = fits.solved(alpha, effort.gap, effort.max_iter, start=states[k], floor=effort.floor)
-            states[k], found[judges] = solved.state, solved.values(levels)
+            states[k], found[unseen] = solved.state, solved.values(levels)
         return self._folds.split(found)
 
     def held_out(self, recipe: Recipe, alpha: float, levels: HostArray, splits: Splits) -> HostArray:
@@ -107,7 +107,7 @@ class Runner:
         Parameters
         ----------
         recipe : Recipe
-            Of the last fit.
+            Of the final fit.
         alpha : float
             λ in the units of the contest.
         levels : ndarray (q,)

@@ -34,7 +34,7 @@ def score_path(
 ) -> HostArray:
     """Cross-validated scores for every ``gamma``, ``alpha`` and fold.
 
-    Folds share the features of all inputs where the kernel is known beforehand; within a fold λ falls, and each fit
+    Folds share φ of all rows if the kernel is known beforehand; within a fold λ falls, and each fit
     starts from the one before it.
 
     Parameters
@@ -53,7 +53,7 @@ def score_path(
     sample_weight : array (n,) or None
         Weights of the fit; scores are not weighted.
     n_jobs : int or None
-        Folds that are fitted side by side, in processes; the scores do not depend on it.
+        Folds that are fitted in parallel processes; the scores do not depend on it.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What all self-tuned models share: they hold what they chose as ``best_estimator_`` and answer as it does."""
+"""What all self-tuned models share: they hold what they chose as ``best_estimator_`` and predict as it does."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
     """The parameter that names the tasks of a prediction that asks for none; it is read when that happens."""
 
     _chosen: ClassVar[dict[str, Any]] = {}
-    """Parameters of the last fit that this model sets itself, besides the kernel and λ."""
+    """Parameters of the final fit that this model sets itself, besides the kernel and λ."""
 
     best_estimator_: Any
 
@@ -115,7 +115,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
 
     def _refit(self, choice: Selection, given: Compared, **changes: Any) -> Self:
         """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
-        # what ignores the inputs has nothing to calibrate: a free bias moves all the way by itself
+        # what ignores the features has nothing to calibrate: a free bias moves all the way by itself
         own = {} if choice.ignores_inputs else self._chosen
         alpha, survey = choice.alpha, given.survey
         if survey is not None and self.alphas is None and not choice.ignores_inputs:
