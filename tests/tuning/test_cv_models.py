@@ -25,7 +25,7 @@ from infinitask.fitting._metric_learning import learnt_metrics
 from infinitask.kernels import RBF, Laplacian, LearntMetric, Scaled
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Discrete
-from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
+from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, score_path
 from infinitask.tuning._candidates import (
     Candidate,
     Kind,
@@ -37,7 +37,6 @@ from infinitask.tuning._candidates import (
     relevance,
 )
 from infinitask.tuning._cv_models import _best_constant
-from infinitask.tuning._held_out import shared_folds
 from infinitask.tuning._rules import walk
 from tests.support.scikit_learn_checks import run_check
 
@@ -252,9 +251,14 @@ def test_folds_give_what_fits_to_their_rows_give() -> None:
     # a free bias is held near the median, in units of the spread: of all rows in folds, of its own in a fit
     for options, atol in (({"alpha_bias": 1e-3}, 2e-3), ({"alpha_bias": 0.0}, 5e-3), ({"bias_kernel": None}, 2e-3)):
         model = InfiniteQuantileRegressor(alpha=1e-3, n_nodes=10, gamma=3.0, tol=1e-6, **options)
-        folds = shared_folds(model.recipe(), Data(X, y, weight / weight.sum()), splits)
-        for (train, test), fold in zip(splits, folds, strict=True):
-            h = fold.values(fold.fit(), LEVELS)
+        predicted: list[Any] = []
+
+        def scoring(fitted: Any, rows: Any, _: Any, predicted: list[Any] = predicted) -> float:
+            predicted.append(fitted.predict(rows, LEVELS))
+            return 0.0
+
+        score_path(model, X, y, alphas=[1e-3], cv=splits, scoring=scoring, sample_weight=weight)
+        for (train, test), h in zip(splits, predicted, strict=True):
             alone = clone(model).fit(X[train], y[train], sample_weight=weight[train])
             np.testing.assert_allclose(h, alone.predict(X[test], LEVELS), atol=atol)
 

@@ -23,7 +23,7 @@ from infinitask.measures import Discrete
 from infinitask.metrics import mass_volume_area
 from infinitask.tuning import InfiniteOneClassSVMCV
 from infinitask.tuning._defaults import FACTORS, MAX_BOX_FEATURES
-from infinitask.tuning._volumes import Entrant, Family, Race, candidates, reference_points
+from infinitask.tuning._volumes import Entrant, Family, VolumeComparison, candidates, reference_points
 from tests.support.scikit_learn_checks import run_check
 
 QUICK: dict[str, Any] = {"kernels": ["rbf"], "cv": 2, "n_nodes": 5, "tol": 1e-2, "exact_fractions": False}
@@ -111,16 +111,16 @@ def test_the_kernel_of_the_defaults_is_where_a_walk_begins() -> None:
 
 @pytest.mark.parametrize("best", range(len(FACTORS)))
 def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
-    race = object.__new__(Race)
+    race = object.__new__(VolumeComparison)
     looked: list[int] = []
 
-    def entrant(self: Race, name: str, kernel: Any) -> Entrant:
+    def entrant(self: VolumeComparison, name: str, kernel: Any) -> Entrant:
         k = FACTORS.index(float(name.partition(", ")[2]))
         looked.append(k)
         return Entrant(name, kernel, np.array([abs(k - best) + 1.0]))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Race, "entrant", entrant)
+        patch.setattr(VolumeComparison, "entrant", entrant)
         found, ended = race.walk(Family("Gaussian", Scaled(RBF(gamma=1.0), (1.0,))))
         assert ended
     assert min(found, key=lambda e: e.area).kernel.kernel.gamma == FACTORS[best]

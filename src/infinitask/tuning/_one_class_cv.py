@@ -16,7 +16,7 @@ from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
 from infinitask.kernels import InputKernel
 from infinitask.tuning._self_tuned import SelfTuned
-from infinitask.tuning._volumes import Race, families
+from infinitask.tuning._volumes import VolumeComparison, families
 
 
 class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
@@ -135,7 +135,7 @@ solver, tol, max_iter, device
         rows = self._estimator()._prepare(given.X, None, given.weight)
         rng = check_random_state(self.random_state)
         how = {"verbose": int(self.verbose), "keeps_best": self.on_interrupt == "best"}
-        race = Race.of(rows.recipe, rows.X, rows.weight, self.cv, rng, **how)
+        race = VolumeComparison.of(rows.recipe, rows.X, rows.weight, self.cv, rng, **how)
         stationary = isinstance(feature_recipe(rows.recipe.features, rows.recipe.rank), RandomFourier)
         distinct = Data.canonical(rows.X, None, rows.weight).X
         kinds = families(self.kernels, distinct, stationary_only=stationary)

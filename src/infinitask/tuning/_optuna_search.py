@@ -16,11 +16,11 @@ from typing import Any, Self
 
 import joblib  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
-from sklearn.utils import Tags, check_random_state, get_tags, indexable
+from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,15 +34,12 @@ from infinitask._base.validation import (
     count,
     flag,
     is_number,
-    naming,
     number,
     optional,
 )
-from infinitask.calibration._folds import Splits, splits_of
+from infinitask.calibration._folds import Splits
 from infinitask.estimators._base import BaseInfiniteTask
-from infinitask.estimators._checks import weights_of
-from infinitask.estimators._sources import in_memory
-from infinitask.tuning._held_out import held_out_scores
+from infinitask.tuning._held_out import checked, held_out_scores
 
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
 """What is searched by default, for features and targets of size one."""
@@ -50,7 +47,7 @@ SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
 
 SETTINGS: dict[str, Constraint] = {
     "n_trials": count,
-    "on_interrupt": lambda name, value: choice(name, value, ("raise", "best")),
+    "on_interrupt": partial(choice, options=("raise", "best")),
     "progress": flag,
     "refit": flag,
     "search_tol": optional(CONSTRAINTS["tol"]),
@@ -161,10 +158,6 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]  # Optuna needs it too
 
         self._check_settings()
-        in_memory(X)
-        with naming("X" if y is None else "X and y"):
-            X, y = indexable(X, y)
-        weight = None if sample_weight is None else weights_of(sample_weight, X)
         known = self.estimator.get_params()
         space = {
             name: _distribution(optuna, name, given, known.get(name))
@@ -172,9 +165,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         }
         self._check(space)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        folds = splits_of(self.cv, X, y, classifier=is_classifier(self.estimator))
-        with naming("scoring"):
-            check_scoring(self.estimator, self.scoring)  # what cannot be scored should not be fitted
+        X, y, weight, folds = checked(self.estimator, X, y, sample_weight, self.cv, self.scoring)
         base = clone(self.estimator)
         if self.search_tol is not None and "tol" in base.get_params() and "tol" not in space:
             base.set_params(tol=max(float(self.search_tol), float(base.get_params()["tol"])))

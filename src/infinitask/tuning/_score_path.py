@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
-from sklearn.metrics import check_scoring
-from sklearn.utils import indexable
+from sklearn.base import clone
 from sklearn.utils.parallel import Parallel
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import jobs, naming, positive_numbers
-from infinitask.calibration._folds import splits_of
-from infinitask.estimators._checks import weights_of
-from infinitask.estimators._sources import in_memory
+from infinitask._base.validation import jobs, positive_numbers
 from infinitask.estimators.path import check_has_path
 from infinitask.kernels import takes_gamma
-from infinitask.tuning._held_out import held_out_scores
+from infinitask.tuning._held_out import checked, held_out_scores
 
 
 def score_path(
@@ -81,13 +76,7 @@ def score_path(
     if gammas is not None:
         gammas = positive_numbers("gammas", gammas)
     n_jobs = jobs("n_jobs", n_jobs)
-    with naming("scoring"):
-        check_scoring(estimator, scoring)  # what cannot be scored should not be fitted
-    in_memory(X)
-    with naming("X" if y is None else "X and y"):
-        X, y = indexable(X, y)
-    weight = None if sample_weight is None else weights_of(sample_weight, X)
-    splits = splits_of(cv, X, y, classifier=is_classifier(estimator))
+    X, y, weight, splits = checked(estimator, X, y, sample_weight, cv, scoring)
     falling = np.argsort(-alphas, kind="stable")
     tables = []
     with Parallel(n_jobs=n_jobs) as parallel:

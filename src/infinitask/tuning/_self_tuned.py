@@ -61,9 +61,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
                 setattr(cls, name, method if isinstance(method, staticmethod) else _passed_on(name, method))
         super().__init_subclass__(**kwargs)  # scikit-learn looks at the methods here
 
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``."""
-        BaseInfiniteTask._store(self, parameters)
+    _store = BaseInfiniteTask._store
 
     def _begin(self) -> None:
         """Check the parameters; the fit before this one, if any, is forgotten."""

@@ -137,7 +137,7 @@ class Entrant:
 
 
 @dataclass(frozen=True, eq=False)
-class Race:
+class VolumeComparison:
     """A comparison of kernels on some rows.
 
     Parameters
@@ -177,8 +177,8 @@ class Race:
         *,
         verbose: int = 0,
         keeps_best: bool = False,
-    ) -> Race:
-        """The race for the rows of a fit.
+    ) -> VolumeComparison:
+        """The comparison for the rows of a fit.
 
         Parameters
         ----------
