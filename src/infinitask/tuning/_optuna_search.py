@@ -169,7 +169,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         base = clone(self.estimator)
         if self.search_tol is not None and "tol" in base.get_params() and "tol" not in space:
             base.set_params(tol=max(float(self.search_tol), float(base.get_params()["tol"])))
-        with _quiet(optuna):
+        with _without_messages(optuna):
             kept = self._kept(optuna, space, X, y, weight, folds)
             study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, self.sampler, space, seed))
             study.add_trials([] if kept is None else kept.get_trials())
@@ -256,7 +256,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                     f"storage={str(storage)!r} was given, and there is no folder {Path(storage).absolute().parent}; "
                     "make it, or name a file elsewhere."
                 )
-            _mend(Path(storage))
+            _drop_cut_off_line(Path(storage))
             storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(storage)))
         elif not isinstance(storage, optuna.storages.BaseStorage):
             raise ValueError(f"storage={storage!r} was given; it must be the path of a file, or a storage of Optuna.")
@@ -398,7 +398,7 @@ def _seed(optuna: Any, study: Any, given: Any, seed: int, number: int) -> None:
         study.sampler = _sampler(optuna, given, {}, (seed + 7919 * number) % 2**31)
 
 
-def _mend(file: Path) -> None:
+def _drop_cut_off_line(file: Path) -> None:
     """Drop a last line that was cut off: what is written next would join it."""
     if file.exists():
         text = file.read_bytes()
@@ -408,7 +408,7 @@ def _mend(file: Path) -> None:
 
 
 @contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
+def _without_messages(optuna: Any) -> Iterator[None]:
     """Without a line for every trial, and without warnings about experimental parts of Optuna."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
