@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold
 
+from infinitask.calibration._fold_fits import JointFits, solved_one_by_one
 from infinitask.calibration._folds import Folds, hold_out_each_row_once, out_of_fold, splits_of
-from infinitask.calibration.held_out import HeldOutFits, JointFits, solved_one_by_one
+from infinitask.calibration.held_out import HeldOutFits
 from infinitask.datasets import make_sine
 from infinitask.fitting import Data, Recipe
 from infinitask.fitting._defaults import resolved

@@ -1,6 +1,6 @@
 """The quick fits of one kernel, which compare it with others, and the fits whose predictions calibrate the model.
 
-All folds are solved together (:class:`~infinitask.calibration.held_out.JointFits`). A kernel that has learnt from
+All folds are solved together (:class:`~infinitask.calibration._fold_fits.JointFits`). A kernel that has learnt from
 targets is made without the rows by which it is compared.
 """
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from infinitask._base.arrays import HostArray, to_host
+from infinitask.calibration._fold_fits import JointFits
 from infinitask.calibration._folds import Folds, Splits
-from infinitask.calibration.held_out import JointFits
 from infinitask.features import Nystroem
 from infinitask.fitting._data import Data
 from infinitask.fitting._pose import pose

@@ -19,9 +19,10 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.events import CutShort, Tried, Trying, tell
+from infinitask.calibration._fold_fits import solved_one_by_one
 from infinitask.calibration._folds import Folds, Splits, splits_of
 from infinitask.calibration._thresholds import new_row_quantile
-from infinitask.calibration.held_out import HeldOutFits, solved_one_by_one
+from infinitask.calibration.held_out import HeldOutFits
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import IQR_OF_NORMAL, spreads
 from infinitask.fitting._recipe import Recipe
