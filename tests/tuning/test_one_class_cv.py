@@ -142,15 +142,15 @@ def test_reference_points_fill_a_box_or_differ_from_rows_in_some_inputs() -> Non
 
 
 @pytest.mark.slow
-def test_one_absurd_row_does_not_decide_what_a_volume_is() -> None:
+def test_one_outlier_does_not_decide_what_a_volume_is() -> None:
     X = make_mixture(60, random_state=0)
-    absurd = np.vstack([X, [[1e6, -1e6]]])
-    box = [reference_points(data, np.random.default_rng(0), 1000) for data in (X, absurd)]
+    outlier = np.vstack([X, [[1e6, -1e6]]])
+    box = [reference_points(data, np.random.default_rng(0), 1000) for data in (X, outlier)]
     assert np.max(np.abs(box[1])) < 6.0 * np.max(np.abs(box[0]))
     new = make_mixture(1000, random_state=1)
     one, other = (
         mass_volume_area(InfiniteOneClassSVMCV(random_state=0, **LAST_FIT).fit(data).score_samples, new, random_state=0)
-        for data in (X, absurd)
+        for data in (X, outlier)
     )
     assert other < 1.15 * one
 

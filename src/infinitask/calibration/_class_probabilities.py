@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.special import logsumexp
 
-from infinitask._base.arrays import Array, HostArray, as_like, to_host
+from infinitask._base.arrays import HostArray
 from infinitask.calibration._log_odds import multinomial_scaling
 from infinitask.calibration.held_out import ENTRIES_AT_A_TIME, HeldOutFits
 from infinitask.measures import ClassCosts, Sobol
@@ -138,12 +138,11 @@ class ShareScale:
             Costs whose decisions are counted.
         """
         p, tasks = np.empty((fits.rows.size, points.shape[1])), with_classes(points)
-        for k, field in enumerate(fits.fields):
-            phi = fits.phi[fits.fold == k]
-            psi, bias = as_like(field.coef @ field.psi(tasks).T, phi), field.bias(tasks)
+        for rows, field, read in fits.readers(tasks):
+            bias = field.bias(tasks)
 
-            def values(some: slice, phi: Array = phi, psi: Array = psi, bias: HostArray = bias) -> HostArray:
-                return np.asarray(to_host(phi[some, :] @ psi) + bias)
+            def values(some: slice, read: Any = read, bias: HostArray = bias) -> HostArray:
+                return np.asarray(read(some) + bias)
 
-            p[fits.fold == k] = shares_in_parts(values, int(phi.shape[0]), points)
+            p[rows] = shares_in_parts(values, int(np.count_nonzero(rows)), points)
         return cls(*multinomial_scaling(away_from_zero(p, count), label[fits.rows], fits.omega, fits.count))

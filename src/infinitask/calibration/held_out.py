@@ -9,6 +9,7 @@ engine, bound to a fit; :class:`HeldOutFits` are the fits without each fold.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self, final
 
@@ -167,10 +168,15 @@ class HeldOutFits:
     def values(self, tasks: HostArray) -> HostArray:
         """h without the bias at tasks (q,) or (q, d), each row by the fit that has not seen it: (k, q)."""
         values = np.empty((self.rows.size, len(tasks)))
-        for k, field in enumerate(self.fields):
-            phi = self.phi[self.fold == k]
-            values[self.fold == k] = to_host(phi @ as_like(field.coef @ field.psi(tasks).T, phi))
+        for rows, _, read in self.readers(tasks):
+            values[rows] = read(slice(None))
         return values
+
+    def readers(self, tasks: HostArray) -> Iterator[tuple[HostArray, Field, Callable[[slice], HostArray]]]:
+        """For each fold its held-out rows, (k,) of bool, its field, and h without the bias at a slice of these rows."""
+        for k, field in enumerate(self.fields):
+            rows = self.fold == k
+            yield rows, field, _reader(self.phi[rows], field, tasks)
 
     def with_medians_of(self, field: Field, phi: Array, levels: HostArray) -> HostArray:
         """h without the bias at the levels, (k, q), each fit shifted to the medians of the whole ``field``.
@@ -190,13 +196,13 @@ class HeldOutFits:
         levels : ndarray (q,)
         """
         values = self.values(levels)
-        whole = to_host(phi @ as_like(field.coef @ field.psi(levels).T, phi))
+        whole = _reader(phi, field, levels)(slice(None))
         for k, part in enumerate(self.fields):
             held_out = np.zeros(whole.shape[0], dtype=bool)
             held_out[self.rows[self.fold == k]] = True
             if np.all(held_out) or not np.any(held_out):
                 continue
-            h = to_host(phi @ as_like(part.coef @ part.psi(levels).T, phi))
+            h = _reader(phi, part, levels)(slice(None))
             apart = np.median(h[~held_out] - whole[~held_out], axis=0)
             own = np.abs(np.median(h[~held_out], axis=0) - np.median(h[held_out], axis=0))
             values[self.fold == k] -= np.where(own < np.abs(apart), apart, 0.0)
@@ -212,6 +218,12 @@ class HeldOutFits:
         means = np.stack([middle @ f.coef @ f.psi(levels).T for f in self.fields])
         whole = middle @ field.coef @ field.psi(levels).T + field.bias(levels)
         return np.asarray(self.values(levels) - means[self.fold] + whole)
+
+
+def _reader(phi: Array, field: Field, tasks: HostArray) -> Callable[[slice], HostArray]:
+    """A slice of rows ↦ h without the bias, (rows, q)."""
+    cols = as_like(field.coef @ field.psi(tasks).T, phi)
+    return lambda rows: to_host(phi[rows, :] @ cols)
 
 
 def _features(problem: Problem) -> Array:

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.events import Chosen, CutShort, Stage, Tried, Trying, is_heard, tell
+from infinitask._base.events import Chosen, CutShort, Stage, Tried, is_heard, tell
 
 
 class Progress:
@@ -38,10 +38,6 @@ class Progress:
     def comparing(self) -> None:
         """The comparison begins."""
         self._comparing = time.perf_counter()
-
-    def trying(self, count: int, total: int, kernel: str) -> None:
-        """A kernel is about to be tried; who listens may interrupt here."""
-        tell(Trying(count, total, kernel))
 
     def tried(self, count: int, total: int, kernel: str, path: HostArray, table: HostArray, unit: float) -> None:
         """A kernel was tried: the best so far, and about how long the others will take.

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.events import CutShort
+from infinitask._base.events import CutShort, Trying, tell
 from infinitask.fitting._defaults import RIDGE_RATE
 from infinitask.tuning._candidates import Candidate, Kind, ranking_rows
 from infinitask.tuning._defaults import FEW_ROWS, FINALISTS
@@ -118,7 +118,7 @@ def walked(
         return table, True
     for count, (k, runner) in enumerate(runners.items(), 1):
         try:
-            contest.progress.trying(count, len(some), entrants[k].name)
+            tell(Trying(count, len(some), entrants[k].name))  # a listener may interrupt here
             table[k] = runner.walked(begins[k], ignoring, leader(), flat_ends=not given)
         except KeyboardInterrupt:
             if not contest.keeps_best or not (may_be_empty or np.any(np.isfinite(table))):

@@ -117,17 +117,12 @@ class Runner:
         relearnt = self.entrant.kind.learns and few
         for some in [[split] for split in splits] if relearnt else [splits]:
             runner = Runner(replace(self.contest, folds=some), self.entrant, self.lambdas)
-            kernel = runner._kernel_of(some[0][0]) if relearnt else self.kernel
+            kernel = self.entrant.kind.on(np.flatnonzero(runner._folds.seen[0])) if relearnt else self.kernel
             fits = _with_tasks_of(recipe, runner._fits(kernel, runner._folds, single=not few), self.contest.device)
             # few rows may have next to no noise, and double precision reaches any gap
             most = 5_000 if few else CALIBRATING.max_iter
             found.append(fits.solved(alpha, CALIBRATING.gap, most, floor=CALIBRATING.floor).values(levels))
         return Folds.of_splits(splits, self.contest.targets.size).assembled(np.concatenate(found))
-
-    def _kernel_of(self, rows: HostArray) -> InputKernel:
-        """The kernel that follows from some rows, positions among all."""
-        counted = np.cumsum(self.contest.rows.weight > 0.0) - 1
-        return self.entrant.kind.on(counted[rows[self.contest.rows.weight[rows] > 0.0]])
 
     @cached_property
     def kernel(self) -> InputKernel:
