@@ -41,7 +41,7 @@ def test_fits_without_a_fold_are_told() -> None:
     stages = [event.text for event in heard if isinstance(event, Stage)]
     folds = len(stages)
     assert folds > 1
-    assert stages == [f"left-out fit {k + 1} of {folds}" for k in range(folds)]
+    assert stages == [f"held-out fit {k + 1} of {folds}" for k in range(folds)]
 
 
 class Impatient:
