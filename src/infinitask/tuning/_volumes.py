@@ -212,7 +212,7 @@ class VolumeComparison:
             task=recipe.task.uncalibrated(),
             n_nodes=QUICK_NODES if recipe.measure.atoms() is None else recipe.n_nodes,
             tol=QUICK.gap,
-            max_iter=QUICK.max_iter,
+            max_iter=300,
             solver="lbfgs",
             verbose=0,
             device=None,
