@@ -17,7 +17,6 @@ from infinitask import (
     InfiniteExpectileRegressor,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
-    large,
 )
 from infinitask._base.arrays import as_like, namespace, to_host
 from infinitask.features import Nystroem, PivotedCholesky, RandomFourier, task_features
@@ -25,6 +24,7 @@ from infinitask.kernels import RBF, Gaussian
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.streaming import Blocks
+from infinitask.streaming import _fit as large
 
 Floats = np.ndarray[Any, Any]
 N, NODES = 120, np.linspace(0.1, 0.9, 5)

@@ -14,10 +14,10 @@ from infinitask.features import integrated_basis, task_features
 from infinitask.fitting import Data, Recipe
 from infinitask.fitting._pose import pose
 from infinitask.kernels import Gaussian
-from infinitask.losses import Pinball
-from infinitask.measures import Quadrature, Uniform
+from infinitask.measures import Quadrature
 from infinitask.penalties import IntegratedRidge, NonCrossing, Penalty, Ridge, SumPenalty
 from infinitask.solvers import solve
+from infinitask.tasks import Order, QuantileTask
 from tests.support.names import case_name
 
 Floats = np.ndarray[Any, Any]
@@ -78,7 +78,7 @@ def test_crossing_never_grows_with_its_weight() -> None:
     options: dict[str, Any] = {"task_gamma": 30.0, "gamma": 20.0, "alpha": 1e-3, "n_nodes": 12}
     weights, crossing, others, errors = [0.0, 0.05, 1.0], [], [], []
     for weight in weights:
-        recipe = Recipe(Pinball(), Uniform(0.0, 1.0), Ridge(), noncrossing=weight, **options)
+        recipe = Recipe(QuantileTask(order=Order(weight)), **options)
         problem = pose(recipe, data, np.random.default_rng(0))
         found = solve(problem.objective, tol=1e-5)
         slopes = problem.field(found.z)(data.X, problem.quadrature.nodes, order=1)

@@ -50,7 +50,7 @@ def is_private(module: ModuleType) -> bool:
 
 MODULES = modules()
 PUBLIC = [m for m in MODULES if not is_private(m) and m.__name__ not in PROGRAMS]
-PACKAGES = [m for m in MODULES if hasattr(m, "__path__")]
+PACKAGES = [m for m in MODULES if hasattr(m, "__path__") and not is_private(m)]
 
 
 def name_of(module: ModuleType) -> str:

@@ -21,7 +21,7 @@ from infinitask import (
     score_path,
 )
 from infinitask.bounds import bound_of
-from infinitask.estimators import base
+from infinitask.estimators import _base as base
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor, gradients
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask._base.arrays import as_like
+from infinitask.fitting import _gradients as gradients
 from infinitask.fitting._gradients import Relevance, gradient_outer_product, input_gradients
 from infinitask.kernels import RBF, Linear, Matern, Metric, Warped
 from infinitask.measures import Quadrature

@@ -17,10 +17,10 @@ from infinitask import (
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     InfiniteSVR,
-    learn,
 )
 from infinitask.features import FeatureRecipe, Nystroem, PivotedCholesky, RandomFourier
 from infinitask.fitting import Data
+from infinitask.fitting import _learn as learn
 from infinitask.fitting._defaults import resolved
 from infinitask.fitting._kernel_gap import _quadratic, kernel_gap
 from infinitask.fitting._pose import pose
@@ -243,7 +243,7 @@ class OfTheirOwn(FeatureRecipe):
 
 def test_nothing_is_fitted_before_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = sine(60)
-    monkeypatch.setattr(learn, "settled", lambda *_: pytest.fail("something was chosen"))
+    monkeypatch.setattr(learn, "resolved", lambda *_: pytest.fail("something was chosen"))
     with pytest.raises(ValueError, match="rank='auto' was given with features='fourier'"):
         quantiles(features="fourier", rank="auto").fit(X, y)
 

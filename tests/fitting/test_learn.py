@@ -21,9 +21,8 @@ from infinitask.datasets import make_sine
 from infinitask.fitting import Data, Recipe, learn
 from infinitask.fitting._warm_start import Memory, alike
 from infinitask.kernels import RBF
-from infinitask.losses import Pinball
 from infinitask.measures import Uniform
-from infinitask.penalties import Ridge
+from infinitask.tasks import QuantileTask
 
 X, Y = make_sine(60, random_state=0)
 NEW = make_sine(20, random_state=1)[0]
@@ -32,7 +31,7 @@ LEVELS = np.array([0.1, 0.5, 0.9])
 
 
 def recipe(**choices: Any) -> Recipe:
-    return Recipe(Pinball(), Uniform(), Ridge(), n_nodes=10, **choices)
+    return Recipe(QuantileTask(), n_nodes=10, **choices)
 
 
 @pytest.mark.parametrize("options", [{}, {"noncrossing": "hard"}, {"alpha_bias": 0.0}, {"smoothing": 0.2}], ids=repr)

@@ -18,12 +18,12 @@ from infinitask import (
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     InfiniteSVR,
-    feature_learning,
     fit_path,
     score_path,
 )
 from infinitask._base.arrays import HostArray
 from infinitask.fitting import Data
+from infinitask.fitting import _metric_learning as feature_learning
 from infinitask.fitting._defaults import left_out_error, resolved, spreads
 from infinitask.fitting._metric_learning import learnt_metric, learnt_metrics
 from infinitask.kernels import RBF, Additive, LearntMetric, Linear, Matern, Metric, Scaled, Sum, Warped

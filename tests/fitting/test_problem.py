@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from infinitask.measures import Discrete, Uniform
 from infinitask.objective import Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
 from infinitask.problem import Problem
+from infinitask.tasks import LevelSetTask, Order, Task
 
 
 def rows(n: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -108,8 +109,13 @@ def test_the_arguments_are_left_alone() -> None:
 
 # -------------------------------------------------------------------------------------------------------- pose
 def recipe(**changes: Any) -> Recipe:
-    plain = Recipe(loss=Expectile(), measure=Uniform(), penalty=Ridge(), n_nodes=6, alpha=0.3, alpha_bias=0.7)
-    return replace(plain, **changes)
+    names = {part.name for part in fields(Task)}
+    parts = {"loss": Expectile(), "measure": Uniform()} | {k: v for k, v in changes.items() if k in names}
+    if "noncrossing" in changes:
+        parts["order"] = Order(changes["noncrossing"])
+    kind = LevelSetTask if isinstance(parts["loss"], LevelSet) else Task
+    others = {name: value for name, value in changes.items() if name not in names | {"noncrossing"}}
+    return Recipe(kind(**parts), **({"n_nodes": 6, "alpha": 0.3, "alpha_bias": 0.7} | others))
 
 
 def posed(spec: Recipe, n: int = 20) -> tuple[Problem, Data]:
@@ -151,7 +157,6 @@ def test_the_level_set_objective_is_the_formula_of_the_field() -> None:
         penalty=IntegratedRidge(),
         alpha=1.0,
         alpha_bias=0.2,
-        bias_slope=1.0,
     )
     problem, data = posed(spec)
     z = np.random.default_rng(1).normal(size=problem.objective.size)
@@ -211,7 +216,7 @@ def test_posing_does_not_touch_the_specs() -> None:
 )
 def test_a_recipe_made_by_hand_is_checked_as_parameters_are(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.* was given; it must be"):
-        Recipe(Pinball(), Uniform(), Ridge(), **wrong)
+        recipe(**wrong)
 
 
 def test_weights_that_do_not_sum_to_one_are_refused() -> None:

@@ -111,14 +111,14 @@ def written_down(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     ridge = 0.5 * model.alpha_ * np.sum(field.coef**2)
     bias = 0.0 if field.bias_coef is None else 0.5 * model.alpha_bias_ * np.sum(field.bias_coef**2)
     crossing = 0.0
-    if recipe.noncrossing > 0.0:
+    if recipe.order.weight > 0.0:
         fall = np.maximum(-field(X, theta, order=1), 0.0)
         kappa = getattr(recipe.loss, "kappa", 0.0)
-        if recipe.noncrossing_loss == "squared":
+        if recipe.order.loss == "squared":
             fall = fall**2
-        elif recipe.noncrossing_loss == "smoothed" and kappa > 0.0:
+        elif recipe.order.loss == "smoothed" and kappa > 0.0:
             fall = np.where(fall <= kappa, fall**2 / (2.0 * kappa), fall - 0.5 * kappa)
-        crossing = recipe.noncrossing * np.mean(fall @ w)
+        crossing = recipe.order.weight * np.mean(fall @ w)
     return float(risk + ridge + bias + crossing)
 
 

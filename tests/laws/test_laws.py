@@ -15,11 +15,9 @@ from infinitask import InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.datasets import make_mixture, make_sine
 from infinitask.fitting import Data, Recipe
 from infinitask.fitting._pose import pose
-from infinitask.losses import Pinball
-from infinitask.measures import Uniform
 from infinitask.objective import Smoothing
-from infinitask.penalties import Ridge
 from infinitask.solvers import solve
+from infinitask.tasks import Order, QuantileTask
 from tests.support.random_problems import COUNT, problem
 
 
@@ -56,7 +54,7 @@ def test_theta_property(seed: int) -> None:
 
 
 def _recipe() -> Recipe:
-    return Recipe(Pinball(), Uniform(), Ridge(), noncrossing=1.0, n_nodes=40, alpha=1e-4, alpha_bias=1e-4)
+    return Recipe(QuantileTask(order=Order(1.0)), n_nodes=40, alpha=1e-4, alpha_bias=1e-4)
 
 
 BLOCKS = (40, 400, 4_000, 10**7)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from infinitask.calibration._class_probabilities import with_classes
 from infinitask.losses import CostSensitiveHinge, MultiClassHinge
-from infinitask.predictive import with_classes
 
 
 def sample(K: int, n: int = 30, m: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -281,7 +281,7 @@ class TestAttributes:
         refused(forged(tmp_path / "m", table(entry)), "InfiniteQuantileRegressor has an attribute")
 
     @pytest.mark.parametrize("name", ["transform", "fit_transform", "steps_", "predict"])
-    def test_nor_that_of_others(self, name: str, tmp_path: Path) -> None:
+    def test_no_attribute_replaces_a_method_of_another_library(self, name: str, tmp_path: Path) -> None:
         path = forged(
             tmp_path / "m", table(["object", "sklearn.pipeline.Pipeline", ["_sklearn_version", "0", name, 1]])
         )
@@ -299,12 +299,12 @@ class TestAttributes:
         ("entries", "reason"),
         [
             (
-                [["object", "infinitask.fitting._units.Units", ["centre", "x", "spread", 1.0]]],
+                [["object", "infinitask.fitting.Units", ["centre", "x", "spread", 1.0]]],
                 "Units.centre is of type str",
             ),
-            ([["object", "infinitask.calibration._thresholds.Shift", []]], "Shift has no 'levels'"),
+            ([["object", "infinitask.calibration.Shift", []]], "Shift has no 'levels'"),
             (
-                [["object", "infinitask.fitting._units.Units", ["more", 0.0]]],
+                [["object", "infinitask.fitting.Units", ["more", 0.0]]],
                 "Units has an attribute 'more', which is not a",
             ),
             ([["object", "infinitask.field.Field", ["phi", 1]]], "Field.phi is of type int"),

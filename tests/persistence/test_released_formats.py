@@ -14,11 +14,10 @@ from sklearn.exceptions import InconsistentVersionWarning
 from infinitask import load, save
 from infinitask.fitting import Recipe
 from infinitask.kernels import RBF
-from infinitask.losses import Pinball
 from infinitask.measures import Uniform
-from infinitask.penalties import Ridge
 from infinitask.persistence import _upgrades
 from infinitask.persistence._upgrades import FORMAT_VERSION
+from infinitask.tasks import QuantileTask
 from tests.support.saved import forged, opened, refused
 from tools.saved_models import answers
 
@@ -48,12 +47,11 @@ def test_what_an_older_version_did_not_know_gets_its_default(tmp_path: Path) -> 
     entries = [
         ["object", "infinitask.kernels.RBF", []],
         ["object", "infinitask.measures.Uniform", ["low", 0.0, "high", 1.0]],
-        ["object", "infinitask.losses.Pinball", []],
-        ["object", "infinitask.penalties.Ridge", []],
-        ["object", "infinitask.fitting.Recipe", ["loss", [2], "measure", [1], "penalty", [3], "kernel", [0]]],
+        ["object", "infinitask.tasks.QuantileTask", ["measure", [1]]],
+        ["object", "infinitask.fitting.Recipe", ["task", [2], "kernel", [0]]],
     ]
-    recipe = load(forged(tmp_path / "m", {"entries": entries, "model": [4]}))
-    assert repr(recipe) == repr(Recipe(Pinball(), Uniform(0.0, 1.0), Ridge(), kernel=RBF()))
+    recipe = load(forged(tmp_path / "m", {"entries": entries, "model": [3]}))
+    assert repr(recipe) == repr(Recipe(QuantileTask(measure=Uniform(0.0, 1.0)), kernel=RBF()))
 
 
 def test_there_are_files_of_every_version() -> None:

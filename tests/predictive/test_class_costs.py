@@ -1,12 +1,12 @@
-"""Probabilities of many classes from their decisions, and how left-out rows change them."""
+"""Probabilities of many classes from their decisions, and how held-out rows change them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from infinitask.calibration._class_probabilities import ShareScale, away_from_zero, cost_points, shares, with_classes
 from infinitask.calibration._log_odds import multinomial_scaling
-from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares, with_classes
 
 
 @pytest.mark.parametrize("K", [2, 3, 6])

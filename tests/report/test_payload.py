@@ -114,7 +114,7 @@ def test_decisions(calibrated: bool) -> None:
     assert close(found, model.decision_function(X, theta))
 
 
-@pytest.mark.parametrize("exact_fractions", [False, "left-out"])
+@pytest.mark.parametrize("exact_fractions", [False, "held-out"])
 def test_level_sets(exact_fractions: Any) -> None:
     X, _ = rows()
     model = InfiniteOneClassSVM(exact_fractions=exact_fractions, n_nodes=10).fit(X)

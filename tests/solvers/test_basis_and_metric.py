@@ -12,7 +12,7 @@ from infinitask._base.arrays import as_like
 from infinitask.losses import CostSensitiveHinge, Loss, MQuantile, Pinball, Squared
 from infinitask.objective import Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import basis as basis_module
+from infinitask.solvers import _basis as basis_module
 from infinitask.solvers import solve
 from infinitask.solvers._base import Start
 from infinitask.solvers._basis import Eigenbasis, Metric

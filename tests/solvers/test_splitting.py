@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask import _threads
+from infinitask._base import threads as _threads
 from infinitask._base.arrays import place
 from infinitask.losses import ConvexLoss, Pinball
+from infinitask.losses._rows import SquaredNonCrossing
 from infinitask.objective import Integral, Objective
-from infinitask.penalties import NonCrossing, SquaredNonCrossing
+from infinitask.penalties import NonCrossing
 from infinitask.solvers import Splitting, State, _splitting_run, solve
 from tests.support.random_objectives import LOSSES, posed
 

@@ -19,11 +19,11 @@ from infinitask import (
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     fit_path,
-    large,
     score_path,
 )
 from infinitask.kernels import Precomputed
 from infinitask.streaming import Blocks
+from infinitask.streaming import _fit as large
 from infinitask.streaming._parts import Block
 from infinitask.streaming._sampling import Draw as Drawn
 

@@ -19,10 +19,10 @@ from infinitask import (
     InfiniteExpectileRegressor,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
-    distributed,
-    large,
 )
 from infinitask.streaming import Blocks
+from infinitask.streaming import _dask as distributed
+from infinitask.streaming import _fit as large
 from infinitask.tuning import InfiniteQuantileRegressorCV
 
 pytest.importorskip("distributed")

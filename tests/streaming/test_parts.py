@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, _threads, large
-from infinitask import parts as rooms
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
+from infinitask._base import threads as _threads
 from infinitask.fitting import Units
 from infinitask.objective import Objective, Smoothing
 from infinitask.objective._parted import sums_of
 from infinitask.streaming import Blocks
+from infinitask.streaming import _fit as large
+from infinitask.streaming import _parts as rooms
 from infinitask.streaming._parts import Block, LocalParts, PartMaker, Targets
 
 Floats = np.ndarray[Any, Any]

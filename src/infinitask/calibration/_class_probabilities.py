@@ -5,7 +5,7 @@ Over the costs of :class:`~infinitask.measures.ClassCosts` class k then wins for
 the probabilities (:func:`shares`).
 
 A ridge holds decisions near those that suit most rows, and a rare class may hardly ever win. :class:`ShareScale`
-corrects that as :class:`~infinitask.calibration._thresholds.Shift` does for two classes: held-out rows tell by which
+corrects that as :class:`~infinitask.calibration.Shift` does for two classes: held-out rows tell by which
 power and offsets the shares have to be changed, p_k^a exp(b_k).
 """
 

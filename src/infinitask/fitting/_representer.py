@@ -139,7 +139,7 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
     phi_map, field_coef = field.in_coordinates()
     phi, kernel = _exact_features(phi_map, inputs)
     nodes = as_tasks(model.nodes_)
-    plain = task_features(field.psi.kernel, nodes, recipe.orders, TASK_TOLERANCE)
+    plain = task_features(field.psi.kernel, nodes, recipe.order.derivatives, TASK_TOLERANCE)
     seen = np.vstack(plain.values)
     # the coordinates of ψ itself, in which all that follows is isometric
     coef = field_coef if isinstance(recipe.penalty, Ridge) else field_coef @ _change(field.psi, nodes, seen).T
@@ -148,7 +148,7 @@ def representer_coefficients(model: Any, X: Any) -> Representer:
     if field.bias_psi is not None and not hasattr(field.bias_psi, "kernel"):
         bias = {"free_bias": field.bias}
     elif field.bias_psi is not None and field.bias_coef is not None:
-        orders = recipe.orders if field.bias_psi.kernel.max_order > 0 else (0,)
+        orders = recipe.order.derivatives if field.bias_psi.kernel.max_order > 0 else (0,)
         seen = np.vstack(task_features(field.bias_psi.kernel, nodes, orders, TASK_TOLERANCE).values)
         coef = (_change(field.bias_psi, nodes, seen) @ field.bias_coef)[None, :]
         a, a_slope = _split(_smallest(np.ones((1, 1)), coef, seen), nodes.shape[0])

@@ -18,14 +18,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, percent_meant
 from infinitask.estimators import InfiniteOneClassSVM, out_of_fold_scores
+from infinitask.integrations._extras import not_installed
 
 try:
     from pyod.models.base import BaseDetector
 except ImportError as error:
-    raise ImportError(
-        "infinitask.integrations.pyod needs PyOD, which is not installed; install the extra with "
-        "`pip install infinitask[pyod]`."
-    ) from error
+    raise not_installed("infinitask.integrations.pyod needs PyOD", "pyod") from error
 
 __all__ = ["InfiniteOneClassDetector"]
 
@@ -49,15 +47,15 @@ class InfiniteOneClassDetector(BaseDetector):
     estimator : estimator or None, default=None
         :class:`~infinitask.InfiniteOneClassSVM`, :class:`~infinitask.InfiniteOneClassSVMCV`, or a pipeline of
         :func:`~infinitask.make_pipeline` or :func:`~infinitask.tabular` that ends with one. It is copied, not changed.
-        None: ``InfiniteOneClassSVM(nested=True, exact_fractions=True)``, and "left-out" for ``threshold="level"``. With
+        None: ``InfiniteOneClassSVM(nested=True, exact_fractions=True)``, and "held-out" for ``threshold="level"``. With
         "scores" the detector leaves rows out itself, and a model that does so as well (``exact_fractions="auto"``)
         takes about eight times as long for the same alarms.
     contamination : float in (0, 0.5], or threshold object of PyOD, default=0.1
-        The share of outliers among the rows.
+        The fraction of outliers among the rows.
     threshold : {"scores", "level"}, default="scores"
         How ``threshold_`` follows from a contamination c. "scores": as in PyOD, c of the rows have a larger score, so
         that ``labels_`` has that many ones. "level": it is −c, and the detector says what the model says with ν = c.
-        With ``exact_fractions="left-out"`` about c of new rows are outside of that set, and about c of ``labels_`` are
+        With ``exact_fractions="held-out"`` about c of new rows are outside of that set, and about c of ``labels_`` are
         ones; with True c of the rows of the fit are outside, but more of new rows, and of ``labels_``. c must lie
         within the fractions of the model, which begin at 0.05 unless its ``measure`` says otherwise.
     cv : int, splitter, iterable of (train, test) or None, default=5
@@ -114,7 +112,7 @@ class InfiniteOneClassDetector(BaseDetector):
 
     @property
     def contamination(self) -> Any:
-        """The share of outliers; a new value moves ``threshold_`` and ``labels_`` of a fitted detector."""
+        """The fraction of outliers; a new value moves ``threshold_`` and ``labels_`` of a fitted detector."""
         return self._contamination
 
     @contamination.setter
@@ -207,7 +205,7 @@ class InfiniteOneClassDetector(BaseDetector):
         return_confidence : bool
             Whether the confidence of each prediction is returned as well.
         contamination : float, threshold object of PyOD or None
-            Another share of outliers than the detector's own, for this prediction.
+            Another fraction of outliers than the detector's own, for this prediction.
         """
         asked = self if contamination is None else self.with_contamination(contamination)
         return super(InfiniteOneClassDetector, asked).predict(X, return_confidence)
@@ -239,7 +237,7 @@ class InfiniteOneClassDetector(BaseDetector):
 
     def _default(self) -> InfiniteOneClassSVM:
         """The model where none is given: a threshold by scores needs no calibrated level sets."""
-        return InfiniteOneClassSVM(nested=True, exact_fractions="left-out" if self.threshold == "level" else True)
+        return InfiniteOneClassSVM(nested=True, exact_fractions="held-out" if self.threshold == "level" else True)
 
     def _check_level(self, model: Any) -> bool:
         """Whether the threshold is a level of the model; an error if the model does not know it."""

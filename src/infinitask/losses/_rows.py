@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 
-from infinitask._base.arrays import Array, namespace
+import numpy as np
+
+from infinitask._base.arrays import Array, HostArray, namespace
 from infinitask._base.validation import number
 from infinitask.losses._base import BoxLoss, Row
-
-
-def _checked(name: str, value: float, hint: str) -> float:
-    """A parameter as a positive finite number, or an error; a row is asked for often, so a float passes at once."""
-    known = type(value) is float and 0.0 < value < math.inf
-    return value if known else number(name, value, low=0.0, hint=hint)
+from infinitask.losses._stability import Stability
 
 
 def _positive(a: Array) -> Array:
@@ -22,11 +19,20 @@ def _positive(a: Array) -> Array:
     return xp.clip(a, smallest)
 
 
-class _OneDimensional(BoxLoss):
-    dim = 1
+class _Levels:
+    """A loss of levels θ in (0, 1) whose slopes lie in [θ − 1, θ]."""
+
+    dim: int | None = 1
+    degree: int | None = 1
+
+    def stability(self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float) -> Stability:
+        """See :meth:`Loss.stability`."""
+        mean, mass = float(weights @ theta), float(np.sum(weights))
+        slope = float(weights @ np.maximum(theta, 1.0 - theta))
+        return Stability.of_levels(y_bound, *ends, slope=slope, middle=max(mean, mass - mean))
 
 
-class Pinball(_OneDimensional):
+class Pinball(_Levels, BoxLoss):
     """For quantiles: max(θ r, (θ − 1) r), r = y − h, is smallest at the θ-quantile.
 
     Examples
@@ -36,14 +42,12 @@ class Pinball(_OneDimensional):
     array([[0.1, 0.9]])
     """
 
-    degree = 1
-
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ]."""
         return Row(theta - 1.0, theta)
 
 
-class MQuantile(_OneDimensional):
+class MQuantile(_Levels, BoxLoss):
     """For M-quantiles: the pinball loss with its kink rounded on [−κ, κ], |θ − 1[r<0]| ψ₁^κ(r).
 
     ψ₁^κ(r) is r²/(2κ) where |r| ≤ κ and |r| − κ/2 beyond.
@@ -60,14 +64,15 @@ class MQuantile(_OneDimensional):
     array([[0.375]])
     """
 
-    degree = 1
-
     def __init__(self, kappa: float = 0.1) -> None:
         self.kappa = kappa
 
+    def _kappa(self) -> float:
+        return number("MQuantile: kappa", self.kappa, low=0.0, hint="Use the Pinball loss for kappa = 0.")
+
     def in_units(self, spread: float) -> MQuantile:
         """The rounded part in the same units."""
-        return MQuantile(_checked("MQuantile: kappa", self.kappa, "Use the Pinball loss for kappa = 0.") / spread)
+        return MQuantile(self._kappa() / spread)
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""
@@ -75,12 +80,11 @@ class MQuantile(_OneDimensional):
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
-        kappa = _checked("MQuantile: kappa", self.kappa, "Use the Pinball loss for kappa = 0.")
-        soft_low, soft_high = kappa / _positive(1.0 - theta), kappa / _positive(theta)
-        return Row(theta - 1.0, theta, soft_low=soft_low, soft_high=soft_high)
+        kappa = self._kappa()
+        return Row(theta - 1.0, theta, soft_low=kappa / _positive(1.0 - theta), soft_high=kappa / _positive(theta))
 
 
-class Expectile(_OneDimensional):
+class Expectile(BoxLoss):
     """For expectiles: |θ − 1[r<0]| r², r = y − h, is smallest at the θ-expectile.
 
     Examples
@@ -89,6 +93,8 @@ class Expectile(_OneDimensional):
     >>> Expectile().value(np.array([0.25]), np.array([[2.0]]), np.array([[0.0]]))
     array([[1.]])
     """
+
+    dim = 1
 
     degree = 2
 
@@ -101,7 +107,7 @@ class Expectile(_OneDimensional):
         return Row(None, None, soft_low=0.5 / _positive(1.0 - theta), soft_high=0.5 / _positive(theta))
 
 
-class CostSensitiveHinge(_OneDimensional):
+class CostSensitiveHinge(BoxLoss):
     """For decisions with a trade-off θ of the two errors: c (1 − y h)₊, c = |(θ + 1)/2 − 1[y = −1]|, y ∈ {−1, 1}.
 
     Parameters
@@ -119,10 +125,17 @@ class CostSensitiveHinge(_OneDimensional):
            [0.0625]])
     """
 
+    dim = 1
+
     domain = (-1.0, 1.0)
+    target_bound = 1.0
 
     def __init__(self, kappa: float = 0.0) -> None:
         self.kappa = kappa
+
+    def stability(self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float) -> Stability:
+        """See :meth:`Loss.stability`."""
+        return Stability.of_costs(*ends, slope=0.5 * (float(np.sum(weights)) + abs(float(weights @ theta))))
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""
@@ -148,7 +161,7 @@ class CostSensitiveHinge(_OneDimensional):
         return Row(xp.clip(cost, max=0.0), xp.clip(cost, 0.0), soft_low=soft, soft_high=soft)
 
 
-class LevelSet(_OneDimensional):
+class LevelSet(BoxLoss):
     """For level sets: (1/θ)(−z)₊ with z = h − t, the mass outside the set divided by the fraction allowed.
 
     The other part of the one-class problem, −t(θ), is linear in the unknowns and is added by the objective.
@@ -159,6 +172,8 @@ class LevelSet(_OneDimensional):
     >>> LevelSet().value(np.array([0.5]), None, np.array([[-1.0]]))
     array([[2.]])
     """
+
+    dim = 1
 
     domain = (0.0, 1.0)
     support = (0.05, 1.0)
@@ -172,7 +187,7 @@ class LevelSet(_OneDimensional):
         return 1.0 * theta
 
 
-class EpsilonInsensitive(_OneDimensional):
+class EpsilonInsensitive(BoxLoss):
     """For support vector regression: (|r| − θ)₊, r = y − h, with θ the half-width of the tube.
 
     Parameters
@@ -187,6 +202,8 @@ class EpsilonInsensitive(_OneDimensional):
     array([[0.75]])
     """
 
+    dim = 1
+
     domain = (0.0, math.inf)
     support = (0.0, 1.0)
     degree = 1
@@ -200,7 +217,7 @@ class EpsilonInsensitive(_OneDimensional):
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [−1, 1], ε = θ/spread."""
-        spread = _checked("EpsilonInsensitive: spread", self.spread, "")
+        spread = number("EpsilonInsensitive: spread", self.spread, low=0.0)
         return Row(-1.0 + 0.0 * theta, 1.0 + 0.0 * theta, dead_zone=theta / spread)
 
 
@@ -228,7 +245,7 @@ class Squared(BoxLoss):
 
 
 class Huber(BoxLoss):
-    """For least squares that outliers do not own: r²/2 where |r| ≤ δ and δ|r| − δ²/2 beyond, r = y − h.
+    """For least squares that outliers do not dominate: r²/2 where |r| ≤ δ and δ|r| − δ²/2 beyond, r = y − h.
 
     Parameters
     ----------
@@ -251,7 +268,7 @@ class Huber(BoxLoss):
         self.delta = delta
 
     def _delta(self) -> float:
-        return _checked("Huber: delta", self.delta, "")
+        return number("Huber: delta", self.delta, low=0.0)
 
     def in_units(self, spread: float) -> Huber:
         """The square part in the same units."""
@@ -268,7 +285,7 @@ class Huber(BoxLoss):
         return Row(zero - delta, zero + delta, soft_low=1.0, soft_high=1.0)
 
 
-class _Falling(BoxLoss):
+class _Falling:
     """A penalty on the derivative d = ∂h/∂θ, which stands in the place of h, where it is negative."""
 
     weight: float
@@ -278,69 +295,48 @@ class _Falling(BoxLoss):
         return 0.0 * theta + 1.0 / self._weight()
 
     def _weight(self) -> float:
-        return _checked(f"{type(self).__name__}: weight", self.weight, "Leave the penalty out for a weight of 0.")
+        name = f"{type(self).__name__}: weight"
+        return number(name, self.weight, low=0.0, hint="Leave the penalty out for a weight of 0.")
 
 
-class NonCrossing(_Falling):
+class NonCrossing(_Falling, BoxLoss):
     """Penalises curves that fall with θ: λ_nc (−d)₊ of the derivative d = ∂h/∂θ, which stands in the place of h.
 
-    Users find it in :mod:`infinitask.penalties`.
+    With κ > 0 the kink is rounded on [−κ, 0], as the paper has it for M-quantiles: λ_nc ψ₊^κ(−d), where ψ₊^κ(p) is
+    p₊²/(2κ) for p ≤ κ and p − κ/2 beyond. Users find it in :mod:`infinitask.penalties`.
 
     Parameters
     ----------
     weight : float, positive
         λ_nc.
+    kappa : float, at least 0
+        The width of the rounded part, in units of y.
 
     Examples
     --------
     >>> import numpy as np
     >>> NonCrossing(2.0).value(np.array([0.5]), None, np.array([[-0.5]]))
     array([[1.]])
-    """
-
-    def __init__(self, weight: float = 1.0) -> None:
-        self.weight = weight
-
-    def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [0, λ_nc]."""
-        return Row(0.0 * theta, self._weight() + 0.0 * theta)
-
-
-class SmoothedNonCrossing(_Falling):
-    """The same penalty with its kink rounded on [−κ, 0]: λ_nc ψ₊^κ(−d), as the paper has it for M-quantiles.
-
-    ψ₊^κ(p) is p₊²/(2κ) where p ≤ κ and p − κ/2 beyond.
-
-    Parameters
-    ----------
-    weight : float, positive
-        λ_nc.
-    kappa : float, positive
-        The width of the rounded part, in units of y.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> SmoothedNonCrossing(2.0, kappa=0.5).value(np.array([0.5]), None, np.array([[-1.0, -0.5]]))
+    >>> NonCrossing(2.0, kappa=0.5).value(np.array([0.5]), None, np.array([[-1.0, -0.5]]))
     array([[1.5, 0.5]])
     """
 
-    def __init__(self, weight: float = 1.0, kappa: float = 0.1) -> None:
+    def __init__(self, weight: float = 1.0, kappa: float = 0.0) -> None:
         self.weight = weight
         self.kappa = kappa
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""
-        return self.kappa >= scale
+        return 0.0 < scale <= self.kappa
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [0, λ_nc], q = κ/λ_nc."""
-        weight = self._weight()
-        kappa = _checked("SmoothedNonCrossing: kappa", self.kappa, "Use NonCrossing for kappa = 0.")
-        return Row(0.0 * theta, weight + 0.0 * theta, soft_high=kappa / weight + 0.0 * theta)
+        weight, kappa = self._weight(), number("NonCrossing: kappa", self.kappa, low=0.0, open_low=False)
+        soft = None if kappa == 0.0 else kappa / weight + 0.0 * theta
+        return Row(0.0 * theta, weight + 0.0 * theta, soft_high=soft)
 
 
-class SquaredNonCrossing(_Falling):
+class SquaredNonCrossing(_Falling, BoxLoss):
     """The same penalty squared: λ_nc (−d)₊², as the paper has it for expectiles.
 
     Small steps down cost next to nothing, so it leaves more of them than :class:`NonCrossing` does.

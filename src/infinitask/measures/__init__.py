@@ -10,46 +10,23 @@ the host; estimators copy them to the device of the data.
 Measures are in ``_spaces.py`` and ``_simplex.py``, rules and :class:`Quadrature` in ``_rules.py``.
 """
 
-from infinitask.measures._rules import (
-    Atoms,
-    ClenshawCurtis,
-    GaussLegendre,
-    Halton,
-    MonteCarlo,
-    Quadrature,
-    Rule,
-    Sobol,
-    quadrature_rule,
-)
+from infinitask.measures._rules import ClenshawCurtis as ClenshawCurtis
+from infinitask.measures._rules import GaussLegendre, Quadrature, Rule, Sobol
+from infinitask.measures._rules import Halton as Halton
+from infinitask.measures._rules import MonteCarlo as MonteCarlo
 from infinitask.measures._simplex import ClassCosts
-from infinitask.measures._spaces import (
-    Beta,
-    Discrete,
-    Measure,
-    ProductMeasure,
-    ScipyMeasure,
-    TruncatedNormal,
-    Uniform,
-    as_measure,
-)
+from infinitask.measures._spaces import Beta, Discrete, Measure, ProductMeasure, TruncatedNormal, Uniform
 
 __all__ = [
-    "Atoms",
     "Beta",
     "ClassCosts",
-    "ClenshawCurtis",
     "Discrete",
     "GaussLegendre",
-    "Halton",
     "Measure",
-    "MonteCarlo",
     "ProductMeasure",
     "Quadrature",
     "Rule",
-    "ScipyMeasure",
     "Sobol",
     "TruncatedNormal",
     "Uniform",
-    "as_measure",
-    "quadrature_rule",
 ]

@@ -62,7 +62,7 @@ class Measure(BaseEstimator, ABC):
 
 
 BOUND_DIGITS = 14
-"""Ends of a distribution of SciPy are rounded to this many digits of its width."""
+"""Digits, relative to its width, to which the ends of a distribution of SciPy are rounded."""
 
 
 @lru_cache(maxsize=32)
@@ -72,15 +72,21 @@ def _frozen(distribution: Any, *parameters: float) -> Any:
 
 
 class _Marginal(Measure):
-    """A measure on an interval, given by a frozen distribution of SciPy."""
+    """A measure on an interval, given by a frozen distribution of SciPy; its ends are parameters, or are overridden."""
+
+    low: float
+    high: float
 
     @abstractmethod
     def _distribution(self) -> Any:
         """The frozen distribution, after a check of the parameters."""
 
-    @abstractmethod
     def _bounds(self) -> tuple[float, float]:
         """The ends of the interval. SciPy's own are off by a rounding error, which may lie outside a loss's domain."""
+        low, high = self.low, self.high
+        if not (is_number(low) and is_number(high) and low < high):
+            raise ValueError(f"{self!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
+        return float(low), float(high)
 
     @property
     def support(self) -> tuple[HostArray, HostArray]:
@@ -99,17 +105,7 @@ class _Marginal(Measure):
         return np.asarray(self._distribution().pdf(_as_points(theta, 1)), dtype=float)
 
 
-class _Bounded(_Marginal):
-    """A measure on an interval whose ends are parameters."""
-
-    low: float
-    high: float
-
-    def _bounds(self) -> tuple[float, float]:
-        return _interval(self, self.low, self.high)
-
-
-class Uniform(_Bounded):
+class Uniform(_Marginal):
     """All tasks of an interval count the same: dμ(θ) = dθ / (high − low) on [low, high].
 
     Parameters
@@ -127,11 +123,11 @@ class Uniform(_Bounded):
         self.high = high
 
     def _distribution(self) -> Any:
-        low, high = _interval(self, self.low, self.high)
+        low, high = self._bounds()
         return _frozen(stats.uniform, low, high - low)
 
 
-class Beta(_Bounded):
+class Beta(_Marginal):
     """Tasks near chosen parts of an interval count more.
 
     dμ(θ) ∝ t^(a−1) (1 − t)^(b−1) dθ with t = (θ − low) / (high − low), on [low, high].
@@ -155,12 +151,12 @@ class Beta(_Bounded):
         self.high = high
 
     def _distribution(self) -> Any:
-        low, high = _interval(self, self.low, self.high)
+        low, high = self._bounds()
         a, b = number("Beta: a", self.a, low=0.0), number("Beta: b", self.b, low=0.0)
         return _frozen(stats.beta, a, b, low, high - low)
 
 
-class TruncatedNormal(_Bounded):
+class TruncatedNormal(_Marginal):
     """Tasks near one task count more.
 
     dμ(θ) ∝ exp(−(θ − loc)² / (2 scale²)) dθ on [low, high]; the bounds are values of θ.
@@ -184,7 +180,7 @@ class TruncatedNormal(_Bounded):
         self.high = high
 
     def _distribution(self) -> Any:
-        low, high = _interval(self, self.low, self.high)
+        low, high = self._bounds()
         loc, scale = number("TruncatedNormal: loc", self.loc), number("TruncatedNormal: scale", self.scale, low=0.0)
         return _frozen(stats.truncnorm, (low - loc) / scale, (high - loc) / scale, loc, scale)
 
@@ -232,8 +228,8 @@ class Discrete(Measure):
     points : array-like of shape (m,) or (m, d)
         Distinct tasks.
     weights : array-like of shape (m,), optional
-        Nonnegative masses, divided by their sum; equal by default. A point of weight 0 is no task: it is left out of
-        Θ, and a model cannot be asked for it.
+        Nonnegative masses, divided by their sum; equal by default. A point of weight 0 is no task: it does not
+        belong to Θ, and a model cannot predict for it.
 
     Examples
     --------
@@ -382,14 +378,6 @@ def _points_meant(spec: Any) -> str:
 def _is_frozen_continuous(spec: Any) -> bool:
     """Whether ``spec`` is a frozen continuous distribution whose parameters are scalars."""
     return isinstance(getattr(spec, "dist", None), stats.rv_continuous) and np.ndim(spec.ppf(0.5)) == 0
-
-
-def _interval(measure: Measure, low: Any, high: Any) -> tuple[float, float]:
-    if type(low) is float and type(high) is float and -math.inf < low < high < math.inf:
-        return low, high  # the usual case, which needs no further look
-    if not (is_number(low) and is_number(high) and low < high):
-        raise ValueError(f"{measure!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
-    return float(low), float(high)
 
 
 def _as_points(values: Any, dim: int) -> HostArray:

@@ -22,29 +22,22 @@ where Λ is λ on C and λ_b on c. The dual term needs no extra work: Σ ω w u 
 A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`Balance` makes it.
 """
 
-from ._balance import Balance
-from ._base import BaseObjective
-from ._dual_rows import DualRows, dual_rows, origin_rows
-from ._objective import Objective
-from ._parted import PartedObjective, Parts, Sums, Visit, added
-from ._terms import BLOCK_ENTRIES, Evaluation, Integral, Smoothing, product, staircase
+from ._balance import Balance as Balance
+from ._base import BaseObjective as BaseObjective
+from ._dual_rows import DualRows as DualRows
+from ._dual_rows import dual_rows as dual_rows
+from ._dual_rows import origin_rows as origin_rows
+from ._objective import Objective as Objective
+from ._parted import PartedObjective as PartedObjective
+from ._parted import Parts as Parts
+from ._parted import Sums as Sums
+from ._parted import Visit as Visit
+from ._parted import added as added
+from ._terms import BLOCK_ENTRIES as BLOCK_ENTRIES
+from ._terms import Evaluation as Evaluation
+from ._terms import Integral as Integral
+from ._terms import Smoothing as Smoothing
+from ._terms import product as product
+from ._terms import staircase as staircase
 
-__all__ = [
-    "BLOCK_ENTRIES",
-    "Balance",
-    "BaseObjective",
-    "DualRows",
-    "Evaluation",
-    "Integral",
-    "Objective",
-    "PartedObjective",
-    "Parts",
-    "Smoothing",
-    "Sums",
-    "Visit",
-    "added",
-    "dual_rows",
-    "origin_rows",
-    "product",
-    "staircase",
-]
+__all__: list[str] = []

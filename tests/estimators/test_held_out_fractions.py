@@ -84,12 +84,12 @@ def test_neither_the_order_of_the_rows_nor_the_seed_plays_a_role(model: Infinite
 def test_what_auto_means() -> None:
     def chosen(**params: Any) -> tuple[Any, float]:
         recipe = InfiniteOneClassSVM(**params).recipe()
-        return recipe.exact_fractions, recipe.alpha_bias
+        return recipe.task.exact_fractions, recipe.alpha_bias
 
-    assert chosen() == ("left-out", 1e-6)
+    assert chosen() == ("held-out", 1e-6)
     assert chosen(alpha=1e-3) == (False, 1e-3)  # the paper's formula to the letter
     assert chosen(alpha=0.0, exact_fractions=True) == (True, 0.0)
-    assert chosen(alpha=1e-3, exact_fractions="left-out") == ("left-out", 1e-3)
+    assert chosen(alpha=1e-3, exact_fractions="held-out") == ("held-out", 1e-3)
     assert chosen(exact_fractions=False) == (False, 1e-6)
     for wrong in ({"alpha": "small"}, {"alpha": -1.0}, {"exact_fractions": "loo"}, {"exact_fractions": None}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -119,7 +119,7 @@ def test_a_few_fractions_and_a_gram_matrix(X: np.ndarray) -> None:
 def test_one_function_for_all_fractions_can_be_set_on_rows_left_out() -> None:
     nus, seeds = np.array([0.1, 0.3, 0.5]), range(4)
     shares = {}
-    for how in (False, "left-out"):
+    for how in (False, "held-out"):
         found = []
         for seed in seeds:
             X, new = (np.random.default_rng(k).standard_normal((n, 8)) for k, n in ((seed, 80), (100 + seed, 2_000)))
@@ -128,7 +128,7 @@ def test_one_function_for_all_fractions_can_be_set_on_rows_left_out() -> None:
             found.append(np.mean(model.predict(new, nus) == -1, axis=0))
         shares[how] = np.mean(found, axis=0)
     assert shares[False][0] > 0.2
-    np.testing.assert_allclose(shares["left-out"], nus, atol=0.06)
+    np.testing.assert_allclose(shares["held-out"], nus, atol=0.06)
     with pytest.raises(ValueError, match="exact_fractions='auto'"):
         QOneClassSVM(exact_fractions="auto").recipe()
 
