@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from infinitask import IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
+from infinitask._base.arrays import to_host
 from infinitask.fitting import Data
+from infinitask.fitting._learn import learn
 from infinitask.fitting._pose import pose
-from infinitask.tuning._left_out import shared_folds
+from infinitask.tuning._held_out import shared_problem, training_part
 from infinitask.tuning._proposals import Proposals
 
 __all__ = ["LEVELS", "Trial", "best", "crossing", "model", "one_se", "pinball", "tune"]
@@ -151,14 +153,20 @@ def _cross_validation(
         recipe = model(method, parameters, splits[0][0].size, tol=ROUGH[0], solver="lbfgs").recipe()
         if method != "itl":
             recipe = replace(recipe, alpha_bias=BIAS_RIDGE)
-        folds = shared_folds(recipe, data, splits, extrapolates=False)
+        recipe, problem = shared_problem(recipe, data)
+        folds = [training_part(recipe, data, problem, train) for train, _ in splits]
+        for _, _, memory in folds:
+            memory.extrapolates = False
 
         def measured(tol: float, max_iter: int) -> Values:
             found, near = [], None
-            for fold, (_, test) in zip(folds, splits, strict=True):
-                fit = fold.fit(near, tol=tol, max_iter=max_iter)
-                near = None if fold.memory.last is None else fold.memory.last.elsewhere()
-                found.append(criterion(y[test], fold.values(fit, LEVELS)))
+            for (_, part, memory), (_, test) in zip(folds, splits, strict=True):
+                memory.last = near if memory.last is None else memory.last
+                field = learn(replace(recipe, tol=tol, max_iter=max_iter), part, memory).field
+                near = None if memory.last is None else memory.last.elsewhere()
+                h = to_host(problem.phi.values[test]) @ field.coef @ field.psi(LEVELS).T + field.offset
+                h = h if field.bias_psi is None else h + field.bias_psi(LEVELS) @ field.bias_coef
+                found.append(criterion(y[test], h))
             return np.array(found)
 
         rough = measured(*ROUGH)

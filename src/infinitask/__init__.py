@@ -20,7 +20,7 @@ from infinitask.estimators import (
     JointQuantileRegressor,
     QOneClassSVM,
     fit_path,
-    left_out_scores,
+    out_of_fold_scores,
 )
 from infinitask.field import Field
 from infinitask.persistence import load, save
@@ -58,9 +58,9 @@ __all__ = [
     "TaskSearch",
     "TransformedTarget",
     "fit_path",
-    "left_out_scores",
     "load",
     "make_pipeline",
+    "out_of_fold_scores",
     "save",
     "score_path",
     "tabular",

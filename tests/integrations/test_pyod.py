@@ -23,7 +23,7 @@ from pyod.models.knn import KNN
 from pyod.utils.data import generate_data
 from pyod.utils.utility import standardizer
 
-from infinitask import InfiniteOneClassSVM, InfiniteOneClassSVMCV, left_out_scores, make_pipeline
+from infinitask import InfiniteOneClassSVM, InfiniteOneClassSVMCV, make_pipeline, out_of_fold_scores
 from infinitask.datasets import make_mixture
 from infinitask.integrations.pyod import InfiniteOneClassDetector
 
@@ -203,7 +203,7 @@ def test_scores_do_not_depend_on_the_contamination(data: tuple[Any, ...], detect
     X, X_test, *_ = data
     other = detector_of(contamination=0.3).fit(X)
     assert np.array_equal(other.decision_scores_, detector.decision_scores_)
-    assert np.array_equal(other.decision_scores_, -left_out_scores(MODEL, X, cv=3, random_state=0))
+    assert np.array_equal(other.decision_scores_, -out_of_fold_scores(MODEL, X, cv=3, random_state=0))
     detector.contamination = 0.3
     assert np.array_equal(other.predict(X_test), detector.predict(X_test))
 

@@ -25,7 +25,7 @@ from infinitask.fitting._metric_learning import learnt_metrics
 from infinitask.kernels import RBF, Laplacian, LearntMetric, Scaled
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Discrete
-from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV
+from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, score_path
 from infinitask.tuning._candidates import (
     Candidate,
     Kind,
@@ -37,7 +37,6 @@ from infinitask.tuning._candidates import (
     relevance,
 )
 from infinitask.tuning._cv_models import _best_constant
-from infinitask.tuning._left_out import shared_folds
 from infinitask.tuning._rules import walk
 from tests.support.scikit_learn_checks import run_check
 
@@ -91,12 +90,12 @@ def test_kernels_that_know_targets_know_those_of_their_rows_alone() -> None:
         return learnt
 
     first, second = (candidates(X, targets, learn(targets)) for targets in (t, other))
-    assert {name for name, kind in first.items() if kind.adapt} == {
+    assert {name for name, kind in first.items() if kind.learns} == {
         name for name in first if "each input" in name or "learnt" in name
     }
     for name, kind in first.items():
         np.testing.assert_array_equal(kind.on(rows)(X, X), second[name].on(rows)(X, X))
-        if kind.adapt is not None:
+        if kind.learns:
             every = np.arange(60)
             assert np.max(np.abs(kind.on(every)(X, X) - second[name].on(every)(X, X))) > 1e-3
 
@@ -138,7 +137,7 @@ def test_the_ranking_sees_what_the_data_are_made_of() -> None:
     ],
 )
 def test_the_same_sum_does_not_compete_twice(names: tuple[str, ...], sums: int) -> None:
-    ranking = [Candidate(name, Kind(RBF(gamma=1.0 + k)), 1.0, 0.1) for k, name in enumerate(names)]
+    ranking = [Candidate(name, Kind.fixed(RBF(gamma=1.0 + k)), 1.0, 0.1) for k, name in enumerate(names)]
     found = contenders(ranking, singles=5, joined=5)
     assert [candidate.name for candidate in found[: len(names)]] == list(names)
     assert len(found) == len(names) + sums
@@ -252,9 +251,14 @@ def test_folds_give_what_fits_to_their_rows_give() -> None:
     # a free bias is held near the median, in units of the spread: of all rows in folds, of its own in a fit
     for options, atol in (({"alpha_bias": 1e-3}, 2e-3), ({"alpha_bias": 0.0}, 5e-3), ({"bias_kernel": None}, 2e-3)):
         model = InfiniteQuantileRegressor(alpha=1e-3, n_nodes=10, gamma=3.0, tol=1e-6, **options)
-        folds = shared_folds(model.recipe(), Data(X, y, weight / weight.sum()), splits)
-        for (train, test), fold in zip(splits, folds, strict=True):
-            h = fold.values(fold.fit(), LEVELS)
+        predicted: list[Any] = []
+
+        def scoring(fitted: Any, rows: Any, _: Any, predicted: list[Any] = predicted) -> float:
+            predicted.append(fitted.predict(rows, LEVELS))
+            return 0.0
+
+        score_path(model, X, y, alphas=[1e-3], cv=splits, scoring=scoring, sample_weight=weight)
+        for (train, test), h in zip(splits, predicted, strict=True):
             alone = clone(model).fit(X[train], y[train], sample_weight=weight[train])
             np.testing.assert_allclose(h, alone.predict(X[test], LEVELS), atol=atol)
 

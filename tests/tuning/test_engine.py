@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from infinitask.losses import Pinball
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _choice, _runner
 from infinitask.tuning._candidates import Candidate, Kind
-from infinitask.tuning._choice import LAMBDAS, Contest
+from infinitask.tuning._choice import Contest
+from infinitask.tuning._defaults import LAMBDAS, Effort
 from infinitask.tuning._progress import Progress
 from infinitask.tuning._runner import Runner
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 QUICK: dict[str, Any] = {"n_nodes": 10, "tol": 1e-2, "random_state": 0}
+EXACT = Effort(gap=1e-5, max_iter=5_000, floor=1e-2)
 Floats = np.ndarray[Any, Any]
 
 
@@ -36,15 +39,13 @@ def contest(X: Floats, y: Floats, weight: Floats | None = None, count: int = 4) 
     return Contest(
         rows=rows,
         targets=rows.y,
-        unit=1.0,
         levels=LEVELS,
         loss=Pinball(),
-        judge=Pinball(),
+        criterion=Pinball(),
         ordered=True,
-        as_odds=False,
         folds=folds,
         folds_at_once=count,
-        constant=lambda y, weight: np.quantile(y, LEVELS),
+        constant=lambda y, weight, levels: np.quantile(y, levels),
         progress=Progress("", 0),
     )
 
@@ -56,13 +57,13 @@ def by_targets(t: Floats) -> Kind:
     def adapt(rows: Floats) -> InputKernel:
         return RBF(gamma=float(np.exp(np.mean(t[rows]))))
 
-    return Kind(None, adapt)
+    return Kind(adapt, learns=True)
 
 
 def compared(X: Floats, y: Floats) -> list[Floats]:
-    """What the fits of a comparison predict for the rows left out of each fold."""
+    """What the fits of a comparison predict for the held-out rows of each fold."""
     runner = Runner(contest(X, y), Candidate("", by_targets(y), np.nan, np.nan), LAMBDAS)
-    return runner._left_out(runner.batches, 1e-2, LEVELS, 1e-5, 5_000, [None] * len(runner.batches))
+    return runner.values(1e-2, LEVELS, [None] * len(runner.fits), EXACT)
 
 
 @pytest.mark.slow
@@ -80,26 +81,25 @@ def test_no_row_is_judged_by_a_kernel_that_saw_its_target() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_left_out_predictions_know_nothing_of_their_fold(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_out_predictions_know_nothing_of_their_fold(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # all targets decide with which step iterations begin, which a small gap forgets
-    monkeypatch.setattr(_runner, "CALIBRATION_GAP", 1e-4)
-    monkeypatch.setattr(_runner, "CALIBRATION_ITERATIONS", 5_000)
+    monkeypatch.setattr(_runner, "CALIBRATING", Effort(gap=1e-4, max_iter=5_000, floor=1e-6))
     X, y = make_sine(40, random_state=0)
     weight = np.where(np.arange(40) % 5 == 0, 0.0, 1.0) if weighted else np.ones(40)
     folds = contest(X, y).folds
     counted = weight > 0.0
 
-    def left_out(targets: Floats) -> Floats:
+    def held_out(targets: Floats) -> Floats:
         runner = Runner(
             contest(X, targets, weight), Candidate("", by_targets(targets[counted]), np.nan, np.nan), LAMBDAS
         )
-        return runner.left_out(runner.contest.rows.recipe, 1e-2, LEVELS, folds)
+        return runner.held_out(runner.contest.rows.recipe, 1e-2, LEVELS, folds)
 
-    before, (_, test) = left_out(y), folds[1]
+    before, (_, test) = held_out(y), folds[1]
     assert np.all(np.isfinite(before))
     other = y.copy()
     other[test] += 3.0
-    after = left_out(other)
+    after = held_out(other)
     np.testing.assert_allclose(after[test], before[test], atol=0.05)
     assert np.max(np.abs(after - before)) > 0.5
 
@@ -118,8 +118,8 @@ def test_targets_that_are_noise_cost_little(d: int) -> None:
 
 @pytest.mark.slow
 def test_the_order_of_rows_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_runner, "QUICK_GAP", 1e-4)  # no λ is near a decision then
-    monkeypatch.setattr(_runner, "QUICK_ITERATIONS", 5_000)
+    values = partialmethod(Runner.values, effort=EXACT._replace(gap=1e-4))
+    monkeypatch.setattr(Runner, "values", values)  # no λ is near a decision then
     X, y = make_sine(80, random_state=0)
     order = np.random.default_rng(0).permutation(80)
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))

@@ -10,11 +10,10 @@ import pytest
 
 from infinitask import InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.estimators import _sources
-from infinitask.fitting import _learn as learn
+from infinitask.fitting import Fit
 from infinitask.fitting._defaults import shrinkage
 from infinitask.kernels import RBF, Scaled
-from infinitask.streaming import Blocks
-from infinitask.streaming import _fit as large
+from infinitask.streaming import Blocks, _fit
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -36,16 +35,16 @@ def data() -> Any:
 @pytest.fixture
 def visited(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of rows of every fit in parts; samples are small."""
-    monkeypatch.setattr(large, "SAMPLE_ROWS", SAMPLE)
-    monkeypatch.setattr(large, "SAMPLE_ROWS_PER_FEATURE", 1)
+    monkeypatch.setattr(_fit, "SAMPLE_ROWS", SAMPLE)
+    monkeypatch.setattr(_fit, "SAMPLE_ROWS_PER_FEATURE", 1)
     seen: list[int] = []
-    fit = _sources.learn_large
+    fit = _sources.learn_stream
 
     def watched(recipe: Any, source: Any, survey: Any, *others: Any) -> Any:
         seen.append(survey.n)
         return fit(recipe, source, survey, *others)
 
-    monkeypatch.setattr(_sources, "learn_large", watched)
+    monkeypatch.setattr(_sources, "learn_stream", watched)
     return seen
 
 
@@ -117,8 +116,8 @@ def test_what_needs_all_rows_is_refused_before_anything_is_chosen(
 
 
 @pytest.mark.parametrize("kind", ["arrays", "blocks"])
-def test_no_remark_on_what_the_model_chose_itself(kind: str, data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learn.Fit, "warnings", lambda self: iter(["a remark."]))
+def test_no_warning_about_what_the_model_chose_itself(kind: str, data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fit, "warnings", lambda self: iter(["a warning."]))
     X, y = data[0][:60], data[1][:60]
     quick = {"kernels": ["rbf"], "cv": 2, **RANKED}
     with warnings.catch_warnings():
@@ -126,7 +125,7 @@ def test_no_remark_on_what_the_model_chose_itself(kind: str, data: Any, monkeypa
         InfiniteOneClassSVMCV(alpha=0.1, **quick).fit(X if kind == "arrays" else Blocks([(X,)]))
         model = InfiniteQuantileRegressorCV(alphas=[1e-2], calibrated=False, **quick)
         model.fit(*((X, y) if kind == "arrays" else (Blocks([(X, y)]),)))
-    with pytest.warns(UserWarning, match="a remark"):  # the plain estimator would give it
+    with pytest.warns(UserWarning, match="a warning"):  # the plain estimator would give it
         InfiniteQuantileRegressor(**RANKED).fit(X, y)
 
 

@@ -22,7 +22,8 @@ from infinitask.kernels import RBF, Metric, Scaled, Warped
 from infinitask.measures import Discrete
 from infinitask.metrics import mass_volume_area
 from infinitask.tuning import InfiniteOneClassSVMCV
-from infinitask.tuning._volumes import FACTORS, MAX_BOX_INPUTS, Entrant, Family, Race, candidates, reference_points
+from infinitask.tuning._defaults import FACTORS, MAX_BOX_FEATURES
+from infinitask.tuning._volumes import Entrant, Family, VolumeComparison, candidates, reference_points
 from tests.support.scikit_learn_checks import run_check
 
 QUICK: dict[str, Any] = {"kernels": ["rbf"], "cv": 2, "n_nodes": 5, "tol": 1e-2, "exact_fractions": False}
@@ -110,16 +111,16 @@ def test_the_kernel_of_the_defaults_is_where_a_walk_begins() -> None:
 
 @pytest.mark.parametrize("best", range(len(FACTORS)))
 def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
-    race = object.__new__(Race)
+    race = object.__new__(VolumeComparison)
     looked: list[int] = []
 
-    def entrant(self: Race, name: str, kernel: Any) -> Entrant:
+    def entrant(self: VolumeComparison, name: str, kernel: Any) -> Entrant:
         k = FACTORS.index(float(name.partition(", ")[2]))
         looked.append(k)
         return Entrant(name, kernel, np.array([abs(k - best) + 1.0]))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Race, "entrant", entrant)
+        patch.setattr(VolumeComparison, "entrant", entrant)
         found, ended = race.walk(Family("Gaussian", Scaled(RBF(gamma=1.0), (1.0,))))
         assert ended
     assert min(found, key=lambda e: e.area).kernel.kernel.gamma == FACTORS[best]
@@ -130,7 +131,7 @@ def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
 
 def test_reference_points_fill_a_box_or_differ_from_rows_in_some_inputs() -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, MAX_BOX_INPUTS))
+    X = rng.normal(size=(100, MAX_BOX_FEATURES))
     points = reference_points(X, rng, 4000)
     middle = (X.min(axis=0) + X.max(axis=0)) / 2.0
     assert np.all(np.abs((points > middle).mean(axis=0) - 0.5) < 0.1)  # uniform
@@ -141,15 +142,15 @@ def test_reference_points_fill_a_box_or_differ_from_rows_in_some_inputs() -> Non
 
 
 @pytest.mark.slow
-def test_one_absurd_row_does_not_decide_what_a_volume_is() -> None:
+def test_one_outlier_does_not_decide_what_a_volume_is() -> None:
     X = make_mixture(60, random_state=0)
-    absurd = np.vstack([X, [[1e6, -1e6]]])
-    box = [reference_points(data, np.random.default_rng(0), 1000) for data in (X, absurd)]
+    outlier = np.vstack([X, [[1e6, -1e6]]])
+    box = [reference_points(data, np.random.default_rng(0), 1000) for data in (X, outlier)]
     assert np.max(np.abs(box[1])) < 6.0 * np.max(np.abs(box[0]))
     new = make_mixture(1000, random_state=1)
     one, other = (
         mass_volume_area(InfiniteOneClassSVMCV(random_state=0, **LAST_FIT).fit(data).score_samples, new, random_state=0)
-        for data in (X, absurd)
+        for data in (X, outlier)
     )
     assert other < 1.15 * one
 

@@ -75,7 +75,7 @@ def test_given_values_may_lie_close_together(count: int) -> None:
 # ---------------------------------------------------------------------------------------------------------------- heats
 @pytest.fixture
 def early_heats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_race, "MIN_ROWS_FOR_HEAT", 200)
+    monkeypatch.setattr(_race, "FEW_ROWS", 200)
 
 
 @pytest.mark.usefixtures("early_heats")
@@ -95,7 +95,7 @@ def test_a_heat_leaves_the_best_kernels_to_all_rows(capsys: pytest.CaptureFixtur
 def test_the_choice_is_about_as_good_as_without_a_heat(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rows()
     patient = InfiniteQuantileRegressorCV(**OPTIONS).fit(X, y)
-    monkeypatch.setattr(_race, "MIN_ROWS_FOR_HEAT", 200)
+    monkeypatch.setattr(_race, "FEW_ROWS", 200)
     hasty = InfiniteQuantileRegressorCV(**OPTIONS).fit(X, y)
     best = [float(np.min(model.cv_results_["losses"].mean(axis=2))) for model in (patient, hasty)]
     assert best[1] <= 1.02 * best[0]
@@ -168,7 +168,7 @@ def test_kernels_of_a_heat_have_not_seen_its_targets(monkeypatch: pytest.MonkeyP
                 seen.append(set(given.tolist()))
                 return kind.on(given)
 
-            return Kind(None, adapt)
+            return Kind(adapt, learns=True)
 
         return [replace(entrant, kind=watched(entrant.kind)) for entrant in entrants]
 

@@ -1,8 +1,8 @@
 """What many classes need beside a field: tasks for all of them, and probabilities from their decisions.
 
-The decision at costs θ is the class with the largest f_k(x)(θ), and in the best case the one with the largest
-θ_k p_k. Over the costs of :class:`~infinitask.measures.ClassCosts` class k then wins for a share p_k of them: the
-shares are the probabilities (:func:`shares`).
+The decision at costs θ is the class with the largest f_k(x)(θ), and in the best case the one with the largest θ_k p_k.
+Over the costs of :class:`~infinitask.measures.ClassCosts` class k then wins for a fraction p_k of them: the shares are
+the probabilities (:func:`shares`).
 
 A ridge holds decisions near those that suit most rows, and a rare class may hardly ever win. :class:`ShareScale`
 corrects that as :class:`~infinitask.calibration.Shift` does for two classes: held-out rows tell by which
@@ -14,21 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from scipy.special import logsumexp
 
-from infinitask._base.arrays import Array, HostArray, as_like, to_host
+from infinitask._base.arrays import HostArray
 from infinitask.calibration._log_odds import multinomial_scaling
-from infinitask.calibration.held_out import HeldOutFits
+from infinitask.calibration.held_out import ENTRIES_AT_A_TIME, HeldOutFits
 from infinitask.measures import ClassCosts, Sobol
 
 POINTS = 512
 """Costs whose decisions are counted. With 1024 the log loss of eight data sets changes by at most a part in forty."""
-
-ENTRIES_AT_A_TIME = 1_000_000
-"""Rows × costs × classes that are held in memory."""
 
 
 @lru_cache(maxsize=16)
@@ -141,12 +138,11 @@ class ShareScale:
             Costs whose decisions are counted.
         """
         p, tasks = np.empty((fits.rows.size, points.shape[1])), with_classes(points)
-        for k, field in enumerate(fits.fields):
-            phi = fits.phi[fits.fold == k]
-            psi, bias = as_like(field.coef @ field.psi(tasks).T, phi), field.bias(tasks)
+        for rows, field, read in fits.readers(tasks):
+            bias = field.bias(tasks)
 
-            def values(some: slice, phi: Array = phi, psi: Array = psi, bias: HostArray = bias) -> HostArray:
-                return np.asarray(to_host(phi[some, :] @ psi) + bias)
+            def values(some: slice, read: Any = read, bias: HostArray = bias) -> HostArray:
+                return np.asarray(read(some) + bias)
 
-            p[fits.fold == k] = shares_in_parts(values, int(phi.shape[0]), points)
+            p[rows] = shares_in_parts(values, int(np.count_nonzero(rows)), points)
         return cls(*multinomial_scaling(away_from_zero(p, count), label[fits.rows], fits.omega, fits.count))

@@ -24,7 +24,7 @@ FLAT_SPREAD = 1e-6
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ConformalCalibration:
-    """Widens or narrows intervals so that they hold the share of new targets that they promise.
+    """Widens or narrows intervals so that they hold the fraction of new targets that they promise.
 
     The interval is [Q_x(½ − q), Q_x(½ + q)] with q the ⌈(n + 1)·coverage⌉-th smallest of n calibration scores
 
@@ -69,7 +69,7 @@ class ConformalCalibration:
 
     @classmethod
     def of(cls, curves: Rearrangement, y: HostArray, scale: float) -> ConformalCalibration:
-        """From the quantile functions of n calibration inputs, and their targets (n,)."""
+        """From the quantile functions of n calibration rows, and their targets (n,)."""
         return cls(np.sort(cls.score(curves, y, scale)), scale)
 
     @staticmethod
@@ -119,7 +119,7 @@ class ConformalCalibration:
         return float(self.scores[k - 1])
 
     def interval(self, curves: Rearrangement, radius: Any) -> HostArray:
-        """[Q(½ − radius), Q(½ + radius)] of new inputs, rounded outwards: (n, 2), or (n, k, 2) for k radii.
+        """[Q(½ − radius), Q(½ + radius)] of new rows, rounded outwards: (n, 2), or (n, k, 2) for k radii.
 
         A y whose score is the radius lies on an end. If many are tied there, an end that rounding moved inwards would
         leave all of them out, and the coverage would be too small.

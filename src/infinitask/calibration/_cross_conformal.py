@@ -1,4 +1,4 @@
-"""Intervals with a guaranteed coverage from rows that several fits leave out: CV+ and the jackknife+."""
+"""Intervals with a guaranteed coverage from rows that several fits hold out: CV+ and the jackknife+."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import coverages
 from infinitask.calibration._conformal import ConformalCalibration
 from infinitask.calibration._rearrangement import Rearrangement
-
-ENTRIES_AT_A_TIME = 2**21
-"""Ends of intervals, new rows × rows left out, that are held at a time: 16 MiB for each side."""
+from infinitask.calibration.held_out import ENTRIES_AT_A_TIME
 
 
 @final
@@ -24,8 +22,8 @@ ENTRIES_AT_A_TIME = 2**21
 class CrossCalibration:
     """Intervals that no row has to be kept aside for: each row is scored by a fit that has not seen it.
 
-    K fits leave out one fold each. Row i of fold k has the score s_i = inf {q : Q^k(½ − q) ≤ y_i ≤ Q^k(½ + q)}, with
-    Q^k its quantile function by the fit without fold k, as in
+    K fits hold out one fold each. Row i of fold k has the score s_i = inf {q : Q^k(½ − q) ≤ y_i ≤ Q^k(½ + q)}, with Q^k
+    its quantile function by the fit without fold k, as in
     :class:`~infinitask.predictive.ConformalCalibration`. With c = ⌊(1 − coverage)(n + 1)⌋ the interval of a new x runs
     from the c-th smallest of the n lower ends Q^k(i)_x(½ − s_i) to the c-th largest of the n upper ends Q^k(i)_x(½ +
     s_i) (CV+; the jackknife+ if every fold is a single row: Barber, Candès, Ramdas and Tibshirani, 2021; for scores of
@@ -82,12 +80,12 @@ class CrossCalibration:
         return float(found[0]) if single else found
 
     def interval(self, curves: Sequence[Rearrangement], coverage: Any) -> HostArray:
-        """The intervals of new inputs: (n_new, 2), or (n_new, k, 2) for k coverages.
+        """The intervals of new rows: (n_new, 2), or (n_new, k, 2) for k coverages.
 
         Parameters
         ----------
         curves : sequence of Rearrangement
-            The quantile functions of the new inputs by the fit of each fold.
+            The quantile functions of the new rows by the fit of each fold.
         coverage : float or array (k,)
         """
         asked, single = coverages(coverage)

@@ -1,4 +1,4 @@
-"""Calibrated levels: a monotone map of levels that gives every quantile its coverage on rows left out."""
+"""Calibrated levels: a monotone map of levels that gives every quantile its coverage on held-out rows."""
 
 from __future__ import annotations
 
@@ -14,37 +14,30 @@ from infinitask._base.arrays import HostArray, weighted_quantiles
 from infinitask._base.validation import finite, levels_within, number, shares
 from infinitask.calibration._rearrangement import Rearrangement
 
-# The constants were chosen by the pinball loss and the coverage on test rows of 229 fits, to 13 tables and 10 laws with
-# 30 to 1000 rows, nearly half of them with a λ that is too small. All in all the loss falls by 1%, at worst it grows by
-# 3% (for 30 rows), and the mean errors of 50, 80, 90, 95% intervals go from −8, −11, −10, −10 points to −2, +1, +1, 0.
+# The constants were chosen by the pinball loss and the coverage on test rows of 229 fits.
 
 PSEUDO_RANKS = 10
-"""Ranks of a model that needs no calibration, spread evenly over (0, 1), that join those of the rows left out: with few
-rows the map stays near the identity. Up to 100 rows, 5, 10 and 20 of them change the loss by −1.3, −1.4 and −1.6%, and
-leave 80% intervals off by +2, +1 and −1 points; from 300 rows on their number does not matter."""
+"""Ranks of a calibrated model, spread evenly over (0, 1), that join those of the held-out rows: with few rows the map
+stays near the identity."""
 
 SMOOTHING = 8.0
-"""Ranks are smoothed over SMOOTHING/√n in the logits of the levels. Without this, or with half of it, the loss is the
-same, and densities of 30 rows have four or three modes instead of two, where the laws have one."""
-
-REACH = 6.0
-"""How many widths the smoothing looks to either side."""
+"""Ranks are smoothed over SMOOTHING/√n in the logits of the levels. With half of it, densities of 30 rows have three
+modes if the distribution has one."""
 
 BEND = 0.2
-"""Ranks above 1 or below 0 are smoothed in logarithms, but for those nearer than about this: a far target would
-otherwise own all levels near it. For a normal law 0.2 is two standard deviations."""
+"""Ranks beyond 0 and 1 by more than about this are smoothed in logarithms: an outlier would otherwise decide all levels
+near it. For a normal distribution 0.2 is two standard deviations."""
 
-FAR_SHARE, TIMES_FAR = 0.9, 10.0
-"""No rank counts as farther beyond 0 or 1 than 1, or than TIMES_FAR times what this share of the rows is within: an
-absurd target says nothing about others. For a normal law 1 is ten standard deviations."""
+FAR_FRACTION, TIMES_FAR = 0.9, 10.0
+"""No rank counts as farther beyond 0 or 1 than 1, or than TIMES_FAR times what this fraction of the rows is within: an
+outlier says nothing about other rows."""
 
 KNOTS = 40
-"""Knots of the map, besides its ends, evenly spaced in the logits of the levels, so that tails have their share. 20 or
-100 are as good, 12 too few."""
+"""Knots of the map, besides its ends, evenly spaced in the logits of the levels; 12 are too few."""
 
 OUTER_LEVEL, TAIL_ROWS, LEAST_OUTER_LEVEL = 0.05, 50.0, 0.005
-"""Beyond OUTER_LEVEL, or the level with TAIL_ROWS rows beyond it, tails are those of rows left out, not of the fit.
-The pinball loss at the levels 0.005, 0.025, 0.975, 0.995 falls by 15%, and by 13% with 0.001 instead of 0.05."""
+"""Beyond OUTER_LEVEL, or the level with TAIL_ROWS rows beyond it, tails are those of held-out rows, not of the fit. The
+pinball loss of extreme levels falls by 15%."""
 
 END_WIDTH = 0.03
 """The slope of a quantile function at the outer levels is taken over this distance."""
@@ -53,13 +46,14 @@ TABLE_SIZE = 1001
 """Equally spaced levels at which the map is tabulated, besides its knots; it is linear in between."""
 
 POINTS_OF_A_TIE = 8
-"""A row whose y lies on a flat piece of its quantile function has all ranks of the piece: it counts as this many."""
+"""A row whose y lies on a flat piece of its quantile function has all ranks of the piece, and counts as this number of
+them."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Levels:
-    """Replaces each level by the one that holds on rows left out, so that quantiles and intervals cover what they say.
+    """Replaces each level by the one that holds on held-out rows, so that quantiles and intervals cover what they say.
 
     Let Q_i be the quantile function of row i by a fit that has not seen it. The rank of the row is v_i = u with
     Q_i(u) = y_i, and beyond two outer levels, ``low`` and ``high``,
@@ -68,9 +62,9 @@ class Levels:
 
     with s_i the spread of the row, the distance between the quartiles of Q_i or, if that is more, the median of these
     distances, and a⁺, a⁻ the typical slopes of Q_i/s_i at the outer levels. A model that is calibrated has uniform
-    ranks. For any other, g(q), the q-quantile of the ranks, is the level below which a share q of the rows left out was
-    found. The calibrated quantile function is Q_x ∘ g, which goes on beyond the outer levels as a straight line with
-    the slope a s(x).
+    ranks. For any other, g(q), the q-quantile of the ranks, is the level below which a fraction q of the held-out rows
+    was found. The calibrated quantile function is Q_x ∘ g, which goes on beyond the outer levels as a straight line
+    with the slope a s(x).
 
     g is monotone, so quantiles that are in order stay so. It is a smooth curve through the quantiles of the ranks
     (PCHIP through some 40 knots), with a few pseudo-ranks of the identity, which keep it sane where there are few rows
@@ -123,7 +117,7 @@ class Levels:
 
     @staticmethod
     def grid(low: float = 0.0, high: float = 1.0) -> HostArray:
-        """Levels at which to ask left-out quantile functions: the percentiles of [low, high], and some near the ends.
+        """Levels at which to ask held-out quantile functions: the percentiles of [low, high], and some near the ends.
 
         Parameters
         ----------
@@ -136,7 +130,7 @@ class Levels:
 
     @classmethod
     def of(cls, y: Any, Q: Any, grid: Any, weight: Any = None) -> Levels:
-        """The map of levels from rows left out.
+        """The map of levels from held-out rows.
 
         Parameters
         ----------
@@ -301,7 +295,7 @@ def _knots(ranks: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
     What a rank is above its own level is smoothed, a straight line at a time: for a model that is calibrated it is 0.
     """
     beyond = ranks - np.clip(ranks, 0.0, 1.0)
-    farthest = max(1.0, TIMES_FAR * float(weighted_quantiles(np.abs(beyond), mass, np.array([FAR_SHARE]))[0]))
+    farthest = max(1.0, TIMES_FAR * float(weighted_quantiles(np.abs(beyond), mass, np.array([FAR_FRACTION]))[0]))
     ranks = ranks - beyond + np.clip(beyond, -farthest, farthest)
     ranks = np.concatenate([ranks, (np.arange(PSEUDO_RANKS) + 0.5) / PSEUDO_RANKS])
     mass = np.concatenate([mass, np.ones(PSEUDO_RANKS)])
@@ -314,9 +308,10 @@ def _knots(ranks: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:
     at = np.linspace(-np.log(total), np.log(total), KNOTS)
     levels = 1.0 / (1.0 + np.exp(-at))
     width = SMOOTHING / np.sqrt(total)
+    reach = 6.0 * width
     # at least one rank on either side; farther ones have no weight, and exponentials that underflow are slow
-    first = np.maximum(np.searchsorted(logit, at - REACH * width) - 1, 0)
-    last = np.searchsorted(logit, at + REACH * width) + 1
+    first = np.maximum(np.searchsorted(logit, at - reach) - 1, 0)
+    last = np.searchsorted(logit, at + reach) + 1
     near = [slice(start, stop) for start, stop in zip(first, last, strict=True)]
     found = levels + [_local_line(logit[j] - t, above[j], mass[j], width) for t, j in zip(at, near, strict=True)]
     # a line may leave the ranks that it follows

@@ -11,16 +11,8 @@ from scipy.special import expit, logit, logsumexp, ndtri
 
 from infinitask._base.arrays import HostArray
 
-MAX_NEWTON_STEPS, MAX_HALVINGS = 50, 20
-"""Steps of a logistic fit, and how often one is halved until it helps."""
-
-PRIOR_OF_SCALING = 1.0
-"""A prior on log a and each b_k of :func:`multinomial_scaling`, as strong as that many rows; on the offset of a class
-that is rarer than others, as strong as that part of a row: with a whole row, a class of four rows in 300 had two thirds
-of the mean probability that is its share. A weak prior for all makes log loss worse where classes are far apart."""
-
-NO_DEVIATION = 1e-10
-"""A deviation below this part of the largest value is rounding."""
+MAX_STEPS = 50
+"""The most Newton steps of a logistic fit, and the most halvings of one of them."""
 
 
 @final
@@ -118,7 +110,7 @@ def logistic_lines(
     target = np.where(positive, (ones + 1.0) / (ones + 2.0), 1.0 / (count - ones + 2.0))[:, None]
     mean = omega @ h
     deviation = np.sqrt(omega @ (h - mean) ** 2)
-    known = deviation > NO_DEVIATION * np.max(np.abs(h), initial=0.0)
+    known = deviation > 1e-10 * np.max(np.abs(h), initial=0.0)
     z = np.where(known, (h - mean) / np.where(known, deviation, 1.0), 0.0)
     a, c = np.zeros(h.shape[1]), np.full(h.shape[1], float(logit(omega @ target[:, 0])))
 
@@ -127,7 +119,7 @@ def logistic_lines(
         return np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
 
     now = loss(a, c)
-    for _ in range(MAX_NEWTON_STEPS):
+    for _ in range(MAX_STEPS):
         p = expit(a * z + c)
         error, curve = omega[:, None] * (p - target), omega[:, None] * p * (1.0 - p)
         ga, gc = np.sum(error * z, axis=0), np.sum(error, axis=0)
@@ -136,7 +128,7 @@ def logistic_lines(
         det = aa * cc - ac**2
         da, dc = (cc * ga - ac * gc) / det, (aa * gc - ac * ga) / det
         step = np.ones(a.size)
-        for _ in range(MAX_HALVINGS):
+        for _ in range(MAX_STEPS):
             fresh = loss(a - step * da, c - step * dc)
             if np.all(fresh <= now):
                 break
@@ -153,14 +145,36 @@ def logistic_lines(
     return slope, intercept, np.asarray(omega @ (np.logaddexp(0.0, odds) - target * odds))
 
 
+def held_out_log_losses(h: list[HostArray], positive: list[HostArray], weight: list[HostArray]) -> list[float]:
+    """The mean log loss of two classes in each fold, with log-odds that are linear in h by the other folds.
+
+    Parameters
+    ----------
+    h : list of ndarray (n_k, q)
+        Held-out values of each fold; the loss is a mean over the q columns.
+    positive : list of ndarray (n_k,) of bool
+    weight : list of ndarray (n_k,)
+    """
+    found = []
+    for k, values in enumerate(h):
+        others = [b for b in range(len(h)) if b != k] or [k]
+        known, label, omega = (np.concatenate([part[b] for b in others]) for part in (h, positive, weight))
+        slope, intercept, _ = logistic_lines(known, label, omega / np.sum(omega))
+        odds = slope * values + intercept
+        losses = np.mean(np.logaddexp(0.0, odds) - positive[k][:, None] * odds, axis=1)
+        total = float(np.sum(weight[k]))
+        found.append(float(weight[k] @ losses) / total if total > 0.0 else 0.0)
+    return found
+
+
 def multinomial_scaling(
     p: HostArray, label: HostArray, omega: HostArray, count: float | None = None
 ) -> tuple[float, HostArray]:
     """A power a > 0 and offsets b (K,), which sum to 0, with which p_k^a exp(b_k), normalised, is most likely.
 
-    A standard normal law of log a and of the b_k is their prior: with few rows, or where all are right, they stay near
-    0. With a share s < 1/K of the rows the variance of b_k is 1/(K s), so that the mean probability of a rare class is
-    its share.
+    The prior of log a and of the b_k is a standard normal distribution: with few rows, or if all are right, they stay
+    near zero. If a class has a fraction s < 1/K of the rows, the variance of b_k is 1/(K s), so that the mean
+    probability of a rare class is its fraction of the rows.
 
     Parameters
     ----------
@@ -185,8 +199,8 @@ def multinomial_scaling(
     count = 1.0 / float(np.sum(omega**2)) if count is None else count
     logs, rows, weight = np.log(p), np.arange(len(p)), count * omega
     share = np.bincount(label, weights=omega, minlength=p.shape[1])
-    # no class counts as rarer than one row: it may have none among those that are left out
-    prior = PRIOR_OF_SCALING * np.append(1.0, np.clip(p.shape[1] * np.maximum(share, 1.0 / count), 0.0, 1.0))
+    # no class counts as rarer than one row: it may have none among the held-out rows
+    prior = np.append(1.0, np.clip(p.shape[1] * np.maximum(share, 1.0 / count), 0.0, 1.0))
 
     def minus_likelihood(v: HostArray) -> tuple[float, HostArray]:
         a = np.exp(v[0])

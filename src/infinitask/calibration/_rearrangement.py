@@ -15,9 +15,9 @@ from infinitask._base.arrays import HostArray
 class Rearrangement:
     """Puts curves over θ in order, so that quantiles do not cross.
 
-    θ ↦ the value that a share (θ − low)/(high − low) of the levels does not exceed: the values of a curve at equally
-    spaced levels are sorted. The result has the same distribution of values. A curve in order does not change, and
-    any other curve comes no further from any increasing curve, in every L^p (Chernozhukov, Fernández-Val and Galichon,
+    θ ↦ the value that a fraction (θ − low)/(high − low) of the levels does not exceed: the values of a curve at equally
+    spaced levels are sorted. The result has the same distribution of values. A curve in order does not change, and any
+    other curve comes no further from any increasing curve, in every L^p (Chernozhukov, Fernández-Val and Galichon,
     2010). Between levels it is linear. The result is in order to the last bit, for every pair of tasks, in whatever
     order and groups they are asked for.
 

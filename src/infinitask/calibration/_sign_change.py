@@ -64,9 +64,9 @@ def flip_score(levels: HostArray, values: HostArray) -> HostArray:
 def flip_probability(levels: HostArray, values: HostArray, n_samples: float) -> HostArray:
     """p(x) = (1 − θ*(x))/2, (n,), where h(x)(·) rises through zero at θ*(x).
 
-    At a trade-off θ the errors cost (1 + θ)/2 and (1 − θ)/2, and the positive class is the cheaper answer exactly where
-    its probability is above (1 − θ)/2: the θ at which the decision flips gives the probability (Wang, Shen and Liu,
-    2008, with a grid of separate machines).
+    At a trade-off θ the errors cost (1 + θ)/2 and (1 − θ)/2, and the positive class is the cheaper decision exactly
+    where its probability is above (1 − θ)/2: the θ at which the decision flips gives the probability (Wang, Shen and
+    Liu, 2008, with a grid of separate machines).
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def flip_probability(levels: HostArray, values: HostArray, n_samples: float) -> 
     values : ndarray (n, k)
         h(x)(θ) at the levels.
     n_samples : float
-        p stays 1/(n_samples + 2) away from 0 and 1: this many samples say nothing about rarer events.
+        p stays 1/(n_samples + 2) away from 0 and 1: n samples say nothing about rarer events.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from scipy.special import logit
 
 from infinitask._base.arrays import HostArray, as_like, to_host
 from infinitask.calibration._log_odds import Scale, logistic_lines
-from infinitask.calibration.held_out import HeldOut, HeldOutFits
+from infinitask.calibration.held_out import ENTRIES_AT_A_TIME, HeldOut, HeldOutFits
 from infinitask.field import Field
 from infinitask.measures import Measure
 from infinitask.problem import Problem
@@ -26,18 +26,6 @@ from infinitask.problem import Problem
 THRESHOLD_LEVELS = 513
 """Equally spaced levels of a shift, besides the nodes. Equal rows leave a set together, and the level at which they do
 is known up to the distance of two levels."""
-
-ENTRIES_AT_A_TIME = 1_000_000
-"""Rows × levels that are held in memory."""
-
-SMALLEST_PROBABILITY = 1e-12
-"""Probabilities below this are 0 up to rounding."""
-
-FARTHEST_FLIP = 10.0
-"""A decision that does not flip is put beyond the largest |h| by this factor."""
-
-TIE = 1e-10
-"""Values closer than this fraction of the largest are equal: their order is rounding."""
 
 
 @final
@@ -166,7 +154,8 @@ def halfway(h: HostArray, omega: HostArray, theta: HostArray) -> HostArray:
     beyond = 1e-3 * scale  # past the last row, any t would do
     values = np.vstack([values[0] - beyond, values, values[-1] + beyond])
     below = np.vstack([np.zeros(theta.size), np.cumsum(omega[order], axis=0)])
-    stray = np.where(np.diff(values, axis=0) > TIE * scale, np.abs(below - theta), np.inf)
+    # values that differ by less than this are equal: their order is rounding
+    stray = np.where(np.diff(values, axis=0) > 1e-10 * scale, np.abs(below - theta), np.inf)
     place, column = np.argmin(stray, axis=0), np.arange(theta.size)
     return np.asarray(0.5 * (values[place, column] + values[place + 1, column]))
 
@@ -191,8 +180,9 @@ def decision_shift(held_out: HeldOut, fits: HeldOutFits, measure: Measure, posit
     problem, field, omega = held_out.problem, held_out.field, fits.omega
     levels, nodes = threshold_levels(problem, field, measure), np.unique(problem.quadrature.nodes[:, 0])
     h = fits.with_means_of(field, nodes)
-    p = np.clip(0.5 * (1.0 - levels), SMALLEST_PROBABILITY, 1.0 - SMALLEST_PROBABILITY)
-    farthest = FARTHEST_FLIP * (1.0 + float(np.max(np.abs(h))))
+    p = np.clip(0.5 * (1.0 - levels), 1e-12, 1.0 - 1e-12)
+    # a decision that does not flip is put far beyond the largest |h|
+    farthest = 10.0 * (1.0 + float(np.max(np.abs(h))))
     scales = [Scale.of(h, omega, by_order) for by_order in (False, True)]
     lines = [logistic_lines(scale.scores, positive[fits.rows], omega, fits.count) for scale in scales]
     best = int(np.argmin([np.sum(loss) for *_, loss in lines]))

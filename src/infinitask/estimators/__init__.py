@@ -12,8 +12,8 @@ from .finite import (
 )
 from .function import InfiniteFunctionRegressor
 from .kernel_ridge import InfiniteKernelRidge
-from .left_out import left_out_scores
 from .one_class import InfiniteOneClassSVM
+from .out_of_fold import out_of_fold_scores
 from .path import fit_path
 from .quantile import InfiniteQuantileRegressor
 from .svr import InfiniteSVR
@@ -35,5 +35,5 @@ __all__ = [
     "JointQuantileRegressor",
     "QOneClassSVM",
     "fit_path",
-    "left_out_scores",
+    "out_of_fold_scores",
 ]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import check_parameters, coverages, naming
+from infinitask.calibration._folds import hold_out_each_row_once, out_of_fold, splits_of
 from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of
 from infinitask.estimators._sources import in_kind, in_memory
@@ -26,7 +27,7 @@ __all__ = ["CrossConformal"]
 
 
 class CrossConformal(RegressorMixin, BaseEstimator):
-    """Intervals that hold a guaranteed share of new targets, from all rows, around any model of quantiles.
+    """Intervals that hold a guaranteed fraction of new targets, from all rows, around any model of quantiles.
 
     The model is fitted once for each fold, to the rows outside of it; everything that it learns from data, tuning and
     calibration of levels included, is repeated. Each row is scored by the fit that has not seen it, and an interval
@@ -42,11 +43,11 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         A model that is asked ``predict(X, quantiles=…)``, such as :class:`~infinitask.InfiniteQuantileRegressor` or
         :class:`~infinitask.InfiniteQuantileRegressorCV`, alone or at the end of a pipeline.
     cv : int, splitter or iterable of (train, test), default=10
-        Every row is left out once. An integer: as many shuffled folds.
+        Every row is held out once. An integer: the number of shuffled folds.
     quantiles : float or array, default=0.5
-        The levels that ``predict`` answers when none are asked for.
+        The levels of ``predict`` if it is asked for none.
     n_jobs : int or None, default=None
-        Folds that are fitted side by side, in processes.
+        Folds that are fitted in parallel processes.
     random_state : int, RandomState or None, default=None
         For the folds.
 
@@ -85,7 +86,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model without each fold, and score the rows left out.
+        """Fit the model without each fold, and score the held-out rows.
 
         There are no sample weights: weighted rows are not exchangeable.
 
@@ -102,10 +103,16 @@ class CrossConformal(RegressorMixin, BaseEstimator):
             )
         in_memory(X)
         y = targets_of(X, y)
-        splits = self._splits(X, y)
+        rng = check_random_state(self.random_state)
+        splits = splits_of(self.cv, X, y, shuffled=True, random_state=rng)
+        if not hold_out_each_row_once(splits, _num_samples(X)):
+            raise ValueError(
+                f"The {len(splits)} folds of cv do not leave out every row exactly once, or fit rows that they leave "
+                "out. Give an integer, or a splitter such as KFold."
+            )
         with naming("n_jobs"):
             parallel = Parallel(n_jobs=self.n_jobs)
-        fitted = parallel(delayed(_fold)(clone(self.estimator), X, y, train, test) for train, test in splits)
+        fitted = out_of_fold(partial(_fold, self.estimator, X, y), splits, parallel)
         self.estimators_ = [model for model, _ in fitted]
         self.calibration_ = CrossCalibration(tuple(part for _, part in fitted))
         return self
@@ -122,7 +129,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         asked = self.quantiles if quantiles is None else quantiles
-        return np.asarray(np.mean([_answers(model, X, asked) for model in self.estimators_], axis=0))
+        return np.asarray(np.mean([_quantiles(model, X, asked) for model in self.estimators_], axis=0))
 
     @in_kind
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
@@ -148,24 +155,10 @@ class CrossConformal(RegressorMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "calibration_")
 
-    def _splits(self, X: Any, y: HostArray) -> list[tuple[HostArray, HostArray]]:
-        """The folds, which leave out every row once."""
-        with naming("cv"):
-            cv = self.cv
-            if isinstance(cv, (int, np.integer)):
-                cv = KFold(int(cv), shuffle=True, random_state=check_random_state(self.random_state))
-            splits = list(check_cv(cv).split(X, y))
-        times = np.bincount(np.concatenate([np.asarray(test) for _, test in splits]), minlength=_num_samples(X))
-        if np.any(times != 1) or any(np.intersect1d(train, test).size for train, test in splits):
-            raise ValueError(
-                f"The {len(splits)} folds of cv do not leave out every row exactly once, or fit rows that they leave "
-                "out. Give an integer, or a splitter such as KFold."
-            )
-        return splits
-
 
 def _fold(model: Any, X: Any, y: HostArray, train: HostArray, test: HostArray) -> tuple[Any, ConformalCalibration]:
-    """The fit to the training rows, and the scores of the rows left out."""
+    """The fit to the training rows, and the scores of the held-out rows."""
+    model = clone(model)
     X_train, y_train = _safe_split(model, X, y, train)
     X_test, y_test = _safe_split(model, X, y, test, train)
     model.fit(X_train, y_train)
@@ -177,11 +170,11 @@ def _fold(model: Any, X: Any, y: HostArray, train: HostArray, test: HostArray) -
 def _curves(model: Any, X: Any) -> Rearrangement:
     """The quantile functions of the rows, at the percentiles that the model knows."""
     levels = _levels(inner_model(model), 0.0, 1.0)
-    values = _answers(model, X, levels)
+    values = _quantiles(model, X, levels)
     return Rearrangement.of(levels, values.reshape(-1, levels.size))
 
 
-def _answers(model: Any, X: Any, levels: Any) -> HostArray:
+def _quantiles(model: Any, X: Any, levels: Any) -> HostArray:
     """Quantiles as an array; predict of a search takes no levels, that of the model it has chosen does."""
     asked = inner_model(model, stop=lambda candidate: takes(candidate, "quantiles"))
     return np.asarray(asked.predict(X, quantiles=levels))

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, percent_meant
-from infinitask.estimators import InfiniteOneClassSVM, left_out_scores
+from infinitask.estimators import InfiniteOneClassSVM, out_of_fold_scores
 from infinitask.integrations._extras import not_installed
 
 try:
@@ -36,7 +36,7 @@ class InfiniteOneClassDetector(BaseDetector):
     The score of x is −θ*(x), where θ*(x) is the fraction at which x leaves the sets of the model, small for outliers
     (:meth:`~infinitask.InfiniteOneClassSVM.score_samples`). So {x: score ≤ ``threshold_``} is the model's own level set
     of the fraction ``-threshold_``. Rows of the fit are scored by fits that have not seen them
-    (:func:`~infinitask.left_out_scores`), as PyOD's nearest neighbours leave out the row itself; the threshold then
+    (:func:`~infinitask.out_of_fold_scores`), as PyOD's nearest neighbours leave out the row itself; the threshold then
     holds for new rows too.
 
     Setting ``contamination`` or ``threshold``, also by ``set_params``, moves ``threshold_`` and ``labels_`` of a fitted
@@ -180,7 +180,7 @@ class InfiniteOneClassDetector(BaseDetector):
         self._check_level(fitted)
         own = self.cv is None
         scores = (
-            fitted.score_samples(X) if own else left_out_scores(model, X, cv=self.cv, random_state=self.random_state)
+            fitted.score_samples(X) if own else out_of_fold_scores(model, X, cv=self.cv, random_state=self.random_state)
         )
         self.detector_, self.decision_scores_ = fitted, -scores
         self._process_decision_scores()

@@ -3,7 +3,8 @@
 The ranking is by kernel ridge regression, because its leave-one-out errors are closed form for every ridge λ at once,
 see :mod:`~infinitask.fitting._defaults`: of the normal scores of y, so that outliers do not decide, and of y itself
 with outliers clipped, because normal scores bend what is a straight line in y. A kernel that depends on targets (a
-scale for each input, a learnt metric) fits their noise as well: whoever scores it on some rows builds it without them.
+scale for each feature, a learnt metric) fits their noise as well: whoever scores it on some rows builds it without
+them.
 """
 
 from __future__ import annotations
@@ -35,36 +36,20 @@ from infinitask.kernels import (
     input_kernel,
 )
 from infinitask.tasks.base import normal_scores
-
-MAX_RANKING_ROWS, MAX_SCALE_ROWS = 500, 200
-"""At most this many rows take part in the ranking, and in the estimate of a scale for each input by likelihood."""
-
-MIN_ROWS_TO_PART = 200
-"""From this number of rows on, kernels that targets had a part in are learnt from rows that the ranking does not use;
-below it, in folds."""
-
-RANKING_FOLDS = 5
-"""Parts in which rows are left out to judge a kernel that targets had a part in."""
-
-FAR = 5.0
-"""Targets farther than this from their median, in median distances, count as this far in the ranking."""
-
-MAX_SCALED_INPUTS = 60
-"""Beyond this many inputs no scale is estimated by likelihood: it takes a number for each pair of rows and input."""
-
-MIN_ROWS_TO_LEARN, ROWS_PER_INPUT_TO_LEARN_WHOLE = 40, 10
-"""Metrics are learnt from at least this many rows, and whole ones from this many for each input."""
+from infinitask.tuning._defaults import (
+    FOLDS,
+    LEARNING_ROWS,
+    MAX_RANKING_ROWS,
+    MAX_SCALED_FEATURES,
+    MIN_ROWS_TO_LEARN,
+    MUCH_WORSE,
+    OUTLIER,
+    RIDGES,
+    ROWS_PER_FEATURE_TO_LEARN,
+)
 
 RANKS = "ranks: "
-"""How the names of kernels on the ranks of the inputs begin."""
-
-MUCH_WORSE = 1.1
-"""Kernels that targets have a part in are not made from ranks, or from values, where simple ones have an error this
-many times that of the others."""
-
-RIDGES: HostArray = np.logspace(-7.0, 1.0, 25)
-"""λ/n."""
-
+"""How the names of kernels on the ranks of the features begin."""
 
 Adapt = Callable[[HostArray], InputKernel]
 Learn = Callable[[HostArray, HostArray, bool], HostArray]
@@ -77,22 +62,19 @@ class Kind:
 
     Parameters
     ----------
-    kernel : InputKernel
-        From all rows.
-    adapt : callable or None
-        Positions of rows → the kernel that follows from these alone, if targets had a part in it: whoever judges it by
-        rows left out must make it without them. None: the kernel looks at no target.
+    on : callable
+        Positions of rows → the kernel that follows from these alone.
+    learns : bool
+        Whether targets have a part in it: it must be made without the rows by which it is compared.
     """
 
-    kernel: InputKernel | None
-    adapt: Adapt | None = None
+    on: Adapt
+    learns: bool = False
 
-    def on(self, rows: HostArray) -> InputKernel:
-        """The kernel that follows from these rows."""
-        if self.adapt is not None:
-            return self.adapt(rows)
-        assert self.kernel is not None
-        return self.kernel
+    @classmethod
+    def fixed(cls, kernel: InputKernel) -> Kind:
+        """A kernel that does not depend on the rows."""
+        return cls(lambda rows: kernel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +86,7 @@ class Candidate:
     name : str
     kind : Kind
     error : float
-        The smallest mean squared error of rows left out.
+        The smallest mean squared error of held-out rows.
     ridge : float
         λ/n there.
     """
@@ -121,7 +103,8 @@ class Candidate:
 
 
 def candidates(X: HostArray, t: HostArray, learn: Learn | None = None) -> dict[str, Kind]:
-    """Kernels for inputs X and targets t, by name: linear, of one scale, of one for each input, sums over the inputs.
+    """Kernels for features X and targets t, by name: linear, of one scale, of one for each feature, sums over the
+    features.
 
     Inputs are measured in their spreads, and by their ranks as well; one that does not vary is ignored.
 
@@ -144,16 +127,12 @@ def candidates(X: HostArray, t: HostArray, learn: Learn | None = None) -> dict[s
         ranks = Ranks.of(X)
         Z = np.asarray(Warped(RBF(), ranks).warp(X))
         for name, kind in _by_values(Z, t, learn).items():
-            found[RANKS + name] = _through(kind, lambda kernel: Warped(kernel, ranks))
+            found[RANKS + name] = _on_ranks(kind, ranks)
     return found
 
 
-def _through(kind: Kind, wrap: Callable[[InputKernel], InputKernel]) -> Kind:
-    adapt = kind.adapt
-    if adapt is None:
-        assert kind.kernel is not None
-        return Kind(wrap(kind.kernel))
-    return Kind(None, lambda rows: wrap(adapt(rows)))
+def _on_ranks(kind: Kind, ranks: Any) -> Kind:
+    return Kind(lambda rows: Warped(kind.on(rows), ranks), kind.learns)
 
 
 def _by_values(X: HostArray, t: HostArray, learn: Learn | None) -> dict[str, Kind]:
@@ -163,18 +142,18 @@ def _by_values(X: HostArray, t: HostArray, learn: Learn | None) -> dict[str, Kin
     inputs = int(np.count_nonzero(unit))
     gamma, taxi = float(RBF().resolve(Z[some]).gamma), float(Laplacian().resolve(Z[some]).gamma)
     found: dict[str, Kind] = {}
-    found["linear"] = Kind(Scaled(Linear(), tuple((unit / np.sqrt(max(1, inputs))).tolist())))
+    found["linear"] = Kind.fixed(Scaled(Linear(), tuple((unit / np.sqrt(max(1, inputs))).tolist())))
     # names tell the length scale in terms of the median distance
     for length in (4, 2, 1, 0.5, 0.25):
-        found[f"Gaussian, {length:g}"] = Kind(Scaled(RBF(gamma=gamma / length**2), scales))
+        found[f"Gaussian, {length:g}"] = Kind.fixed(Scaled(RBF(gamma=gamma / length**2), scales))
     for length in (4, 2, 1, 0.5):
-        found[f"Matérn 3/2, {length:g}"] = Kind(Scaled(Matern(gamma=gamma / length**2, nu=1.5), scales))
+        found[f"Matérn 3/2, {length:g}"] = Kind.fixed(Scaled(Matern(gamma=gamma / length**2, nu=1.5), scales))
     for length in (9, 3, 1):
-        found[f"Laplacian, {length:g}"] = Kind(Scaled(Laplacian(gamma=taxi / length), scales))
+        found[f"Laplacian, {length:g}"] = Kind.fixed(Scaled(Laplacian(gamma=taxi / length), scales))
     if inputs > 1:
         for length in (2, 1, 0.5):
-            found[f"additive Gaussian, {length:g}"] = Kind(Scaled(Additive(RBF(gamma=0.5 / length**2)), scales))
-    if 1 < inputs <= MAX_SCALED_INPUTS:
+            found[f"additive Gaussian, {length:g}"] = Kind.fixed(Scaled(Additive(RBF(gamma=0.5 / length**2)), scales))
+    if 1 < inputs <= MAX_SCALED_FEATURES:
         found |= _by_likelihood(Z, t, unit)
     if inputs > 1 and learn is not None and t.size >= MIN_ROWS_TO_LEARN:
         found |= _by_gradients(Z, t, unit, learn)
@@ -195,10 +174,10 @@ def _remembered(make: Callable[[HostArray], HostArray]) -> Callable[[HostArray],
 
 
 def _by_likelihood(Z: HostArray, t: HostArray, unit: HostArray) -> dict[str, Kind]:
-    """Kernels with a scale for each input, by marginal likelihood."""
+    """Kernels with a scale for each feature, by marginal likelihood."""
 
     def estimated(rows: HostArray) -> HostArray:
-        few = rows[_spread_out(t[rows], MAX_SCALE_ROWS)]
+        few = rows[_spread_out(t[rows], LEARNING_ROWS)]
         scales = np.zeros(unit.size)
         varies = unit > 0.0
         scales[varies] = relevance(Z[few][:, varies], t[few]) * unit[varies]
@@ -207,7 +186,7 @@ def _by_likelihood(Z: HostArray, t: HostArray, unit: HostArray) -> dict[str, Kin
     each = _remembered(estimated)
 
     def kind(kernel: InputKernel) -> Kind:
-        return Kind(None, lambda rows: Scaled(kernel, tuple(each(rows).tolist())))
+        return Kind(lambda rows: Scaled(kernel, tuple(each(rows).tolist())), learns=True)
 
     return {
         "each input its own, Gaussian": kind(RBF(gamma=0.5)),
@@ -226,7 +205,7 @@ def _by_gradients(Z: HostArray, t: HostArray, unit: HostArray, learn: Learn) -> 
             resolved = kernel.resolve((Z * scales)[rows[_spread_out(t[rows], MAX_RANKING_ROWS)]])
             return Scaled(_longer(resolved, length), tuple((scales * unit).tolist()))
 
-        return Kind(None, adapt)
+        return Kind(adapt, learns=True)
 
     def rotated(kernel: InputKernel, length: float) -> Kind:
         def adapt(rows: HostArray) -> InputKernel:
@@ -234,13 +213,13 @@ def _by_gradients(Z: HostArray, t: HostArray, unit: HostArray, learn: Learn) -> 
             resolved = kernel.resolve((Z @ root)[rows[_spread_out(t[rows], MAX_RANKING_ROWS)]])
             return Metric(_longer(resolved, length), unit[:, None] * root)
 
-        return Kind(None, adapt)
+        return Kind(adapt, learns=True)
 
     found = {f"learnt Laplacian, {length:g}": scaled(Laplacian(), length) for length in (2, 6)}
     found["half learnt Laplacian, 3"] = scaled(Laplacian(), 3.0, 0.5)
     found |= {f"learnt Gaussian, {length:g}": scaled(RBF(), length) for length in (1, 2)}
     found["learnt Matérn 3/2, 1"] = scaled(Matern(nu=1.5), 1.0)
-    if t.size >= ROWS_PER_INPUT_TO_LEARN_WHOLE * np.count_nonzero(unit):
+    if t.size >= ROWS_PER_FEATURE_TO_LEARN * np.count_nonzero(unit):
         found |= {f"learnt whole Gaussian, {length:g}": rotated(RBF(), length) for length in (1, 2)}
         found["learnt whole Matérn 3/2, 1"] = rotated(Matern(nu=1.5), 1.0)
     return found
@@ -292,23 +271,23 @@ def ranked(
     rows, rest = ranking_rows(y)
     if stationary_only:
         kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
-    found = [_judged(name, kind, X, goals, rows, rest) for name, kind in kinds.items() if kind.adapt is None]
-    costly = {name: kind for name, kind in kinds.items() if kind.adapt is not None}
+    found = [_evaluated(name, kind, X, goals, rows, rest) for name, kind in kinds.items() if not kind.learns]
+    costly = {name: kind for name, kind in kinds.items() if kind.learns}
     if kernels is None:
         costly = {name: kind for name, kind in costly.items() if _suits(name.startswith(RANKS), found)}
-    found += [_judged(name, kind, X, goals, rows, rest) for name, kind in costly.items()]
+    found += [_evaluated(name, kind, X, goals, rows, rest) for name, kind in costly.items()]
     return sorted(found, key=lambda candidate: candidate.error)
 
 
 def _suits(ranks: bool, plain: list[Candidate]) -> bool:
-    """Whether kernels on the ranks of the inputs, or on their values, are about as good as others."""
+    """Whether kernels on the ranks of the features, or on their values, are about as good as others."""
     errors = [candidate.error for candidate in plain if candidate.name.startswith(RANKS) == ranks]
     return bool(errors) and min(errors) <= MUCH_WORSE * min(candidate.error for candidate in plain)
 
 
 def ranking_rows(y: HostArray) -> tuple[HostArray, HostArray]:
     """Positions of the rows by which kernels are ranked, spread over the order of y, and of the others."""
-    rows = _spread_out(y, min(MAX_RANKING_ROWS, y.size if y.size < MIN_ROWS_TO_PART else y.size // 2))
+    rows = _spread_out(y, min(MAX_RANKING_ROWS, y.size if y.size < LEARNING_ROWS else y.size // 2))
     return rows, np.setdiff1d(np.arange(y.size), rows)
 
 
@@ -336,7 +315,7 @@ def given_kernels(kernels: Any, no_matrix: str) -> dict[str, Any] | None:
 
 
 def in_spreads(kernel: Any, X: HostArray, *, robust: bool = False) -> InputKernel:
-    """A given kernel; one that was named measures each input in its own spread, as that of a single fit does."""
+    """A given kernel; one that was named measures each feature in its own spread, as that of a single fit does."""
     found = input_kernel(kernel)
     if not isinstance(kernel, str) or isinstance(found, Chi2):  # shares of a histogram have their own units
         return found
@@ -348,28 +327,28 @@ def _given_kind(
     kernel: InputKernel, X: HostArray, fitted: Callable[[InputKernel, HostArray], InputKernel] | None
 ) -> Kind:
     if fitted is None or not kernel.needs_targets:
-        return Kind(kernel.resolve(X))
-    return Kind(None, lambda rows: fitted(kernel, rows).resolve(X[rows]))
+        return Kind.fixed(kernel.resolve(X))
+    return Kind(lambda rows: fitted(kernel, rows).resolve(X[rows]), learns=True)
 
 
 def _near(y: HostArray) -> HostArray:
-    """y in units of its spread, with far values moved nearer, of mean 0 and deviation 1."""
+    """y in units of its spread, with outliers clipped, of mean 0 and deviation 1."""
     middle = np.median(y)
     spread = float(np.median(np.abs(y - middle))) or float(np.mean(np.abs(y - middle))) or 1.0
-    near = np.clip((y - middle) / spread, -FAR, FAR)
+    near = np.clip((y - middle) / spread, -OUTLIER, OUTLIER)
     return np.asarray((near - np.mean(near)) / (np.std(near) or 1.0))
 
 
-def _judged(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: HostArray, rest: HostArray) -> Candidate:
-    """A kernel by the errors of some rows that are left out; ``rest`` are the others."""
-    if kind.adapt is None or rest.size >= rows.size or rows.size < 2 * RANKING_FOLDS:
+def _evaluated(name: str, kind: Kind, X: HostArray, goals: HostArray, rows: HostArray, rest: HostArray) -> Candidate:
+    """A kernel by the errors of some held-out rows; ``rest`` are the others."""
+    if not kind.learns or rest.size >= rows.size or rows.size < 2 * FOLDS:
         kernel = kind.on(rest if rest.size >= rows.size else rows)
         equal, phi = np.full(rows.size, 1.0 / rows.size), some_features(kernel, X[rows])
         tables = [leave_one_out(phi, t, equal, RIDGES).mean(axis=1) for t in goals[rows].T]
     else:
         tables = [np.zeros(RIDGES.size) for _ in goals.T]
-        for k in range(RANKING_FOLDS):  # rows are in no order that matters: every fifth one is left out
-            test, train = rows[k::RANKING_FOLDS], np.delete(rows, np.s_[k::RANKING_FOLDS])
+        for k in range(FOLDS):  # rows are in no order that matters: every fifth one is held out
+            test, train = rows[k::FOLDS], np.delete(rows, np.s_[k::FOLDS])
             kernel = kind.on(train)
             e, U = np.linalg.eigh(kernel(X[train], X[train]) + 1.0)
             along, across = U.T @ goals[train], (kernel(X[test], X[train]) + 1.0) @ U
@@ -406,9 +385,9 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
     found += [c for c in lines if c not in found and joined > 1]
     diverse = [family[0] for family in families.values()]
     first = diverse[0]
-    # of kernels that targets had a part in one is enough: each is made anew wherever a sum is judged
-    learnt = [c for c in diverse if c.kind.adapt is not None][:1]
-    diverse = [c for c in diverse if c.kind.adapt is None or c in learnt]
+    # of kernels that learn from targets one is enough: each is made again wherever a sum is compared
+    learnt = [c for c in diverse if c.kind.learns][:1]
+    diverse = [c for c in diverse if not c.kind.learns or c in learnt]
     smooth = [c for c in diverse if c is not first and "Gaussian" in c.name and "additive" not in c.name]
     straight = [c for c in ranking if c.name.endswith("linear") and c is not first]
     sums = {"sum of families": diverse[:joined], "sum of rough, smooth and linear": [first, *smooth[:1], *straight[:1]]}
@@ -423,6 +402,4 @@ def contenders(ranking: list[Candidate], singles: int, joined: int) -> list[Cand
 
 
 def _sum(kinds: list[Kind]) -> Kind:
-    if all(kind.adapt is None for kind in kinds):
-        return Kind(reduce(Sum, (kind.on(np.empty(0, dtype=int)) for kind in kinds)))
-    return Kind(None, lambda rows: reduce(Sum, (kind.on(rows) for kind in kinds)))
+    return Kind(lambda rows: reduce(Sum, (kind.on(rows) for kind in kinds)), any(kind.learns for kind in kinds))

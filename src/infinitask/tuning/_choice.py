@@ -1,4 +1,4 @@
-"""The choice of a kernel and λ by their losses on rows left out.
+"""The choice of a kernel and λ by their losses on held-out rows.
 
 Candidates are ranked (:mod:`~infinitask.tuning._candidates`), the first ones and sums of them are fitted
 (:mod:`~infinitask.tuning._runner`), and rules say what is worth a look and what is taken
@@ -14,53 +14,42 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import HostArray, one_blas_thread
+from infinitask._base.events import Chosen, CutShort
 from infinitask._base.validation import positive_numbers
-from infinitask.calibration._log_odds import logistic_lines
+from infinitask.calibration._folds import Splits
+from infinitask.calibration._log_odds import held_out_log_losses
 from infinitask.estimators._base import Prepared
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import RIDGE_RATE
 from infinitask.fitting._metric_learning import learnt_metrics, with_learnt_kernels
+from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import InputKernel, Laplacian, LearntMetric, Matern, input_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Measure
 from infinitask.tuning._candidates import Candidate, Kind, contenders, given_kernels, in_spreads, ranked
-from infinitask.tuning._left_out import Splits
+from infinitask.tuning._defaults import (
+    FEW_ROWS,
+    KERNELS,
+    LAMBDAS,
+    MAX_FEATURES,
+    MAX_HELD_OUT,
+    MAX_ROWS,
+    RANKS,
+    ROWS_PER_KERNEL,
+    SLIGHTLY_WORSE,
+)
 from infinitask.tuning._progress import Progress
 from infinitask.tuning._race import Race, nearest, raced, walked
 from infinitask.tuning._rules import chosen_of
 from infinitask.tuning._runner import Runner
-
-LAMBDAS: HostArray = np.logspace(1.5, -8.0, 20)
-"""λ for targets whose typical distance from their centre is 1; the first one all but ignores the inputs."""
-
-SINGLE_KERNELS, SUMMED_KERNELS = 4, 4
-"""Kernels of the ranking that compete by themselves, and in sums."""
-
-ROWS_PER_KERNEL = 5
-"""At least this many rows for every kernel that competes: with a handful of rows chance would decide between them, and
-five rows took 11 s."""
-
-MAX_FEATURES = 1_000
-"""The most features of a fit that is only compared."""
-
-MAX_ROWS = 2_000
-"""With more rows, kernels are compared by as many, and λ is refined with all."""
-
-HELD_OUT, MAX_HELD_OUT, RANKS, WORTH_MORE_FEATURES = 0.2, 10_000, (750, 1_500), 0.995
-"""Of many rows this part is held out, no more than the second number; the numbers of landmarks that are tried; and the
-factor by which more of them must lower the loss."""
-
-MAX_LEARNING_ROWS, LEARNING_ITERATIONS = 600, 2
-"""The most rows from which a metric is learnt for a comparison, and the steps of it."""
-
 
 NO_MATRIX = "kernels that compete are computed from X. Tune a known Gram matrix with GridSearchCV over alpha instead."
 """Why 'precomputed' is refused."""
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Selection:
     """The kernel and λ that were chosen, and what they were chosen from.
 
     Parameters
@@ -81,7 +70,7 @@ class Choice:
 
     @property
     def ignores_inputs(self) -> bool:
-        """Whether a λ was taken that all but ignores the inputs."""
+        """Whether a λ was taken that nearly ignores the features."""
         return bool(self.results["best"][1] == 0)
 
 
@@ -92,30 +81,30 @@ class Contest:
     Parameters
     ----------
     rows : Prepared
-        The last fit, as it would be for any kernel and λ; compared are quick fits with fewer nodes and a larger gap.
+        The final fit, as it would be for any kernel and λ; compared are quick fits with fewer nodes and a larger gap.
     targets : ndarray (n,)
         In the units of the contest.
     unit : float
         The size of the targets before: losses and 1/λ are measured in it.
     levels : ndarray (q,)
         Tasks at which models are compared.
-    loss, judge : Loss
-        What a quick fit minimises, and what it is judged by.
+    loss, criterion : Loss
+        What a quick fit minimises, and by what it is compared.
     as_odds : bool
-        Whether h is judged by the log loss of classes instead.
+        Whether h is compared by the log loss of classes instead.
     ordered : bool
-        Whether answers to tasks are put in order before they are judged, as they will be in predictions.
+        Whether h is sorted along the levels before it is compared, as predictions are.
     folds : list of (train, test)
         Repeated folds one after the other.
     folds_at_once : int
         How many of them make up one cross-validation.
     constant : callable
-        Targets and weights of some rows → what is best without inputs, (q,).
+        Targets and weights of some rows, and levels → what is best without features, (q,).
     progress : Progress
     rank : int
         The most features of a fit.
     landmarks : bool
-        Whether features come from landmarks drawn at random, of which large tables have fewer than rows.
+        Whether features come from landmarks sampled at random, fewer than there are rows.
     device : str or None
         Where the data live.
     keeps_best : bool
@@ -124,16 +113,16 @@ class Contest:
 
     rows: Prepared
     targets: HostArray
-    unit: float
     levels: HostArray
     loss: Loss
-    judge: Loss
-    as_odds: bool
-    ordered: bool
+    criterion: Loss
     folds: Splits
     folds_at_once: int
-    constant: Callable[[HostArray, HostArray], HostArray]
+    constant: Callable[[HostArray, HostArray, HostArray], HostArray]
     progress: Progress
+    unit: float = 1.0
+    as_odds: bool = False
+    ordered: bool = False
     rank: int = MAX_FEATURES
     landmarks: bool = False
     device: str | None = None
@@ -158,56 +147,42 @@ class Contest:
         return replace(self, rows=some, targets=self.targets[rows], folds=folds, folds_at_once=once)
 
     def ignoring(self) -> HostArray:
-        """The losses of what ignores the inputs, (folds,)."""
+        """The losses of what ignores the features, (folds,)."""
         weight, found = self.rows.weight, []
         for train, test in self.folds:
             train = train[weight[train] > 0.0]
-            constant = self.constant(self.targets[train], weight[train])
+            constant = self.constant(self.targets[train], weight[train], self.levels)
             found.append(np.broadcast_to(constant, (test.size, constant.size)))
         return np.array(self.losses(found))
 
     def losses(self, h: list[HostArray]) -> list[float]:
-        """The loss of each fold, from h at its rows left out, (n_test, q) each."""
+        """The loss of each fold, from h at its held-out rows, (n_test, q) each."""
         tests = [test for _, test in self.folds]
         if self.as_odds:
-            return self._log_losses(tests, h)
+            # decisions are calibrated after the fit, for any cost: what counts is how well h tells rows apart
+            weight = [self.rows.weight[test] for test in tests]
+            return held_out_log_losses(h, [self.targets[test] > 0.0 for test in tests], weight)
         return [self._loss(test, values) for test, values in zip(tests, h, strict=True)]
 
-    def _log_losses(self, tests: list[HostArray], h: list[HostArray]) -> list[float]:
-        """The mean log loss of the classes of each fold, with log-odds that are linear in h by the other folds.
-
-        Decisions are set last, for any cost: what counts is how well h tells rows apart, not where it is 0.
-        """
-        found = []
-        for k, (test, values) in enumerate(zip(tests, h, strict=True)):
-            others = [b for b in range(len(tests)) if b != k] or [k]
-            rows, known = np.concatenate([tests[b] for b in others]), np.concatenate([h[b] for b in others])
-            omega = self.rows.weight[rows] / np.sum(self.rows.weight[rows])
-            slope, intercept, _ = logistic_lines(known, self.targets[rows] > 0.0, omega)
-            odds, weight = slope * values + intercept, self.rows.weight[test]
-            losses = np.mean(np.logaddexp(0.0, odds) - (self.targets[test] > 0.0)[:, None] * odds, axis=1)
-            found.append(float(weight @ losses) / float(np.sum(weight)) if np.any(weight) else 0.0)
-        return found
-
-    def choose(self, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> tuple[Choice, Runner]:
+    def choose(self, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> tuple[Selection, Runner]:
         """Let kernels and λ compete; the choice, and the fits of the kernel that won.
 
         Parameters
         ----------
         kernels : "auto" or sequence of kernels
         alphas : array (k,) or None
-            λ in the units of the targets as they were given; None: as many as needed of a list.
+            λ in the units of the targets as they were given; None: as many of a list as are needed.
         rule : {"one-se", "best"}
-            "one-se": a λ that ignores the inputs unless the best is better by a standard error, else the largest that
-            is about as good as the best. "best": the one with the smallest loss, unless that is better than
-            ignoring the inputs by less than half of one.
+            "one-se": a λ that ignores the features unless the best is better by a standard error, else the largest that
+            is about as good as the best. "best": the one with the smallest loss, unless that is better than ignoring
+            the features by less than half of one.
         n_jobs : int or None
-            Kernels that are compared side by side, in processes; the choice does not depend on it.
+            Kernels that are compared in parallel processes; the choice does not depend on it.
         """
         lambdas = LAMBDAS
         if alphas is not None:
             lambdas = np.sort(positive_numbers("alphas", alphas))[::-1] * self.unit
-            if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the inputs
+            if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the features
                 lambdas = np.concatenate([LAMBDAS[:1], lambdas])
         with one_blas_thread():
             self.progress.say(f"ranking kernels on {self.targets.size} rows")
@@ -229,11 +204,11 @@ class Contest:
             "best": (k, i),
         }
         alpha = float(lambdas[i] * (race.rate if i > 0 else 1.0) / self.unit)
-        self.progress.chosen(f"chosen: {entrants[k].name}, λ = {alpha:.2g}")
+        self.progress.say(f"chosen: {entrants[k].name}, λ = {alpha:.2g}", Chosen)
         runner = Runner(self, entrants[k], lambdas)
-        return Choice(runner.kernel, alpha, results), runner
+        return Selection(runner.kernel, alpha, results), runner
 
-    def refined(self, choice: Choice, used: HostArray, seed: int) -> tuple[Choice, Runner]:
+    def refined(self, choice: Selection, used: HostArray, seed: int) -> tuple[Selection, Runner]:
         """The choice for all rows, from a kernel and λ that were chosen with fewer of them.
 
         λ follows the rows, and then the loss of rows held out; the number of features grows until that loss stops
@@ -241,7 +216,7 @@ class Contest:
 
         Parameters
         ----------
-        choice : Choice
+        choice : Selection
         used : ndarray
             Positions of the rows by which it was made. Rows that are held out had no part in the kernel, as far as
             there are enough others.
@@ -251,12 +226,12 @@ class Contest:
         n, fewer = self.targets.size, used.size
         order = np.random.default_rng(seed).permutation(n)
         order = np.concatenate([order[~np.isin(order, used)], order[np.isin(order, used)]])
-        count = int(min(HELD_OUT * n, MAX_HELD_OUT))
+        count = int(min(0.2 * n, MAX_HELD_OUT))
         hold_out = replace(self, folds=[(np.sort(order[count:]), np.sort(order[:count]))], folds_at_once=1)
         lambdas = choice.results["alphas"] * self.unit
         begin = nearest(lambdas, choice.alpha * self.unit * (fewer / n) ** RIDGE_RATE)
         ignoring, best, columns = hold_out.ignoring(), None, []
-        entrant = Candidate("", Kind(choice.kernel), float("nan"), float("nan"))
+        entrant = Candidate("", Kind.fixed(choice.kernel), float("nan"), float("nan"))
         with one_blas_thread():
             for rank in RANKS:
                 runner = Runner(replace(hold_out, rank=rank, landmarks=True), entrant, lambdas)
@@ -265,20 +240,20 @@ class Contest:
                 except KeyboardInterrupt:
                     if not self.keeps_best or best is None:
                         raise
-                    self.progress.cut_short("interrupted: the best so far is taken")
+                    self.progress.say("interrupted: the best so far is taken", CutShort)
                     break
                 runner.forget()  # the features of many rows are large
                 i = int(np.argmin(column[:, 0]))
                 columns.append(column[:, 0] * self.unit)
                 loss, alpha = column[i, 0] * self.unit, lambdas[i] / self.unit
                 self.progress.say(f"{n} rows, {rank} features: loss {loss:.4g} at λ = {alpha:.2g}")
-                if best is not None and column[i, 0] > WORTH_MORE_FEATURES * best[2]:
+                if best is not None and column[i, 0] > best[2] / SLIGHTLY_WORSE:
                     break
                 best, begin = (runner, i, float(column[i, 0])), i
         assert best is not None
         runner, i, _ = best
         results = choice.results | {"refined": np.array(columns), "best": (choice.results["best"][0], i)}
-        return Choice(choice.kernel, float(lambdas[i] / self.unit), results, runner.contest.rank), runner
+        return Selection(choice.kernel, float(lambdas[i] / self.unit), results, runner.contest.rank), runner
 
     def _entrants(self, kernels: Any) -> list[Candidate]:
         """The kernels that compete: all given ones, or the first of the ranking and sums of them."""
@@ -295,44 +270,43 @@ class Contest:
         if given is not None:
             return ranking
         few = max(1, counted.size // ROWS_PER_KERNEL)
-        summed = 0 if stationary or few < 2 else SUMMED_KERNELS
-        return contenders(ranking, min(SINGLE_KERNELS, few), summed)
+        summed = 0 if stationary or few < 2 else KERNELS
+        return contenders(ranking, min(KERNELS, few), summed)
 
     def _given_on(self, kernel: InputKernel, rows: HostArray) -> InputKernel:
         """A given kernel that learns from targets, as some rows have it."""
-        counted = np.flatnonzero(self.rows.weight > 0.0)[rows]
-        some = counted[np.linspace(0, counted.size - 1, min(counted.size, MAX_ROWS)).astype(int)]
-        data = Data(self.rows.X[some], self.targets[some], np.full(some.size, 1.0 / some.size))
-        given = self.rows.recipe.with_task(loss=self.loss)
-        recipe = replace(given, kernel=kernel, device=None, features="auto", rank=None)
-        return input_kernel(with_learnt_kernels(recipe, data).kernel)
+        recipe, data = self._to_learn(self.rows.X[self.rows.weight > 0.0], rows, MAX_ROWS)
+        return input_kernel(with_learnt_kernels(replace(recipe, kernel=kernel), data).kernel)
 
     def _learnt(self, Z: HostArray, rows: HostArray, whole: bool) -> HostArray:
-        """A metric from some rows of the inputs Z: R (d,) or (d, p)."""
-        counted = np.flatnonzero(self.rows.weight > 0.0)
-        most = MAX_ROWS if rows.size == counted.size else MAX_LEARNING_ROWS  # all rows: for the last fit
-        some = rows[np.linspace(0, rows.size - 1, min(rows.size, most)).astype(int)]
-        data = Data(Z[some], self.targets[counted[some]], np.full(some.size, 1.0 / some.size))
-        kernel = Matern(nu=1.5) if whole else Laplacian()
-        spec = LearntMetric(kernel, diagonal=not whole, iterations=LEARNING_ITERATIONS)
+        """A metric from some rows of the features Z: R (d,) or (d, p)."""
+        # all rows: for the final fit
+        recipe, data = self._to_learn(Z, rows, MAX_ROWS if rows.size == len(Z) else FEW_ROWS)
+        spec = LearntMetric(Matern(nu=1.5) if whole else Laplacian(), diagonal=not whole, iterations=2)
         # with a λ that is given, no width is chosen: each candidate has its own
-        given = self.rows.recipe.with_task(loss=self.loss)
-        recipe = replace(given, alpha=1.0, device=None, features="auto", rank=None)
-        *_, kernel = learnt_metrics(recipe, data, spec)
+        *_, kernel = learnt_metrics(replace(recipe, alpha=1.0), data, spec)
         return np.asarray(kernel.root if whole else kernel.scales)
+
+    def _to_learn(self, X: HostArray, rows: HostArray, most: int) -> tuple[Recipe, Data]:
+        """The recipe by which a kernel is learnt, and at most ``most`` of some rows of X, the rows that count."""
+        some = rows[np.linspace(0, rows.size - 1, min(rows.size, most)).astype(int)]
+        targets = self.targets[self.rows.weight > 0.0]
+        recipe = self.rows.recipe.with_task(loss=self.loss)
+        recipe = replace(recipe, device=None, features="auto", rank=None)
+        return recipe, Data(X[some], targets[some], np.full(some.size, 1.0 / some.size))
 
     def _loss(self, rows: HostArray, h: HostArray) -> float:
         """The weighted mean loss of h (k, q) at the levels for some rows."""
         weight = self.rows.weight[rows]
         h = np.sort(h, axis=1) if self.ordered else h
-        losses = np.mean(self.judge.value(self.levels, self.targets[rows][:, None], h), axis=1)
+        losses = np.mean(self.criterion.value(self.levels, self.targets[rows][:, None], h), axis=1)
         total = float(np.sum(weight))
         return float(weight @ losses) / total if total > 0.0 else 0.0
 
 
 def chosen(
     contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int | None, seed: int, device: str | None
-) -> tuple[Choice, Runner]:
+) -> tuple[Selection, Runner]:
     """The kernel and λ for a contest of any size, and the fits of that kernel; parameters as there."""
     counted = np.flatnonzero(contest.rows.weight > 0.0)
     if counted.size <= MAX_ROWS:

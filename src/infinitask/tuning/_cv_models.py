@@ -1,7 +1,7 @@
 """Models that tune themselves, as ``RidgeCV`` does.
 
 They choose a kernel and λ by cross-validation (:mod:`~infinitask.tuning._choice`), fit the chosen model to all rows,
-hold it as ``best_estimator_`` and answer as it does.
+hold it as ``best_estimator_`` and predict as it does.
 """
 
 from __future__ import annotations
@@ -14,71 +14,63 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray, one_blas_thread, weighted_quantiles
+from infinitask._base.events import CutShort
+from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.estimators._callbacks import tells_callbacks
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
 from infinitask.predictive import Levels
 from infinitask.tasks import QuantileTask
-from infinitask.tuning._choice import Choice, Contest, comparison_levels
-from infinitask.tuning._left_out import repeated_splits
-from infinitask.tuning._progress import Progress
+from infinitask.tuning._choice import Selection
+from infinitask.tuning._defaults import FARTHEST_TARGET
 from infinitask.tuning._runner import Runner
 from infinitask.tuning._self_tuned import SelfTuned
-
-FAR_TARGET = 50.0
-"""Targets farther than this from the centre, in units of their spread, are compared as if they were this far: a single
-absurd one must not decide. Quantiles between do not notice."""
-
-
-CALIBRATION_FOLDS = 10
-"""Folds whose rows left out calibrate the levels: with five, fits to four fifths of the rows were so much worse on
-steep tables that 90% intervals covered 95%."""
 
 
 class InfiniteQuantileRegressorCV(SelfTuned):
     """Conditional quantiles of every level, with the kernel and λ chosen by cross-validation.
 
-    The answer is an :class:`~infinitask.InfiniteQuantileRegressor`, ``best_estimator_``; all its methods and fitted
+    The result is an :class:`~infinitask.InfiniteQuantileRegressor`, ``best_estimator_``; all its methods and fitted
     attributes are here as well. How it is chosen: candidate kernels (linear, Gaussian, Matérn and Laplacian with one
-    scale, with a scale for each input, in a metric learnt from gradients, sums over the inputs, and all of these on the
-    ranks of the inputs) are ranked by the leave-one-out error of a kernel ridge regression of the ranks of y, which is
-    closed form. The first ones, linear ones and sums of them compete by the cross-validated pinball loss along a path
-    of λ; from 600 rows on with at most 500 of them first, and the best three with all. Unless the winner is better than
-    ignoring the inputs by more than one standard error of the difference, a λ is taken that all but ignores them; else
-    the largest of the winner's that is worse than its best by no more than half of one. The model is then fitted to all
-    rows, and its levels are calibrated by rows left out. Of more than 2000 rows as many choose the kernel; λ and the
-    number of landmarks are then chosen by the loss of rows held out of all.
+    scale, with a scale for each feature, in a metric learnt from gradients, sums over the features, and all of these on
+    the ranks of the features) are ranked by the leave-one-out error of a kernel ridge regression of the ranks of y,
+    which is closed form. The first ones, linear ones and sums of them compete by the cross-validated pinball loss along
+    a path of λ; from 600 rows on with at most 500 of them first, and the best three with all. Unless the winner is
+    better than ignoring the features by more than one standard error of the difference, a λ is taken that nearly
+    ignores them; else the largest of the winner's that is worse than its best by no more than half of one. The model is
+    then fitted to all rows, and its levels are calibrated by held-out rows. Of more than 2000 rows, 2000 choose the
+    kernel; λ and the number of landmarks are then chosen by the loss of rows held out of all.
 
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
         Names or objects of input kernels that compete instead of the candidates; all of them do. A name measures each
-        input in its own spread, an object takes the inputs as they are.
+        feature in its own spread, an object takes the features as they are.
     alphas : array (k,) or None
-        The λ that compete, for y in its own units, besides one that all but ignores the inputs; None: as many as needed
-        of twenty that follow the spread of y.
+        The λ that compete, for y in its own units, besides one that nearly ignores the features; None: up to 20 that
+        follow the spread of y.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn: a number means folds in the order of the rows, so take a shuffled splitter where these are
         sorted. None: five shuffled folds, repeated up to four times where there are few rows.
     rule : {"one-se", "best"}
-        Which λ: see above, or the one with the smallest loss, unless that is better than ignoring the inputs by less
+        Which λ: see above, or the one with the smallest loss, unless that is better than ignoring the features by less
         than half a standard error.
     n_jobs : int or None
-        Kernels that are compared side by side, in processes; the choice does not depend on it.
+        Kernels that are compared in parallel processes; the choice does not depend on it.
     calibrated : bool, default=True
-        Whether levels are calibrated by rows left out, so that a share q of new rows lies below the q-quantile on
+        Whether levels are calibrated by held-out rows, so that a fraction q of new rows lies below the q-quantile on
         average, see :class:`~infinitask.predictive.Levels`: ``levels_``.
     noncrossing : float, "rearrange" or "hard", default="rearrange"
-        As for :class:`~infinitask.InfiniteQuantileRegressor`, whose default keeps the order at the training inputs.
-        With "rearrange", the default here, answers are sorted, and no two levels cross at any x; the fit has no penalty
-        then.
+        As for :class:`~infinitask.InfiniteQuantileRegressor`, whose default keeps the order at the training rows.
+        With "rearrange", the default here, predictions are sorted, and no two levels cross at any x; the fit has no
+        penalty then.
     smoothing, quantiles
         As there.
     task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, certify, solver, max_iter, device
-        As there, for the last fit.
+        As there, for the final fit.
     tol : float or None
-        The duality gap of the last fit; None: 1e-4, and 1e-3 with more than 5000 rows.
+        The duality gap of the final fit; None: 1e-4, and 1e-3 with more than 5000 rows.
     verbose : int, default=0
         Above 0, lines on standard error say what is tried, the best loss so far and about how long the rest will take.
     on_interrupt : {"raise", "best"}, default="raise"
@@ -94,12 +86,12 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     kernel_ : InputKernel
     alpha_, alpha_bias_ : float
     offset_ : float
-        The median of y, which is taken off before the fit and added to its answers.
+        The median of y, which is taken off before the fit and added to its predictions.
     ignores_inputs_ : bool
-        Whether a λ was taken that all but ignores the inputs.
+        Whether a λ was taken that nearly ignores the features.
     cv_results_ : dict
         ``kernels`` (names, best of the ranking first), ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x``
-        (folds,): the mean pinball losses, those of quantiles without inputs among them, inf where a fit could not win
+        (folds,): the mean pinball losses, those of quantiles without features among them, inf where a fit could not win
         and was left out, as all fits of kernels that lost the heat; and ``best``, the position of the choice in
         ``losses``. Losses are means over the deciles of the measure, or over its atoms. With more than 2000 rows these
         are of some of them, ``best`` has the λ of all, and ``refined`` (ranks, k) the losses of rows held out of all.
@@ -167,25 +159,16 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         order = rows.recipe.order
         # sorted predictions need no penalty on the way
         changes = {"task": replace(rows.recipe.task, order=replace(order, weight=0.0))} if order.rearranged else {}
-        levels, weight = comparison_levels(rows.recipe.measure), rows.weight
-        units = Units.of(rows.y[weight > 0.0], weight[weight > 0.0], centred=True)
-        targets, unit = np.clip(units.inside(rows.y), -FAR_TARGET, FAR_TARGET), units.spread
-        repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=False)
-        folds = [fold for splits in repeats for fold in splits]
-        contest = Contest(
-            rows=rows,
-            targets=targets,
-            unit=unit,
-            levels=levels,
-            loss=rows.recipe.task.in_units(unit).loss,
-            judge=QuantileTask().loss,
-            as_odds=False,
+        units = Units.of(rows.y[rows.weight > 0.0], rows.weight[rows.weight > 0.0], centred=True)
+        contest = self._contest(
+            rows,
+            classes=False,
+            targets=np.clip(units.inside(rows.y), -FARTHEST_TARGET, FARTHEST_TARGET),
+            unit=units.spread,
+            loss=rows.recipe.task.in_units(units.spread).loss,
+            criterion=QuantileTask().loss,
             ordered=order.rearranged,
-            folds=folds,
-            folds_at_once=len(repeats[0]),
-            constant=lambda y, weight: weighted_quantiles(y, weight, levels),
-            progress=Progress(type(self).__name__, self.verbose),
-            keeps_best=self.on_interrupt == "best",
+            constant=weighted_quantiles,
         )
         choice, runner = self._chosen_by(contest)
         self._refit(choice, given, **changes)
@@ -197,11 +180,11 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             except KeyboardInterrupt:
                 if self.on_interrupt != "best":
                     raise
-                contest.progress.cut_short("interrupted: levels are not calibrated")
+                contest.progress.say("interrupted: levels are not calibrated", CutShort)
         return self
 
-    def _levels(self, runner: Runner, recipe: Recipe, choice: Choice, units: Units) -> Levels:
-        """The map of levels by the rows left out: of ten folds, or of those given, or those held out of many."""
+    def _levels(self, runner: Runner, recipe: Recipe, choice: Selection, units: Units) -> Levels:
+        """The map of levels by held-out rows: of ten folds, of those given, or of the fold held out of many rows."""
         runner.contest.progress.say("calibrating levels")
         rows, folds = runner.contest.rows, runner.contest.folds
         if len(folds) > 1 and self.cv is None:  # given folds may keep rows together that belong so
@@ -210,7 +193,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             folds = list(KFold(count, shuffle=True, random_state=seed).split(rows.X))
         (low,), (high,) = recipe.measure.support
         grid = Levels.grid(low, high)
-        Q = runner.left_out(recipe, choice.alpha * units.spread, grid, folds)
+        Q = runner.held_out(recipe, choice.alpha * units.spread, grid, folds)
         known = np.all(np.isfinite(Q), axis=1)
         assert rows.y is not None
         return Levels.of(rows.y[known], units.centre + units.spread * Q[known], grid, rows.weight[known])
@@ -231,33 +214,33 @@ class InfiniteQuantileRegressorCV(SelfTuned):
 class InfiniteCostSensitiveClassifierCV(SelfTuned):
     """Decisions for every trade-off between the errors, with the kernel and λ chosen by cross-validation.
 
-    The answer is an :class:`~infinitask.InfiniteCostSensitiveClassifier`, ``best_estimator_``; all its methods and
+    The result is an :class:`~infinitask.InfiniteCostSensitiveClassifier`, ``best_estimator_``; all its methods and
     fitted attributes are here as well. It is chosen as in :class:`~infinitask.InfiniteQuantileRegressorCV`, but
-    judged by the log loss of rows left out, with log-odds that are linear in h: decisions are calibrated last, for any
-    cost, and what counts is how well h tells rows apart. The bias is all but free, which suits rare classes.
+    compared by the log loss of held-out rows, with log-odds that are linear in h: decisions are calibrated after the
+    fit, for any cost, and what counts is how well h tells rows apart. The bias is almost free, which suits rare
+    classes.
 
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
         Names or objects of input kernels that compete instead of the candidates; all of them do. A name measures each
-        input in its own spread, an object takes the inputs as they are.
+        feature in its own spread, an object takes the features as they are.
     alphas : array (k,) or None
-        The λ that compete; None: as many as needed of twenty.
+        The λ that compete; None: up to 20.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn: a number means folds in the order of the rows, so take a shuffled splitter where these are
-        sorted. None: five shuffled folds with the same share of the classes, repeated up to four times where there
-        are few rows.
+        sorted. None: five shuffled folds stratified by class, repeated up to four times where there are few rows.
     rule : {"one-se", "best"}
-        A λ that all but ignores the inputs unless they help by a standard error, and of others the largest that is
+        A λ that nearly ignores the features unless they help by a standard error, and of others the largest that is
         about as good as the best; or the best one, unless it helps by less than half of one. "best" is the default.
     n_jobs : int or None
-        Kernels that are compared side by side, in processes; the choice does not depend on it.
+        Kernels that are compared in parallel processes; the choice does not depend on it.
     theta
         As for :class:`~infinitask.InfiniteCostSensitiveClassifier`.
     task_kernel, task_gamma, measure, quadrature, n_nodes, features, rank, certify, solver, max_iter, device
-        As there, for the last fit.
+        As there, for the final fit.
     tol : float or None
-        The duality gap of the last fit; None: 1e-4, and 1e-3 with more than 5000 rows.
+        The duality gap of the final fit; None: 1e-4, and 1e-3 with more than 5000 rows.
     verbose : int, default=0
         Above 0, lines on standard error say what is tried, the best loss so far and about how long the rest will take.
     on_interrupt : {"raise", "best"}, default="raise"
@@ -273,7 +256,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     kernel_ : InputKernel
     alpha_, alpha_bias_ : float
     ignores_inputs_ : bool
-        Whether a λ was taken that all but ignores the inputs: nothing was surely better.
+        Whether a λ was taken that nearly ignores the features: nothing was surely better.
     cv_results_ : dict
         ``kernels``, ``alphas`` (k,), ``losses`` (kernels, k, folds), ``ignoring_x`` (folds,) and ``best``, as for
         :class:`~infinitask.InfiniteQuantileRegressorCV`.
@@ -345,23 +328,9 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
                 f"{rows.learnt['classes_'].size} classes. InfiniteCostSensitiveClassifier takes more than two, and "
                 'chooses γ and λ itself with gamma="auto" and alpha="auto".'
             )
-        levels, weight = comparison_levels(rows.recipe.measure), rows.weight
-        repeats = repeated_splits(self.cv, rows.X, rows.y, weight, self.random_state, classes=True)
-        folds = [fold for splits in repeats for fold in splits]
-        contest = Contest(
-            rows=rows,
-            targets=rows.y,
-            unit=1.0,
-            levels=levels,
-            loss=rows.recipe.loss,
-            judge=rows.recipe.loss,
-            as_odds=True,
-            ordered=False,
-            folds=folds,
-            folds_at_once=len(repeats[0]),
-            constant=lambda y, weight: _best_constant(y, weight, levels),
-            progress=Progress(type(self).__name__, self.verbose),
-            keeps_best=self.on_interrupt == "best",
+        loss = rows.recipe.loss
+        contest = self._contest(
+            rows, classes=True, targets=rows.y, loss=loss, criterion=loss, as_odds=True, constant=_best_constant
         )
         choice, _ = self._chosen_by(contest)
         return self._refit(choice, given)

@@ -16,35 +16,35 @@ from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
 from infinitask.kernels import InputKernel
 from infinitask.tuning._self_tuned import SelfTuned
-from infinitask.tuning._volumes import Race, families
+from infinitask.tuning._volumes import VolumeComparison, families
 
 
 class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
     """Nested density level sets for every outlier fraction, with the kernel and its width chosen by cross-validation.
 
-    The answer is an :class:`~infinitask.InfiniteOneClassSVM`, ``best_estimator_``; all its methods and fitted
-    attributes are here as well. No labels are needed: kernels compete by the area under the mass–volume curve on rows
-    left out, ∫ vol{x: h(x)(θ) ≥ t(θ)} dθ with t(θ) the θ-quantile of h over these rows. The candidates are Gaussian
-    kernels with each input in units of its own spread, Gaussian kernels in the metric of the covariance, for inputs
-    that depend on each other, Gaussian kernels of the ranks of the inputs, and Laplacian kernels. In each family the
-    width begins at the one of the defaults and is changed while that makes the volume smaller. The winner is fitted to
-    all rows.
+    The result is an :class:`~infinitask.InfiniteOneClassSVM`, ``best_estimator_``; all its methods and fitted
+    attributes are here as well. No labels are needed: kernels compete by the area under the mass–volume curve on
+    held-out rows, ∫ vol{x: h(x)(θ) ≥ t(θ)} dθ with t(θ) the θ-quantile of h over these rows. The candidates are
+    Gaussian kernels with each feature in units of its own spread, Gaussian kernels in the metric of the covariance, for
+    features that depend on each other, Gaussian kernels of the ranks of the features, and Laplacian kernels. In each
+    family the width begins at the one of the defaults and is changed while that makes the volume smaller. The winner is
+    fitted to all rows.
 
     Parameters
     ----------
     kernels : "auto", or sequence of kernels
         Names or objects of input kernels that compete instead of the candidates; all of them do. A name measures each
-        input in its own spread, an object takes the inputs as they are.
+        feature in its own spread, an object takes the features as they are.
     cv : int, splitter, iterable of (train, test) or None
         As in scikit-learn: a number means folds in the order of the rows. None: five shuffled folds of at most 1000
         rows.
     n_jobs : int or None
-        Families of kernels that are compared side by side, in processes; the choice does not depend on it.
+        Families of kernels that are compared in parallel processes; the choice does not depend on it.
     nu, nested, exact_fractions
         As for :class:`~infinitask.InfiniteOneClassSVM`.
     task_kernel, task_gamma, bias_kernel, alpha, measure, quadrature, n_nodes, features, rank, certify, \
 solver, tol, max_iter, device
-        As there, for the last fit.
+        As there, for the final fit.
     random_state : None, int or numpy.random.RandomState
         For the folds and the points by which volumes are measured, and as there.
     verbose : int
@@ -59,16 +59,16 @@ solver, tol, max_iter, device
         Fitted to all rows with the chosen kernel.
     kernel_ : InputKernel
     cv_results_ : dict
-        ``kernels`` (names), ``levels`` (q,), ``volumes`` (kernels, q): the share of the reference points in the set
-        that leaves out a fraction ``levels`` of the rows left out; ``areas`` (kernels,): their means; and ``best``, the
+        ``kernels`` (names), ``levels`` (q,), ``volumes`` (kernels, q): the fraction of the reference points in the set
+        that leaves out a fraction ``levels`` of the held-out rows; ``areas`` (kernels,): their means; and ``best``, the
         position of the choice.
 
     Notes
     -----
-    With up to three inputs the reference points are uniform in a box around the data, and volumes are volumes. In more
-    dimensions no point of a box comes near the data, and all kernels would look alike. There, a reference point is a
-    row in which some inputs (one, two, four, …, or all) are drawn anew from their range: the sets are asked to leave
-    out what differs from a row in a few inputs, too.
+    With up to three features the reference points are uniform in a box around the data, and volumes are volumes. In
+    more dimensions no point of a box comes near the data, and all kernels would look alike. There, a reference point is
+    a row in which some features (one, two, four, …, or all) are sampled again from their range: the sets are asked to
+    leave out what differs from a row in a few features, too.
 
     Examples
     --------
@@ -135,7 +135,7 @@ solver, tol, max_iter, device
         rows = self._estimator()._prepare(given.X, None, given.weight)
         rng = check_random_state(self.random_state)
         how = {"verbose": int(self.verbose), "keeps_best": self.on_interrupt == "best"}
-        race = Race.of(rows.recipe, rows.X, rows.weight, self.cv, rng, **how)
+        race = VolumeComparison.of(rows.recipe, rows.X, rows.weight, self.cv, rng, **how)
         stationary = isinstance(feature_recipe(rows.recipe.features, rows.recipe.rank), RandomFourier)
         distinct = Data.canonical(rows.X, None, rows.weight).X
         kinds = families(self.kernels, distinct, stationary_only=stationary)

@@ -16,11 +16,11 @@ from typing import Any, Self
 
 import joblib  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv, cross_val_score
-from sklearn.utils import Tags, check_random_state, get_tags, indexable
+from sklearn.model_selection import cross_val_score
+from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,22 +34,20 @@ from infinitask._base.validation import (
     count,
     flag,
     is_number,
-    naming,
     number,
     optional,
 )
+from infinitask.calibration._folds import Splits
 from infinitask.estimators._base import BaseInfiniteTask
-from infinitask.estimators._checks import weights_of
-from infinitask.estimators._sources import in_memory
-from infinitask.tuning._left_out import Splits, left_out_scores
+from infinitask.tuning._held_out import checked, held_out_scores
 
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
-"""What is searched by default, for inputs and targets of size one."""
+"""What is searched by default, for features and targets of size one."""
 
 
 SETTINGS: dict[str, Constraint] = {
     "n_trials": count,
-    "on_interrupt": lambda name, value: choice(name, value, ("raise", "best")),
+    "on_interrupt": partial(choice, options=("raise", "best")),
     "progress": flag,
     "refit": flag,
     "search_tol": optional(CONSTRAINTS["tol"]),
@@ -84,10 +82,10 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         As in scikit-learn, greater is better; None: the estimator's ``score``. ``infinitask.metrics`` has scorers for
         the integrated and for the finite-level losses.
     search_tol : float or None
-        The duality gap of the fits during the search, where the estimator has a ``tol``; the last fit has its own.
+        The duality gap of the fits during the search, where the estimator has a ``tol``; the final fit has its own.
         None: its own always.
     n_jobs : int
-        Folds that are fitted side by side, in processes; the scores do not depend on it.
+        Folds that are fitted in parallel processes; the scores do not depend on it.
     storage : path, optuna storage or None
         A file, made if it is not there, that holds the trials as they are done. A search with the same data and
         settings goes on from there; anything else is refused.
@@ -143,20 +141,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         on_interrupt: str = "raise",
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.space = space
-        self.n_trials = n_trials
-        self.timeout = timeout
-        self.sampler = sampler
-        self.cv = cv
-        self.scoring = scoring
-        self.search_tol = search_tol
-        self.n_jobs = n_jobs
-        self.storage = storage
-        self.refit = refit
-        self.progress = progress
-        self.on_interrupt = on_interrupt
-        self.random_state = random_state
+        BaseInfiniteTask._store(self, locals())
 
     # ------------------------------------------------------------------------------------------------------ the search
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
@@ -173,10 +158,6 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]  # Optuna needs it too
 
         self._check_settings()
-        in_memory(X)
-        with naming("X" if y is None else "X and y"):
-            X, y = indexable(X, y)
-        weight = None if sample_weight is None else weights_of(sample_weight, X)
         known = self.estimator.get_params()
         space = {
             name: _distribution(optuna, name, given, known.get(name))
@@ -184,14 +165,11 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         }
         self._check(space)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with naming("cv"):
-            folds = list(check_cv(self.cv, y, classifier=is_classifier(self.estimator)).split(X, y))
-        with naming("scoring"):
-            check_scoring(self.estimator, self.scoring)  # what cannot be scored should not be fitted
+        X, y, weight, folds = checked(self.estimator, X, y, sample_weight, self.cv, self.scoring)
         base = clone(self.estimator)
         if self.search_tol is not None and "tol" in base.get_params() and "tol" not in space:
             base.set_params(tol=max(float(self.search_tol), float(base.get_params()["tol"])))
-        with _quiet(optuna):
+        with _without_messages(optuna):
             kept = self._kept(optuna, space, X, y, weight, folds)
             study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, self.sampler, space, seed))
             study.add_trials([] if kept is None else kept.get_trials())
@@ -278,7 +256,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                     f"storage={str(storage)!r} was given, and there is no folder {Path(storage).absolute().parent}; "
                     "make it, or name a file elsewhere."
                 )
-            _mend(Path(storage))
+            _drop_cut_off_line(Path(storage))
             storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(storage)))
         elif not isinstance(storage, optuna.storages.BaseStorage):
             raise ValueError(f"storage={storage!r} was given; it must be the path of a file, or a storage of Optuna.")
@@ -304,7 +282,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             # no warning for a gap that was not reached: most trials are not chosen
             warnings.simplefilter("ignore", ConvergenceWarning)
             if isinstance(model, BaseInfiniteTask):
-                scores = left_out_scores([model], X, y, weight, splits, self.scoring, parallel)[0]
+                scores = held_out_scores([model], X, y, weight, splits, self.scoring, parallel)[0]
             else:
                 params = None if weight is None else {"sample_weight": weight}
                 options: dict[str, Any] = {"scoring": self.scoring, "params": params, "error_score": "raise"}
@@ -415,12 +393,12 @@ def _sampler(optuna: Any, given: Any, space: Mapping[str, Any], seed: int) -> An
 
 
 def _seed(optuna: Any, study: Any, given: Any, seed: int, number: int) -> None:
-    """Let what is drawn depend on the number of the trial, not on what this process has drawn before."""
+    """Let the random numbers depend on the number of the trial, not on the trials of this process."""
     if given in ("tpe", "random"):
         study.sampler = _sampler(optuna, given, {}, (seed + 7919 * number) % 2**31)
 
 
-def _mend(file: Path) -> None:
+def _drop_cut_off_line(file: Path) -> None:
     """Drop a last line that was cut off: what is written next would join it."""
     if file.exists():
         text = file.read_bytes()
@@ -430,7 +408,7 @@ def _mend(file: Path) -> None:
 
 
 @contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
+def _without_messages(optuna: Any) -> Iterator[None]:
     """Without a line for every trial, and without warnings about experimental parts of Optuna."""
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)

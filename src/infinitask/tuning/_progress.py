@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.events import Chosen, CutShort, Stage, Tried, Trying, is_heard, tell
+from infinitask._base.events import Chosen, CutShort, Stage, Tried, is_heard, tell
 
 
 class Progress:
@@ -26,19 +26,9 @@ class Progress:
         self.name, self.verbose = name, verbose
         self._begun = self._comparing = time.perf_counter()
 
-    def say(self, line: str) -> None:
-        """One line, with the seconds since the beginning; another part of the work begins."""
-        tell(Stage(line))
-        self._write(line)
-
-    def chosen(self, line: str) -> None:
-        """A line that says what was chosen."""
-        tell(Chosen(line))
-        self._write(line)
-
-    def cut_short(self, line: str) -> None:
-        """A line that says that the comparison was interrupted, and what is done about it."""
-        tell(CutShort(line))
+    def say(self, line: str, kind: type[Stage | Chosen | CutShort] = Stage) -> None:
+        """One line, with the seconds since the beginning, and an event: another stage, a choice, or an interrupt."""
+        tell(kind(line))
         self._write(line)
 
     def _write(self, line: str) -> None:
@@ -48,10 +38,6 @@ class Progress:
     def comparing(self) -> None:
         """The comparison begins."""
         self._comparing = time.perf_counter()
-
-    def trying(self, count: int, total: int, kernel: str) -> None:
-        """A kernel is about to be tried; who listens may interrupt here."""
-        tell(Trying(count, total, kernel))
 
     def tried(self, count: int, total: int, kernel: str, path: HostArray, table: HostArray, unit: float) -> None:
         """A kernel was tried: the best so far, and about how long the others will take.

@@ -23,10 +23,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from infinitask._base.arrays import HostArray
 
 CANDIDATES = 1024
-"""Points of the cube among which the next one is chosen, and as many near the best ones."""
-
-NEAR, RADIUS = 5, 0.05
-"""How many of the best points candidates surround, and how closely."""
+"""Points of the cube among which the next one is chosen; the same number lies around the five best ones."""
 
 GROWTH = 1.1
 """Length scales are estimated again when the number of points has grown by this factor: it takes most of the time."""
@@ -67,8 +64,8 @@ class Proposals:
             return rng.random(self.dimension)
         goal = _normal(scores)
         process = self._process(points, scores)
-        near = points[np.argsort(-goal)[:NEAR]]
-        around = near[rng.integers(len(near), size=CANDIDATES)] + RADIUS * rng.standard_normal(
+        near = points[np.argsort(-goal)[:5]]
+        around = near[rng.integers(len(near), size=CANDIDATES)] + 0.05 * rng.standard_normal(
             (CANDIDATES, self.dimension)
         )
         candidates = np.vstack([rng.random((CANDIDATES, self.dimension)), np.clip(around, 0.0, 1.0)])
@@ -86,7 +83,7 @@ class Proposals:
         last = _last_estimate(points.shape[0])
         if self._scales is None or self._scales[0] != last:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # a length scale at its end is an answer
+                warnings.simplefilter("ignore", ConvergenceWarning)  # a length scale at its end is a result
                 estimated = GaussianProcessRegressor(kernel).fit(points[:last], _normal(scores[:last]))
             self._scales = last, estimated.kernel_.theta
         return GaussianProcessRegressor(kernel.clone_with_theta(self._scales[1]), optimizer=None).fit(

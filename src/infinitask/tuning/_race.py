@@ -9,30 +9,22 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.events import CutShort, Trying, tell
 from infinitask.fitting._defaults import RIDGE_RATE
 from infinitask.tuning._candidates import Candidate, Kind, ranking_rows
+from infinitask.tuning._defaults import FEW_ROWS, FINALISTS
 from infinitask.tuning._rules import left_where_hopeless
 from infinitask.tuning._runner import Runner
 
 if TYPE_CHECKING:
     from infinitask.tuning._choice import Contest
 
-MIN_ROWS_FOR_HEAT = 600
-"""From this number of rows on there is a heat, with half of the rows, or 500. At 900 rows of ten tables it saves a
-fifth to a quarter of the time; with fewer rows little is saved."""
-
-FINALISTS = 3
-"""Kernels that race with all rows after a heat; on these tables their best was as good as the best of all."""
-
-FEWEST_OF_FOLD = 0.25
-"""There is no heat if a fold would keep less than this part of the rows that it would keep by chance."""
-
 
 class Race(NamedTuple):
     """How a race ended."""
 
     losses: HostArray
-    """(kernels, λ, folds); inf for what was left out."""
+    """(kernels, λ, folds); inf for fits that were not made."""
     contest: Contest
     """Whose losses these are: a race that was broken off may have ended in its heat."""
     rate: float = 1.0
@@ -49,7 +41,7 @@ def raced(contest: Contest, entrants: list[Candidate], lambdas: HostArray, n_job
     lambdas : ndarray (k,)
         They fall.
     n_jobs : int or None
-        Kernels that race side by side, in processes.
+        Kernels that race in parallel processes.
     """
     begins = [nearest(lambdas, entrant.ridge) for entrant in entrants]
     every = list(range(len(entrants)))
@@ -57,8 +49,8 @@ def raced(contest: Contest, entrants: list[Candidate], lambdas: HostArray, n_job
     if heat is None or len(entrants) <= FINALISTS:
         return Race(walked(contest, entrants, lambdas, begins, every, n_jobs)[0], contest)
     rate = (heat.targets.size / np.count_nonzero(contest.rows.weight)) ** RIDGE_RATE  # λ follows the rows
-    # what targets had a part in is made from the other rows, as it was for the ranking
-    known = [replace(entrant, kind=Kind(entrant.kind.on(others))) for entrant in entrants]
+    # kernels that learn from targets are made from the other rows, as they were for the ranking
+    known = [replace(entrant, kind=Kind.fixed(entrant.kind.on(others))) for entrant in entrants]
     contest.progress.say(f"{len(entrants)} kernels on {heat.targets.size} rows")
     first, ended = walked(heat, known, lambdas, begins, every, n_jobs)
     if not ended:
@@ -76,18 +68,10 @@ def _heat(contest: Contest) -> tuple[Contest | None, HostArray]:
     counted = np.flatnonzero(contest.rows.weight > 0.0)
     assert contest.rows.y is not None
     rows, others = ranking_rows(contest.rows.y[counted])
-    if counted.size < MIN_ROWS_FOR_HEAT:
+    if counted.size < FEW_ROWS:
         return None, others
-    heat, share = contest.on(counted[rows]), rows.size / contest.targets.size
-    if len(heat.folds) < len(contest.folds):
-        return None, others
-    pairs = zip(contest.folds, heat.folds, strict=True)
-    enough = all(
-        few.size >= FEWEST_OF_FOLD * share * many.size
-        for fold, kept in pairs
-        for many, few in zip(fold, kept, strict=True)
-    )
-    return (heat, others) if enough else (None, others)
+    heat = contest.on(counted[rows])
+    return (heat if len(heat.folds) == len(contest.folds) else None), others
 
 
 def walked(
@@ -114,10 +98,10 @@ def walked(
         The kernels that take part, in this order.
     n_jobs : int or None
     given : bool
-        Whether the λ were given: a path over them begins where it ignores the inputs, which says nothing about a
+        Whether the λ were given: a path over them begins where it ignores the features, which says nothing about a
         kernel, and does not end where neighbours are alike.
     may_be_empty : bool
-        Whether an interrupt before the first loss is known is no error, if the best so far is wanted.
+        Whether an interrupt before the first loss is no error if the contest keeps the best so far.
     """
     ignoring = contest.ignoring()
     table = np.full((len(entrants), lambdas.size, len(contest.folds)), np.inf)
@@ -134,12 +118,12 @@ def walked(
         return table, True
     for count, (k, runner) in enumerate(runners.items(), 1):
         try:
-            contest.progress.trying(count, len(some), entrants[k].name)
+            tell(Trying(count, len(some), entrants[k].name))  # a listener may interrupt here
             table[k] = runner.walked(begins[k], ignoring, leader(), flat_ends=not given)
         except KeyboardInterrupt:
             if not contest.keeps_best or not (may_be_empty or np.any(np.isfinite(table))):
                 raise
-            contest.progress.cut_short("interrupted: the best so far is taken")
+            contest.progress.say("interrupted: the best so far is taken", CutShort)
             return table, False
         runner.forget()
         contest.progress.tried(count, len(some), entrants[k].name, table[k], table, contest.unit)

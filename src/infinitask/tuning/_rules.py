@@ -11,29 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-
-HOPELESS, STEPS_AHEAD = 1.05, 2
-"""A kernel is left at the second λ of its path if STEPS_AHEAD more steps, each as good as the one between the first
-two, would still leave its loss this many times that of another. A straight line in 45 rows with little noise began at
-a λ that was far too large: its loss fell by two fifths with each step, and it would have won."""
-
-TOLERATED_ERRORS = 0.5
-"""Standard errors of the difference by which a larger λ may be worse than the best. On the first splits of the twenty
-sets of the paper's Table 1 a whole one loses half a percent; to ignore the inputs, a whole one is asked for."""
-
-TOLERATED_LOSS = 1.02
-"""... and the factor by which its loss may be larger: few rows with little noise are sure of next to nothing."""
-
-SLIGHTLY_WORSE, CLEARLY_WORSE = 1.01, 1.03
-"""Factors on the loss of the best λ. A smaller λ is not worth it in two cases: the folds agree that it is worse and it
-is more than slightly worse; or it is clearly worse and the best λ is known to beat ignoring the inputs. The first case
-asks for a difference, because on the flat part of a path all folds may agree on one that means nothing. The second does
-without the folds' agreement, because the smallest λ all but interpolate, and few rows never tell them apart."""
-
-FLAT, FLAT_STEPS = 1.005, 4
-"""A path ends where its last FLAT_STEPS losses differ by no more than this factor: a smaller λ no longer changes the
-fit, because it interpolates, or because a straight line has nothing left to shrink. Neighbours are a factor of 3
-apart."""
+from infinitask.tuning._defaults import CLEARLY_WORSE, SLIGHTLY_WORSE, TOLERATED_ERRORS
 
 
 def walk(
@@ -54,7 +32,7 @@ def walk(
         The number of a λ, of which there are ``count`` that fall → its losses, one for each fold.
     count, begin : int
     ignoring : ndarray (folds,)
-        The losses of what ignores the inputs.
+        The losses of what ignores the features.
     leader : float
         The mean loss of the best so far; a path ends at its second λ if it is far from it.
     flat_ends : bool
@@ -84,16 +62,16 @@ def walk(
 
 
 def _is_flat(path: HostArray, ignoring: HostArray) -> bool:
-    """Whether the last losses of a path (λ, folds) are all the same, and not those of ignoring the inputs."""
-    last = path[-FLAT_STEPS:].mean(axis=1)
-    alike, known = np.max(last) <= FLAT * np.min(last), np.max(last) < np.mean(ignoring) / SLIGHTLY_WORSE
-    return bool(last.size == FLAT_STEPS and alike and known)
+    """Whether the last losses of a path (λ, folds) are all the same, and not those of ignoring the features."""
+    last = path[-4:].mean(axis=1)
+    alike, known = np.max(last) <= SLIGHTLY_WORSE * np.min(last), np.max(last) < np.mean(ignoring) / SLIGHTLY_WORSE
+    return bool(last.size == 4 and alike and known)
 
 
 def is_hopeless(column: HostArray, begin: int, leader: float) -> bool:
     """Whether a path is far from the best so far at its first two λ, and does not come nearer fast."""
     better, worse = np.sort(column[begin : begin + 2].mean(axis=1))
-    return bool(better * (better / worse) ** STEPS_AHEAD > HOPELESS * leader) if worse > 0.0 else False
+    return bool(better * (better / worse) ** 2 > CLEARLY_WORSE * leader) if worse > 0.0 else False
 
 
 def left_where_hopeless(column: HostArray, begin: int, leader: float) -> HostArray:
@@ -118,14 +96,14 @@ def _more_than_slightly_worse(losses: HostArray, best: HostArray, folds: int) ->
 
 
 def chosen_of(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> tuple[int, int]:
-    """The positions of the kernel and of λ; the first λ where nothing beats ignoring the inputs."""
+    """The positions of the kernel and of λ; the first λ where nothing beats ignoring the features."""
     k, i = _best(table)
     if rule == "best" and not surely_worse(ignoring, table[k, i], folds, TOLERATED_ERRORS):
         return k, 0
     if rule == "one-se":
         if not surely_worse(ignoring, table[k, i], folds):
             return k, 0
-        most = TOLERATED_LOSS * float(np.mean(table[k, i]))
+        most = CLEARLY_WORSE * float(np.mean(table[k, i]))
         near = (j for j in range(i) if float(np.mean(table[k, j])) <= most)
         good = (j for j in near if not surely_worse(table[k, j], table[k, i], folds, TOLERATED_ERRORS))
         i = next(good, i)
@@ -139,7 +117,7 @@ def _best(table: HostArray) -> tuple[int, int]:
 
 
 def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float = 1.0) -> bool:
-    """Whether the mean difference is above this many standard errors.
+    """Whether the mean difference is above a number of standard errors.
 
     Repeats make the mean more exact, but they see the same rows again: the error is that of the folds of one.
     """

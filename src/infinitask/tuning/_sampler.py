@@ -20,7 +20,7 @@ class ExpectedImprovement(BaseSampler):
     Parameters
     ----------
     space : dict of optuna distributions
-        All parameters. Those that are neither floats nor integers are drawn at random.
+        All parameters. Those that are neither floats nor integers are sampled at random.
     n_startup : int
         Sobol points.
     seed : int

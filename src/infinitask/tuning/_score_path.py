@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
-from sklearn.utils import indexable
+from sklearn.base import clone
 from sklearn.utils.parallel import Parallel
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import jobs, naming, positive_numbers
-from infinitask.estimators._checks import weights_of
-from infinitask.estimators._sources import in_memory
+from infinitask._base.validation import jobs, positive_numbers
 from infinitask.estimators.path import check_has_path
 from infinitask.kernels import takes_gamma
-from infinitask.tuning._left_out import left_out_scores
+from infinitask.tuning._held_out import checked, held_out_scores
 
 
 def score_path(
@@ -34,7 +29,7 @@ def score_path(
 ) -> HostArray:
     """Cross-validated scores for every ``gamma``, ``alpha`` and fold.
 
-    Folds share the features of all inputs where the kernel is known beforehand; within a fold λ falls, and each fit
+    Folds share φ of all rows if the kernel is known beforehand; within a fold λ falls, and each fit
     starts from the one before it.
 
     Parameters
@@ -53,7 +48,7 @@ def score_path(
     sample_weight : array (n,) or None
         Weights of the fit; scores are not weighted.
     n_jobs : int or None
-        Folds that are fitted side by side, in processes; the scores do not depend on it.
+        Folds that are fitted in parallel processes; the scores do not depend on it.
 
     Returns
     -------
@@ -81,14 +76,7 @@ def score_path(
     if gammas is not None:
         gammas = positive_numbers("gammas", gammas)
     n_jobs = jobs("n_jobs", n_jobs)
-    with naming("scoring"):
-        check_scoring(estimator, scoring)  # what cannot be scored should not be fitted
-    in_memory(X)
-    with naming("X" if y is None else "X and y"):
-        X, y = indexable(X, y)
-    weight = None if sample_weight is None else weights_of(sample_weight, X)
-    with naming("cv"):
-        splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y))
+    X, y, weight, splits = checked(estimator, X, y, sample_weight, cv, scoring)
     falling = np.argsort(-alphas, kind="stable")
     tables = []
     with Parallel(n_jobs=n_jobs) as parallel:
@@ -96,6 +84,6 @@ def score_path(
             model = clone(estimator) if gamma is None else clone(estimator).set_params(gamma=float(gamma))
             models = [clone(model).set_params(alpha=float(alphas[i])) for i in falling]
             table = np.empty((alphas.size, len(splits)))
-            table[falling] = left_out_scores(models, X, y, weight, splits, scoring, parallel)
+            table[falling] = held_out_scores(models, X, y, weight, splits, scoring, parallel)
             tables.append(table)
     return tables[0] if gammas is None else np.stack(tables)

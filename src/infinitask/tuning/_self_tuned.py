@@ -1,4 +1,4 @@
-"""What all self-tuned models share: they hold what they chose as ``best_estimator_`` and answer as it does."""
+"""What all self-tuned models share: they hold what they chose as ``best_estimator_`` and predict as it does."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.validation import check_parameters
+from infinitask.calibration._folds import repeated_splits
 from infinitask.estimators import _frames
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._callbacks import CallbackSupportMixin
@@ -23,12 +24,10 @@ from infinitask.features import Nystroem
 from infinitask.fitting._defaults import shrinkage
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
-from infinitask.tuning._choice import Choice, Contest, chosen
+from infinitask.tuning._choice import Contest, Selection, chosen, comparison_levels
+from infinitask.tuning._defaults import FOLDS, GAP_OF_MANY, MANY_ROWS, MAX_REPEATS, ROWS_TO_HOLD_OUT
+from infinitask.tuning._progress import Progress
 from infinitask.tuning._runner import Runner
-
-TOL, TOL_OF_MANY, MANY_ROWS = 1e-4, 1e-3, 5_000
-"""The duality gap of the last fit, and with more rows than the third number. With 38 000 rows gaps of 1e-2 and 1e-3
-have the same loss on test rows to a thousandth, and 1e-4 takes up to ten times as long."""
 
 
 class Compared(NamedTuple):
@@ -51,7 +50,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
     """The parameter that names the tasks of a prediction that asks for none; it is read when that happens."""
 
     _chosen: ClassVar[dict[str, Any]] = {}
-    """Parameters of the last fit that this model sets itself, besides the kernel and λ."""
+    """Parameters of the final fit that this model sets itself, besides the kernel and λ."""
 
     best_estimator_: Any
 
@@ -62,9 +61,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
                 setattr(cls, name, method if isinstance(method, staticmethod) else _passed_on(name, method))
         super().__init_subclass__(**kwargs)  # scikit-learn looks at the methods here
 
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``."""
-        BaseInfiniteTask._store(self, parameters)
+    _store = BaseInfiniteTask._store
 
     def _begin(self) -> None:
         """Check the parameters; the fit before this one, if any, is forgotten."""
@@ -81,7 +78,8 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         """The model inside, with the parameters it shares with this one and those that are chosen."""
         shared = self._model._get_param_names()
         given = {name: value for name, value in self.get_params(deep=False).items() if name in shared}
-        given["tol"] = TOL if given["tol"] is None else given["tol"]
+        if given["tol"] is None:
+            del given["tol"]
         return self._model(**given, **chosen)
 
     def _compared(self, X: Any, y: Any, sample_weight: Any) -> Compared:
@@ -92,14 +90,30 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         survey = surveyed(self._estimator(), source)
         return Compared(survey.X, survey.y, survey.weight / np.max(survey.weight), source, survey)
 
-    def _chosen_by(self, contest: Contest) -> tuple[Choice, Runner]:
+    def _contest(self, rows: Prepared, *, classes: bool, **own: Any) -> Contest:
+        """The comparison of kernels and λ by some rows; ``own`` are the parameters that depend on the task."""
+        levels, y = comparison_levels(rows.recipe.measure), rows.y
+        assert y is not None
+        counts = {"folds": FOLDS, "rows": ROWS_TO_HOLD_OUT, "repeats": MAX_REPEATS}
+        repeats = repeated_splits(self.cv, rows.X, y, rows.weight, self.random_state, classes=classes, **counts)
+        return Contest(
+            rows=rows,
+            levels=levels,
+            folds=[fold for splits in repeats for fold in splits],
+            folds_at_once=len(repeats[0]),
+            progress=Progress(type(self).__name__, self.verbose),
+            keeps_best=self.on_interrupt == "best",
+            **own,
+        )
+
+    def _chosen_by(self, contest: Contest) -> tuple[Selection, Runner]:
         """What a contest chooses."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         return chosen(contest, self.kernels, self.alphas, self.rule, self.n_jobs, seed, self.device)
 
-    def _refit(self, choice: Choice, given: Compared, **changes: Any) -> Self:
+    def _refit(self, choice: Selection, given: Compared, **changes: Any) -> Self:
         """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
-        # what ignores the inputs has nothing to calibrate: a free bias moves all the way by itself
+        # what ignores the features has nothing to calibrate: a free bias moves all the way by itself
         own = {} if choice.ignores_inputs else self._chosen
         alpha, survey = choice.alpha, given.survey
         if survey is not None and self.alphas is None and not choice.ignores_inputs:
@@ -107,7 +121,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         best = self._estimator(kernel=choice.kernel, alpha=alpha, **own)
         rows = best._prepare(given.X, given.y, given.weight)
         if self.tol is None and (rows.weight.size if survey is None else survey.n) > MANY_ROWS:
-            changes["tol"] = TOL_OF_MANY
+            changes["tol"] = GAP_OF_MANY
         if choice.landmarks is not None and self.features == "auto" and self.rank is None:
             changes["features"] = Nystroem(choice.landmarks)
         self._fitted(best, given, rows._replace(recipe=replace(rows.recipe, **changes)), **changes)

@@ -1,8 +1,8 @@
-"""Which kernel of level sets is best, by the mass and the volume of its sets on rows left out.
+"""Which kernel of level sets is best, by the mass and the volume of its sets on held-out rows.
 
-Of two families of sets that hold the same share of rows left out, the one with the smaller volume knows the law better
-(:func:`~infinitask.metrics.mass_volume_area`). Only the order in which points leave the sets counts, so that kernels of
-any kind can be compared. Each family of kernels is walked along its widths.
+Of two families of sets that hold the same fraction of held-out rows, the one with the smaller volume knows the
+distribution better (:func:`~infinitask.metrics.mass_volume_area`). Only the order in which points leave the sets
+counts, so that kernels of any kind can be compared. Each family of kernels is searched along its widths.
 """
 
 from __future__ import annotations
@@ -13,47 +13,34 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, check_cv
+from sklearn.base import clone
+from sklearn.model_selection import KFold
 from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.events import CutShort, Tried, Trying, tell
-from infinitask._base.validation import naming
+from infinitask.calibration._fold_fits import solved_one_by_one
+from infinitask.calibration._folds import Folds, Splits, splits_of
 from infinitask.calibration._thresholds import new_row_quantile
+from infinitask.calibration.held_out import HeldOutFits
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import IQR_OF_NORMAL, spreads
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
 from infinitask.tuning._candidates import given_kernels, in_spreads
-from infinitask.tuning._left_out import Splits, shared_folds
-
-FACTORS = (0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 60.0)
-"""γ of the candidates, as multiples of the median rule."""
-
-FIRST_FACTOR = 3
-"""The position of the γ at which a walk begins: that of the defaults."""
-
-SHRINKAGE = 0.1
-"""The part of the plain metric in that of the covariance, so that few rows do not make it singular."""
-
-FOLDS, MAX_ROWS = 5, 1_000
-"""Folds, and the most rows that take part in the choice."""
-
-QUICK_NODES, QUICK_GAP, QUICK_EVALUATIONS = 9, 1e-2, 300
-"""A fit that is only compared: its nodes, its duality gap, and the most evaluations it may take. On four sets the mean
-volumes are within 1% of those with a gap of 1e-3, in two thirds of the time; with 3e-2 they stray by 5%."""
-
-REFERENCE_POINTS = 2_000
-"""Points by which volumes are measured."""
-
-MAX_BOX_INPUTS = 3
-"""Up to this many inputs volumes are those of the box; beyond, hardly any point of a box is near the data."""
-
-EDGE, FARTHEST_EDGE, BOX_MARGIN = 0.01, 5.0, 0.1
-"""An input reaches from this quantile to its opposite, but no farther from its median than this many deviations, as the
-quartiles have them: one absurd value must not decide what a volume is. The box is larger by this part on each side."""
-
+from infinitask.tuning._defaults import (
+    EDGE,
+    FACTORS,
+    FOLDS,
+    MARGIN,
+    MAX_BOX_FEATURES,
+    MAX_SET_ROWS,
+    OUTLIER,
+    QUICK,
+    QUICK_NODES,
+)
+from infinitask.tuning._held_out import shared_problem
 
 NO_MATRIX = "a volume needs the kernel at new points, not a matrix. Give kernels of inputs."
 """Why 'precomputed' is refused."""
@@ -80,16 +67,9 @@ class Family:
         """The name and the kernel of a width."""
         if not self.factors:
             return self.name, self.kernel
-        return f"{self.name}, {self.factors[k]:g}", _narrower(self.kernel, self.factors[k])
-
-
-def _narrower(kernel: Any, factor: float) -> InputKernel:
-    """A kernel around another one, with γ times a factor in the latter."""
-    parameters = kernel.get_params(deep=False)
-    inner = kernel.kernel.get_params(deep=False)
-    inside = type(kernel.kernel)(**(inner | {"gamma": factor * kernel.kernel.gamma}))
-    found: InputKernel = type(kernel)(**(parameters | {"kernel": inside}))
-    return found
+        kernel: Any = clone(self.kernel)
+        kernel.set_params(kernel__gamma=self.factors[k] * kernel.kernel.gamma)
+        return f"{self.name}, {self.factors[k]:g}", kernel
 
 
 def families(kernels: Any, X: HostArray, *, stationary_only: bool) -> list[Family]:
@@ -121,16 +101,16 @@ def candidates(X: HostArray) -> list[Family]:
 
 
 def _covariance_root(Z: HostArray) -> HostArray | None:
-    """R with R Rᵀ the inverse of the covariance, shrunk towards a multiple of the identity; None where it is one."""
+    """R with R Rᵀ the inverse of the covariance, shrunk towards a multiple of the identity; None if it is one."""
     d = Z.shape[1]
     if d < 2 or len(Z) < 3:
         return None
-    # far rows would decide the covariance: they count as if they were at the edge of the others
+    # outliers would decide the covariance: they count as if they were at the edge of the others
     covariance = np.cov(np.clip(Z, *_edges(Z)).T)
     size = float(np.trace(covariance)) / d
     if not size > 0.0:
         return None
-    e, U = np.linalg.eigh((1.0 - SHRINKAGE) * covariance + SHRINKAGE * size * np.eye(d))
+    e, U = np.linalg.eigh(0.9 * covariance + 0.1 * size * np.eye(d))
     return np.asarray((U / np.sqrt(e)) @ U.T)
 
 
@@ -144,7 +124,7 @@ class Entrant:
     name : str
     kernel : InputKernel
     volumes : ndarray (q,)
-        The shares of the reference points inside, at each level.
+        The fraction of the reference points inside, at each level.
     """
 
     name: str
@@ -158,7 +138,7 @@ class Entrant:
 
 
 @dataclass(frozen=True, eq=False)
-class Race:
+class VolumeComparison:
     """A comparison of kernels on some rows.
 
     Parameters
@@ -198,13 +178,13 @@ class Race:
         *,
         verbose: int = 0,
         keeps_best: bool = False,
-    ) -> Race:
-        """The race for the rows of a fit.
+    ) -> VolumeComparison:
+        """The comparison for the rows of a fit.
 
         Parameters
         ----------
         recipe : Recipe
-            Of the last fit.
+            Of the fit to all rows.
         X, weight : ndarray
         cv : int, splitter, iterable or None
         rng : numpy.random.RandomState
@@ -213,16 +193,15 @@ class Race:
         """
         merged = Data.canonical(X, None, weight)
         if cv is None:
-            # equal rows in different folds would be learnt by heart: they are one row with a weight
+            # equal rows in different folds would be memorised: they are one row with a weight
             X, weight = merged.X, merged.weight
-            if weight.size > MAX_ROWS:
-                some = np.sort(rng.choice(weight.size, MAX_ROWS, replace=False))
+            if weight.size > MAX_SET_ROWS:
+                some = np.sort(rng.choice(weight.size, MAX_SET_ROWS, replace=False))
                 X, weight = X[some], weight[some]
             folds = KFold(max(2, min(FOLDS, weight.size)), shuffle=True, random_state=rng.randint(2**31 - 1))
             splits = list(folds.split(X)) if weight.size > 1 else [(np.arange(1), np.arange(1))]
         else:
-            with naming("cv"):
-                splits = list(check_cv(cv).split(X))
+            splits = splits_of(cv, X)
             if any(not np.any(weight[part] > 0.0) for fold in splits for part in fold):
                 raise ValueError(
                     f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
@@ -232,18 +211,18 @@ class Race:
             recipe,
             task=recipe.task.uncalibrated(),
             n_nodes=QUICK_NODES if recipe.measure.atoms() is None else recipe.n_nodes,
-            tol=QUICK_GAP,
-            max_iter=QUICK_EVALUATIONS,
+            tol=QUICK.gap,
+            max_iter=300,
             solver="lbfgs",
             verbose=0,
             device=None,
         )
         generator = np.random.default_rng(rng.randint(2**31 - 1))
-        reference = reference_points(merged.X, generator, REFERENCE_POINTS)
+        reference = reference_points(merged.X, generator)
         return cls(quick, X, weight / np.sum(weight), splits, reference, _levels(recipe.measure), verbose, keeps_best)
 
     def compare(self, kinds: Sequence[Family], n_jobs: int | None) -> list[Entrant]:
-        """The members of all families that were compared; fewer after an interrupt, if the best so far is wanted."""
+        """The members of all families that were compared; fewer after an interrupt if ``keeps_best``."""
         if n_jobs not in (None, 1):
             walks = Parallel(n_jobs=n_jobs)(delayed(self.walk)(family) for family in kinds)
             return [entrant for walked, _ in walks for entrant in walked]
@@ -259,15 +238,15 @@ class Race:
         return found
 
     def walk(self, family: Family, before: Sequence[Entrant] = ()) -> tuple[list[Entrant], bool]:
-        """The members of a family that were compared, and whether the walk came to its end.
+        """The members of a family that were compared, and whether the search came to its end.
 
-        It goes from a first width in both directions, while that helps.
+        It goes from the width in the middle in both directions, while the volume falls.
 
         Parameters
         ----------
         family : Family
         before : sequence of Entrant
-            Those of other families, for whoever listens.
+            Those of other families, for the events.
         """
         known: dict[int, Entrant] = {}
 
@@ -285,7 +264,7 @@ class Race:
             if not family.factors:
                 at(0)
             for step in (1, -1) if family.factors else ():
-                k = min(known, key=at) if known else FIRST_FACTOR
+                k = min(known, key=at) if known else len(family.factors) // 2
                 at(k)
                 while 0 <= k + step < len(family.factors) and at(k + step) < at(k):
                     k += step
@@ -297,19 +276,14 @@ class Race:
 
     def entrant(self, name: str, kernel: InputKernel) -> Entrant:
         """Fit without the rows of each fold; their mass sets the thresholds, the reference points the volumes."""
-        recipe = replace(self.recipe, kernel=kernel)
         data, levels = Data(self.X, None, self.weight), self.levels[:, None]
-        left_out, omega, reference = [], [], []
-        near = None  # each fold starts from the fold before it
-        for fold, (_, test) in zip(shared_folds(recipe, data, self.splits), self.splits, strict=True):
-            fit = fold.fit(near)
-            near = None if fold.memory.last is None else fold.memory.last.elsewhere()
-            bias = fit.field.bias(levels)  # h without t: fits with other rows have other thresholds
-            left_out.append(fold.values(fit, levels) - bias)
-            omega.append(self.weight[test])
-            reference.append(np.asarray(fit.field(self.reference, levels)) - bias)
-        share = np.concatenate(omega)
-        t = new_row_quantile(np.concatenate(left_out), share / np.sum(share), self.levels)
+        recipe, problem = shared_problem(replace(self.recipe, kernel=kernel), data)
+        folds = Folds.of_splits(self.splits, self.weight.size)
+        fields = list(solved_one_by_one(problem, folds, recipe.solver, recipe.tol, recipe.max_iter))
+        fits = HeldOutFits.of(problem, folds, fields, folds.rows.size)
+        # h without t: fits to other rows have other thresholds
+        t = new_row_quantile(fits.values(levels), fits.omega, self.levels)
+        reference = (np.asarray(field(self.reference, levels)) - field.bias(levels) for field in fields)
         volumes = np.mean([np.mean(h >= t, axis=0) for h in reference], axis=0)
         found = Entrant(name, kernel, volumes)
         if self.verbose:
@@ -326,20 +300,20 @@ def _levels(measure: Measure) -> HostArray:
 
 
 def _edges(X: HostArray) -> tuple[HostArray, HostArray]:
-    """From where to where each input reaches, (d,) each."""
+    """The ends of each feature without outliers, (d,) each."""
     low, first, middle, third, high = np.quantile(X, [EDGE, 0.25, 0.5, 0.75, 1.0 - EDGE], axis=0)
-    far = np.where(third > first, FARTHEST_EDGE * (third - first) / IQR_OF_NORMAL, np.inf)
+    far = np.where(third > first, OUTLIER * (third - first) / IQR_OF_NORMAL, np.inf)
     return np.maximum(low, middle - far), np.minimum(high, middle + far)
 
 
-def reference_points(X: HostArray, rng: np.random.Generator, count: int) -> HostArray:
+def reference_points(X: HostArray, rng: np.random.Generator, count: int = 2_000) -> HostArray:
     """Points by which volumes are measured, see the notes of :class:`InfiniteOneClassSVMCV`."""
     d = X.shape[1]
     low, high = _edges(X)
-    margin = BOX_MARGIN * (high - low)
-    drawn = rng.uniform(low - margin, high + margin, size=(count, d))
-    if d <= MAX_BOX_INPUTS:
-        return drawn
+    margin = MARGIN * (high - low)
+    sampled = rng.uniform(low - margin, high + margin, size=(count, d))
+    if d <= MAX_BOX_FEATURES:
+        return sampled
     sizes = np.unique(np.append(2 ** np.arange(int(np.log2(d)) + 1), d))
     changed = np.argsort(rng.random((count, d)), axis=1) < rng.choice(sizes, count)[:, None]
-    return np.asarray(np.where(changed, drawn, X[rng.integers(len(X), size=count)]))
+    return np.asarray(np.where(changed, sampled, X[rng.integers(len(X), size=count)]))

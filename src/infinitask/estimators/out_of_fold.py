@@ -1,23 +1,22 @@
-"""Scores of the rows of a table itself, each from a fit that has not seen it."""
+"""Out-of-fold scores: each row of a table is scored by a fit that has not seen it."""
 
 from __future__ import annotations
 
-from numbers import Integral
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import naming
+from infinitask.calibration._folds import Folds, hold_out_each_row_once, out_of_fold, splits_of
 
-__all__ = ["left_out_scores"]
+__all__ = ["out_of_fold_scores"]
 
 
-def left_out_scores(estimator: Any, X: Any, *, cv: Any = 5, random_state: Any = None) -> HostArray:
+def out_of_fold_scores(estimator: Any, X: Any, *, cv: Any = 5, random_state: Any = None) -> HostArray:
     """p-values of the rows of a table: which of them are unusual, by fits that have not seen them.
 
     ``score_samples`` of the rows of a fit is too large, because the sets have grown around them; an outlier among few
@@ -30,7 +29,7 @@ def left_out_scores(estimator: Any, X: Any, *, cv: Any = 5, random_state: Any = 
         need not be fitted.
     X : table (n, d)
     cv : int, splitter or iterable of (train, test), default=5
-        A number: that many shuffled folds. Every row must be left out once.
+        An integer: the number of shuffled folds. Every row must be held out once.
     random_state : None, int or numpy.random.RandomState
         For the shuffle.
 
@@ -41,20 +40,21 @@ def left_out_scores(estimator: Any, X: Any, *, cv: Any = 5, random_state: Any = 
     Examples
     --------
     >>> import numpy as np
-    >>> from infinitask import InfiniteOneClassSVM, left_out_scores
+    >>> from infinitask import InfiniteOneClassSVM, out_of_fold_scores
     >>> from infinitask.datasets import make_mixture
     >>> X = np.vstack([make_mixture(200, random_state=0), [[9.0, 9.0]]])
-    >>> p = left_out_scores(InfiniteOneClassSVM(n_nodes=20), X, random_state=0)
+    >>> p = out_of_fold_scores(InfiniteOneClassSVM(n_nodes=20), X, random_state=0)
     >>> int(np.argmin(p)), bool(abs(np.mean(p <= 0.2) - 0.2) < 0.08)
     (200, True)
     """
     n = _num_samples(X)
-    with naming("cv"):
-        splitter = KFold(int(cv), shuffle=True, random_state=random_state) if isinstance(cv, Integral) else check_cv(cv)
-        folds = list(splitter.split(np.empty((n, 1))))
-    if not np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(n)):
-        raise ValueError(f"cv={cv!r} was given; each of the {n} rows must be left out by exactly one of its folds.")
-    scores = np.empty(n)
-    for train, test in folds:
-        scores[test] = clone(estimator).fit(_safe_indexing(X, train)).score_samples(_safe_indexing(X, test))
-    return scores
+    splits = splits_of(cv, np.empty((n, 1)), shuffled=True, random_state=random_state)
+    if not hold_out_each_row_once(splits, n):
+        raise ValueError(f"cv={cv!r} was given; each of the {n} rows must be held out by exactly one of its folds.")
+    scores = out_of_fold(partial(_scores, estimator, X), splits)
+    return Folds.of_splits(splits, n).assembled(np.concatenate(scores))
+
+
+def _scores(estimator: Any, X: Any, train: HostArray, test: HostArray) -> HostArray:
+    """The scores of the held-out rows."""
+    return np.asarray(clone(estimator).fit(_safe_indexing(X, train)).score_samples(_safe_indexing(X, test)))

@@ -1,0 +1,228 @@
+"""Folds: which rows a fit sees, and which rows it holds out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, Self, final
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
+
+from infinitask._base.arrays import HostArray, as_like, to_host
+from infinitask._base.validation import naming
+from infinitask.problem import Problem
+
+Splits = list[tuple[HostArray, HostArray]]
+"""Positions of the training rows and of the held-out rows, for each fold."""
+
+
+def splits_of(
+    cv: Any, X: Any, y: Any = None, *, classifier: bool = False, shuffled: bool = False, random_state: Any = None
+) -> Splits:
+    """The folds of what scikit-learn calls ``cv``, as positions of rows.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of (train, test)
+    X : array-like (n, d)
+    y : array-like (n,) or None
+    classifier : bool
+        Whether the folds of a number are stratified by y.
+    shuffled : bool
+        Whether the folds of a number are shuffled, with ``random_state``.
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> [test.tolist() for _, test in splits_of(2, np.zeros((4, 1)))]
+    [[0, 1], [2, 3]]
+    """
+    n = _num_samples(X)
+    with naming("cv"):
+        if shuffled and isinstance(cv, Integral):
+            cv = KFold(int(cv), shuffle=True, random_state=random_state)
+        try:
+            folds = list(check_cv(cv, y, classifier=classifier).split(X, y))
+        except ValueError as error:
+            if "groups" not in str(error):
+                raise
+            raise ValueError(
+                f"cv={cv!r} was given; it needs groups, which fit does not take. Give its folds: "
+                "cv=list(splitter.split(X, y, groups))."
+            ) from error
+        splits = [(_positions(train), _positions(test)) for train, test in folds]
+        for position in (int(end) for fold in splits for part in fold if part.size for end in (part.min(), part.max())):
+            if not -n <= position < n:
+                raise ValueError(f"cv holds the position {position}, but X has {n} rows; the first one is 0.")
+    return splits
+
+
+def repeated_splits(
+    cv: Any,
+    X: HostArray,
+    y: HostArray,
+    weight: HostArray,
+    random_state: Any,
+    *,
+    classes: bool,
+    folds: int,
+    rows: int,
+    repeats: int,
+) -> list[Splits]:
+    """The folds of a cross-validation, repeated where there are few rows.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None
+        As in scikit-learn, taken once; None: shuffled folds, repeated.
+    X, y, weight : ndarray
+    random_state : int, RandomState or None
+    classes : bool
+        Whether y holds the signs of two classes, by which folds are stratified.
+    folds : int
+        How many there are without ``cv``.
+    rows, repeats : int
+        Folds are repeated until this number of rows has been held out, at most this number of times.
+    """
+    n = y.size
+    if cv is not None:
+        found = [splits_of(cv, X, y, classifier=classes)]
+    elif n < 2:
+        raise ValueError(f"{n} row was given; a cross-validation needs at least 2.")
+    else:
+        rng = check_random_state(random_state)
+        size, telling, splitter = min(folds, n), n, KFold
+        if classes:
+            # the rows of a rare class decide how much the loss of a fold varies
+            positive = int(np.count_nonzero(y > 0.0))
+            rare = min(positive, n - positive)
+            splitter, telling = StratifiedKFold if rare >= size else KFold, max(1, 2 * rare)
+        count = int(np.clip(np.ceil(rows / telling), 1, repeats))
+        splitters = [splitter(size, shuffle=True, random_state=rng.randint(2**31 - 1)) for _ in range(count)]
+        found = [list(each.split(X, y)) for each in splitters]
+    if any(not np.any(weight[train] > 0.0) for splits in found for train, _ in splits):
+        raise ValueError(
+            f"{np.count_nonzero(weight)} rows have a positive sample_weight, and a fold is left without any to "
+            "train on. Give weight to more rows, or other folds as cv."
+        )
+    return found
+
+
+def _positions(part: Any) -> HostArray:
+    """Rows that were given as positions or as a mask."""
+    part = np.asarray(part)
+    return np.flatnonzero(part) if part.dtype == bool else part
+
+
+def hold_out_each_row_once(splits: Splits, n: int) -> bool:
+    """Whether each of n rows is held out by exactly one fold, and no fit sees a row that it holds out."""
+    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
+    return bool(np.all(times == 1)) and not any(np.intersect1d(train, test).size for train, test in splits)
+
+
+def out_of_fold(job: Callable[[HostArray, HostArray], Any], splits: Splits, parallel: Parallel | None = None) -> Any:
+    """What a job returns for the training rows and the held-out rows of each fold, as a list.
+
+    Parameters
+    ----------
+    job : callable
+        (train, test) → anything, such as a fitted estimator or its scores.
+    splits : list of (train, test)
+    parallel : joblib.Parallel or None
+        Where the folds are jobs. Nothing passes between them: the results do not depend on their number.
+    """
+    if parallel is None:
+        return [job(train, test) for train, test in splits]
+    return list(parallel(delayed(job)(train, test) for train, test in splits))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Which of n rows each of B fits sees, and which rows it holds out.
+
+    Parameters
+    ----------
+    seen : ndarray (B, n)
+        The fraction of each row that each fit sees: a row that stands for several may be seen in part.
+    rows : ndarray (k,) of int
+        Positions of the held-out rows; a row may be here several times.
+    fold : ndarray (k,) of int
+        Which fit holds them out, 0, …, B − 1.
+    fraction : ndarray (k,)
+        The fraction of each of them that is held out.
+
+    Examples
+    --------
+    >>> folds = Folds.of_splits([(np.array([0, 1]), np.array([2])), (np.array([2]), np.array([1, 0]))], 3)
+    >>> folds.assembled(np.array([7.0, 8.0, 9.0]))
+    array([9., 8., 7.])
+    """
+
+    seen: HostArray
+    rows: HostArray
+    fold: HostArray
+    fraction: HostArray
+
+    @classmethod
+    def of_splits(cls, splits: Splits, n: int) -> Self:
+        """Folds of positions; the held-out rows are in the order of the folds."""
+        seen = np.zeros((len(splits), n))
+        for k, (train, _) in enumerate(splits):
+            seen[k, train] = 1.0
+        fold = np.repeat(np.arange(len(splits)), [test.size for _, test in splits])
+        return cls(seen, np.concatenate([test for _, test in splits]), fold, np.ones(fold.size))
+
+    @classmethod
+    def of_labels(cls, label: HostArray, count: int) -> Self:
+        """The first folds of a row's label (n,), 0, 1, …; rows of later ones are seen by all fits."""
+        rows = np.flatnonzero(label < count)
+        seen = np.stack([label != k for k in range(count)]).astype(np.float64)
+        return cls(seen, rows, label[rows], np.ones(rows.size))
+
+    @classmethod
+    def of_copies(cls, copies: HostArray, folds: int, *, only_first: bool = False) -> Self:
+        """Folds of equal rows, (n,) of them each; neighbours in the order of the data are mostly in different folds.
+
+        Always the same: a fit without random numbers must not depend on ``random_state``.
+        """
+        numbers = np.maximum(np.round(copies), 1.0).astype(np.intp)
+        total = int(np.sum(numbers))
+        rng, count = np.random.default_rng(0), min(folds, total)
+        label = np.concatenate([rng.permutation(count) for _ in range(-(-total // count))])[:total]
+        held_out = np.zeros((numbers.size, count))
+        np.add.at(held_out, (np.repeat(np.arange(numbers.size), numbers), label), 1.0)
+        held_out = (held_out / numbers[:, None])[:, : 1 if only_first else count]
+        rows, fold = np.nonzero(held_out)
+        return cls(1.0 - held_out.T, rows, fold, held_out[rows, fold])
+
+    @property
+    def count(self) -> int:
+        """B."""
+        return len(self.seen)
+
+    def training_part(self, problem: Problem, k: int) -> Problem:
+        """The problem of the rows that fit k sees; rows of weight 0 are not among them."""
+        weight = problem.objective.sample_weight
+        rest = to_host(weight).astype(np.float64) * self.seen[k]
+        lighter = replace(problem.objective, sample_weight=as_like(rest, weight))
+        return replace(problem, objective=lighter).only(np.flatnonzero(rest > 0.0))
+
+    def only(self, kept: HostArray) -> Self:
+        """The same fits, and the held-out rows that a mask (k,) keeps."""
+        return replace(self, rows=self.rows[kept], fold=self.fold[kept], fraction=self.fraction[kept])
+
+    def split(self, values: HostArray) -> list[HostArray]:
+        """Values of the held-out rows, (k, …), fold by fold."""
+        return [values[self.fold == k] for k in range(self.count)]
+
+    def assembled(self, values: HostArray) -> HostArray:
+        """Values of the held-out rows, (k, …), in the order of all rows, (n, …); NaN for rows that no fit holds out."""
+        found = np.full((self.seen.shape[1], *values.shape[1:]), np.nan)
+        found[self.rows] = values
+        return found

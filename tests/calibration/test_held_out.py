@@ -1,0 +1,112 @@
+"""The engine for held-out predictions: folds, fits one by one, fits together, and whole estimators."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold, KFold
+
+from infinitask.calibration._fold_fits import JointFits, solved_one_by_one
+from infinitask.calibration._folds import Folds, hold_out_each_row_once, out_of_fold, splits_of
+from infinitask.calibration.held_out import HeldOutFits
+from infinitask.datasets import make_sine
+from infinitask.fitting import Data, Recipe
+from infinitask.fitting._defaults import resolved
+from infinitask.fitting._pose import pose
+from infinitask.tasks import QuantileTask
+
+LEVELS = np.array([0.1, 0.5, 0.9])
+
+
+def problem(y: Any) -> Any:
+    X, _ = make_sine(40, random_state=0)
+    data = Data(X, y, np.full(40, 1.0 / 40))
+    recipe = Recipe(QuantileTask(), n_nodes=10, alpha=1e-2, alpha_bias=1e-2, gamma=3.0)
+    return pose(resolved(recipe, data), data, np.random.default_rng(0))
+
+
+def splits(count: int = 4) -> Any:
+    return list(KFold(count, shuffle=True, random_state=0).split(np.empty((40, 1))))
+
+
+# ------------------------------------------------------------------------------------------------------------- folds
+def test_every_copy_of_a_row_is_held_out_once() -> None:
+    copies = np.array([1.0, 7.0, 2.0, 30.0])
+    folds = Folds.of_copies(copies, 10)
+    assert folds.count == 10
+    np.testing.assert_allclose(np.bincount(folds.rows, weights=folds.fraction), 1.0)
+    np.testing.assert_allclose(np.sum(1.0 - folds.seen, axis=0), 1.0)
+    assert Folds.of_copies(copies, 10, only_first=True).count == 1
+
+
+def test_values_of_held_out_rows_come_back_in_the_order_of_all_rows() -> None:
+    folds = Folds.of_splits(splits(), 40)
+    values = 2.0 * folds.rows[:, None] + np.array([0.0, 1.0])
+    np.testing.assert_array_equal(folds.assembled(values)[:, 0], 2.0 * np.arange(40))
+    np.testing.assert_array_equal(np.concatenate(folds.split(values)), values)
+    some = folds.only(folds.rows < 5)
+    found = some.assembled(values[folds.rows < 5])
+    assert np.all(np.isfinite(found[:5]))
+    assert np.all(np.isnan(found[5:]))
+
+
+def test_labels_and_splits_say_the_same() -> None:
+    label = np.arange(40) % 4
+    one = Folds.of_labels(label, 4)
+    other = Folds.of_splits([(np.flatnonzero(label != k), np.flatnonzero(label == k)) for k in range(4)], 40)
+    np.testing.assert_array_equal(one.seen, other.seen)
+    assert set(zip(one.rows, one.fold, strict=True)) == set(zip(other.rows, other.fold, strict=True))
+
+
+def test_folds_are_checked() -> None:
+    X = np.zeros((6, 1))
+    assert hold_out_each_row_once(splits_of(3, X), 6)
+    assert not hold_out_each_row_once([(np.arange(6), np.arange(6))], 6)
+    assert not hold_out_each_row_once([(np.arange(3), np.arange(3, 6))], 6)
+    mask = np.arange(6) < 2
+    np.testing.assert_array_equal(splits_of([(~mask, mask)], X)[0][1], [0, 1])
+    with pytest.raises(ValueError, match="the position 9, but X has 6 rows"):
+        splits_of([(np.array([0]), np.array([9]))], X)
+    with pytest.raises(ValueError, match="needs groups"):
+        splits_of(GroupKFold(2), X)
+    one, other = (splits_of(3, X, shuffled=True, random_state=seed) for seed in (0, 1))
+    assert any(np.any(a[1] != b[1]) for a, b in zip(one, other, strict=True))
+
+
+# -------------------------------------------------------------------------------------------------------------- fits
+def test_fits_one_by_one_and_together_agree() -> None:
+    posed, folds = problem(make_sine(40, random_state=0)[1]), Folds.of_splits(splits(), 40)
+    assert posed.constant is not None  # the bias has joined φ, which joint fits need
+
+    def predicted(fields: list[Any]) -> Any:
+        bias = np.stack([field.bias(LEVELS) for field in fields])[folds.fold]
+        return HeldOutFits.of(posed, folds, fields, 40.0).values(LEVELS) + bias
+
+    joint = JointFits.of(posed, folds, single=False).solved(posed.objective.alpha, 1e-6, 20_000)
+    np.testing.assert_allclose(joint.values(LEVELS), predicted(joint.fields()), atol=1e-8)
+    one_by_one = predicted(list(solved_one_by_one(posed, folds, "auto", 1e-6, 10_000)))
+    np.testing.assert_allclose(joint.values(LEVELS), one_by_one, atol=5e-3)
+
+
+def test_a_held_out_row_has_no_part_in_its_prediction() -> None:
+    y, folds = make_sine(40, random_state=0)[1], Folds.of_splits(splits(), 40)
+    first = folds.rows[folds.fold == 0]
+    other = y.copy()
+    other[first] += 100.0
+    before, after = (
+        HeldOutFits.of(posed, folds, list(solved_one_by_one(posed, folds, "auto", 1e-4, 10_000)), 40.0).values(LEVELS)
+        for posed in (problem(y), problem(other))
+    )
+    np.testing.assert_allclose(after[folds.fold == 0], before[folds.fold == 0], atol=1e-8)
+    assert np.max(np.abs(after - before)) > 1.0
+
+
+def _sizes(scale: int, train: Any, test: Any) -> tuple[int, int]:
+    return scale * train.size, scale * test.size
+
+
+def test_whole_estimators_see_training_rows_only() -> None:
+    assert out_of_fold(partial(_sizes, 2), splits(4)) == [(60, 20)] * 4
