@@ -11,6 +11,7 @@ import pytest
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Ranks, Scaled, Sum, Warped
 from infinitask.kernels._folded import INTERPOLATION_ERROR, NODES, Folded, _error
 from infinitask.kernels._towards import Towards
+from tests.support.each import each
 
 RNG = np.random.default_rng(0)
 D = 5
@@ -40,8 +41,8 @@ LONG: list[InputKernel] = [
 ]
 
 
-@pytest.mark.parametrize("X", [INSIDE[:1], INSIDE, BEYOND[:1], BEYOND[:3], BEYOND], ids=lambda X: str(X[0, 0] > 5))
-@pytest.mark.parametrize("kernel", [*SHORT, *LONG, reduce(Sum, SHORT + LONG)], ids=lambda kernel: type(kernel).__name__)
+@each("X", [INSIDE[:1], INSIDE, BEYOND[:1], BEYOND[:3], BEYOND], ids=lambda X: str(X[0, 0] > 5))
+@each("kernel", [*SHORT, *LONG, reduce(Sum, SHORT + LONG)], ids=lambda kernel: type(kernel).__name__)
 def test_it_is_the_product(kernel: InputKernel, X: Any) -> None:
     gram = kernel(X, Z)
     folded = Folded(Towards(kernel, Z), A)
@@ -60,7 +61,7 @@ def test_no_landmark_is_looked_at(kernel: InputKernel, monkeypatch: pytest.Monke
     folded(Z[:7])
 
 
-@pytest.mark.parametrize("kernel", LONG, ids=repr)
+@each("kernel", LONG, ids=repr)
 def test_kinks_and_narrow_kernels_are_not_interpolated(kernel: InputKernel) -> None:
     assert Folded(Towards(kernel, Z), A).short == []
 
