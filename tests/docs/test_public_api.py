@@ -11,9 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 import infinitask
+from tests.support.each import each
 
 # The demo is a program: only its `main` is public.
 PROGRAMS = {"infinitask.demo"}
@@ -57,15 +56,15 @@ def name_of(module: ModuleType) -> str:
     return module.__name__
 
 
-@pytest.fixture(params=MODULES, ids=name_of)
-def module(request: pytest.FixtureRequest) -> Any:
-    return request.param
+each_module = each("module", MODULES, ids=name_of)
 
 
+@each_module
 def test_every_module_says_what_it_is_for(module: ModuleType) -> None:
     assert module.__doc__
 
 
+@each_module
 def test_public_modules_list_what_they_offer_and_private_ones_do_not(module: ModuleType) -> None:
     assert hasattr(module, "__all__") != is_private(module)  # the package's list is the only one
     offered = getattr(module, "__all__", [])
@@ -74,12 +73,13 @@ def test_public_modules_list_what_they_offer_and_private_ones_do_not(module: Mod
         assert getattr(module, name) is not None, f"{module.__name__} offers {name} and does not have it"
 
 
-@pytest.mark.parametrize("module", PUBLIC, ids=name_of)
+@each("module", PUBLIC, ids=name_of)
 def test_what_a_public_module_defines_is_what_it_offers(module: ModuleType) -> None:
     # a private module may keep helpers for its neighbours
     assert defined(module) <= set(module.__all__)
 
 
+@each_module
 def test_what_a_module_offers_is_documented(module: ModuleType) -> None:
     for name in getattr(module, "__all__", defined(module)):
         thing = getattr(module, name)
@@ -87,7 +87,7 @@ def test_what_a_module_offers_is_documented(module: ModuleType) -> None:
             assert inspect.getdoc(thing), f"{module.__name__}.{name} has no docstring"
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+@each("package", PACKAGES, ids=name_of)
 def test_what_a_package_offers_is_offered_where_it_is_defined(package: ModuleType) -> None:
     for name in package.__all__:
         thing = getattr(package, name)
@@ -110,7 +110,7 @@ def test_version_is_that_of_the_project() -> None:
     assert infinitask.__name__ == project["name"]
 
 
-@pytest.mark.parametrize("estimator", [thing for thing in vars(infinitask).values() if hasattr(thing, "get_params")])
+@each("estimator", [thing for thing in vars(infinitask).values() if hasattr(thing, "get_params")])
 def test_every_parameter_is_documented_once(estimator: Any) -> None:
     sections = inspect.getdoc(estimator).split("Examples\n")[0].split("Parameters\n----------\n")[1]
     heads = [line.partition(" : ")[0] for line in sections.splitlines() if re.match(r"\w[\w, ]*(?: : |$)", line)]
