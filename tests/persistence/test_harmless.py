@@ -23,6 +23,7 @@ from infinitask.persistence import register
 from infinitask.persistence._harmless import NOT_SEARCHED, RULES, is_plain_pattern
 from infinitask.persistence._names import class_named, known_classes
 from infinitask.persistence._shown import shown
+from tests.support.each import each
 from tests.support.saved import again, forged, opened, refused, table
 
 RANGE = ["range", [0, 3, 1]]
@@ -54,13 +55,13 @@ HARMFUL = [
 ]
 
 
-@pytest.mark.parametrize(("name", "parameter", "value"), HARMFUL, ids=str)
+@each(("name", "parameter", "value"), HARMFUL, ids=str)
 def test_no_file_sets_it(name: str, parameter: str, value: Any, tmp_path: Path) -> None:
     path = forged(tmp_path / "m", table(["object", name, [parameter, value]]))
     refused(path, rf"{name.rpartition('.')[2]}\.{parameter} is {re.escape(shown(value))}; in a file it must be")
 
 
-@pytest.mark.parametrize("value", ["{:>99999999999}", "{.__class__}", "{0[0]}", "{!r}", "{", 3], ids=str)
+@each("value", ["{:>99999999999}", "{.__class__}", "{0[0]}", "{!r}", "{", 3], ids=str)
 def test_names_of_columns_are_filled_in_plainly(value: Any, tmp_path: Path) -> None:
     pytest.importorskip("skrub")
     path = forged(tmp_path / "m", table(["object", "skrub.ApplyToCols", ["rename_columns", value]]))
@@ -85,7 +86,7 @@ def test_a_prediction_opens_no_file_of_the_writers_choice(tmp_path: Path) -> Non
     refused(forged(tmp_path / "m", found, arrays), "HashingVectorizer.input is 'filename'")
 
 
-@pytest.mark.parametrize(
+@each(
     "model",
     [
         CountVectorizer(input="filename"),
@@ -104,7 +105,7 @@ def test_it_is_not_saved_either(model: Any, tmp_path: Path) -> None:
 class TestSearches:
     """A search sets parameters when it is fitted again: no rule sees what it sets."""
 
-    @pytest.mark.parametrize("parameter", sorted(NOT_SEARCHED))
+    @each("parameter", sorted(NOT_SEARCHED))
     def test_none_sets_what_a_file_may_not(self, parameter: str, tmp_path: Path) -> None:
         for key in (parameter, f"step__{parameter}", f"a__b__{parameter}"):
             entries = [["list", ["x"]], ["dict", [key, [0]]], ["list", [[1]]]]
@@ -114,7 +115,7 @@ class TestSearches:
             search = ["object", f"{MODELS}RandomizedSearchCV", ["param_distributions", [1]]]
             refused(forged(tmp_path / "m", table(*entries, search)), "RandomizedSearchCV.param_distributions would set")
 
-    @pytest.mark.parametrize("key", ["memory", "step__n_jobs", "words__input", "words__token_pattern"])
+    @each("key", ["memory", "step__n_jobs", "words__input", "words__token_pattern"])
     def test_nor_under_a_text_of_numpy(self, key: str, tmp_path: Path) -> None:
         """scikit-learn takes these as names of parameters, too."""
         entries = [["scalar", f"<U{len(key)}", key], ["list", ["x"]], ["dict", [[0], [1]]], ["list", [[2]]]]
@@ -170,7 +171,7 @@ class TestProcesses:
 
 
 class TestFolders:
-    @pytest.mark.parametrize(
+    @each(
         ("name", "parameter"),
         [
             ("sklearn.pipeline.Pipeline", "memory"),
@@ -183,16 +184,14 @@ class TestFolders:
         refused(path, f"{name.rpartition('.')[2]} has {parameter}, which a file may not set")
 
 
-@pytest.mark.parametrize(
-    "name", ["_parameter_constraints", "_doc_link_module", "_doc_link_url_param_generator", "_white_spaces"]
-)
+@each("name", ["_parameter_constraints", "_doc_link_module", "_doc_link_url_param_generator", "_white_spaces"])
 def test_no_file_replaces_the_constants_of_a_class(name: str, tmp_path: Path) -> None:
     path = forged(tmp_path / "m", table(["object", TEXT + "TfidfVectorizer", [name, None]]))
     refused(path, f"TfidfVectorizer has an attribute '{name}', which would replace a part of its class")
 
 
 class TestPatterns:
-    @pytest.mark.parametrize(
+    @each(
         "pattern",
         [
             *(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", r"[a-zA-Z]+", r"\S+", r"[^,;]+", r"[]x]+", r"[a-z]{2,5}"),
@@ -203,7 +202,7 @@ class TestPatterns:
         assert is_plain_pattern(pattern)
         re.compile(pattern)
 
-    @pytest.mark.parametrize(
+    @each(
         "pattern",
         [
             *("(a+)+", "(a|a)*", "(?:a*)*b", "(?:a|aa)+$", "((a)+)+", "(a)+", r"(\w+\s?)*$", "(.)(.)*"),

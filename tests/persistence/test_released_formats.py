@@ -17,6 +17,7 @@ from infinitask.kernels import RBF
 from infinitask.persistence import _upgrades
 from infinitask.persistence._upgrades import FORMAT_VERSION
 from infinitask.tasks import QuantileTask
+from tests.support.each import each
 from tests.support.saved import forged, opened, refused
 from tools.saved_models import answers
 
@@ -25,7 +26,7 @@ LARGEST = 60_000
 """Bytes of a file that is kept for ever."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@each("path", FILES, ids=lambda path: path.stem)
 def test_a_file_of_a_released_format_answers_as_it_did(path: Path) -> None:
     assert path.stat().st_size < LARGEST
     with warnings.catch_warnings():
@@ -106,7 +107,7 @@ class TestUpgrades:
         assert opened(tmp_path / "m")[2]["format_version"] == "3"
         assert load(tmp_path / "m").gamma == 3.0
 
-    @pytest.mark.parametrize("entries", [[["object", "infinitask.kernels.RBF", 3]], [3], 3, [["object"]]], ids=str)
+    @each("entries", [[["object", "infinitask.kernels.RBF", 3]], [3], 3, [["object"]]], ids=str)
     def test_a_step_that_fails_refuses_the_file(self, entries: Any, tmp_path: Path, third_format: None) -> None:
         refused(forged(tmp_path / "m", {"entries": entries, "model": [0]}), "")
 

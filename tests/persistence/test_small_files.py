@@ -12,6 +12,7 @@ from scipy import stats
 
 from infinitask import InfiniteQuantileRegressor, load, save
 from infinitask.persistence._allowance import MAX_RANGE, MOST_ENTRIES
+from tests.support.each import each
 from tests.support.saved import again, forged, opened, refused, table, tried
 
 HUGE = 4 * 10**7
@@ -24,7 +25,7 @@ QUANTILES = "infinitask.estimators.InfiniteQuantileRegressor"
 
 
 class TestRanges:
-    @pytest.mark.parametrize("numbers", [[0, HUGE, 1], [0, -HUGE, -1], [0, 10**30, 3]], ids=str)
+    @each("numbers", [[0, HUGE, 1], [0, -HUGE, -1], [0, 10**30, 3]], ids=str)
     def test_no_file_has_a_long_one(self, numbers: list[int], tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(["range", numbers])), "a range has ")
 
@@ -37,7 +38,7 @@ class TestRanges:
             save([range(HUGE)], tmp_path / "m")
         assert again(range(5, 1, -2), tmp_path) == range(5, 1, -2)
 
-    @pytest.mark.parametrize(
+    @each(
         "entry",
         [
             ["partial", [[1], [0], [3]]],
@@ -66,7 +67,7 @@ class TestRanges:
         path = forged(tmp_path / "m", table(*first, ["array", "b", "C"], ["dtype", "<f8"], entry), arrays)
         refused(path, "a range is a part of a value of the kind")
 
-    @pytest.mark.parametrize("name", ["PCG64", "SFC64", "Philox", "MT19937"])
+    @each("name", ["PCG64", "SFC64", "Philox", "MT19937"])
     def test_none_is_in_the_state_of_a_generator(self, name: str, tmp_path: Path) -> None:
         save(np.random.Generator(getattr(np.random, name)(0)), tmp_path / "m")
         found, arrays, _ = opened(tmp_path / "m")
@@ -86,7 +87,7 @@ def _moved(entry: Any) -> Any:
 
 
 class TestTypesOfParts:
-    @pytest.mark.parametrize(
+    @each(
         ("entries", "reason"),
         [
             ([["list", []], ["partial", [[0], [3], [2]]]], "a partial call has arguments that are no tuple"),

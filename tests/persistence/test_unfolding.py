@@ -10,6 +10,7 @@ import pytest
 
 from infinitask import load, save
 from infinitask.persistence._shown import LONGEST, reason, shown
+from tests.support.each import each
 from tests.support.saved import forged, refused, table
 
 OFTEN = "an entry refers to others so often that it has more than 67108864 values"
@@ -21,8 +22,8 @@ def doubled(levels: int, kind: str = "tuple") -> list[Any]:
 
 
 class TestManyReferences:
-    @pytest.mark.parametrize("kind", ["tuple", "list"])
-    @pytest.mark.parametrize("levels", [32, 3000])
+    @each("kind", ["tuple", "list"])
+    @each("levels", [32, 3000])
     def test_of_containers(self, kind: str, levels: int, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(*doubled(levels, kind))), OFTEN)
 
@@ -84,7 +85,7 @@ WITHOUT_VALUES: dict[str, tuple[list[Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", WITHOUT_VALUES)
+@each("case", WITHOUT_VALUES)
 def test_errors_name_the_type_of_what_is_long(case: str, tmp_path: Path) -> None:
     if "pandas" in case or "categories" in case:
         pytest.importorskip("pandas")
@@ -101,7 +102,7 @@ def test_the_form_of_a_sparse_matrix(tmp_path: Path) -> None:
 LONG = "x" * 100_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("entries", "sentence"),
     [
         ([["object", LONG, []]], "it names the class 'x"),
