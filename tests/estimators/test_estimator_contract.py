@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 import infinitask
@@ -26,7 +24,7 @@ from infinitask.kernels import RBF, Gaussian, Linear, Precomputed
 from infinitask.measures import Sobol, Uniform
 from infinitask.objective import Objective
 from tests.support.estimator_cases import ESTIMATORS, LEVELS, Case, sample
-from tests.support.scikit_learn_checks import run_check
+from tests.support.scikit_learn_checks import run_checks
 
 
 @pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
@@ -53,9 +51,8 @@ QUICK: dict[str, dict[str, Any]] = {
 checks fit them a hundred times."""
 
 
-@parametrize_with_checks([cls(**QUICK.get(cls.__name__, {})) for cls in ESTIMATORS])
-def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -> None:
-    run_check(estimator, check)
+def test_scikit_learn_accepts_it(case: Case) -> None:
+    run_checks(case.cls(**QUICK.get(case.cls.__name__, {})))
 
 
 def test_every_public_estimator_is_tested_here() -> None:

@@ -234,7 +234,7 @@ class TestNames:
     @each("name", ["../../x", "/etc/passwd", "C:\\x", "..", "a\x00b", "~/x", "", " "])
     def test_names_of_arrays_lead_nowhere(self, name: str, tmp_path: Path) -> None:
         inside = tmp_path / "a" / "b"
-        inside.mkdir(parents=True)
+        inside.mkdir(parents=True, exist_ok=True)
         path = forged(inside / "m", table(["array", name, "C"]), {name: np.arange(3.0)})
         before = sorted(tmp_path.rglob("*"))
         assert load(path).tolist() == [0.0, 1.0, 2.0]
