@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 import tomllib
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import infinitask
 from tests.support.each import each
+from tests.support.package import ROOT, modules
 
 # The demo is a program: only its `main` is public.
 PROGRAMS = {"infinitask.demo"}
-
-
-def modules() -> list[ModuleType]:
-    """All modules but those for a library that is not installed, which name its extra."""
-    found = [infinitask]
-    for info in pkgutil.walk_packages(infinitask.__path__, prefix="infinitask."):
-        if info.name.endswith("__main__"):
-            continue
-        try:
-            found.append(importlib.import_module(info.name))
-        except ImportError as error:
-            if "pip install infinitask[" not in str(error):
-                raise
-    return found
 
 
 def defined(module: ModuleType) -> set[str]:
@@ -103,10 +88,9 @@ def test_everything_can_be_imported_by_star() -> None:
 
 
 def test_version_is_that_of_the_project() -> None:
-    root = Path(__file__).parents[2]
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert infinitask.__version__ == project["version"]
-    assert f"\nversion: {project['version']}\n" in (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert infinitask.__name__ == project["name"]
 
 
