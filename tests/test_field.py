@@ -236,7 +236,7 @@ def test_tasks_that_changed_in_place_are_new_tasks(counted: Field) -> None:
     np.testing.assert_array_equal(after[:, 1:], before[:, 1:])
 
 
-def test_what_is_kept_is_little(counted: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_field_keeps_little(counted: Field, monkeypatch: pytest.MonkeyPatch) -> None:
     for shift in range(20):
         counted(NEW, THETA + shift)
     assert len(vars(counted)["_kept"]) == field.KEPT_SECTIONS

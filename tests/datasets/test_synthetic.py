@@ -11,6 +11,7 @@ from scipy import stats
 from experiments.data import paper
 from infinitask import datasets
 from infinitask.datasets import make_mixture, make_sine, sine_quantile
+from tests.support.each import each
 
 
 def test_sine_has_sorted_inputs_on_its_interval() -> None:
@@ -34,8 +35,8 @@ def test_seeds_decide() -> None:
         assert not np.allclose(make(0), make(1))
 
 
-@pytest.mark.parametrize("theta", [0.05, 0.25, 0.5, 0.9])
-@pytest.mark.parametrize("half", ["left", "right"])
+@each("theta", [0.05, 0.25, 0.5, 0.9])
+@each("half", ["left", "right"])
 def test_sine_quantiles_have_their_coverage(theta: float, half: str) -> None:
     X, y = make_sine(20_000, random_state=1)
     below = y <= sine_quantile(X, theta)[:, 0]
@@ -61,7 +62,7 @@ def test_sine_quantile_takes_vectors_and_columns() -> None:
     assert sine_quantile(x, 0.3).shape == (5, 1)
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 5])
+@each("n_features", [1, 2, 5])
 def test_mixture_has_the_features_asked_for(n_features: int) -> None:
     X = make_mixture(40, n_features=n_features, random_state=0)
     assert X.shape == (40, n_features)
@@ -79,7 +80,7 @@ def test_mixture_has_three_clouds_of_unequal_spread() -> None:
     assert spread[0] > 1.2 * spread[1] > 1.5 * spread[2]
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "sentence"),
     [
         (lambda: make_sine(0), "n_samples=0"),
@@ -95,7 +96,7 @@ def test_wrong_arguments_are_answered_with_a_sentence(call: Any, sentence: str) 
         call()
 
 
-@pytest.mark.parametrize("name", paper.__all__)
+@each("name", paper.__all__)
 def test_a_loader_of_the_paper_says_where_it_lives(name: str) -> None:
     with pytest.raises(ImportError, match=f"`from experiments.data import {name}`"):
         exec(f"from infinitask.datasets import {name}", {})

@@ -59,7 +59,7 @@ def test_scikit_learn_accepts_it() -> None:
     run_checks(InfiniteCostSensitiveClassifier(n_nodes=6, alpha=0.01, alpha_bias=None))
 
 
-def test_it_says_that_it_takes_many_classes() -> None:
+def test_the_tags_say_that_it_takes_many_classes() -> None:
     assert InfiniteCostSensitiveClassifier().__sklearn_tags__().classifier_tags.multi_class
     for other in (IndependentCostSensitiveClassifier(), InfiniteCostSensitiveClassifierCV()):
         assert not other.__sklearn_tags__().classifier_tags.multi_class

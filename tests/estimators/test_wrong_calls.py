@@ -106,6 +106,13 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
 """For each parameter, values that no estimator takes."""
 
 OWN: list[tuple[type[Any], dict[str, Any], str]] = [
+    (InfiniteQuantileRegressor, {"alpha": 0.0}, "alpha"),
+    (InfiniteExpectileRegressor, {"alpha": 0.0}, "alpha"),
+    (InfiniteCostSensitiveClassifier, {"alpha": 0.0}, "alpha"),
+    (InfiniteSVR, {"alpha": 0.0}, "alpha"),
+    (InfiniteTaskEstimator, {"alpha": 0.0}, "alpha"),
+    (InfiniteTaskEstimator, {"measure": (-3.0, 3.0)}, "measure"),
+    (InfiniteExpectileRegressor, {"measure": (-3.0, 3.0)}, "measure"),
     (InfiniteTaskEstimator, {"noncrossing": "hard"}, "noncrossing"),
     (InfiniteTaskEstimator, {"noncrossing": "rearrange"}, "noncrossing"),
     (InfiniteTaskEstimator, {"loss": MQuantile(-1.0)}, "kappa"),
@@ -115,6 +122,7 @@ OWN: list[tuple[type[Any], dict[str, Any], str]] = [
     (InfiniteTaskEstimator, {"penalty": IntegratedRidge(3)}, "weight"),
     (InfiniteTaskEstimator, {"theta": 95}, "theta"),
     (InfiniteQuantileRegressor, {"measure": (-1.0, 1.0)}, "measure"),
+    (InfiniteQuantileRegressor, {"measure": (0.9, 0.1)}, "Uniform"),
     (InfiniteQuantileRegressor, {"measure": Discrete([0.1, 5])}, "measure"),
     (InfiniteQuantileRegressor, {"measure": Discrete([0.1, 0.1])}, "points"),
     (InfiniteQuantileRegressor, {"measure": Discrete([0.1, 0.5], weights=[-1.0, 2.0])}, "weights"),

@@ -11,8 +11,8 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask._base.arrays import as_like, to_host
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Precomputed, Scaled, Warped
+from tests.support.arrays import as_like, to_host
 from tests.support.each import each
 
 RNG = np.random.default_rng(0)

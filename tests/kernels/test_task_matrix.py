@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteTaskEstimator
-from infinitask._base.arrays import to_host
 from infinitask.datasets import make_sine
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel, TaskMatrix
 from infinitask.losses import Squared
 from infinitask.measures import Discrete
+from tests.support.arrays import to_host
 from tests.support.each import each
 
 LEVELS = np.array([0.1, 0.35, 0.9])

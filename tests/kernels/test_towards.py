@@ -25,7 +25,6 @@ from infinitask.kernels import (
     Scaled,
     Sum,
     Warped,
-    _towards,
 )
 from infinitask.kernels._composed import _piecewise_linear
 from infinitask.kernels._towards import Towards
@@ -77,7 +76,7 @@ KERNELS: list[InputKernel] = [
 
 @each("rows", [1, 3, 20, len(X)])
 @each("kernel", KERNELS, ids=lambda kernel: case_name(kernel)[:60])
-def test_it_is_the_kernel(kernel: InputKernel, rows: int) -> None:
+def test_towards_is_the_kernel(kernel: InputKernel, rows: int) -> None:
     towards, some = Towards(kernel, Z), X[-rows:]
     assert towards.takes(some)
     expected = kernel(some, Z)
@@ -96,30 +95,6 @@ def test_equal_inputs_are_at_distance_zero() -> None:
     for kernel in (Scaled(Matern(gamma=5.0, nu=0.5), SCALES), Additive(Matern(gamma=5.0, nu=0.5))):
         towards = Towards(kernel, Z)
         assert all(towards(Z[i : i + 1])[0, i] == pytest.approx(1.0, abs=1e-15) for i in range(20))
-
-
-def test_parts_of_a_sum_share_inputs_and_distances(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[str] = []
-    warped = 0
-    cdist, ranks = _towards.cdist, Ranks.__call__
-
-    def counted(A: Any, B: Any, metric: str) -> Any:
-        measured.append(metric)
-        return cdist(A, B, metric)
-
-    def count_warped(self: Ranks, A: Any) -> Any:
-        nonlocal warped
-        warped += 1
-        return ranks(self, A)
-
-    monkeypatch.setattr(_towards, "cdist", counted)
-    monkeypatch.setattr(Ranks, "__call__", count_warped)
-    inner = [RBF(gamma=1.0), RBF(gamma=4.0), Matern(gamma=1.0), Laplacian(gamma=1.0), Laplacian(gamma=2.0)]
-    towards = Towards(reduce(Sum, [Warped(Scaled(kernel, SCALES), RANKS) for kernel in inner]), Z)
-    warped = 0
-    towards(X[:1])
-    assert sorted(measured) == ["cityblock", "sqeuclidean"]
-    assert warped == 1
 
 
 @each("kernel", [RBF(gamma=1.0), Matern(gamma=1.0), Additive(Laplacian(gamma=1.0))], ids=case_name)

@@ -15,7 +15,6 @@ import pytest
 from sklearn.base import clone
 
 from infinitask import losses, penalties
-from infinitask._base.arrays import to_host
 from infinitask.losses import (
     AtTask,
     BoxLoss,
@@ -31,6 +30,7 @@ from infinitask.losses import (
     Squared,
 )
 from infinitask.penalties import NonCrossing, SmoothedNonCrossing, SquaredNonCrossing
+from tests.support.arrays import to_host
 from tests.support.each import each
 
 Floats = np.ndarray[Any, Any]

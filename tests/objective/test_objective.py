@@ -14,7 +14,6 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 
 from infinitask._base import threads as _threads
-from infinitask._base.arrays import as_like, to_host
 from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
@@ -25,6 +24,7 @@ from infinitask.solvers import solve
 from infinitask.solvers._base import DualPoint
 from infinitask.solvers._basis import Eigenbasis, Metric
 from infinitask.solvers._newton import NewtonSystem, hessian_product, pairs
+from tests.support.arrays import as_like, to_host
 
 Floats = np.ndarray[Any, Any]
 

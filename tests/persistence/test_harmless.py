@@ -56,7 +56,7 @@ HARMFUL = [
 
 
 @each(("name", "parameter", "value"), HARMFUL, ids=str)
-def test_no_file_sets_it(name: str, parameter: str, value: Any, tmp_path: Path) -> None:
+def test_no_file_sets_a_harmful_parameter(name: str, parameter: str, value: Any, tmp_path: Path) -> None:
     path = forged(tmp_path / "m", table(["object", name, [parameter, value]]))
     refused(path, rf"{name.rpartition('.')[2]}\.{parameter} is {re.escape(shown(value))}; in a file it must be")
 
@@ -97,7 +97,7 @@ def test_a_prediction_opens_no_file_of_the_writers_choice(tmp_path: Path) -> Non
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_it_is_not_saved_either(model: Any, tmp_path: Path) -> None:
+def test_a_model_with_a_harmful_parameter_is_not_saved(model: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"cannot be saved: .* (in a file it must be|no call in a file may have)"):
         save(model, tmp_path / "m")
 
@@ -106,7 +106,7 @@ class TestSearches:
     """A search sets parameters when it is fitted again: no rule sees what it sets."""
 
     @each("parameter", sorted(NOT_SEARCHED))
-    def test_none_sets_what_a_file_may_not(self, parameter: str, tmp_path: Path) -> None:
+    def test_a_search_over_a_harmful_parameter_is_refused(self, parameter: str, tmp_path: Path) -> None:
         for key in (parameter, f"step__{parameter}", f"a__b__{parameter}"):
             entries = [["list", ["x"]], ["dict", [key, [0]]], ["list", [[1]]]]
             for at in (1, 2):  # a dict, and a list of dicts
@@ -116,7 +116,7 @@ class TestSearches:
             refused(forged(tmp_path / "m", table(*entries, search)), "RandomizedSearchCV.param_distributions would set")
 
     @each("key", ["memory", "step__n_jobs", "words__input", "words__token_pattern"])
-    def test_nor_under_a_text_of_numpy(self, key: str, tmp_path: Path) -> None:
+    def test_a_search_whose_keys_are_texts_of_numpy_is_refused(self, key: str, tmp_path: Path) -> None:
         """scikit-learn takes these as names of parameters, too."""
         entries = [["scalar", f"<U{len(key)}", key], ["list", ["x"]], ["dict", [[0], [1]]], ["list", [[2]]]]
         mapping = ["mapping", "collections.OrderedDict", [[0], [1]]]
@@ -132,13 +132,13 @@ class TestSearches:
         with pytest.raises(ValueError, match=f"would set '{key}', which no search in a file may set"):
             save(GridSearchCV(StandardScaler(), {np.str_(key): ["x"]}), tmp_path / "m")
 
-    def test_nor_under_what_is_no_text(self, tmp_path: Path) -> None:
+    def test_a_search_whose_keys_are_no_texts_is_refused(self, tmp_path: Path) -> None:
         for key in (["scalar", "|S6", "memory"], ["tuple", ["memory"]], ["bytes", "bWVtb3J5"]):
             search = ["object", f"{MODELS}GridSearchCV", ["param_grid", [2]]]
             entries = table(key, ["list", ["x"]], ["dict", [[0], [1]]], search)
             refused(forged(tmp_path / "m", entries), "the space of a search has the key a .*, which is no text")
 
-    def test_none_hides_what_it_sets(self, tmp_path: Path) -> None:
+    def test_a_search_that_hides_its_parameters_is_refused(self, tmp_path: Path) -> None:
         entries = [["list", ["x"]], ["dict", ["words__input", [0]]]]
         for hidden in (["objects", [1], [[1]]], ["named", "infinitask.solvers.Start", [[1], [1], [1]]], RANGE):
             search = ["object", f"{MODELS}GridSearchCV", ["param_grid", [2]]]
@@ -160,7 +160,7 @@ class TestProcesses:
             model = make_pipeline(ColumnTransformer([], n_jobs=given), StandardScaler())
             assert again(model, tmp_path)[0].n_jobs == loaded
 
-    def test_nor_through_a_partial_call(self, tmp_path: Path) -> None:
+    def test_a_partial_call_starts_no_more_processes_than_cores(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="a partial call has n_jobs, which no call in a file may have"):
             save(partial(mutual_info_regression, n_jobs=10**6), tmp_path / "m")
         function = ["function", "sklearn.feature_selection.mutual_info_regression"]
@@ -198,7 +198,7 @@ class TestPatterns:
             *(r"\w+|\$[\d\.]+|\S+", r"[A-Za-z]+-[A-Za-z]+", r"(?i)(?:ab|cd)\d*", r"^x_(.*)$", ""),
         ],
     )
-    def test_that_are_plain(self, pattern: str) -> None:
+    def test_plain_patterns_are_accepted(self, pattern: str) -> None:
         assert is_plain_pattern(pattern)
         re.compile(pattern)
 
@@ -210,7 +210,7 @@ class TestPatterns:
             *("[(]+)+", r"\\(a+)+", "a" * 201, "a++b", "(", ")", "[", "\\", "a{1,9999}", "(?>a+)"),
         ],
     )
-    def test_that_are_not(self, pattern: str) -> None:
+    def test_other_patterns_are_refused(self, pattern: str) -> None:
         assert not is_plain_pattern(pattern)
 
 

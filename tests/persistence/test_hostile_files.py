@@ -31,7 +31,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestOtherFiles:
-    def test_of_other_kinds(self, tmp_path: Path) -> None:
+    def test_files_of_other_kinds_are_refused(self, tmp_path: Path) -> None:
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
             archive.writestr("model", "x")
@@ -280,7 +280,7 @@ class TestAttributes:
         refused(forged(tmp_path / "m", table(entry)), "InfiniteQuantileRegressor has an attribute")
 
     @each("name", ["transform", "fit_transform", "steps_", "predict"])
-    def test_nor_that_of_others(self, name: str, tmp_path: Path) -> None:
+    def test_no_attribute_replaces_a_method_of_scikit_learn(self, name: str, tmp_path: Path) -> None:
         path = forged(
             tmp_path / "m", table(["object", "sklearn.pipeline.Pipeline", ["_sklearn_version", "0", name, 1]])
         )

@@ -24,15 +24,15 @@ def doubled(levels: int, kind: str = "tuple") -> list[Any]:
 class TestManyReferences:
     @each("kind", ["tuple", "list"])
     @each("levels", [32, 3000])
-    def test_of_containers(self, kind: str, levels: int, tmp_path: Path) -> None:
+    def test_many_references_to_containers_are_refused(self, kind: str, levels: int, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(*doubled(levels, kind))), OFTEN)
 
-    def test_of_objects(self, tmp_path: Path) -> None:
+    def test_many_references_to_objects_are_refused(self, tmp_path: Path) -> None:
         """Dataclasses print, compare and hash what they hold."""
         sums = [["object", "infinitask.kernels.Sum", ["left", [k], "right", [k]]] for k in range(30)]
         refused(forged(tmp_path / "m", table(["object", "infinitask.kernels.RBF", []], *sums)), OFTEN)
 
-    def test_of_long_texts(self, tmp_path: Path) -> None:
+    def test_many_references_to_long_texts_are_refused(self, tmp_path: Path) -> None:
         text = ["scalar", "<U1000000", "x" * 1_000_000]
         refused(forged(tmp_path / "m", table(text, ["list", [[0]] * 600])), OFTEN)
         assert len(load(forged(tmp_path / "m", table(text, ["list", [[0]] * 100])))) == 100
@@ -138,7 +138,7 @@ def test_a_single_value_is_no_model(tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", {"entries": [], "model": value}), "it holds a single value and no model")
 
 
-def test_what_is_shown() -> None:
+def test_an_error_shows_short_values_only() -> None:
     assert shown("a") == "'a'"
     assert shown(np.str_("a")) == "'a'"
     assert shown(1.5) == "1.5"

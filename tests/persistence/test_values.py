@@ -242,7 +242,7 @@ class TestRefused:
         with pytest.raises(ValueError, match="'predict', which would replace a part of its class"):
             save(model, tmp_path / "m")
 
-    def test_what_a_load_would_refuse(self, tmp_path: Path) -> None:
+    def test_values_that_a_load_would_refuse_are_not_saved(self, tmp_path: Path) -> None:
         """A file that cannot be read is not written."""
         model = InfiniteQuantileRegressor(n_nodes=5, tol=1e-2).fit(BIG, BIG[:, 0])
         model.nodes_ = "mine"
@@ -287,7 +287,7 @@ class TestRefused:
         assert not list(tmp_path.iterdir())
 
     @each("value", [None, True, 3, 0.5, "model", b"model", np.float64(1.0)], ids=repr)
-    def test_what_is_no_model(self, value: Any, tmp_path: Path) -> None:
+    def test_a_plain_value_is_no_model(self, value: Any, tmp_path: Path) -> None:
         with pytest.raises(TypeError, match="was given to save, which is no model; give an estimator"):
             save(value, tmp_path / "m")
         assert not list(tmp_path.iterdir())
@@ -298,7 +298,7 @@ class TestRefused:
         with pytest.raises(TypeError, match=r"sklearn\.tree.*which infinitask does not save"):
             save(DecisionTreeRegressor(), tmp_path / "m")
 
-    def test_what_is_given_to_register(self) -> None:
+    def test_register_refuses_other_things_than_classes(self) -> None:
         with pytest.raises(TypeError, match="it must be a class, such as register"):
             register(function)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="which is for classes of your own"):

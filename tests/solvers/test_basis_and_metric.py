@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask._base.arrays import as_like
 from infinitask.losses import CostSensitiveHinge, Loss, MQuantile, Pinball, Squared
 from infinitask.objective import Objective, Smoothing
 from infinitask.penalties import NonCrossing
@@ -17,6 +16,7 @@ from infinitask.solvers import solve
 from infinitask.solvers._base import Start
 from infinitask.solvers._basis import Eigenbasis, Metric
 from infinitask.solvers._newton import NewtonSystem, hessian_product
+from tests.support.arrays import as_like
 from tests.support.random_objectives import LOSSES, point, posed
 
 Floats = np.ndarray[Any, Any]

@@ -244,7 +244,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
 
 
 # --------------------------------------------------------------------------------------------------------- what it asks
-def test_what_it_solves() -> None:
+def test_splitting_takes_problems_without_a_bias() -> None:
     assert Splitting.solves(quantiles())
     assert Splitting.solves(posed(LOSSES["hinge"]))
     assert not Splitting.solves(posed(LOSSES["pinball"], bias="penalised"))

@@ -221,7 +221,7 @@ def best_of_a_grid() -> float:
 
 
 @pytest.mark.parametrize("units", [(1.0, 0.0), pytest.param((1e-3, 0.0), marks=pytest.mark.slow), (50.0, 1e4)])
-def test_it_is_good_whatever_the_units(units: tuple[float, float], best_of_a_grid: float) -> None:
+def test_the_choice_is_good_in_all_units(units: tuple[float, float], best_of_a_grid: float) -> None:
     X, y = make_sine(150, random_state=0)
     new, target = make_sine(1000, random_state=1)
     size, shift = units
@@ -329,7 +329,7 @@ def test_quantiles_are_in_order_far_from_all_rows() -> None:
     assert InfiniteQuantileRegressorCV().noncrossing == "rearrange"
 
 
-def test_it_is_the_model_it_chose() -> None:
+def test_predictions_are_those_of_the_chosen_model() -> None:
     X, y = make_sine(60, random_state=0)
     model = InfiniteQuantileRegressorCV(random_state=0, n_nodes=20, tol=1e-6).fit(X, y)
     again = clone(model).fit(X, y)
@@ -364,7 +364,7 @@ def test_outer_quantiles_leave_out_about_what_they_say() -> None:
 
 
 @pytest.mark.slow
-def test_it_says_whether_it_ignores_the_inputs() -> None:
+def test_a_model_says_whether_it_ignores_the_features() -> None:
     X, y = make_sine(60, random_state=0)
     assert not InfiniteQuantileRegressorCV(random_state=0).fit(X, y).ignores_inputs_
     noise = np.random.default_rng(0).normal(size=(4, 60))
@@ -609,7 +609,7 @@ def test_no_kernel_is_left_because_of_given_values_that_are_large() -> None:
     assert np.all(np.isfinite(losses))
 
 
-def test_it_survives_a_pickle(tuned: Any) -> None:
+def test_a_pickle_predicts_alike(tuned: Any) -> None:
     X, _ = make_sine(20, random_state=3)
     again = pickle.loads(pickle.dumps(tuned))
     np.testing.assert_array_equal(again.predict(X, LEVELS), tuned.predict(X, LEVELS))

@@ -180,7 +180,7 @@ def test_fractions_hold_on_new_rows() -> None:
     assert model.dual_gap_ <= 1e-4
 
 
-def test_it_answers_as_the_model_inside() -> None:
+def test_predictions_are_those_of_the_model_inside() -> None:
     X = make_mixture(60, random_state=0)
     model = InfiniteOneClassSVMCV(**QUICK).fit(X)
     best = model.best_estimator_
