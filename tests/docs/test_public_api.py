@@ -32,16 +32,19 @@ def is_private(module: ModuleType) -> bool:
     return any(part.startswith("_") for part in module.__name__.split("."))
 
 
-MODULES = modules()
-PUBLIC = [m for m in MODULES if not is_private(m) and m.__name__ not in PROGRAMS]
-PACKAGES = [m for m in MODULES if hasattr(m, "__path__")]
+def public() -> list[ModuleType]:
+    return [m for m in modules() if not is_private(m) and m.__name__ not in PROGRAMS]
+
+
+def packages() -> list[ModuleType]:
+    return [m for m in modules() if hasattr(m, "__path__") and not is_private(m)]
 
 
 def name_of(module: ModuleType) -> str:
     return module.__name__
 
 
-each_module = each("module", MODULES, ids=name_of)
+each_module = each("module", modules, ids=name_of)
 
 
 @each_module
@@ -58,7 +61,7 @@ def test_public_modules_list_what_they_offer_and_private_ones_do_not(module: Mod
         assert getattr(module, name) is not None, f"{module.__name__} offers {name} and does not have it"
 
 
-@each("module", PUBLIC, ids=name_of)
+@each("module", public, ids=name_of)
 def test_what_a_public_module_defines_is_what_it_offers(module: ModuleType) -> None:
     # a private module may keep helpers for its neighbours
     assert defined(module) <= set(module.__all__)
@@ -72,7 +75,7 @@ def test_what_a_module_offers_is_documented(module: ModuleType) -> None:
             assert inspect.getdoc(thing), f"{module.__name__}.{name} has no docstring"
 
 
-@each("package", PACKAGES, ids=name_of)
+@each("package", packages, ids=name_of)
 def test_what_a_package_offers_is_offered_where_it_is_defined(package: ModuleType) -> None:
     for name in package.__all__:
         thing = getattr(package, name)

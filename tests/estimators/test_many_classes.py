@@ -19,10 +19,11 @@ from infinitask import (
     InfiniteCostSensitiveClassifierCV,
 )
 from infinitask.calibration._log_odds import multinomial_scaling
-from infinitask.estimators import _sources, classifier
+from infinitask.estimators import classifier
 from infinitask.measures import ClassCosts, Discrete, Uniform
 from infinitask.metrics import cost_scorer
 from infinitask.streaming import Blocks
+from tests.support.limits import large_from
 from tests.support.scikit_learn_checks import run_checks
 
 QUICK: dict[str, Any] = {"n_nodes": 8, "alpha": 0.01, "gamma": 0.5}
@@ -367,8 +368,7 @@ def test_many_rows_of_many_classes_stay_in_memory(
     rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = InfiniteCostSensitiveClassifier(**QUICK).fit(*rows).predict_proba(rows[0])
-    monkeypatch.setattr(_sources, "LARGE_ROWS", 50)
-    monkeypatch.setattr(_sources, "LARGE_ENTRIES", 1)
+    large_from(monkeypatch, 50)
     found = InfiniteCostSensitiveClassifier(**QUICK).fit(*rows).predict_proba(rows[0])
     np.testing.assert_array_equal(found, expected)
 

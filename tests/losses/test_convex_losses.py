@@ -558,7 +558,6 @@ def fit(loss: Any, data: tuple[Floats, Floats], **params: Any) -> Any:
     return InfiniteTaskEstimator(loss, **given).fit(*data)
 
 
-@each_row
 @each("solver", ["auto", "lbfgs", "newton"])
 @each("row", [Pinball(), Expectile(), EpsilonInsensitive()], ids=repr)
 def test_a_copy_is_fitted_as_well_as_the_row(row: BoxLoss, solver: str, data: tuple[Floats, Floats]) -> None:

@@ -83,10 +83,14 @@ class TestUpgrades:
             arrays[name] = 2.0 * arrays[name]
         return table
 
+    @staticmethod
+    def with_steps(patch: pytest.MonkeyPatch, *steps: Any) -> None:
+        patch.setattr(_upgrades, "FORMAT_VERSION", len(steps) + 1)
+        patch.setattr(_upgrades, "UPGRADES", dict(enumerate(steps, start=1)))
+
     @pytest.fixture
     def third_format(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_upgrades, "FORMAT_VERSION", 3)
-        monkeypatch.setattr(_upgrades, "UPGRADES", {1: self.renamed, 2: self.other_units})
+        self.with_steps(monkeypatch, self.renamed, self.other_units)
 
     def test_one_after_the_other_from_the_version_of_the_file_on(self, tmp_path: Path, third_format: None) -> None:
         present = json.loads(json.dumps(self.ENTRIES).replace("Bell", "RBF").replace("width", "gamma"))
@@ -114,10 +118,7 @@ class TestUpgrades:
     def test_a_step_cannot_bring_in_what_no_file_may_name(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(_upgrades, "FORMAT_VERSION", 2)
-        monkeypatch.setattr(
-            _upgrades, "UPGRADES", {1: lambda table, arrays: {**table, "entries": [["function", "os.system"]]}}
-        )
+        self.with_steps(monkeypatch, lambda table, arrays: {**table, "entries": [["function", "os.system"]]})
         refused(forged(tmp_path / "m", {"entries": [["list", []]], "model": [0]}), "it names the function 'os.system'")
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask._base import threads as _threads
 from infinitask._base.arrays import place
 from infinitask.losses import ConvexLoss, Pinball
 from infinitask.objective import Integral, Objective
 from infinitask.penalties import NonCrossing, SquaredNonCrossing
 from infinitask.solvers import Splitting, State, _splitting_run, solve
+from tests.support.limits import use_threads
 from tests.support.random_objectives import LOSSES, posed
 
 Floats = np.ndarray[Any, Any]
@@ -236,7 +236,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(_splitting_run, "BLOCK_ENTRIES", 1)  # blocks of 64 rows
     found = []
     for pool in (None, ThreadPoolExecutor(2), ThreadPoolExecutor(4)):
-        monkeypatch.setattr(_threads, "_pool", lambda pool=pool: pool)
+        use_threads(monkeypatch, pool)
         found.append(Splitting.of(objective).solve(1e-4, live=live, tol=1e-3, max_iter=60))
     for state in found[1:]:
         np.testing.assert_array_equal(state.coef, found[0].coef)

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
-from infinitask._base import threads as _threads
 from infinitask.fitting import Units
 from infinitask.objective import Objective, Smoothing
 from infinitask.objective._parted import sums_of
 from infinitask.streaming import Blocks
-from infinitask.streaming import _fit as large
 from infinitask.streaming import _parts as rooms
 from infinitask.streaming._parts import Block, LocalParts, PartMaker, Targets
+from tests.support.limits import use_threads, visit_in_parts
 
 Floats = np.ndarray[Any, Any]
 N, RANK, INPUTS = 1_000, 40, 2
@@ -43,7 +42,7 @@ def makers(model: Any, data: Any, monkeypatch: pytest.MonkeyPatch) -> list[PartM
         found.append(make)
         return parts(self, make)
 
-    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    visit_in_parts(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(Blocks, "parts", watched)
         model.fit(Blocks([data]))
@@ -132,7 +131,7 @@ def test_threads_do_not_change_a_bit(data: Any, made: PartMaker, memory: int, mo
     found = []
     with ThreadPoolExecutor(3) as pool:
         for threads in (None, pool):
-            monkeypatch.setattr(_threads, "_pool", lambda threads=threads: threads)
+            use_threads(monkeypatch, threads)
             parts = LocalParts(cut(data, 600), made, memory)
             found.append([summed(parts, made) for _ in range(2)])
     for one, other in zip(*found, strict=True):

@@ -43,23 +43,29 @@ def _line(error: BaseException) -> str:
     return f"{type(error).__name__}{where}: {(str(error).splitlines() or [''])[0]}"
 
 
-def each(names: str | Sequence[str], values: Iterable[Any], ids: Any = None) -> Callable[[Any], Any]:
+def each(
+    names: str | Sequence[str], values: Iterable[Any] | Callable[[], Iterable[Any]], ids: Any = None
+) -> Callable[[Any], Any]:
     """As ``pytest.mark.parametrize``, with all cases in one test.
 
-    Several of them above one test are all combinations. Fixtures of a function are shared by its cases.
+    Several of them above one test are all combinations. Fixtures of a function are shared by its cases. A function that
+    gives the values is called when the test runs, not when it is collected.
     """
     split = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    axis = [_case(split, value, k, ids) for k, value in enumerate(values)]
+    known = values if callable(values) else list(values)
+
+    def axis() -> list[tuple[str, dict[str, Any]]]:
+        return [_case(split, value, k, ids) for k, value in enumerate(known() if callable(known) else known)]
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
-        inner, axes = getattr(test, "cases", (test, []))
-        axes = [axis, *axes]
-        taken = {name for ax in axes for name in ax[0][1]}
+        inner, axes, taken = getattr(test, "cases", (test, [], []))
+        axes, taken = [axis, *axes], [*split, *taken]
+        assert len(set(taken)) == len(taken), f"an argument has values twice: {taken}"
 
         @wraps(test)
         def together(*instance: Any, **fixtures: Any) -> None:
             def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
-                for combination in product(*axes):
+                for combination in product(*(axis() for axis in axes)):
                     given = {name: value for _, part in combination for name, value in part.items()}
                     yield "-".join(name for name, _ in combination), partial(inner, *instance, **fixtures, **given)
 
@@ -68,7 +74,7 @@ def each(names: str | Sequence[str], values: Iterable[Any], ids: Any = None) -> 
         signature = inspect.signature(inner)
         kept = [parameter for name, parameter in signature.parameters.items() if name not in taken]
         together.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
-        together.cases = inner, axes  # type: ignore[attr-defined]
+        together.cases = inner, axes, taken  # type: ignore[attr-defined]
         return together
 
     return decorate
