@@ -14,7 +14,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs pictures lint test test-quick test-slow test-all test-without-numba test-matrix peers reproduce format clean \
+.PHONY: help demo docs pictures lint test test-quick test-slow test-all test-without-numba test-matrix peers reproduce stale-pages format clean \
 	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-sizes bench-level-sets \
 	bench-small-ridge bench-rare-classes bench-many-classes bench-functions bench-large bench-dask bench-kernel-gap bench-compare bench-random
 
@@ -128,6 +128,9 @@ $(VENV)/.documented: $(INSTALLED)
 
 pictures: $(INSTALLED) ## the pictures of the README and of the first pages of the documentation
 	$(BIN)/python tools/pictures.py
+
+stale-pages: $(INSTALLED) ## pages with figures, and the commits to their code since then
+	$(BIN)/python -m tools.stale_pages
 
 reproduce: $(INSTALLED) ## the paper's tables and figures: make reproduce NAME="table1 --quick"
 	$(BIN)/python -m experiments $(or $(NAME),--help)

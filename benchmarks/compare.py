@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from infinitask import (
     JointQuantileRegressor,
 )
 from infinitask.datasets import make_mixture, make_sine
+from pages import now, signed
 from paper_kappa import peak_mib
 from suite.problems import LEVELS, Array, heteroscedastic
 
@@ -302,12 +303,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no case has {options.only!r} in its name; there are: {'; '.join(CASES)}")
     processes, runs = (1, 1) if options.quick else (options.processes, options.runs)
     base, head = resolved(options.base), resolved(options.head)
+    provenance = now(f"make bench-compare BASE={base}")
+    if head != HERE:
+        provenance = replace(provenance, commit=head, modified=False)
     with tempfile.TemporaryDirectory() as scratch:
         folders = copied(base, Path(scratch) / "base"), copied(head, Path(scratch) / "head")
         rows = compare(folders, cases, processes, runs)
         if not options.quick:
             weigh(folders, rows)
-    text = report(base, head, rows)
+    text = signed(report(base, head, rows), provenance)
     print(f"\n{text}")
     if options.output is not None:
         options.output.write_text(text, encoding="utf-8")

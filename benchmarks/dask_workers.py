@@ -26,9 +26,9 @@ from distributed import Client, LocalCluster
 
 from infinitask import InfiniteQuantileRegressor
 from infinitask.objective._parted import sums_of
-from infinitask.streaming import _fit as large
+from infinitask.streaming import _fit
 from infinitask.streaming._dask import DaskParts
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "dask_workers.md"
 
@@ -81,7 +81,7 @@ class Fitted:
 
         start = time.perf_counter()
         # few rows would be fitted in memory; here they stay where they are
-        in_parts = mock.patch.object(large, "holds_all", return_value=False)
+        in_parts = mock.patch.object(_fit, "holds_all", return_value=False)
         with client.as_current(), mock.patch.object(DaskParts, "total", watched), in_parts:
             self.model = model(landmarks).fit(*rows(n, partitions))
         self.seconds = time.perf_counter() - start
@@ -154,6 +154,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args(arguments).quick
+    provenance = now("make bench-dask")
     n, landmarks, rounds = (4_000, 40, 3) if quick else (ROWS, LANDMARKS, ROUNDS)
     with cluster(1) as alone, cluster(2) as pair:
         one, two = Fitted(alone, n, landmarks), Fitted(pair, n, landmarks)
@@ -179,7 +180,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 {n} rows of {INPUTS} inputs in {PARTITIONS} partitions, {landmarks} landmarks, {NODES} levels with the default \
 penalty on crossings ({p} × {s} unknowns), `tol=1e-3`: {evaluations} evaluations. Workers are processes with one \
-thread; the fastest of {rounds} evaluations, with one and two workers in turn. Made by `make bench-dask` on {machine()}
+thread; the fastest of {rounds} evaluations, with one and two workers in turn.
 
 | | one worker | two workers | ratio |
 |---|---:|---:|---:|
@@ -218,7 +219,7 @@ workers that compute with four threads in one task, {GREAT_MACHINES * GREAT_CORE
 """
     print(text)
     if not quick:
-        RESULTS.write_text(text, encoding="utf-8")
+        RESULTS.write_text(signed(text, provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

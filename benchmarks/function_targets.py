@@ -6,11 +6,9 @@ Run ``python benchmarks/function_targets.py``; ``--quick`` is a small run to che
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,23 +22,24 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from infinitask import InfiniteFunctionRegressor
 from infinitask.fitting._defaults import spreads
+from pages import now, signed
 
 Array = NDArray[Any]
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "function_targets.md"
 TRAINING, TEST, SEEDS = 100, 200, 5
 FIRST_SEED = 100
-"""The draws of seeds 0 to 2 were looked at while the defaults were chosen; these were not."""
+"""The samples of seeds 0 to 2 were seen while the defaults were chosen; these were not."""
 GRID = np.linspace(0.0, 1.0, 200)
 """Where true and predicted curves are compared."""
 
 
 # ---------------------------------------------------------------------------------------------------------------- data
 class Kind(NamedTuple):
-    """Curves that follow from inputs: the truth, and what a measurement adds to it."""
+    """Curves that depend on features: the truth, and what a measurement adds to it."""
 
     truth: Callable[[Array, Array], Array]
-    """(n, 3) inputs and (q,) points → (n, q)."""
+    """(n, 3) features and (q,) points → (n, q)."""
     own: Callable[[np.random.Generator, Array], Array]
     """What is the curve's own, and not known from its input, at points (k,)."""
     noise: float
@@ -51,7 +50,7 @@ class Kind(NamedTuple):
 
 
 def growth(X: Array, theta: Array) -> Array:
-    """Heights from 2 to 18 years: a spurt whose time and size follow the inputs."""
+    """Heights from 2 to 18 years: a spurt whose time and size depend on the features."""
     age = 2.0 + 16.0 * theta
     start, spurt = 85.0 + 3.0 * X[:, :1], 35.0 + 5.0 * np.tanh(X[:, 1:2])
     time = 12.5 + 1.2 * np.sin(X[:, 2:3])
@@ -59,7 +58,7 @@ def growth(X: Array, theta: Array) -> Array:
 
 
 def spectra(X: Array, theta: Array) -> Array:
-    """Seven narrow peaks whose heights follow the inputs, and one that moves."""
+    """Seven narrow peaks whose heights depend on the features, and one that moves."""
     peaks = np.array([0.08, 0.2, 0.33, 0.45, 0.6, 0.74, 0.9])
     turns = np.random.default_rng(0).normal(size=(3, peaks.size))
     heights = 1.0 + np.tanh(X @ turns)
@@ -68,7 +67,7 @@ def spectra(X: Array, theta: Array) -> Array:
 
 
 def step(X: Array, theta: Array) -> Array:
-    """A step whose place and height follow the inputs."""
+    """A step whose place and height depend on the features."""
     return (1.0 + 0.5 * X[:, 1:2]) * (theta > 0.5 + 0.12 * np.tanh(X[:, :1]))
 
 
@@ -90,7 +89,7 @@ DESIGNS = ("grid", "gaps", "own points")
 
 
 class Sample(NamedTuple):
-    """Training curves: their inputs, and either a grid with values, or points and values of each."""
+    """Training curves: their features, and either a grid with values, or points and values of each."""
 
     X: Array
     theta: Any
@@ -120,7 +119,7 @@ def sample(kind: Kind, design: str, n: int, seed: int) -> Sample:
 
 # --------------------------------------------------------------------------------------------------------------- peers
 ALPHAS, GAMMAS, FOLDS = (1e-3, 1e-2, 1e-1, 1.0, 10.0), (1 / 48, 1 / 12, 1 / 3), 5
-"""Of kernel ridge regressions, for inputs of spread one."""
+"""Of kernel ridge regressions, for features of spread one."""
 
 
 MOST = 800
@@ -150,7 +149,7 @@ def _tuned(X: Array, Y: Array) -> Callable[[Array], Array]:
 
 
 def mean_curve(data: Sample) -> Callable[[Array], Array]:
-    """The mean of all curves, without inputs; of points of their own in forty parts of Θ."""
+    """The mean of all curves, without features; of points of their own in forty parts of Θ."""
     at, mean = (data.theta, np.nanmean(data.y, axis=0)) if isinstance(data.y, np.ndarray) else _binned(data)
     return lambda X: np.tile(np.interp(GRID, at, mean), (len(X), 1))
 
@@ -276,12 +275,8 @@ def measure(kind: Kind, design: str, seeds: Sequence[int], n: int, test: int) ->
 # -------------------------------------------------------------------------------------------------------------- report
 def report(results: dict[tuple[str, str], dict[str, Array]], seeds: int, n: int, test: int) -> str:
     """The tables, in Markdown."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("infinitask", "numpy", "scikit-learn"))
     lines = [
         "# Functions as targets",
-        "",
-        "Made by `python benchmarks/function_targets.py`. "
-        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {packages}.",
         "",
         f"{n} curves for training, {test} new inputs, three inputs, {seeds} repetitions with new curves. The numbers "
         "are root mean squared errors of whole curves against the true ones, relative to the spread of the true curves "
@@ -327,14 +322,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--designs", nargs="*", default=list(DESIGNS), choices=list(DESIGNS))
     chosen = parser.parse_args(arguments)
     n, test, seeds = (16, 20, 1) if chosen.quick else (TRAINING, TEST, SEEDS)
-    results = {}
+    results, provenance = {}, now("make bench-functions")
     for name in chosen.data:
         for design in chosen.designs:
             results[name, design] = measure(DATA[name], design, range(FIRST_SEED, FIRST_SEED + seeds), n, test)
             for method, rows in results[name, design].items():
                 error, seconds = rows.mean(axis=0)
                 print(f"{name:8} {design:10} {method:26} {error:.3f} {seconds:.2f} s", flush=True)
-    chosen.output.write_text(report(results, seeds, n, test), encoding="utf-8")
+    chosen.output.write_text(signed(report(results, seeds, n, test), provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

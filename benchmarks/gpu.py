@@ -33,7 +33,8 @@ for copy in COPIES:
 
 from infinitask import InfiniteQuantileRegressor  # noqa: E402
 from infinitask.datasets import make_sine  # noqa: E402
-from infinitask.streaming._blocks import Blocks  # noqa: E402
+from infinitask.streaming import Blocks  # noqa: E402
+from pages import now, signed  # noqa: E402
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "gpu.md"
 GIB = 2.0**30
@@ -176,8 +177,7 @@ def page(known: Card, lines: list[Line]) -> str:
         "",
         f"{known.name}: copies {known.bytes_per_second / 1e12:.2f} TB/s, matrix products "
         f"{known.double / 1e12:.0f} (float64) and {known.single / 1e12:.0f} (float32) TFlop/s, "
-        f"{known.upload / 1e9:.0f} GB/s from the host; all measured in the same run. torch {torch.__version__}. "
-        "`python benchmarks/gpu.py`.",
+        f"{known.upload / 1e9:.0f} GB/s from the host; all measured in the same run. torch {torch.__version__}.",
         "",
         "“Memory alone” is the time in which the card could move the bytes of the evaluations: the features twice, and "
         "eight arrays of rows × nodes. Times are whole fits, from the call of `fit` to the end, with landmarks, "
@@ -203,6 +203,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("torch finds no CUDA device here; this benchmark needs one.")
     known = card()
+    provenance = now("python benchmarks/gpu.py", device=known.name)
     print(known, flush=True)
     less = 100 if given.quick else 1
     X, y = rows(20_000, 8, torch.float64)
@@ -220,7 +221,7 @@ def main() -> None:
             lines.append(line)
     if "1e8" in given.parts:
         lines.append(large(10**8 // less, 500, 16, torch.float32, known, given.profile, tol=1e-2, host=True))
-    given.out.write_text(page(known, lines))
+    given.out.write_text(signed(page(known, lines), provenance))
     print(given.out.read_text())
     print(np.__version__)
 

@@ -20,13 +20,13 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import threadpoolctl
 
 from compare import peak, resident
 from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.objective import Objective
-from paper_kappa import machine, numbers_of
+from pages import now, signed
+from paper_kappa import numbers_of
 from profile_fit import one_thread
 from suite.problems import Array, heteroscedastic
 
@@ -180,8 +180,6 @@ def report(found: Sequence[tuple[Curve, list[Point]]]) -> str:
     lines = [
         "# How a fit grows",
         "",
-        f"Made by `python benchmarks/growth.py`. {machine()}",
-        "",
         "`InfiniteQuantileRegressor`, all that is not said by default; sine data for 1 input, for 8 those of "
         "`suite/problems.py`, standardised; m = 50 where it does not grow. Every line from a process of its own, with "
         "one thread: the median time of up to 5 fits in seconds of the processor, and the peak of the resident memory "
@@ -263,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         setting, x, budget = json.loads(options.probe)
         print(json.dumps(asdict(measure(Setting(**setting), x, budget))))
         return
-    started, found = time.perf_counter(), []
+    started, found, provenance = time.perf_counter(), [], now("make bench-growth")
     for curve in QUICK if options.quick else FULL:
         points = []
         for setting in curve.settings:
@@ -271,15 +269,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             points.append(measure(setting, x, 0.0) if options.quick else probed(setting, x, 3.0))
             print(f"{curve.title}: {points[-1]}", flush=True)
         found.append((curve, points))
-    with threadpoolctl.threadpool_limits(1):  # as in the processes that measured
-        text = report(found)
+    text = signed(report(found), provenance)
     print(f"\n{text}\n({time.perf_counter() - started:.0f} s in all)")
     output = options.output or (None if options.quick else RESULTS)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8")
         numbers = [{**asdict(curve), "points": [asdict(p) for p in points]} for curve, points in found]
-        listed = json.dumps({"machine": machine(), "curves": numbers}, indent=1)
+        listed = json.dumps({"provenance": str(provenance), "curves": numbers}, indent=1)
         numbers_of(output).write_text(listed, encoding="utf-8")
         draw(found, output.with_suffix(".png"))
 

@@ -15,8 +15,8 @@ from typing import Any
 from unittest import mock
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask.fitting import _learn as learn
-from paper_kappa import machine
+from infinitask.fitting import _learn
+from pages import now, signed
 from profile_fit import one_thread
 from suite.problems import Array, D, heteroscedastic
 
@@ -48,7 +48,7 @@ class Point:
 
 def measure(X: Array, y: Array, alpha: float, rank: int) -> Point:
     """Fit once."""
-    inside, plain = [0.0], learn.kernel_gap
+    inside, plain = [0.0], _learn.kernel_gap
 
     def timed(*arguments: Any) -> float:
         started = time.process_time()
@@ -59,7 +59,7 @@ def measure(X: Array, y: Array, alpha: float, rank: int) -> Point:
     model = InfiniteQuantileRegressor(
         alpha=alpha, gamma="median", features="nystroem", rank=rank, certify="kernel", random_state=0
     )
-    with one_thread(), mock.patch.object(learn, "kernel_gap", timed):
+    with one_thread(), mock.patch.object(_learn, "kernel_gap", timed):
         started = time.process_time()
         model.fit(X, y)
         seconds = time.process_time() - started
@@ -79,8 +79,6 @@ def report(n: int, points: Sequence[Point]) -> str:
     shares = [point.share for point in points]
     lines = [
         "# How far from the kernel's own model",
-        "",
-        f"Made by `python benchmarks/kernel_gap.py`. {machine()}",
         "",
         f'`InfiniteQuantileRegressor(gamma="median", features="nystroem", certify="kernel")`, n = {n}, d = {D}, '
         "m = 50, non-crossing; the data of `suite/problems.py`, standardised. `kernel_gap_` bounds how far the "
@@ -134,6 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a few small sizes: does it run?")
     parser.add_argument("--output", type=Path, help="where the table goes, with .png beside; --quick: nowhere")
     options = parser.parse_args(arguments)
+    provenance = now("make bench-kernel-gap")
     n, ranks = (300, (10, 40)) if options.quick else (20_000, (100, 200, 400, 800, 1_500, 3_000))
     X, y = heteroscedastic(n, D, seed=0)
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
@@ -144,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             points.append(measure(X, y, alpha, rank))
             print(points[-1], flush=True)
     points.sort(key=lambda p: (-p.alpha, p.rank))
-    text = report(n, points)
+    text = signed(report(n, points), provenance)
     print(f"\n{text}")
     output = options.output or (None if options.quick else RESULTS)
     if output is not None:

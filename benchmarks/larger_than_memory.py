@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pages import combined, now, read, signed
 from suite.machine import confine, description, environment, versions
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "larger_than_memory.md"
@@ -67,7 +68,7 @@ QUICK = Scale(
 
 
 # ----------------------------------------------------------------------------------------------------- what is measured
-def law(n: int, seed: int) -> tuple[Any, Any]:
+def sample(n: int, seed: int) -> tuple[Any, Any]:
     """Inputs in single precision, as files hold them, and targets whose spread depends on an input."""
     import numpy as np
 
@@ -104,7 +105,7 @@ def ours(scale: Scale, n: int) -> dict[str, Any]:
 
     from infinitask import InfiniteQuantileRegressor
 
-    X, y = law(n, 0)
+    X, y = sample(n, 0)
     X, levels = X.astype(np.float64), levels_of(scale)
     model = InfiniteQuantileRegressor(
         n_nodes=scale.nodes, rank=scale.landmarks, features="nystroem", tol=scale.tol, random_state=0
@@ -112,7 +113,7 @@ def ours(scale: Scale, n: int) -> dict[str, Any]:
     before = peak()
     _, seconds = timed(lambda: model.fit(X, y))
     after = peak()
-    new, target = law(scale.new, 1)
+    new, target = sample(scale.new, 1)
     loss = pinball(levels, target, model.predict(new.astype(np.float64), levels))
     evaluations = model.solution_.n_evaluations
     return seconds | {"loss": loss, "gap": model.dual_gap_, "evaluations": evaluations, "before": before, "peak": after}
@@ -123,14 +124,14 @@ def lightgbm(scale: Scale, n: int) -> dict[str, Any]:
     import numpy as np
     from lightgbm import LGBMRegressor
 
-    X, y = law(n, 0)
+    X, y = sample(n, 0)
     X, levels = X.astype(np.float64), levels_of(scale)
     before = peak()
     models, seconds = timed(
         lambda: [LGBMRegressor(objective="quantile", alpha=q, n_jobs=THREADS, verbose=-1).fit(X, y) for q in levels]
     )
     after = peak()
-    new, target = law(scale.new, 1)
+    new, target = sample(scale.new, 1)
     loss = pinball(levels, target, np.column_stack([m.predict(new.astype(np.float64)) for m in models]))
     return seconds | {"loss": loss, "before": before, "peak": after}
 
@@ -150,7 +151,7 @@ def from_file(scale: Scale, path: str) -> dict[str, Any]:
     _, seconds = timed(lambda: model.fit(blocks))
     after = peak()
     warnings.filterwarnings("ignore", "X does not have valid feature names")
-    new, target = law(scale.new, 1)
+    new, target = sample(scale.new, 1)
     levels = levels_of(scale)
     loss = pinball(levels, target, model.predict(new.astype(np.float64), levels))
     found = {"loss": loss, "gap": model.dual_gap_, "evaluations": model.solution_.n_evaluations}
@@ -166,7 +167,7 @@ def write_file(scale: Scale, path: str) -> dict[str, Any]:
     schema = pyarrow.schema([(name, pyarrow.float32()) for name in (*names, "y")])
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         for k, start in enumerate(range(0, scale.file_rows, BLOCK)):
-            X, y = law(min(BLOCK, scale.file_rows - start), 2 + k)
+            X, y = sample(min(BLOCK, scale.file_rows - start), 2 + k)
             columns = {**{name: X[:, j] for j, name in enumerate(names)}, "y": y.astype("float32")}
             writer.write_table(pyarrow.table(columns, schema=schema))
     return {"bytes": Path(path).stat().st_size}
@@ -238,12 +239,12 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 
 # ----------------------------------------------------------------------------------------------------------- the report
 def report(known: dict[str, Any]) -> str:
-    """What was measured, in Markdown."""
-    how = "Made by `make bench-large`; every fit in a process of its own, with two threads on two cores."
+    """What was measured, in Markdown; parts may come from several runs."""
+    how = "Every fit in a process of its own, with two threads on two cores."
     lines = ["# Many rows", "", how, known["machine"], ""]
     for name, table in (("beside", _beside), ("growth", _growth), ("file", _file)):
         lines += [*table(known[name]), ""] if name in known else []
-    return "\n".join(lines).rstrip() + "\n"
+    return signed("\n".join(lines), combined([read(line) for line in known["provenances"].values()]))
 
 
 def _beside(found: dict[str, Any]) -> list[str]:
@@ -329,7 +330,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kept = None if output is None else output.with_suffix(".json")
     known = json.loads(kept.read_text(encoding="utf-8")) if kept is not None and kept.exists() else {}
     for part in given.parts or PARTS:
+        provenance = now("make bench-large")
         known |= {part: PARTS[part](scale), "machine": machine()}
+        known["provenances"] = known.get("provenances", {}) | {part: str(provenance)}
         if output is not None and kept is not None:
             kept.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
             output.write_text(report(known), encoding="utf-8")

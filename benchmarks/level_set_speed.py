@@ -1,7 +1,8 @@
 """Level sets for every fraction by one fit, beside one hundred refits of scikit-learn's one-class SVM.
 
 Run ``python benchmarks/level_set_speed.py``; ``--quick`` is a small run to check that it works. Both have one thread,
-and processor seconds hardly depend on other work on the machine. The fractions are those of new rows of the same law.
+and processor seconds hardly depend on other work on the machine. The fractions are those of new rows of the same
+distribution.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
 from infinitask.kernels import RBF
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "level_set_speed.md"
 
 SIZES = ((500, 2), (2_000, 2), (5_000, 2), (500, 8), (2_000, 8), (5_000, 8))
-"""Rows and inputs."""
+"""Rows and features."""
 
 WIDTHS = {"median": 1.0, "5 × median": 5.0}
 """γ of the kernel, in terms of the median rule."""
@@ -32,7 +33,7 @@ WIDTHS = {"median": 1.0, "5 × median": 5.0}
 REFITS, NEW_ROWS, LOW, ALPHA = 100, 5_000, 0.05, 1e-6
 
 
-def law(n: int, d: int, rng: np.random.Generator, centres: Any) -> Any:
+def sample(n: int, d: int, rng: np.random.Generator, centres: Any) -> Any:
     """A mixture of four clouds of different widths."""
     return centres[rng.integers(0, 4, n)] + rng.normal(size=(n, d)) * rng.uniform(0.3, 1.0, size=(n, 1))
 
@@ -40,7 +41,7 @@ def law(n: int, d: int, rng: np.random.Generator, centres: Any) -> Any:
 def measure(n: int, d: int, factor: float, refits: int) -> dict[str, Any]:
     rng = np.random.default_rng(n + d)
     centres = 2.0 * rng.normal(size=(4, d))
-    X, new = law(n, d, rng, centres), law(NEW_ROWS, d, rng, centres)
+    X, new = sample(n, d, rng, centres), sample(NEW_ROWS, d, rng, centres)
     gamma = factor * float(RBF().resolve(X).gamma)
     levels = np.linspace(LOW, 0.99, refits)
     start = time.process_time()
@@ -58,14 +59,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
+    provenance = now("make bench-level-sets")
     InfiniteOneClassSVM(alpha=ALPHA).fit(np.random.default_rng(0).normal(size=(40, 2)))  # loads what it needs
     lines = [
         "# Level sets: one fit, and one hundred refits",
         "",
         f"`InfiniteOneClassSVM(alpha={ALPHA:g}, gamma=γ)` for all fractions in [{LOW}, 1], and `OneClassSVM(gamma=γ, "
         f"nu=ν)` for {REFITS} of them; mixtures of four clouds, one thread, processor seconds. Fractions: the largest "
-        f"distance between ν and the share of {NEW_ROWS} new rows outside. Made by `make bench-level-sets` on "
-        f"{machine()}.",
+        f"distance between ν and the share of {NEW_ROWS} new rows outside.",
         "",
         "| rows | inputs | γ | one fit, s | refits, s | ratio | duality gap | fractions, one fit | refits |",
         "|---:|---:|---|---:|---:|---:|---:|---:|---:|",
@@ -79,7 +80,7 @@ def main() -> None:
             )
             print(lines[-1], flush=True)
     if not quick:
-        RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        RESULTS.write_text(signed("\n".join(lines), provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

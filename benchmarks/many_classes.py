@@ -1,9 +1,9 @@
 """Many classes: one fit for all costs, beside tuned SVC and multinomial logistic regression of scikit-learn.
 
 Run ``python benchmarks/many_classes.py``; ``--quick`` is a small run to check that it works. Handwritten digits, wine,
-and a law with known probabilities and two rare classes. Splits are seeded, and the costs are drawn before anything is
-fitted: five matrices, costs[i, j] exponential for i ≠ j, and five lists of class costs, also exponential, by the seeds
-0 to 4.
+and a distribution with known probabilities and two rare classes. Splits are seeded, and the costs are sampled
+before anything is fitted: five matrices, costs[i, j] exponential for i ≠ j, and five lists of class costs, also
+exponential, by the seeds 0 to 4.
 
 Ours is ``InfiniteCostSensitiveClassifier()`` as it comes: it chooses γ and λ itself, and one fit answers all costs. The
 peers are tuned by three-fold cross-validation over a grid (accuracy of SVC, log loss of the other), with and without
@@ -34,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from infinitask import InfiniteCostSensitiveClassifier
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "many_classes.md"
 
@@ -43,10 +43,10 @@ SEEDS = range(5)
 
 SPLITS = {"digits": 3, "wine": 10, "rare": 3}
 SHARES = (0.6, 0.3, 0.07, 0.03)
-"""Of the four classes of the law."""
+"""Of the four classes of the distribution."""
 
 
-def law(n: int, seed: int) -> tuple[Any, Any]:
+def sample(n: int, seed: int) -> tuple[Any, Any]:
     """Four normal clouds in the plane, two of them rare."""
     rng = np.random.default_rng(seed)
     centres = 1.3 * np.random.default_rng(5).normal(size=(4, 2))
@@ -55,9 +55,9 @@ def law(n: int, seed: int) -> tuple[Any, Any]:
 
 
 def rows(name: str, split: int) -> tuple[Any, Any, Any, Any]:
-    """X and y to learn from, then those to judge by."""
+    """X and y for training, then those for testing."""
     if name == "rare":
-        (X, y), (Z, z) = law(600, split), law(5_000, 1_000 + split)
+        (X, y), (Z, z) = sample(600, split), sample(5_000, 1_000 + split)
         return X, y, Z, z
     X, y = {"digits": load_digits, "wine": load_wine}[name](return_X_y=True)
     X, Z, y, z = train_test_split(X, y, test_size=0.3, stratify=y, random_state=split)
@@ -105,7 +105,7 @@ def ours(X: Any, y: Any, Z: Any, z: Any) -> dict[str, float]:
 
 
 def tuned(model: Any, grid: dict[str, Any], X: Any, y: Any, scoring: str = "accuracy") -> Any:
-    """The best of a grid, with and without standardised inputs."""
+    """The best model of a grid, with and without standardised features."""
     steps = Pipeline([("scale", StandardScaler()), ("model", model)])
     grid = {f"model__{name}": values for name, values in grid.items()} | {"scale": [StandardScaler(), "passthrough"]}
     return GridSearchCV(steps, grid, cv=3, scoring=scoring).fit(X, y).best_estimator_
@@ -141,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
+    provenance = now("make bench-many-classes")
     warnings.simplefilter("ignore")  # a peer's own, on a corner of its grid
     lines = [
         "# Many classes: one fit for all costs, and two tuned peers",
@@ -149,14 +150,13 @@ def main() -> None:
         "parameters are tuned by three-fold cross-validation (accuracy of SVC, log loss of the other), with and "
         "without standardised inputs. Means over seeded "
         "splits (± the standard error): 70% of the rows to learn from for digits (1 797 rows, 10 classes, "
-        f"{SPLITS['digits']} splits) and wine (178 rows, 3 classes, {SPLITS['wine']} splits); 600 of a law of four "
-        f"normal clouds, two of them rare (7% and 3%), and 5 000 to judge by ({SPLITS['rare']} draws). Costs are drawn "
+        f"{SPLITS['digits']} splits) and wine (178 rows, 3 classes, {SPLITS['wine']} splits); 600 of a mixture of four "
+        f"normal clouds, two of them rare (7% and 3%), and 5 000 to test ({SPLITS['rare']} samples). Costs are sampled "
         "beforehand by the seeds 0 to 4: five matrices, costs[i, j] exponential for i ≠ j, and five lists of class "
         "costs, exponential and of mean one. Ours decides by `predict(X, costs=…)`; the peers by the smallest "
         "Σ_i p_i costs[i, j], with probabilities of SVC from CalibratedClassifierCV (sigmoids or a temperature, the "
         "better of the two on the test rows). The largest certified gap of our fits stands in the last column. "
-        "Processor seconds on one thread, tuning included, of a machine with other work: read them as ratios. Made by "
-        f"`make bench-many-classes` on {machine()}",
+        "Processor seconds on one thread, tuning included, of a machine with other work: read them as ratios.",
         "",
         "| data | method | accuracy | log loss | mean cost, matrices | mean cost, class costs | s | gap |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
@@ -182,7 +182,7 @@ def main() -> None:
             lines.append(f"| {name} | {method} | {' | '.join(cells)} | {'' if np.isnan(gap) else f'{gap:.0e}'} |")
             print(lines[-1], flush=True)
     if not quick:
-        RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        RESULTS.write_text(signed("\n".join(lines), provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

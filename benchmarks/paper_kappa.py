@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +20,7 @@ import threadpoolctl
 
 from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
+from pages import now, signed
 from paper_algorithm import Algorithm, Array, Outcome, PaperAlgorithm, RotatedAlgorithm, Study, input_gram, run
 
 TOL = 1e-4
@@ -227,19 +225,6 @@ def numbers_of(page: Path) -> Path:
     return (here / "results" / page.name if documented else page).with_suffix(".json")
 
 
-def machine() -> str:
-    """Where the figures come from."""
-    blas = "; ".join(
-        f"{pool['internal_api']} {pool['version']} ({pool['architecture']}), {pool['num_threads']} threads"
-        for pool in threadpoolctl.threadpool_info()
-        if pool["user_api"] == "blas"
-    )
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    packages = ", ".join(f"{name} {version(name)}" for name in ("infinitask", "numpy", "scipy", "scikit-learn"))
-    system = f"{platform.system()} {platform.machine()}, {cores} cores"
-    return f"{system}; {blas}; Python {platform.python_version()}, {packages}."
-
-
 def report(done: Sequence[Case], before: float, scale: Scale, at_full_size: bool) -> str:
     """The tables, in Markdown."""
     n_count = scale.n if at_full_size else scale.n_count
@@ -248,7 +233,7 @@ def report(done: Sequence[Case], before: float, scale: Scale, at_full_size: bool
         "# The paper's study of κ",
         "",
         f"Sine data, n = {scale.n}, standardised; Gauss–Legendre, m = {scale.m}; all kernels Gaussian with γ = 1; "
-        f"λ_nc = 1. {machine()}",
+        f"λ_nc = 1.",
         "",
         f"Ours: a whole `fit` to a certified relative gap of {TOL:g}, median of {scale.fits}. The paper's algorithm: "
         f"L-BFGS-B on all {2 * scale.m * (scale.n + 1)} coefficients; its time is that of an evaluation at "
@@ -317,9 +302,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         probe(int(n), int(m), float(alpha), float(kappa))
         return
     scale = QUICK if options.quick else FULL
-    started = time.perf_counter()
+    started, provenance = time.perf_counter(), now("make bench-paper")
     done, before = measure(scale, options.at_full_size)
-    text = report(done, before, scale, options.at_full_size)
+    text = signed(report(done, before, scale, options.at_full_size), provenance)
     print(f"\n{text}\n({time.perf_counter() - started:.0f} s in all)")
     output = options.output or (None if options.quick else RESULTS)
     if output is not None:

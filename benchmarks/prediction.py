@@ -13,7 +13,6 @@ import itertools
 import json
 import os
 import pickle
-import platform
 import subprocess
 import sys
 import time
@@ -21,7 +20,6 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +31,7 @@ from sklearn.svm import SVR
 
 from infinitask import InfiniteQuantileRegressor
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Metric, Scaled, Sum, Warped
+from pages import now, signed
 
 Array = NDArray[Any]
 
@@ -104,7 +103,7 @@ class Kept:
 
 # ------------------------------------------------------------------------------------------------------------- methods
 def sample(n: int, seed: int, columns: int = COLUMNS) -> tuple[Array, Array]:
-    """Standard normal inputs, and a target whose spread depends on them."""
+    """Standard normal features, and a target whose spread depends on them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, columns))
     return X, X[:, 0] + np.sin(2.0 * X[:, 1]) + 0.3 * (1.0 + np.abs(X[:, 2])) * rng.normal(size=n)
@@ -274,13 +273,9 @@ def load() -> float:
 
 def report(one: dict[str, Figures], every: dict[str, Figures], by_kernel: list[Kept], size: Size, before: float) -> str:
     """The tables, in Markdown."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("infinitask", "numpy", "scipy", "scikit-learn"))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     lines = [
         "# Predictions",
         "",
-        "Made by `python benchmarks/prediction.py`. "
-        f"{platform.system()} {platform.machine()}, {cores} cores, Python {platform.python_version()}, {packages}. "
         f"Other processes wanted {before:.1f} cores when it began.",
         "",
         f"All models are fitted to the same {size.training} rows with {COLUMNS} columns and answer {len(LEVELS)} "
@@ -336,9 +331,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.threads is not None:
         child(options.threads, size)
         return
-    before = load()
+    before, provenance = load(), now("make bench-prediction")
     one, every = (measured(threads, options.quick) for threads in ("one", "all"))
-    text = report(one, every, measured_kernels(options.quick), size, before)
+    text = signed(report(one, every, measured_kernels(options.quick), size, before), provenance)
     print(f"\n{text}")
     output = options.output or (None if options.quick else RESULTS)
     if output is not None:

@@ -6,10 +6,8 @@ Run ``python benchmarks/probabilities.py``; ``--quick`` is a small run to check 
 from __future__ import annotations
 
 import argparse
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from sklearn.svm import SVC
 
 from infinitask import InfiniteCostSensitiveClassifier
 from infinitask.kernels import RBF
+from pages import now, signed
 
 Array = NDArray[Any]
 
@@ -33,7 +32,7 @@ BINS = 10
 TRAINING = 400
 
 GAMMAS = (0.3, 1.0, 3.0)
-"""Bandwidths in multiples of the γ of the median distance of the training inputs; the same for all kernel methods."""
+"""Bandwidths in multiples of the γ of the median distance of the training rows; the same for all kernel methods."""
 
 
 # -------------------------------------------------------------------------------------------------------------- scores
@@ -123,12 +122,8 @@ def measure(data: Callable[[int], tuple[Array, Array]], method: Method, repetiti
 # -------------------------------------------------------------------------------------------------------------- report
 def report(results: dict[str, dict[str, Array]], repetitions: int, training: int) -> str:
     """The tables, in Markdown."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("infinitask", "numpy", "scikit-learn"))
     lines = [
         "# Probabilities",
-        "",
-        "Made by `python benchmarks/probabilities.py`. "
-        f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {packages}.",
         "",
         f"Means over {repetitions} stratified splits, {training} rows for training, and their standard deviation. "
         "Inputs are standardised. Every method is tuned by the log-loss of three folds on the training rows: C over "
@@ -163,13 +158,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     repetitions, training = (2, 60) if options.quick else (5, TRAINING)
+    provenance = now("make bench-probabilities")
     results: dict[str, dict[str, Array]] = {}
     for name, data in DATA.items():
         results[name] = {}
         for method in METHODS:
             results[name][method.name] = measure(data, method, repetitions, training)
             print(f"{name}, {method.name}: {results[name][method.name].mean(axis=0).round(4)}", flush=True)
-    text = report(results, repetitions, training)
+    text = signed(report(results, repetitions, training), provenance)
     print(f"\n{text}")
     output = options.output or (None if options.quick else RESULTS)
     if output is not None:

@@ -1,4 +1,4 @@
-"""Where the time of a fit goes: quantiles in 1, 8 and 50 inputs, from a hundred rows to a hundred thousand.
+"""Where the time of a fit goes: quantiles for 1, 8 and 50 features, from a hundred rows to a hundred thousand.
 
 Run ``python benchmarks/profile_fit.py``; ``--quick`` is a small run to check that it works. The library contains no
 clocks: this process replaces some of its functions by versions that measure their time.
@@ -21,8 +21,9 @@ from typing import Any
 from unittest import mock
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask._base import threads as _threads
-from paper_kappa import machine, numbers_of
+from infinitask._base import threads
+from pages import now, signed
+from paper_kappa import numbers_of
 from suite.problems import Array, heteroscedastic
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "profile.md"
@@ -162,7 +163,7 @@ class Clock:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """A context in which the library computes in the calling thread only."""
-    with mock.patch.object(_threads, "_pool", return_value=None):
+    with mock.patch.object(threads, "_pool", return_value=None):
         yield
 
 
@@ -234,8 +235,6 @@ def report(cases: Sequence[Case], scale: Scale, load: float) -> str:
     lines = [
         "# Where the time of a fit goes",
         "",
-        f"Made by `python benchmarks/profile_fit.py`. {machine()}",
-        "",
         "`InfiniteQuantileRegressor(n_nodes=m)`, all else by default, on y = sin(2x₁) + ½x₂ + (0.2 + ½ s(2x₃))ε with "
         f"standard normal inputs, standardised. The median of up to {scale.fits} fits, of which none begins after "
         f"{scale.seconds:g} s. With one thread the seconds are those of the processor, and the shares are of them, in "
@@ -273,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     scale = QUICK if options.quick else FULL
-    started = time.perf_counter()
+    started, provenance = time.perf_counter(), now("make bench-profile")
     warm_up()
     cases, load = [], []
     for n, d, m in [(n, d, m) for n in scale.n for d in scale.d for m in scale.m]:
@@ -281,13 +280,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         load.append(os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan"))
         largest = max(cases[-1].parts, key=lambda part: cases[-1].parts[part])
         print(f"n {n}, d {d}, m {m}: {cases[-1].seconds:.3g} s, most of it: {largest}", flush=True)
-    text = report(cases, scale, fmean(load))
+    text = signed(report(cases, scale, fmean(load)), provenance)
     print(f"\n{text}\n({time.perf_counter() - started:.0f} s in all)")
     output = options.output or (None if options.quick else RESULTS)
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8")
-        found = {"machine": machine(), "load": fmean(load), "cases": [asdict(case) for case in cases]}
+        found = {"provenance": str(provenance), "load": fmean(load), "cases": [asdict(case) for case in cases]}
         numbers_of(output).write_text(json.dumps(found, indent=1), encoding="utf-8")
     if options.output is None and output is not None:
         into_document(text, DOCUMENT)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "sizes.md"
 SIZES = (100, 1_000, 10_000, 100_000)
@@ -37,8 +37,8 @@ MODELS = (
 )
 
 
-def law(n: int) -> tuple[Any, Any]:
-    """Inputs and targets: a wave, a product of two inputs, and noise whose size depends on a fourth."""
+def sample(n: int) -> tuple[Any, Any]:
+    """Features and targets: a wave, a product of two features, and noise whose size depends on a fourth."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, INPUTS))
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + (0.2 + 0.3 * np.abs(X[:, 3])) * rng.standard_t(4, size=n)
@@ -50,7 +50,7 @@ def measure(name: str, n: int) -> dict[str, Any]:
     import infinitask
 
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS + 5))
-    X, y = law(n)
+    X, y = sample(n)
     model = getattr(infinitask, name)(random_state=0)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     start = time.process_time()
@@ -93,6 +93,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(measure(arguments.one[0], int(arguments.one[1]))))
         return
+    provenance = now("make bench-sizes")
     sizes = SIZES[:1] if arguments.quick else SIZES
     table = []
     for name in MODELS:
@@ -104,18 +105,18 @@ def main() -> None:
             "# Seconds and memory by the number of rows",
             "",
             f"{INPUTS} inputs, everything by default. Processor seconds of one thread, and memory beyond what the"
-            f" process had before the fit. Made by `make bench-sizes` on {machine()}",
+            " process had before the fit.",
             "",
             "<!-- table -->",
             "| rows | " + " | ".join(f"{n:,}".replace(",", " ") for n in sizes) + " |",
             "|---|" + "---:|" * len(sizes),
             *table,
-            "",
+            "<!-- end of the table -->",
         ]
     )
     output = arguments.output or (None if arguments.quick else RESULTS)
     if output is not None:
-        output.write_text(text, encoding="utf-8")
+        output.write_text(signed(text, provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import numpy as np
 
 from compare import HERE, copied, resolved
 from infinitask import InfiniteQuantileRegressor
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "small_ridge.md"
 
@@ -41,7 +41,7 @@ MANY = (38_000, 26, 1_500)
 """Rows, inputs and features of the large fit."""
 
 
-def law(n: int, d: int) -> tuple[Any, Any]:
+def sample(n: int, d: int) -> tuple[Any, Any]:
     """A mean that is not linear, noise whose size follows an input; y standardised."""
     rng = np.random.default_rng(0)
     X, seen = rng.normal(size=(n, d)), min(2, d - 1)
@@ -61,8 +61,8 @@ def fitted(data: tuple[Any, Any], **params: Any) -> tuple[float, Any]:
 def worker(task: dict[str, Any]) -> None:
     """Do what a task says, and print what was found."""
     warnings.simplefilter("ignore")
-    fitted(law(40, 2), n_nodes=5)  # loads what it needs
-    data = law(task["n"], task["d"])
+    fitted(sample(40, 2), n_nodes=5)  # loads what it needs
+    data = sample(task["n"], task["d"])
     if task["kind"] == "fit":
         seconds, model = fitted(data, **task["params"])
         found = {"seconds": seconds, "gap": model.dual_gap_, "objective": model.objective_}
@@ -157,6 +157,7 @@ def main() -> None:
         worker(json.loads(options.worker))
         return
     quick, base = options.quick, resolved(options.base)
+    provenance = now(f"make bench-small-ridge BASE={base}")
     with tempfile.TemporaryDirectory() as scratch:
         folders = copied(base, Path(scratch) / "base"), copied(HERE, Path(scratch) / "now")
         tables = {
@@ -171,8 +172,7 @@ def main() -> None:
         "# Fits with little regularisation",
         "",
         f"Quantile regression with 50 nodes to a duality gap of 1e-4, 8 inputs, beside commit {base}; one thread, "
-        f"processor seconds, a run of the base stopped after {LIMIT} s. Made by `make bench-small-ridge` on "
-        f"{machine()}.",
+        f"processor seconds, a run of the base stopped after {LIMIT} s.",
         "",
         *found["beside"],
         "",
@@ -184,7 +184,7 @@ def main() -> None:
         "",
         *found["large"],
     ]
-    RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    RESULTS.write_text(signed("\n".join(lines), provenance), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -19,20 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from paper_kappa import machine
+from pages import now, signed
 
 RESULTS = Path(__file__).parents[1] / "docs" / "benchmarks" / "tuned_growth.md"
 
 SIZES = ((5, 2), (100, 8), (300, 8), (1_000, 8), (3_000, 8), (5_000, 8), (10_000, 30), (50_000, 30))
-"""Rows and inputs."""
+"""Rows and features."""
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 LEVELS = np.arange(1, 100) / 100
 
 
-def law(n: int, d: int, seed: int) -> tuple[Any, Any]:
-    """Inputs and targets: a wave, a product of two inputs, and noise whose size depends on a fourth."""
+def sample(n: int, d: int, seed: int) -> tuple[Any, Any]:
+    """Features and targets: a wave, a product of two features, and noise whose size depends on a fourth."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, max(d, 4)))
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + (0.2 + 0.3 * np.abs(X[:, 3])) * rng.standard_t(4, size=n)
@@ -43,7 +43,7 @@ def measure(n: int, d: int) -> dict[str, Any]:
     """One fit."""
     from infinitask.tuning import InfiniteQuantileRegressorCV
 
-    X, y = law(n, d, 0)
+    X, y = sample(n, d, 0)
     model = InfiniteQuantileRegressorCV(random_state=0)
     parts: list[float] = []
     plain = model._refit
@@ -59,7 +59,7 @@ def measure(n: int, d: int) -> dict[str, Any]:
     model.fit(X, y)
     seconds = time.process_time() - start
     del model._refit
-    X_new, y_new = law(2_000, d, 1)
+    X_new, y_new = sample(2_000, d, 1)
     low, high = model.predict_interval(X_new, 0.9).T
     one = X_new[:1]
     model.predict(one, LEVELS)
@@ -90,7 +90,7 @@ def main() -> None:
     if arguments.one:
         print(json.dumps(measure(*arguments.one)))
         return
-    found = []
+    found, provenance = [], now("make bench-tuned")
     for n, d in SIZES[:2] if arguments.quick else SIZES:
         command = [sys.executable, __file__, "--one", str(n), str(d)]
         done = subprocess.run(command, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=True)
@@ -99,8 +99,7 @@ def main() -> None:
     lines = [
         "# What the self-tuned quantile regressor costs",
         "",
-        "`InfiniteQuantileRegressorCV(random_state=0)`, one thread, processor seconds. Made by"
-        f" `make bench-tuned` on {machine()}",
+        "`InfiniteQuantileRegressorCV(random_state=0)`, one thread, processor seconds.",
         "",
         "| rows | inputs | seconds | its last fit, s | ratio | peak memory, MiB | pickle, MiB | one row × 99 levels, ms"
         " | 90% intervals cover | duality gap |",
@@ -111,7 +110,7 @@ def main() -> None:
         f" | {r['peak']:.0f} | {r['pickle']:.2f} | {r['row']:.2f} | {r['coverage']:.3f} | {r['gap']:.0e} |"
         for r in found
     ]
-    arguments.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments.out.write_text(signed("\n".join(lines), provenance), encoding="utf-8")
     _plot(found, arguments.out.with_suffix(".png"))
 
 

@@ -14,7 +14,7 @@ from .class_peers import PEERS, decisions, mean_cost
 from .class_sets import SETS, split
 from .defaults import geometric_mean, measured
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 from .tuned import Values
 
 __all__ = ["COSTS", "EXPERIMENT", "OURS", "REVISION", "table"]
@@ -177,7 +177,7 @@ def _page(rows: list[dict[str, Any]], records: list[Record], late: list[str], se
             "Calibrated: an alarm where the probability of that fit is above 1/(1 + cost). Tuned threshold: the one "
             "with the smallest cost of the left-out scores. Logistic regression and SVC (RBF) have standardised "
             "inputs.",
-            made_by("python -m experiments classes-tuned", settings),
+            settings_used(settings),
             *([f"Unfinished, and not compared: {', '.join(LABELS[method] for method in late)}."] if late else []),
             "## All cells",
             _verdict(means, peers),

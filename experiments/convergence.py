@@ -21,7 +21,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from .runner import Experiment, Record
 from .table1 import split
-from .tables import made_by, markdown, read_csv, write_csv
+from .tables import markdown, read_csv, settings_used, write_csv
 from .tuned import LEVELS, Values, model, pinball
 
 __all__ = ["EXPERIMENT", "stopped"]
@@ -157,7 +157,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "The loss on the test rows (as in Table 1) and the distance of the objective from the optimum, relative to it, "
         "for the paper's algorithm stopped after some evaluations and for the library; means over "
         f"{len({r['unit']['split'] for r in records})} splits.",
-        made_by("python -m experiments convergence", settings | {"parameters": "below"}),
+        settings_used(settings | {"parameters": "below"}),
         "Both run at the parameters that the tuning of [Table 1](table1.md) finds with the paper's rule, the smallest "
         "cross-validated loss. They differ from split to split; here every split has the medians over the 20 splits, "
         "from [table1_parameters.csv](table1_parameters.csv), which also has the quartiles. So a split's parameters "

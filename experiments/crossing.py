@@ -22,7 +22,7 @@ from infinitask.metrics import crossing_loss
 from .figures import INK, ORANGE, colour_bar, colours, save
 from .runner import Experiment, Record
 from .store import curves_of
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 
 __all__ = ["EXPERIMENT", "falls"]
 
@@ -134,7 +134,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "# Crossing quantile curves",
         f"{settings['levels']} quantile curves of the toy data, learnt from {settings['n']} points with and without "
         "the penalty on crossing, and with another task kernel.",
-        made_by("python -m experiments crossing", settings),
+        settings_used(settings),
         *(f"![{'; '.join(FIGURES[file].values())}]({file})" for file in drawn),
         markdown(["model", "inputs", "crossing", "pairs that cross", "inputs with a crossing", "deepest fall"], table),
         _findings(found),

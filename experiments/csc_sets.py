@@ -18,7 +18,7 @@ from .runner import Experiment, Record
 from .store import curves_of
 from .table2 import THETAS, model, split
 from .table2 import settings as table_settings
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 
 __all__ = ["EXPERIMENT"]
 
@@ -76,7 +76,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
     page = [
         "# The sets of Table 2 with two inputs",
         "Decision functions of one fit at three costs, on a training half of each set.",
-        made_by("python -m experiments csc-sets", settings),
+        settings_used(settings),
         "![Decision functions on Circles and Two-Moons](csc_sets.png)",
         markdown(["data set", "θ", "sensitivity", "specificity"], lines),
         "From left to right a missed positive costs more and a false alarm less, and the side on which h is positive "

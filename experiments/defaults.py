@@ -37,7 +37,7 @@ def measured(call: Callable[[], T]) -> tuple[T, float, list[str]]:
 
 
 def shares_below(y: Values, h: Values) -> list[float]:
-    """The share of y (n,) below each column of h (n, q); a tie counts half, as for a y between two atoms."""
+    """The fraction of y (n,) below each column of h (n, q); a tie counts half, as for a y between two atoms."""
     difference = h - y[:, None]
     return [float(share) for share in np.mean((difference > 0.0) + 0.5 * (difference == 0.0), axis=0)]
 

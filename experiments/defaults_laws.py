@@ -16,7 +16,7 @@ from infinitask import InfiniteQuantileRegressor
 
 from .defaults import REVISION, measured, shares_below, within
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 from .tuned import Values
 
 __all__ = ["BANDS", "EXPERIMENT", "LAWS", "Law"]
@@ -158,7 +158,7 @@ def _page(rows: list[dict[str, Any]], settings: dict[str, Any], seconds: float, 
             f"uniform on the unit cube: the share of {settings['new']} new y below the predicted quantiles, mean over "
             f"{seeds} seeds. A tie counts half. The bands are "
             f"{', '.join(f'[{low:g}, {high:g}] at {level:g}' for level, (low, high) in BANDS.items())}; ✗: outside.",
-            made_by("python -m experiments defaults --parts laws", settings),
+            settings_used(settings),
             f"{passed} of {len(names)} laws pass all bands, {sum(row['passes'] for row in rows)} of {len(rows)} single "
             f"shares do. A fit takes {seconds:.2f} s on average; {warned} fits issued a warning.",
             markdown(["law", "d", *(f"{level:g}" for level in BANDS), "passes"], lines),

@@ -13,7 +13,7 @@ from infinitask.tuning import InfiniteQuantileRegressorCV
 
 from .defaults import REVISION, measured, shares_below, within
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 from .tuned import Values
 
 __all__ = ["EXPERIMENT", "LEVELS", "TOLERANCE", "rows_with_outlier"]
@@ -105,7 +105,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         f"replaced. The share of {settings['new']} new y, all right, below three quantiles, mean over "
         f"{max(row['seeds'] for row in rows)} seeds; a row passes if each share is within {TOLERANCE:g} of its level. "
         "Default: `InfiniteQuantileRegressor()`; self-tuned: `InfiniteQuantileRegressorCV(random_state=0)`.",
-        made_by("python -m experiments defaults --parts outlier", settings),
+        settings_used(settings),
         f"{sum(row['passes'] for row in rows)} of {len(rows)} cases pass.",
         markdown(["model", "outlier", *(f"below {level:g}" for level in LEVELS), "seconds", "passes"], lines),
         "",

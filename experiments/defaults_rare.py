@@ -26,7 +26,7 @@ from infinitask import InfiniteCostSensitiveClassifier
 from .defaults import REVISION, geometric_mean, measured
 from .raw_tables import TEST_SHARE, encoded, raw_columns
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 from .tuned import Values
 
 __all__ = ["EXPERIMENT", "FALSE_ALARM", "METHODS", "MISSED", "SETS", "mean_cost", "rare", "split"]
@@ -242,7 +242,7 @@ def _page(
             "score: logistic regression on standardised inputs, and `HistGradientBoostingClassifier`, both with their "
             "defaults. How decisions are calibrated was changed after a first run on these sets. "
             f"Sets: {'; '.join(f'{name}, {source.words}' for name, source in SETS.items())}.",
-            made_by("python -m experiments defaults --parts rare", settings),
+            settings_used(settings),
             *(_against(found, other) for other in METHODS if other != OURS),
             markdown(["set", "method", "rows", "positives", "cost", "missed", "false alarms", "seconds"], lines),
             "",

@@ -19,7 +19,7 @@ from .defaults import REVISION, geometric_mean, measured
 from .peer_models import PEERS, fitted
 from .raw_tables import MAX_ROWS, TABLES, n_train, split, splits
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 from .tuned import Values
 
 __all__ = ["EXPERIMENT", "LEVELS", "METHODS", "coverage", "known_choice", "pinball"]
@@ -285,7 +285,7 @@ def _page(found: Found, settings: dict[str, Any]) -> str:
             "The list was made before any method had seen one of the tables. The defaults were not: a scale for each "
             "input, and how λ falls with the rows, were settled after first results on these tables had been seen, so "
             "the figures are not those of fresh data.",
-            f"{made_by('python -m experiments defaults --parts tables', settings)}{_version()}",
+            f"{settings_used(settings)}{_version()}",
             "Loss: the mean pinball loss over the levels "
             f"{', '.join(f'{level:g}' for level in LEVELS)} on the test rows, quantiles of a row sorted, whatever the "
             "method. Constant: the quantiles of the training targets. Self-tuned: "

@@ -25,7 +25,7 @@ from infinitask.tuning import InfiniteQuantileRegressorCV
 
 from .defaults import REVISION, measured
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 from .tuned import Values
 
 __all__ = ["ESTIMATORS", "EXPERIMENT", "UNITS", "change"]
@@ -124,7 +124,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         f"Each estimator as it comes is fitted to a y + b, with {settings['rows']} rows of a wave in two dimensions. "
         f"The largest change of its predictions at {settings['new']} new rows, brought back to the units of y, beside "
         "the fit to y itself, in standard deviations of y. `predict` is called without a task.",
-        made_by("python -m experiments defaults --parts units", {"rows": settings["rows"], "new": settings["new"]}),
+        settings_used({"rows": settings["rows"], "new": settings["new"]}),
         "Largest change: " + "; ".join(f"{name} {value:.1e}" for name, value in largest.items()) + ".",
         "## Change",
         table("change", pairs),

@@ -24,7 +24,7 @@ from infinitask import InfiniteOneClassSVM
 from infinitask.datasets import make_mixture
 
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 
 __all__ = ["EXPERIMENT", "band", "inliers_and_outliers", "sample"]
 
@@ -189,7 +189,7 @@ def _page(areas: list[dict[str, Any]], shares: list[dict[str, Any]], settings: d
         "0, 1, 4 and 8 among them (8 had a larger mean AUC there, and a smaller one on breast cancer), and ten folds "
         "instead of five after a look at three of the mixtures with n = 1000. "
         f"Means over {' to '.join(map(str, seeds[:1] + seeds[1:][-1:]))} seeds.",
-        made_by("python -m experiments level-set-defaults", settings),
+        settings_used(settings),
     ]
     if areas:
         sections += [

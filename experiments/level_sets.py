@@ -35,7 +35,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import OneClassSVM
 
 from infinitask import InfiniteOneClassSVM
-from infinitask.measures import Uniform, quadrature_rule
+from infinitask.measures import Uniform
+from infinitask.measures._rules import quadrature_rule
 
 from .data import load_spambase, load_wilt
 from .runner import Experiment, Record
@@ -81,7 +82,7 @@ def settings(quick: bool) -> dict[str, Any]:
 
 
 def split(name: str, rows: int | None) -> tuple[Values, Values]:
-    """Training and test inputs, with at most this number of rows each."""
+    """Training and test features, with at most ``rows`` rows each."""
     X, _ = SETS[name](return_X_y=True)
     train, test = train_test_split(X, test_size=0.5, random_state=0)
     return train[:rows], test[:rows]
@@ -259,12 +260,12 @@ def _page(curves: Curves, settings: dict[str, Any]) -> list[str]:
         "The largest deviation of the proportion of inliers from 1 − θ over "
         f"{settings['levels']} levels θ spread evenly over [{LOW:g}, 1], on the rows of the fit and on new ones.",
         "",
-        f"`python -m experiments level-sets{' --quick' if rows else ''}`. Wilt and Spambase, half of the rows for "
-        f"training (seed 0){rows}; raw inputs, exponentiated χ² kernel; λ = {LAMBDA:g} (alpha = λ/n); Gauss–Legendre "
-        f"with m = {settings['nodes']}; Gaussian task kernel, σ = the 0.2-quantile of the distances between nodes; a "
-        f"gap of {settings['tol']:g}; `exact_fractions=True`. OneClassSVM: scikit-learn's, ν = θ, fitted anew at every "
-        "level but θ = 1, which it refuses. Seconds are by the clock (wall clock), without predictions: one thread on "
-        "a machine with two cores. The paper shows its curves without numbers.",
+        f"Wilt and Spambase, half of the rows for training (seed 0){rows}; raw features, exponentiated χ² kernel; "
+        f"λ = {LAMBDA:g} (alpha = λ/n); Gauss–Legendre with m = {settings['nodes']}; Gaussian task kernel, σ = the "
+        f"0.2-quantile of the distances between nodes; a gap of {settings['tol']:g}; `exact_fractions=True`. "
+        "OneClassSVM: scikit-learn's, ν = θ, fitted anew at every level but θ = 1, which it refuses. Seconds are by "
+        "the clock (wall clock), without predictions: one thread on a machine with two cores. The paper shows its "
+        "curves without numbers.",
         "",
         f"| set | γ | train | test | test, θ ≥ {INNER:g} | OneClassSVM: train | test | test, θ ≥ {INNER:g} "
         "| train, threshold as fitted | test | seconds, one fit | OneClassSVM |",

@@ -20,7 +20,7 @@ from infinitask.tuning import InfiniteOneClassSVMCV
 from .defaults import measured
 from .outlier_sets import CONTAMINATION, PROBLEMS, problem
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 
 __all__ = ["EXPERIMENT", "METHODS", "OURS", "REVISION", "table"]
 
@@ -140,7 +140,7 @@ def _page(rows: list[dict[str, Any]], settings: dict[str, Any]) -> str:
             "to learn from are outliers. No method sees a label. The problems were listed before the self-tuned model "
             "existed; digits, breast cancer, wine and iris had a part in setting the defaults of "
             "`InfiniteOneClassSVM`. `OneClassSVM` has standardised inputs.",
-            made_by("python -m experiments level-sets-tuned", settings),
+            settings_used(settings),
             "## Means",
             markdown(["method", *(f"AUC, {kind}" for kind in kinds), "best on", "seconds, median"], means),
             "## Problem by problem",

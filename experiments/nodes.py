@@ -19,7 +19,7 @@ from infinitask.metrics import integrated_pinball_loss
 
 from .figures import BLUE, GREEN, INK, ORANGE, save
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 
 __all__ = ["EXPERIMENT", "summary"]
 
@@ -122,7 +122,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "# How many nodes are enough",
         f"Quantile curves of {settings['n']} toy samples at the levels {', '.join(f'{t:g}' for t in LEVELS)}, learnt "
         f"with m nodes of three rules; medians over {max(row['repetitions'] for row in rows)} training sets.",
-        made_by("python -m experiments nodes", settings),
+        settings_used(settings),
         "![Distances against the number of nodes](nodes.png)",
         markdown(["m", *(f"{what}: {rule}" for what in shown for rule in rules)], lines),
         f"Off many nodes: root mean square distance, on {settings['n_test']} test points, from the curves of "

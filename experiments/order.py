@@ -20,7 +20,7 @@ from . import table1
 from .convergence import ROUNDING, stopped
 from .runner import Experiment, Record
 from .table1 import split
-from .tables import TARGETS, made_by, markdown, read_csv, write_csv
+from .tables import TARGETS, markdown, read_csv, settings_used, write_csv
 from .tuned import LEVELS, Values, crossing, model, one_se, pinball, tune
 
 __all__ = ["EXPERIMENT", "ordered"]
@@ -128,7 +128,7 @@ def _page(rows: list[dict[str, Any]], settings: dict[str, Any]) -> str:
             "integral of pinball loss and crossing. At the former, the paper's algorithm, L-BFGS-B on the coefficients "
             "of the representer theorem, is stopped after some evaluations. A first try, on highway, topo and mcycle, "
             "gave the crossing a fifth of its weight in the objective.",
-            made_by("python -m experiments order", settings),
+            settings_used(settings),
             markdown(["data set", "chosen by", "algorithm", "pinball", "crossing, test", "crossing, train"], lines),
             *_findings(rows, settings),
             _above(rows, printed),

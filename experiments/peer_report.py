@@ -28,7 +28,7 @@ from .peer_scores import (
     table,
 )
 from .runner import Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 
 __all__ = ["Contest", "report"]
 
@@ -136,7 +136,7 @@ def _page(
         f"{splits} split{'s' * (splits > 1)} each: {contest.losses}, crossing (sum of "
         "the mean decreases between neighbouring levels, × 100) and CRPS (twice the mean pinball loss over 0.05, …, "
         "0.95) on the test rows; targets have standard deviation 1.",
-        made_by(f"python -m experiments {contest.stem.replace('_', '-')}", settings)
+        settings_used(settings)
         + f" Peers: {_versions(results.methods)}.",
         f"∞-QR CV is `InfiniteQuantileRegressorCV(random_state=0)`, which chooses for itself. {contest.history}",
         f"{contest.search.format(**settings)} {SMOOTH} “Ignoring x” predicts the quantiles of the training targets. "

@@ -16,7 +16,7 @@ from infinitask.losses import MQuantile, Pinball
 
 from .figures import BLUE, GREEN, INK, ORANGE, save
 from .runner import Experiment, Record
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 
 __all__ = ["EXPERIMENT"]
 
@@ -61,7 +61,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
     page = [
         "# The pinball loss and its smoothed versions",
         f"The loss of a residual r = y − h(x) at the level θ = {settings['theta']:g}, for some widths κ of smoothing.",
-        made_by("python -m experiments pinball", settings),
+        settings_used(settings),
         "![The loss against the residual](pinball.png)",
         markdown(["κ", "loss at r = −1", "at r = 1", "largest slope left of 0", "right of 0"], at_zero),
         "Beyond |r| = κ the smoothed losses keep the slopes θ − 1 and θ, and lie below the pinball loss by κ(1 − θ)/2 "
@@ -104,4 +104,4 @@ def _draw(figure: Any, records: list[Record], theta: float) -> None:
     axes.margins(x=0.0)
 
 
-EXPERIMENT = Experiment("pinball", "The pinball loss", units, work, report, settings)
+EXPERIMENT = Experiment("pinball", "The pinball loss", units, work, report, settings, code=("src/infinitask/losses",))

@@ -32,7 +32,7 @@ from infinitask.datasets import make_mixture, make_sine, sine_quantile
 from .figures import BLUE, GREEN, INK, ORANGE, PURPLE, colours, save
 from .runner import Experiment, Record
 from .store import curves_of
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 
 __all__ = ["EXPERIMENT", "deviations", "model", "summary"]
 
@@ -253,7 +253,7 @@ def _page(rows: list[dict[str, Any]], gaps: list[float], settings: dict[str, Any
             f"far the shares are from θ, on the training rows and on new ones; medians over {seeds} training sets. "
             f"Sup and mean are over the levels θ = {settings['step']:g}, {2 * settings['step']:g}, …, "
             f"{1.0 - settings['step']:g}, for level sets from {settings['low']:g} on.",
-            made_by("python -m experiments properties", settings)
+            settings_used(settings)
             + " All parameters are numbers; alpha = λ/n, and for level sets this is the ridge on the threshold.",
             "What is known: where a level is learnt by itself with a free bias, the share of training rows strictly "
             "below (outside) is at most θ, and with the rows on the curve (boundary) at least θ; on new rows the share "

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
+from .provenance import CODE, combined, now, reproduce, signed, unrecorded
 from .store import Store, key, records_of
 
 __all__ = ["Experiment", "Failed", "Record", "run"]
@@ -46,6 +47,8 @@ class Experiment:
         records, folder, settings → the files that were written.
     settings : callable
         quick → the settings that all units share.
+    code : tuple of str
+        Paths of the code that the figures depend on, relative to the root of the repository.
     """
 
     name: str
@@ -54,10 +57,11 @@ class Experiment:
     work: Callable[[Unit, dict[str, Any]], dict[str, Any]]
     report: Callable[[list[Record], Path, dict[str, Any]], list[Path]]
     settings: Callable[[bool], dict[str, Any]] = field(default=lambda quick: {"quick": quick})
+    code: tuple[str, ...] = CODE
 
 
 def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: str = "") -> list[Path]:
-    """Run the units that are not done yet, then write the table or figure.
+    """Run the units that are not done yet, then write the table or figure; pages are signed with their provenance.
 
     Parameters
     ----------
@@ -77,16 +81,21 @@ def run(experiment: Experiment, folder: Path, *, quick: bool, jobs: int, only: s
     if not chosen:
         there = sorted({str(value) for unit in units for value in unit.values()})
         raise SystemExit(f"No unit of {experiment.name} has all words of --only {only}. There are: {', '.join(there)}.")
-    with Store(records_of(folder, experiment.name), settings).open() as store:
+    here = now(reproduce(experiment.name, quick=quick), code=experiment.code)
+    with Store(records_of(folder, experiment.name), settings, here).open() as store:
         left = [unit for unit in chosen if key(unit) not in store.records]
         print(f"{experiment.name}: {len(left)} of {len(chosen)} units are to be done", file=sys.stderr)
         failures = _finish(experiment, left, settings, store, jobs, Progress(experiment.name, chosen, store))
         known = {key(unit) for unit in units}
         records = [store.records[key(u)] for u in units if key(u) in store.records]
+        runs = [store.provenances[name] or unrecorded(here) for name in store.records if name in known]
         strangers = len(store.records.keys() - known)
     if strangers:
         print(f"{strangers} records of units that no longer exist are ignored.", file=sys.stderr)
     files = experiment.report(records, folder, settings) if records else []
+    for page in (path for path in files if path.suffix == ".md"):
+        provenance = replace(combined(runs), command=here.command, code=here.code)
+        page.write_text(signed(page.read_text(encoding="utf-8"), provenance), encoding="utf-8")
     if failures:
         # the same reason, such as a missing data set, is shown once
         reasons: dict[str, list[str]] = {}

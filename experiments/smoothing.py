@@ -21,7 +21,7 @@ from infinitask.datasets import make_sine, sine_quantile
 from .figures import colours, save
 from .runner import Experiment, Record
 from .store import curves_of
-from .tables import made_by, markdown, write_csv
+from .tables import markdown, settings_used, write_csv
 
 __all__ = ["EXPERIMENT", "normal_expectile"]
 
@@ -132,7 +132,7 @@ def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> lis
         "# The study of κ",
         f"Quantiles of {settings['n']} toy samples, learnt with the κ-smoothed pinball loss at {settings['nodes']} "
         "Gauss–Legendre nodes, and what that took.",
-        made_by("python -m experiments smoothing", settings),
+        settings_used(settings),
         "![Learnt and true quantiles for four κ](smoothing.png)",
         markdown([*header, "off the true quantiles", "off the true expectiles"], lines),
         "Seconds are by the clock (wall clock), of one fit after a first small one that loads the libraries. Ours: one "

@@ -1,4 +1,4 @@
-"""Store the results of units of work, one line each, on disk as soon as they are known."""
+"""Store the results of units of work, one line each, on disk as soon as they are known, with their provenance."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from .provenance import Provenance, read
 
 __all__ = ["PAGES", "Store", "curves_of", "key", "known", "records_of"]
 
@@ -51,6 +53,8 @@ def curves_of(folder: Path, name: str) -> Path:
 class Store:
     """A file of JSON lines: the settings, then one record for each unit that is done.
 
+    A line with a provenance holds for the records below it, up to the next such line.
+
     A line is written, flushed and synchronised before the next one. A process that is killed leaves at most one broken
     line at the end, which is cut off at the next start.
 
@@ -59,11 +63,20 @@ class Store:
     path : Path
     settings : dict
         What the units depend on besides their names. A file with other settings is refused: results must not be mixed.
+    provenance : Provenance, optional
+        That of the records which will be added.
+
+    Attributes
+    ----------
+    records, provenances : dict
+        The record of each unit that is done, and its provenance, None if it is not known, by :func:`key`.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
-        self.path, self.settings = path, json.loads(json.dumps(settings))
+    def __init__(self, path: Path, settings: Mapping[str, Any], provenance: Provenance | None = None) -> None:
+        self.path, self.settings, self.provenance = path, json.loads(json.dumps(settings)), provenance
         self.records: dict[str, dict[str, Any]] = {}
+        self.provenances: dict[str, Provenance | None] = {}
+        self._last: Provenance | None = None
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Store]:
@@ -92,13 +105,23 @@ class Store:
                 "another folder with --out."
             )
         for line in lines[1:]:
-            record = json.loads(line)
-            self.records[key(record["unit"])] = record
+            found = json.loads(line)
+            if "provenance" in found:
+                self._last = read(found["provenance"])
+            else:
+                self._keep(found)
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Store a record: {"unit": ..., "result": ..., "seconds": ...}."""
+        if self.provenance is not None and self.provenance != self._last:
+            self._write({"provenance": str(self.provenance)})
+            self._last = self.provenance
         self._write(record)
-        self.records[key(record["unit"])] = json.loads(json.dumps(record))
+        self._keep(json.loads(json.dumps(record)))
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        name = key(record["unit"])
+        self.records[name], self.provenances[name] = record, self._last
 
     def _write(self, line: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(line).encode() + b"\n")
@@ -110,8 +133,8 @@ def known(path: Path) -> list[dict[str, Any]]:
     """The complete records of a file that another process may be writing; none if there is no such file."""
     if not path.exists():
         return []
-    lines = path.read_bytes().split(b"\n")[1:-1]
-    return [json.loads(line) for line in lines]
+    lines = map(json.loads, path.read_bytes().split(b"\n")[1:-1])
+    return [line for line in lines if "unit" in line]
 
 
 def _lock(file: Any, path: Path) -> None:

@@ -16,7 +16,7 @@ from .data import load_quantile_set, quantile_sets
 from .headline import SIGNIFICANT, headline, p_value
 from .runner import Experiment, Record
 from .store import known, records_of
-from .tables import TARGETS, made_by, markdown, read_csv, write_csv
+from .tables import TARGETS, markdown, read_csv, settings_used, write_csv
 from .tuned import (
     BIAS_RIDGE,
     CLOSEST,
@@ -199,7 +199,7 @@ def _page(rows: list[dict[str, Any]], records: list[Record], settings: dict[str,
             "smallest loss itself, the paper's choice. What was chosen: "
             "[table1_parameters.csv](table1_parameters.csv), log₁₀, medians and quartiles over the splits.",
             _extent(records),
-            made_by("python -m experiments table1", settings),
+            settings_used(settings),
             "## Pinball loss",
             _side_by_side(by, printed, names, "pinball", "pinball"),
             "## Crossing",

@@ -33,7 +33,7 @@ from infinitask.metrics import sensitivity_specificity
 from .data import cost_sets, load_cost_set
 from .headline import Count, count, p_value
 from .runner import Experiment, Record
-from .tables import TARGETS, made_by, markdown, read_csv, write_csv
+from .tables import TARGETS, markdown, read_csv, settings_used, write_csv
 
 __all__ = ["EXPERIMENT", "THETAS", "median_gamma", "model", "split", "stopped"]
 
@@ -266,7 +266,7 @@ def _page(
             "# Table 2: cost-sensitive classification",
             "Sensitivity and specificity on the test half, mean ± standard deviation over "
             f"{len({r['unit']['split'] for r in records})} splits, ours and as printed in the paper.",
-            made_by("python -m experiments table2", settings),
+            settings_used(settings),
             f"γ_Θ = {settings['task_gamma']:g} and λ = {settings['lambda']:g}, as printed; the ridge is (λ/2n)‖h‖², so "
             "`alpha` = λ/n with n the rows of the training half.",
             markdown([*header, "cost", "paper"], lines),

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import csv
-import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy
-import sklearn
-
-import infinitask
-
-__all__ = ["made_by", "markdown", "read_csv", "write_csv"]
+__all__ = ["markdown", "read_csv", "settings_used", "write_csv"]
 
 TARGETS = Path(__file__).resolve().parent / "targets"
 """Numbers printed in the paper."""
@@ -43,9 +36,6 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def made_by(command: str, settings: Mapping[str, Any]) -> str:
-    """How a page was made, as a sentence."""
-    versions = f"infinitask {infinitask.__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
-    versions += f", SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
-    common = ", ".join(f"{name} = {value}" for name, value in settings.items())
-    return f"Made by `{command}` with {versions}; settings: {common}."
+def settings_used(settings: Mapping[str, Any]) -> str:
+    """The settings that all units share, as a sentence."""
+    return f"Settings: {', '.join(f'{name} = {value}' for name, value in settings.items())}."

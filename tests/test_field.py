@@ -29,7 +29,7 @@ Floats = np.ndarray[Any, Any]
 
 def entries_per_thread(patch: pytest.MonkeyPatch, entries: int) -> None:
     """Few rows at a time, so that there are several chunks."""
-    patch.setattr(field, "ENTRIES_PER_THREAD", entries)
+    patch.setattr(field, "IN_MEMORY", entries)
 
 
 def build(bias: bool = True) -> Field:
@@ -271,8 +271,8 @@ def test_the_number_of_threads_does_not_matter(workers: int, monkeypatch: pytest
     h = build()
     many = np.random.default_rng(3).normal(size=(500, 2))
     expected, pairs = h(many, THETA), h.paired(many, np.linspace(0.0, 1.0, 500))
-    with ThreadPoolExecutor(workers) as threads:
-        use_threads(monkeypatch, threads)
+    with ThreadPoolExecutor(workers) as pool:
+        use_threads(monkeypatch, pool)
         entries_per_thread(monkeypatch, 7 * 15)
         np.testing.assert_allclose(h(many, THETA), expected, rtol=0.0, atol=1e-12)
         np.testing.assert_allclose(h.paired(many, np.linspace(0.0, 1.0, 500)), pairs, rtol=0.0, atol=1e-12)

@@ -24,6 +24,10 @@ from infinitask import (
     penalties,
     predictive,
 )
+from infinitask.bounds import _discrepancy
+from infinitask.calibration import _sign_change
+from infinitask.measures import _rules, _spaces
+from infinitask.predictive import _neyman_pearson
 from tests.support.wrong_calls import Wrong, check_all_refused, check_refused
 
 NAN, INF = float("nan"), float("inf")
@@ -67,7 +71,7 @@ MEASURES: list[tuple[Any, str]] = [
     *[(measures.TruncatedNormal(v), "loc") for v in (NAN, "two", None)],
     *[(measures.TruncatedNormal(0.0, v), "scale") for v in (0.0, -1.0, NAN, "two")],
     (measures.TruncatedNormal(0.0, 1.0, 1.0, -1.0), "low"),
-    *[(measures.ScipyMeasure(v), "distribution") for v in (stats.norm, stats.poisson(3.0), stats.norm([0, 1]), 3)],
+    *[(_spaces.ScipyMeasure(v), "distribution") for v in (stats.norm, stats.poisson(3.0), stats.norm([0, 1]), 3)],
     *[
         (measures.Discrete(v), "points")
         for v in ([], [NAN], [0.5, 0.5], "half", None, np.ones((2, 2, 2)), [[1], [1, 2]])
@@ -84,8 +88,8 @@ RULES: list[tuple[dict[str, Any], str]] = [
     *[({"n_nodes": v}, "n_nodes") for v in (0, -1, 1.5, "ten", True, None)],
     *[({"using": measures.MonteCarlo(), "rng": v}, "rng") for v in ("dice", -1, 1.5)],
     *[({"using": cls(scramble=v)}, "scramble") for cls in (measures.Sobol, measures.Halton) for v in ("yes", None, 2)],
-    ({"using": measures.Atoms()}, "measure"),
-    ({"measure": measures.ScipyMeasure(stats.norm()), "using": measures.ClenshawCurtis()}, "support"),
+    ({"using": _rules.Atoms()}, "measure"),
+    ({"measure": _spaces.ScipyMeasure(stats.norm()), "using": measures.ClenshawCurtis()}, "support"),
 ]
 
 KERNELS: list[tuple[Any, str]] = [
@@ -169,8 +173,8 @@ SPECS: list[tuple[Any, dict[str, Any], str]] = [
     *[(kernels.input_kernel, {"spec": v}, "kernel") for v in ("foo", None, 3, kernels.RBF, kernels.Gaussian(), [1.0])],
     *[(kernels.task_kernel, {"spec": v}, "task_kernel") for v in ("foo", None, 3, kernels.Gaussian, kernels.RBF())],
     (kernels.task_kernel, {"spec": "foo", "name": "bias_kernel"}, "bias_kernel"),
-    *[(measures.as_measure, {"spec": v, "default": None}, "measure") for v in ("uniform", 3, [0.1, 0.9], (0.9, NAN))],
-    *[(measures.quadrature_rule, {"spec": v}, "quadrature") for v in ("simpson", None, 3, measures.Sobol)],
+    *[(_spaces.as_measure, {"spec": v, "default": None}, "measure") for v in ("uniform", 3, [0.1, 0.9], (0.9, NAN))],
+    *[(_rules.quadrature_rule, {"spec": v}, "quadrature") for v in ("simpson", None, 3, measures.Sobol)],
     (measures.Quadrature, {"nodes": np.zeros(3), "weights": np.ones(3)}, "nodes"),
     (measures.Quadrature, {"nodes": np.zeros((3, 1)), "weights": np.ones(2)}, "weights"),
     (measures.Quadrature, {"nodes": [0.1], "weights": [1.0]}, "nodes"),
@@ -276,22 +280,22 @@ METRICS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
         wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2], [5, 50, 95], "ab", [0.5] * 3)),
     ),
     (predictive.QuantileDistribution, wrong({"levels": LEVELS}, "values", (CURVES[:, ::-1], CURVES * NAN, Y, "ab"))),
-    (predictive.allowed_errors, wrong({"bound": 0.1, "confidence": 0.9}, "n", (-5, 1.5, "ten", None))),
-    (predictive.order_statistic, wrong({"bound": 0.1, "confidence": 0.9}, "n", (-5, 1.5, "ten", None))),
-    (predictive.order_statistic, wrong({"n": 9, "confidence": 0.9}, "bound", (0.0, 1.0, 5, NAN, "low", None))),
-    (predictive.order_statistic, wrong({"n": 9, "bound": 0.1}, "confidence", (0.0, 1.0, 95, NAN, "high", None))),
-    (predictive.smallest_sample, wrong({"confidence": 0.9}, "bound", (0.0, 1.0, 5, NAN, "low"))),
-    (predictive.smallest_sample, wrong({"bound": 0.1}, "confidence", (0.0, 1.0, 95, NAN, "high"))),
-    (predictive.fixed_sequence, wrong({"n": 9, "bound": 0.1, "confidence": 0.9}, "errors", ("ab", [NAN], [], [[1]]))),
-    (predictive.fixed_sequence, wrong({"errors": [0, 1], "bound": 0.1, "confidence": 0.9}, "n", (-5, 1.5))),
+    (_neyman_pearson.allowed_errors, wrong({"bound": 0.1, "confidence": 0.9}, "n", (-5, 1.5, "ten", None))),
+    (_neyman_pearson.smallest_sample, wrong({"confidence": 0.9}, "bound", (0.0, 1.0, 5, NAN, "low"))),
+    (_neyman_pearson.smallest_sample, wrong({"bound": 0.1}, "confidence", (0.0, 1.0, 95, NAN, "high"))),
+    (
+        _neyman_pearson.fixed_sequence,
+        wrong({"n": 9, "bound": 0.1, "confidence": 0.9}, "errors", ("ab", [NAN], [], [[1]])),
+    ),
+    (_neyman_pearson.fixed_sequence, wrong({"errors": [0, 1], "bound": 0.1, "confidence": 0.9}, "n", (-5, 1.5))),
     (predictive.theta_from_costs, wrong({"fp_cost": 1.0}, "fn_cost", (-1.0, NAN, INF, "much", None))),
     (predictive.theta_from_costs, wrong({"fn_cost": [1.0, 2.0]}, "fp_cost", (-1.0, NAN, "much", [1.0, 2.0, 3.0]))),
-    (predictive.sign_change, wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2], "ab", [NAN] * 3))),
-    (predictive.sign_change, wrong({"levels": LEVELS}, "values", (Y, CURVES[:, :2]))),
-    (predictive.flip_score, wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2]))),
-    (predictive.flip_probability, wrong({"levels": LEVELS, "values": CURVES}, "n_samples", (-1, NAN, "many", None))),
-    (predictive.on_side, wrong({"score": Y, "centre": 0.0}, "positive", ([True], True))),
-    (predictive.on_side, wrong({"score": Y, "positive": Y > 1}, "centre", (NAN, "half", None))),
+    (_sign_change.sign_change, wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2], "ab", [NAN] * 3))),
+    (_sign_change.sign_change, wrong({"levels": LEVELS}, "values", (Y, CURVES[:, :2]))),
+    (_sign_change.flip_score, wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2]))),
+    (_sign_change.flip_probability, wrong({"levels": LEVELS, "values": CURVES}, "n_samples", (-1, NAN, "many", None))),
+    (_sign_change.on_side, wrong({"score": Y, "centre": 0.0}, "positive", ([True], True))),
+    (_sign_change.on_side, wrong({"score": Y, "positive": Y > 1}, "centre", (NAN, "half", None))),
     (predictive.choose_theta, wrong({"max_fpr": 0.1}, "counts", (None, 3, {"theta": [0.1]}))),
     (
         predictive.Confusion,
@@ -356,9 +360,9 @@ BOUNDS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
     (bounds.propose_nodes, wrong({}, "n", (0, 1.5, "many"))),
     (bounds.propose_nodes, wrong({"n": 100}, "statistical", (0.0, -1.0, NAN, "small"))),
     (bounds.propose_nodes, wrong({"n": 100}, "variation", (0.0, -1.0, NAN, "small"))),
-    (bounds.sequence_discrepancy, wrong({}, "m", (0, 1.5, "many"))),
-    (bounds.star_discrepancy, wrong({}, "u", ([2.0], [], "ab", [NAN], [[0.1]]))),
-    (bounds.star_discrepancy, wrong({"u": [0.1, 0.9]}, "weights", ([1.0], [1.0, 1.0], "ab", [NAN, 1.0]))),
+    (_discrepancy.sequence_discrepancy, wrong({}, "m", (0, 1.5, "many"))),
+    (_discrepancy.star_discrepancy, wrong({}, "u", ([2.0], [], "ab", [NAN], [[0.1]]))),
+    (_discrepancy.star_discrepancy, wrong({"u": [0.1, 0.9]}, "weights", ([1.0], [1.0, 1.0], "ab", [NAN, 1.0]))),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pages import signed
 from suite.problems import QREG
 from suite.verdicts import verdicts
 
@@ -91,7 +92,7 @@ def report(results: dict[str, Any]) -> str:
         for line in distinct(skipped):
             lines += ["", line]
         lines += ["", f"This part took {seconds:.0f} s."]
-    return "\n".join(lines) + "\n"
+    return signed("\n".join(lines), results["provenance"])
 
 
 def opening(results: dict[str, Any]) -> list[str]:
@@ -105,7 +106,7 @@ def opening(results: dict[str, Any]) -> list[str]:
     others = sorted({row["metrics"]["about"] for row in results["rows"] if "about" in row["metrics"]})
     counts = " and with ".join(f"{many} thread{'s' if many > 1 else ''}" for many in settings["threads"])
     return [
-        f"Made by `{command(settings)}` in `benchmarks/`. {system}{load}; {'; '.join([packages, *others])}.",
+        f"`{command(settings)}` in `benchmarks/`. {system}{load}; {'; '.join([packages, *others])}.",
         "",
         "Seeded synthetic data, standardised; the same γ, from the median distance, for all Gaussian kernels. Every "
         f"contender runs in processes of its own, with {counts}; solvers of one thread solve one task per core. Ratio: "

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pages import now
 from suite import machine
 
 FOLDER = Path(__file__).parents[1]
@@ -125,6 +126,7 @@ def run(
     from suite.contenders import SINGLE_THREAD
 
     found: dict[str, Any] = {
+        "provenance": str(now("make bench")),
         "machine": machine.description(),
         "versions": machine.versions(),
         "settings": {

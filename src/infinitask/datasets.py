@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -12,17 +12,6 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import count, levels_within, numbers, seed
 
 __all__ = ["make_mixture", "make_sine", "sine_quantile"]
-
-_PAPER_LOADERS = {
-    "DataSet",
-    "cost_sets",
-    "load_cost_set",
-    "load_quantile_set",
-    "load_spambase",
-    "load_wilt",
-    "quantile_sets",
-}
-"""Names that live in the repository's package ``experiments.data``."""
 
 _SINE_END = 1.5
 
@@ -125,14 +114,3 @@ def _sine_mean(x: HostArray) -> HostArray:
 
 def _sine_scale(x: HostArray) -> HostArray:
     return np.asarray(0.2 + (_SINE_END - x) / _SINE_END)
-
-
-def __getattr__(name: str) -> NoReturn:
-    """Say where the loaders of the paper's data sets are."""
-    if name in _PAPER_LOADERS:
-        # An ImportError: `from infinitask.datasets import ...` hides the sentence of an AttributeError.
-        raise ImportError(
-            f"infinitask.datasets has no {name}: the data sets of the paper are not part of the installed library. "
-            f"In the root folder of a clone of the repository, use `from experiments.data import {name}`."
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

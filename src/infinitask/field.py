@@ -1,4 +1,4 @@
-"""The learnt function of an input and a task."""
+"""The learnt function of x and θ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, one_blas_thread, to_host
+from infinitask._base.arrays import IN_MEMORY, ON_DEVICE, Array, HostArray, one_blas_thread, row_blocks, to_host
 from infinitask._base.threads import shared_out
 from infinitask.features import FeatureMap, NodeMap, TaskMap
 from infinitask.features._inverse import Inverse
@@ -17,22 +17,11 @@ from infinitask.features._maps import CombinedMap, as_tasks
 
 __all__ = ["Field"]
 
-ENTRIES_PER_THREAD = 2**20
-"""Numbers that a thread holds at a time, 8 MiB: memory does not grow with the number of predictions. Measured with 1000
-landmarks and 99 levels: half of it is as fast on two cores and slower by 10 to 20% on sixteen, a quarter costs 20%
-on both, and four times as much leaves the cache of the two, which costs 50%."""
-
-ENTRIES_ON_DEVICE = 2**24
-"""The same on other devices, 128 MiB. Measured on an H200: 2 to 2.6 million rows a second, 0.8 with 8 MiB."""
-
 KEPT_SECTIONS = 8
-"""Sections x ↦ h(x)(θ) that are kept, with their tasks: a service asks for the same 99 levels all the time."""
+"""Sections x ↦ h(x)(θ) that are kept, with their tasks: a service predicts the same levels again and again."""
 
 LONGEST_KEPT = 4_096
 """Sections of longer lists of tasks are not kept."""
-
-ENTRIES_AT_LEVELS = 1_000_000
-"""Rows × levels that are handed out at a time; what is made of them takes a copy or two."""
 
 
 @final
@@ -112,9 +101,7 @@ class Field:
 
     def at_levels(self, X: Array, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
         """h at many levels (k,), for one block of rows after the other: the rows, and h (rows, k)."""
-        size = max(1, ENTRIES_AT_LEVELS // levels.size)
-        for start in range(0, X.shape[0], size):
-            rows = slice(start, start + size)
+        for rows in row_blocks(X.shape[0], levels.size, IN_MEMORY):
             yield rows, self(X[rows, :], levels)
 
     @cached_property
@@ -164,7 +151,7 @@ class Field:
                 return section
         psi = self.psi(tasks, order).T
         (s, q), p = psi.shape, self.left.width
-        # φ(x) takes p numbers: an answer at q tasks costs pq in one product, ps + sq by way of Cᵀφ(x)
+        # φ(x) takes p numbers: a prediction at q tasks costs pq in one product, ps + sq by way of Cᵀφ(x)
         direct = p * q <= (p + q) * s
         section = _Section(self.left.then(psi) if direct else CombinedMap(self.left, psi), self.bias(tasks, order))
         if tasks.size <= LONGEST_KEPT:
@@ -173,7 +160,7 @@ class Field:
         return section
 
     def __getstate__(self) -> dict[str, Any]:
-        # with T C, from which the answers come: computed again, it would differ by rounding
+        # with T C, from which predictions come: computed again, it would differ by rounding
         return {part.name: getattr(self, part.name) for part in fields(self)} | {"left": self.left}
 
 
@@ -196,13 +183,12 @@ class _Section:
 
 
 def _by_rows(visit: Callable[[slice], None], X: Array, entries: int) -> None:
-    """``visit`` all rows of X, some at a time; each row takes this many ``entries`` of memory."""
-    n, on_host = X.shape[0], isinstance(X, np.ndarray)
-    size = max(1, (ENTRIES_PER_THREAD if on_host else ENTRIES_ON_DEVICE) // max(1, entries))
-    chunks = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-    if not on_host or len(chunks) < 2:
-        for rows in chunks:
+    """``visit`` all rows of X in blocks; a row takes ``entries`` numbers of memory."""
+    on_host = isinstance(X, np.ndarray)
+    blocks = row_blocks(X.shape[0], entries, IN_MEMORY if on_host else ON_DEVICE)
+    if not on_host or len(blocks) < 2:
+        for rows in blocks:
             visit(rows)
         return
     with one_blas_thread():  # the threads of the pool are enough
-        shared_out(visit, chunks)
+        shared_out(visit, blocks)

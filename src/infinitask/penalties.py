@@ -8,7 +8,7 @@ the solvers see of it.
 * :class:`SumPenalty`: a weighted sum of these, ``Ridge() + 2.0 * IntegratedRidge()``.
 
 :class:`NonCrossing`, λ_nc ∫∫ (−∂h/∂θ)₊, is a loss on the derivative and so a row of the table in
-:mod:`infinitask.losses`. It has two smooth relatives, :class:`SmoothedNonCrossing` and :class:`SquaredNonCrossing`:
+:mod:`infinitask.losses`. It has two smooth forms, and :func:`noncrossing_penalty` makes one of the three:
 
 ===================  ==============  =====  ==========
 penalty              u lives in      ε      q for u > 0
@@ -33,34 +33,26 @@ from infinitask._base.validation import choice, number, positive_numbers
 from infinitask.features import TaskFeatures, integrated_basis, node_basis
 from infinitask.kernels import Gaussian, MaternTask, TaskKernel
 from infinitask.losses import BoxLoss
-from infinitask.losses._rows import NonCrossing, SmoothedNonCrossing, SquaredNonCrossing
+from infinitask.losses._rows import NonCrossing, SquaredNonCrossing
 from infinitask.measures import Quadrature
 
 __all__ = [
-    "NONCROSSING_LOSSES",
     "IntegratedRidge",
     "NonCrossing",
     "Penalty",
     "Ridge",
-    "SmoothedNonCrossing",
-    "SquaredNonCrossing",
     "SumPenalty",
     "noncrossing_penalty",
 ]
 
-NONCROSSING_LOSSES = ("hinge", "smoothed", "squared")
-"""What ``noncrossing_loss`` may be: (−d)₊, ψ₊^κ(−d) and (−d)₊² of the derivative d."""
-
 NODE_ERROR = 1e-9
-"""The integrated ridge leaves h free at every node, as the mathematics has it, if ψ reproduces the values at the nodes
-to this accuracy, relative to the largest. On the line it always does. In several dimensions the Gram matrix of a smooth
-kernel may be singular to rounding, and h is then limited to what the kernel spans numerically: the certificate is about
-the values at the nodes, so they must be those that the field computes."""
+"""The integrated ridge leaves h free at every node if ψ reproduces the values at the nodes to this accuracy, relative
+to the largest. In several dimensions the Gram matrix of a smooth kernel may be singular to rounding. Then h is limited
+to what the kernel spans, because the certificate needs the values that the field computes."""
 
 NODE_ERROR_OF_A_PART = 1e-7
-"""The same where the kernel spans a part of these values only. That part is a poor one where ρ has many decades: the
-smallest ridges are at the nodes that it misses. Kernel ridge paths over 7 and 12 decades with 60 and 50 nodes are off
-by 5e-3 and 0.4 there, and by 2e-8 with all values at the nodes, which the map reproduces to 3e-9."""
+"""The same if the kernel spans a part of these values only. If ρ has many decades, that part misses the nodes with the
+smallest ridges: a path over 12 decades is off by 0.4."""
 
 
 class Penalty(BaseEstimator, ABC):
@@ -258,11 +250,11 @@ def noncrossing_penalty(kind: str, weight: float, kappa: float = 0.0) -> BoxLoss
     Examples
     --------
     >>> noncrossing_penalty("smoothed", 2.0, kappa=0.5)
-    SmoothedNonCrossing(kappa=0.5, weight=2.0)
+    NonCrossing(kappa=0.5, weight=2.0)
     >>> noncrossing_penalty("smoothed", 2.0)
     NonCrossing(weight=2.0)
     """
-    choice("noncrossing_loss", kind, NONCROSSING_LOSSES)
+    choice("noncrossing_loss", kind, ("hinge", "smoothed", "squared"))
     if kind == "squared":
         return SquaredNonCrossing(weight)
-    return SmoothedNonCrossing(weight, kappa) if kind == "smoothed" and kappa > 0.0 else NonCrossing(weight)
+    return NonCrossing(weight, kappa if kind == "smoothed" else 0.0)

@@ -11,7 +11,7 @@ from infinitask._base.arrays import HostArray, as_like, namespace, to_host
 from infinitask.features import Features, TaskFeatures
 from infinitask.field import Field
 from infinitask.kernels import TaskKernel
-from infinitask.losses import Finding
+from infinitask.losses._findings import Finding
 from infinitask.measures import Quadrature
 from infinitask.objective import Objective
 

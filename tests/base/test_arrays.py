@@ -17,7 +17,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask._base import arrays as _array
+from infinitask._base import arrays
 from infinitask._base.arrays import as_like, free_memory, namespace, one_blas_thread, owned, place, to_host
 from infinitask.losses import Pinball
 
@@ -143,7 +143,7 @@ MIB = 2**20
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Writes the files of a system: a machine with 2 MiB free, of which 1 MiB holds files, and no other bounds."""
     resource = pytest.importorskip("resource")
-    monkeypatch.setattr(_array, "SYSTEM", tmp_path)
+    monkeypatch.setattr(arrays, "SYSTEM", tmp_path)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY,) * 2)
 
     def write(path: str, text: Any) -> None:
@@ -193,12 +193,12 @@ def test_an_address_space_leaves_what_is_not_used(system: Any, monkeypatch: pyte
 
 @pytest.mark.skipif(not hasattr(os, "sysconf"), reason="this system does not count pages")
 def test_pages_are_counted_where_there_is_no_such_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_array, "SYSTEM", tmp_path)
+    monkeypatch.setattr(arrays, "SYSTEM", tmp_path)
     monkeypatch.setattr(os, "sysconf_names", {"SC_AVPHYS_PAGES": 0, "SC_PAGE_SIZE": 1})
     monkeypatch.setattr(os, "sysconf", {"SC_AVPHYS_PAGES": 5, "SC_PAGE_SIZE": 10}.__getitem__)
     assert free_memory(None) == 50
     monkeypatch.setattr(os, "sysconf_names", {})
-    assert free_memory(None) == _array.UNKNOWN_FREE_MEMORY
+    assert free_memory(None) == 2**32
 
 
 # ------------------------------------------------------------------------------------------------ the threads
@@ -285,3 +285,12 @@ def test_a_fit_keeps_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen
     assert set().union(*seen) == {1}
     assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize(
+    ("n", "width", "entries"), [(0, 3, 6), (1, 100, 6), (5, 3, 6), (6, 3, 6), (7, 0, 2), (9, 1, 100)]
+)
+def test_blocks_of_rows_cover_all_rows_in_order(n: int, width: int, entries: int) -> None:
+    blocks = arrays.row_blocks(n, width, entries)
+    assert [row for rows in blocks for row in range(rows.start, rows.stop)] == list(range(n))
+    assert all(rows.stop - rows.start <= max(1, entries // max(1, width)) for rows in blocks)

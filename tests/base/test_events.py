@@ -32,7 +32,7 @@ def test_a_solver_tells_the_gap_that_the_model_certifies() -> None:
     np.testing.assert_array_equal(silent.predict(X), model.predict(X))
 
 
-def test_fits_without_a_fold_are_told() -> None:
+def test_held_out_fits_are_told() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     heard: list[Event] = []

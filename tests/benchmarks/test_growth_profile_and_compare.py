@@ -71,12 +71,12 @@ def test_a_moment_belongs_to_the_innermost_part(monkeypatch: pytest.MonkeyPatch)
 
 def test_nothing_stays_replaced() -> None:
     profile, objective = importlib.import_module("profile_fit"), importlib.import_module("infinitask.objective")
-    before, pool = objective.Objective._visit, profile._threads._pool
+    before, pool = objective.Objective._visit, profile.threads._pool
     with profile.one_thread(), profile.Clock().watching():
         assert objective.Objective._visit is not before
-        assert profile._threads._pool() is None
+        assert profile.threads._pool() is None
     assert objective.Objective._visit is before
-    assert profile._threads._pool is pool
+    assert profile.threads._pool is pool
 
 
 # ----------------------------------------------------------------------------------------------------------- the growth

@@ -15,15 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, InfiniteTaskEstimator
-from infinitask.bounds import (
-    Bound,
-    bound_of,
-    cost_sensitive_bound,
-    propose_nodes,
-    quantile_bound,
-    sequence_discrepancy,
-    star_discrepancy,
-)
+from infinitask.bounds import Bound, bound_of, cost_sensitive_bound, propose_nodes, quantile_bound
+from infinitask.bounds._discrepancy import sequence_discrepancy, star_discrepancy
 from infinitask.datasets import make_sine
 from infinitask.losses import CostSensitiveHinge, Loss, Pinball
 from infinitask.measures import Beta, ClenshawCurtis, Discrete, GaussLegendre, Halton, MonteCarlo, Sobol, Uniform
@@ -285,7 +278,7 @@ def test_the_discrepancy_of_a_sequence_bounds_that_of_every_even_rule(rule: Any)
         assert star_discrepancy(quadrature.nodes[:, 0], quadrature.weights) <= sequence_discrepancy(m)
 
 
-def test_random_nodes_are_not_so_even() -> None:
+def test_random_nodes_have_a_larger_discrepancy() -> None:
     nodes = MonteCarlo()(Uniform(0.0, 1.0), 500, rng=0).nodes[:, 0]
     assert star_discrepancy(nodes) > sequence_discrepancy(500)
 
@@ -300,7 +293,7 @@ def test_koksma(rule: Any) -> None:
 
 
 @each("measure", [Uniform(0.2, 0.7), Beta(2.0, 3.0)], ids=str)
-def test_the_nodes_of_any_measure_are_judged_by_it(measure: Any) -> None:
+def test_the_discrepancy_is_that_of_the_measure(measure: Any) -> None:
     X, y = sine(40, 0)
     model = InfiniteQuantileRegressor(alpha=1.0, measure=measure, n_nodes=12).fit(X, y)
     reference = GaussLegendre()(Uniform(0.0, 1.0), 12)

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.data import paper
-from infinitask import datasets
 from infinitask.datasets import make_mixture, make_sine, sine_quantile
 from tests.support.each import each
 
@@ -94,11 +92,3 @@ def test_mixture_has_three_clouds_of_unequal_spread() -> None:
 def test_wrong_arguments_are_answered_with_a_sentence(call: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         call()
-
-
-@each("name", paper.__all__)
-def test_a_loader_of_the_paper_says_where_it_lives(name: str) -> None:
-    with pytest.raises(ImportError, match=f"`from experiments.data import {name}`"):
-        exec(f"from infinitask.datasets import {name}", {})
-    with pytest.raises(AttributeError, match="load_anything"):
-        datasets.load_anything  # noqa: B018

@@ -14,9 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import InfiniteCostSensitiveClassifier, field
+from infinitask.calibration._sign_change import flip_probability, flip_score
 from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, Uniform
-from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, flip_probability, flip_score
+from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve
 
 
 @pytest.fixture(scope="module")
@@ -322,7 +323,7 @@ def test_the_size_of_the_blocks_does_not_matter(
 ) -> None:
     X, y = moons
     p, score, tpr = model.predict_proba(X), model.decision_function(X), model.roc_curve(X, y).tpr
-    monkeypatch.setattr(field, "ENTRIES_AT_LEVELS", 7 * 257)
+    monkeypatch.setattr(field, "IN_MEMORY", 7 * 257)
     np.testing.assert_allclose(model.predict_proba(X), p, atol=1e-9)
     np.testing.assert_allclose(model.decision_function(X), score, atol=1e-9)
     np.testing.assert_array_equal(model.roc_curve(X, y).tpr, tpr)

@@ -18,7 +18,8 @@ from infinitask import InfiniteFunctionRegressor
 from infinitask.estimators import _curve_values
 from infinitask.estimators._curve_values import best_level
 from infinitask.kernels import LearntMetric
-from infinitask.losses import AtTask, Pinball
+from infinitask.losses import Pinball
+from infinitask.losses._observed import AtTask
 from infinitask.streaming import Blocks
 from tests.support.scikit_learn_checks import run_checks
 

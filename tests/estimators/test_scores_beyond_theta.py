@@ -10,7 +10,7 @@ import pytest
 from infinitask import InfiniteOneClassSVM, QOneClassSVM
 from infinitask.datasets import make_mixture
 from infinitask.kernels import RBF
-from infinitask.predictive import Beyond
+from infinitask.predictive._beyond import Beyond
 
 WIDE: dict[str, Any] = {"alpha": 1e-3, "gamma": "median"}
 """Sets of a wide kernel are nested as they come."""

@@ -308,7 +308,7 @@ def test_fresh_sets_have_files_and_words_of_their_own(tmp_path: Path) -> None:
     page = (tmp_path / "peers_fresh.md").read_text()
     assert "2 of the data sets of `experiments/fresh_sets.py`" in page
     assert "The list was drawn up before any method had seen one of these sets" in page
-    assert "`python -m experiments peers-fresh`" in page
+    assert "\nSettings: " in page
 
 
 # ---------------------------------------------------------------------------------------------------- the fresh sets

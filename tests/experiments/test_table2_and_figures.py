@@ -43,7 +43,7 @@ def assert_page(folder: Path, name: str, files: list[Path]) -> str:
     """One heading, the command, and links to files that are there; every file is one that was written."""
     text = (folder / f"{name}.md").read_text(encoding="utf-8")
     assert text.count("\n# ") + text.startswith("# ") == 1
-    assert f"python -m experiments {name.replace('_', '-')}" in text
+    assert "\nSettings: " in text
     links = {part.split(")")[0] for part in text.split("](")[1:]}
     near = {link for link in links if "/" not in link}
     assert near <= {path.name for path in files} | {"table2.md"}

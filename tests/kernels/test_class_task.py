@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from infinitask.calibration._class_probabilities import cost_points, with_classes
 from infinitask.features import task_features
 from infinitask.kernels import ClassTask, Diagonal, Gaussian
-from infinitask.predictive import cost_points, with_classes
 from tests.support.each import each
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from infinitask.calibration._class_probabilities import with_classes
 from infinitask.losses import CostSensitiveHinge, MultiClassHinge
-from infinitask.predictive import with_classes
 from tests.support.each import each
 
 

@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from infinitask import InfiniteTaskEstimator
 from infinitask.datasets import make_sine
 from infinitask.losses import (
-    AtTask,
     BoxLoss,
     ConvexLoss,
     EpsilonInsensitive,
@@ -25,8 +24,9 @@ from infinitask.losses import (
     Pinball,
     Row,
     Squared,
-    check_units,
 )
+from infinitask.losses._findings import check_units
+from infinitask.losses._observed import AtTask
 from infinitask.measures import Discrete, ProductMeasure, Uniform
 from tests.support.each import each
 
@@ -177,7 +177,7 @@ class Two(BoxLoss):
         return Row(theta[:, 0] - 1.0, theta[:, 0], soft_low=soft, soft_high=soft)
 
 
-def test_units_of_a_coordinate_do_not_change_the_answers() -> None:
+def test_units_of_a_coordinate_do_not_change_the_predictions() -> None:
     options: dict[str, Any] = {"quadrature": "sobol", "n_nodes": 32, "random_state": 0, "tol": 1e-7}
     y = 1e4 + 1e3 * Y
     raw = fitted(Two(), y, measure=[(0.1, 0.9), (20.0, 1000.0)], **options)
@@ -341,3 +341,27 @@ def test_a_function_with_a_degree_is_tested_where_it_is_computed(device: str | N
         fitted(loss, 100.0 * Y, measure=(0.5, 1.0), device=device)
     Cubic.degree = 3
     assert fitted(loss, 100.0 * Y, measure=(0.5, 1.0), device=device).dual_gap_ <= 1e-4
+
+
+# --------------------------------------------------------------------------------------------------- capabilities
+class Steeper(Pinball):
+    """A row of the library, changed: nobody has verified its degree."""
+
+
+def test_only_rows_of_the_library_have_a_verified_degree() -> None:
+    assert Pinball().degree_verified
+    assert Huber(0.5).degree_verified
+    assert not Steeper().degree_verified
+    assert not AtTask(Pinball(), 0.5).degree_verified
+    changed = Pinball()
+    changed.degree = 2
+    assert not changed.degree_verified
+
+
+def test_losses_with_bounded_slopes_have_constants_of_stability() -> None:
+    theta, weights = np.array([0.25, 0.75]), np.array([0.5, 0.5])
+    levels = Steeper().stability(theta, weights, (0.0, 1.0), 2.0)
+    assert levels == Pinball().stability(theta, weights, (0.0, 1.0), 2.0)
+    assert levels is not None
+    assert (levels.slope, levels.zero, levels.reach) == (0.75, 1.0, 2.0)
+    assert Expectile().stability(theta, weights, (0.0, 1.0), 2.0) is None

@@ -13,7 +13,6 @@ from scipy import stats
 from sklearn.base import clone
 
 from infinitask.measures import (
-    Atoms,
     Beta,
     ClenshawCurtis,
     Discrete,
@@ -24,13 +23,12 @@ from infinitask.measures import (
     ProductMeasure,
     Quadrature,
     Rule,
-    ScipyMeasure,
     Sobol,
     TruncatedNormal,
     Uniform,
-    as_measure,
-    quadrature_rule,
 )
+from infinitask.measures._rules import Atoms, quadrature_rule
+from infinitask.measures._spaces import ScipyMeasure, as_measure
 from tests.support.each import each
 
 LINE = {

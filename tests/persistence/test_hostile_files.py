@@ -280,7 +280,7 @@ class TestAttributes:
         refused(forged(tmp_path / "m", table(entry)), "InfiniteQuantileRegressor has an attribute")
 
     @each("name", ["transform", "fit_transform", "steps_", "predict"])
-    def test_no_attribute_replaces_a_method_of_scikit_learn(self, name: str, tmp_path: Path) -> None:
+    def test_no_attribute_replaces_a_method_of_another_library(self, name: str, tmp_path: Path) -> None:
         path = forged(
             tmp_path / "m", table(["object", "sklearn.pipeline.Pipeline", ["_sklearn_version", "0", name, 1]])
         )

@@ -14,6 +14,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from infinitask import load, save
 from infinitask.fitting import Recipe
 from infinitask.kernels import RBF
+from infinitask.measures import Uniform
 from infinitask.persistence import _upgrades
 from infinitask.persistence._upgrades import FORMAT_VERSION
 from infinitask.tasks import QuantileTask
@@ -47,13 +48,11 @@ def test_what_an_older_version_did_not_know_gets_its_default(tmp_path: Path) -> 
     entries = [
         ["object", "infinitask.kernels.RBF", []],
         ["object", "infinitask.measures.Uniform", ["low", 0.0, "high", 1.0]],
-        ["object", "infinitask.losses.Pinball", []],
-        ["object", "infinitask.penalties.Ridge", []],
-        ["object", "infinitask.tasks.QuantileTask", ["loss", [2], "measure", [1], "penalty", [3]]],
-        ["object", "infinitask.fitting.Recipe", ["task", [4], "kernel", [0]]],
+        ["object", "infinitask.tasks.QuantileTask", ["measure", [1]]],
+        ["object", "infinitask.fitting.Recipe", ["task", [2], "kernel", [0]]],
     ]
-    recipe = load(forged(tmp_path / "m", {"entries": entries, "model": [5]}))
-    assert repr(recipe) == repr(Recipe(QuantileTask(), kernel=RBF()))
+    recipe = load(forged(tmp_path / "m", {"entries": entries, "model": [3]}))
+    assert repr(recipe) == repr(Recipe(QuantileTask(measure=Uniform(0.0, 1.0)), kernel=RBF()))
 
 
 def test_there_are_files_of_every_version() -> None:

@@ -32,9 +32,9 @@ class TestManyReferences:
         sums = [["object", "infinitask.kernels.Sum", ["left", [k], "right", [k]]] for k in range(30)]
         refused(forged(tmp_path / "m", table(["object", "infinitask.kernels.RBF", []], *sums)), OFTEN)
 
-    def test_many_references_to_long_texts_are_refused(self, tmp_path: Path) -> None:
-        text = ["scalar", "<U1000000", "x" * 1_000_000]
-        refused(forged(tmp_path / "m", table(text, ["list", [[0]] * 600])), OFTEN)
+    def test_of_long_texts(self, tmp_path: Path) -> None:
+        text = ["scalar", "<U100000", np.str_("x" * 100_000).tobytes().hex()]
+        refused(forged(tmp_path / "m", table(text, ["list", [[0]] * 1_000])), OFTEN)
         assert len(load(forged(tmp_path / "m", table(text, ["list", [[0]] * 100])))) == 100
 
     def test_nothing_is_saved_that_would_not_be_loaded(self, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from infinitask.calibration._class_probabilities import ShareScale, away_from_zero, cost_points, shares, with_classes
 from infinitask.calibration._log_odds import multinomial_scaling
-from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares, with_classes
 from tests.support.each import each
 
 

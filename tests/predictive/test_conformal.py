@@ -109,7 +109,7 @@ def test_a_score_is_the_radius_at_which_the_interval_reaches_y() -> None:
         assert score == 0.0 or not holds(narrower, y[i])
 
 
-def test_intervals_are_nested_and_cover_their_share_of_the_calibration_pairs() -> None:
+def test_intervals_are_nested_and_cover_their_fraction_of_the_calibration_pairs() -> None:
     Q, y = curves(99), np.random.default_rng(1).normal(scale=2.0, size=99)
     calibration = ConformalCalibration.of(Q, y, 0.5)
     before = calibration.interval(Q, 0.0)
@@ -202,7 +202,7 @@ def test_pairs_that_cannot_calibrate(change: Any, sentence: str, data: list[tupl
 
 
 @each("coverage", [0.0, -0.5, 1.0, 1.5, np.nan, "most", None])
-def test_a_calibrated_interval_covers_a_share(coverage: Any, data: list[tuple[np.ndarray, np.ndarray]]) -> None:
+def test_a_calibrated_interval_covers_its_fraction(coverage: Any, data: list[tuple[np.ndarray, np.ndarray]]) -> None:
     model = InfiniteQuantileRegressor(n_nodes=4).fit(*data[0]).conformalize(*data[1])
     with pytest.raises(ValueError, match="coverage"):
         model.predict_interval(data[2][0], coverage)

@@ -141,7 +141,7 @@ def test_the_cdf_undoes_the_quantile_function(case: QuantileDistribution) -> Non
 
 
 @each_case
-def test_the_cdf_is_the_share_of_levels_that_stay_below(case: QuantileDistribution) -> None:
+def test_the_cdf_is_the_fraction_of_levels_below(case: QuantileDistribution) -> None:
     some = np.linspace(0, case.levels.size - 1, 8).astype(int)
     y = np.column_stack([case.values[:, some], *(case.mean() + shift for shift in (-50.0, -0.3, 0.2, 50.0))])
     expected = [integrals(case, lambda tau, Q, points=points: points[:, None] >= Q) for points in y.T]
@@ -259,7 +259,7 @@ def test_densities_that_are_known() -> None:
     np.testing.assert_allclose(normal().pdf([z, 3.0 + 0.2 * z]) * [[1.0], [0.2]], [stats.norm.pdf(z)] * 2, atol=0.005)
 
 
-def test_the_density_is_not_wild_where_the_quantile_function_is_nearly_flat() -> None:
+def test_the_density_is_bounded_where_the_quantile_function_is_nearly_flat() -> None:
     levels = np.linspace(0.0, 1.0, 1001)
     values = levels + 0.0
     values[400:420] = values[400] + 1e-12 * np.arange(20)
@@ -270,7 +270,7 @@ def test_the_density_is_not_wild_where_the_quantile_function_is_nearly_flat() ->
 
 # ---------------------------------------------------------------------------------------------- shapes and errors
 @each_case
-def test_answers_move_with_the_units(case: QuantileDistribution) -> None:
+def test_predictions_move_with_the_units(case: QuantileDistribution) -> None:
     moved = QuantileDistribution(case.levels, 3.0 * case.values - 1.0)
     y = case.mean() + 0.1
     np.testing.assert_allclose(moved.mean(), 3.0 * case.mean() - 1.0)
@@ -371,7 +371,7 @@ def test_predicted_distributions_are_near_the_truth(sine: InfiniteQuantileRegres
     assert 0.85 < np.median(distribution.std() / scale) < 1.05
 
 
-def test_a_predicted_distribution_speaks_with_one_voice(sine: InfiniteQuantileRegressor) -> None:
+def test_methods_of_a_predicted_distribution_agree(sine: InfiniteQuantileRegressor) -> None:
     X, y = make_sine(1500, random_state=2)  # more rows than are sorted at a time
     distribution = sine.predict_distribution(X)
     assert len(distribution) == 1500

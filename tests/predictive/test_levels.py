@@ -112,7 +112,7 @@ def test_a_model_with_point_masses_at_the_right_places_keeps_its_levels() -> Non
 
 
 @each("n", [50, 1000])
-def test_an_absurd_target_owns_no_level_but_the_last(n: int) -> None:
+def test_an_outlier_moves_the_last_level_only(n: int) -> None:
     y, Q, _ = narrow(n, 0, scale=0.8)
     asked = np.linspace(2.5 / n, 1.0 - 4.0 / n, 200)
     before = Levels.of(y, Q, GRID).at(lambda q: stats.norm.ppf(q)[None, :], asked)[0]
@@ -214,7 +214,7 @@ def test_a_calibrated_model_follows_the_units_of_y() -> None:
     np.testing.assert_allclose(answers[1], answers[0], atol=1e-6)
 
 
-def test_sparse_inputs_are_answered_as_dense_ones() -> None:
+def test_sparse_features_are_predicted_as_dense_ones() -> None:
     _, after = calibrated()
     np.testing.assert_allclose(after.predict(sparse.csr_array(X), HALF), after.predict(X, HALF))
 

@@ -10,14 +10,8 @@ import pytest
 from scipy import stats
 
 from infinitask import InfiniteCostSensitiveClassifier
-from infinitask.predictive import (
-    Confusion,
-    allowed_errors,
-    choose_theta,
-    fixed_sequence,
-    order_statistic,
-    smallest_sample,
-)
+from infinitask.predictive import Confusion, choose_theta
+from infinitask.predictive._neyman_pearson import allowed_errors, fixed_sequence, smallest_sample
 from tests.support.each import each
 
 Floats = np.ndarray[Any, Any]
@@ -34,24 +28,22 @@ def tail(n: int, k: int, alpha: float) -> float:
 
 @each(("n", "alpha", "confidence"), CASES)
 def test_the_rank_is_the_smallest_whose_tail_is_small(n: int, alpha: float, confidence: float) -> None:
-    k = order_statistic(n, alpha, confidence)
+    k = n - allowed_errors(n, alpha, confidence)
     delta = 1.0 - confidence
     if k <= n:
         assert tail(n, k, alpha) <= delta * (1.0 + 1e-9)
     assert tail(n, k - 1, alpha) > delta
-    assert k == n - allowed_errors(n, alpha, confidence)
 
 
 @each(("alpha", "confidence"), [(0.05, 0.95), (0.1, 0.9), (0.01, 0.99), (0.5, 0.75), (0.3, 0.2)])
-def test_so_many_samples_are_enough_and_one_less_is_not(alpha: float, confidence: float) -> None:
+def test_the_smallest_sample_is_enough_and_one_row_less_is_not(alpha: float, confidence: float) -> None:
     n = smallest_sample(alpha, confidence)
     assert allowed_errors(n, alpha, confidence) >= 0
     assert allowed_errors(n - 1, alpha, confidence) == -1
-    assert order_statistic(n - 1, alpha, confidence) == n
 
 
 @each("wrong", [0.0, 1.0, -0.1, float("nan"), "half"])
-def test_shares_that_are_none(wrong: Any) -> None:
+def test_fractions_outside_the_unit_interval_are_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match="bound"):
         allowed_errors(10, wrong, 0.9)
     with pytest.raises(ValueError, match="confidence"):
@@ -68,7 +60,7 @@ def test_for_nested_decisions_the_walk_ends_at_the_order_statistic(seed: int) ->
     errors = np.sum(levels > flips[:, None], axis=0)
     last = levels[fixed_sequence(errors, n, alpha, confidence) - 1]
     score = np.sort(-flips)  # ascending; what scores above the k*-th raises an alarm
-    threshold = score[order_statistic(n, alpha, confidence) - 1]
+    threshold = score[n - allowed_errors(n, alpha, confidence) - 1]
     assert last == levels[levels <= -threshold].max()
     assert np.sum(-flips > threshold) == allowed_errors(n, alpha, confidence)
 

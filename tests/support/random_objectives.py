@@ -20,10 +20,11 @@ from infinitask.losses import (
     Row,
     Squared,
 )
+from infinitask.losses._rows import SquaredNonCrossing
 from infinitask.objective import Integral, Objective
 from infinitask.objective._table import compiled_functions
 from infinitask.objective._terms import SWITCH
-from infinitask.penalties import NonCrossing, SmoothedNonCrossing, SquaredNonCrossing
+from infinitask.penalties import NonCrossing
 
 Floats = np.ndarray[Any, Any]
 
@@ -59,7 +60,7 @@ LOSSES: dict[str, Loss] = {
     "epsilon-insensitive": EpsilonInsensitive(),
     "squared": Squared(),
     "non-crossing": NonCrossing(0.7),
-    "smoothed non-crossing": SmoothedNonCrossing(0.7, kappa=0.4),
+    "smoothed non-crossing": NonCrossing(0.7, kappa=0.4),
     "squared non-crossing": SquaredNonCrossing(0.7),
     # everything that a row may have, all of it different
     "tube": Given(lambda theta, y: Row(-1.0 - theta, 2.0 - theta, 0.3 * theta, soft_low=0.2, soft_high=0.1 + theta)),
@@ -102,7 +103,7 @@ def posed(
     omega = rng.uniform(0.2, 2.0, size=n)
     alpha_bias = 0.0 if bias == "free" else 0.2
     linear = rng.normal(size=2) if bias == "penalised" else None
-    if bias == "free" and isinstance(loss, (LevelSet, NonCrossing, SmoothedNonCrossing, SquaredNonCrossing)):
+    if bias == "free" and isinstance(loss, (LevelSet, NonCrossing, SquaredNonCrossing)):
         # slopes of one sign balance only against something
         linear = 0.3 * terms[0].bias_cols.T @ terms[0].weights
     return Objective(rng.normal(size=(n, r)), omega / omega.sum(), tuple(terms), 0.05, alpha_bias, linear, 100)

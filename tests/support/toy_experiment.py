@@ -27,7 +27,8 @@ def work(unit: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
 def report(records: list[Record], folder: Path, settings: dict[str, Any]) -> list[Path]:
     rows = [f"{r['unit']['name']},{r['unit']['split']},{r['result']['value']}" for r in records]
     (folder / "toy.csv").write_text("\n".join(["name,split,value", *rows, ""]))
-    return [folder / "toy.csv"]
+    (folder / "toy.md").write_text(f"# Toy\n\n{len(rows)} rows.\n")
+    return [folder / "toy.csv", folder / "toy.md"]
 
 
 def experiment(**settings: Any) -> Experiment:

@@ -31,20 +31,26 @@ HostArray: TypeAlias = NDArray[Any]
 
 
 SYSTEM = Path("/")
-"""Where the files are in which Linux says what is free."""
+"""The root of the files in which Linux says how much memory is free."""
 
-UNKNOWN_FREE_MEMORY = 2**32
-"""Bytes that are taken to be free where the system does not say."""
+IN_CACHE = 2**16
+"""Entries of a block whose temporaries stay in the cache of a core, 512 KiB each."""
 
-_NUMPY: Any = compat.array_namespace(np.empty(0))
+IN_MEMORY = 2**20
+"""Entries of a block of rows on the host, 8 MiB: memory does not grow with the number of rows."""
+
+ON_DEVICE = 2**24
+"""Entries of a block of rows on a device, 128 MiB; smaller blocks leave a GPU idle."""
+
+_numpy: Any = compat.array_namespace(np.array(None))
 
 
 def namespace(*arrays: Array) -> Any:
     """The array library common to all arguments; Python scalars and ``None`` do not count."""
     if all(type(a) is np.ndarray for a in arrays if a is not None):
-        return _NUMPY  # the usual case, forty times faster than asking
+        return _numpy  # the usual case, forty times faster than asking
     found = [a for a in arrays if a is not None and compat.is_array_api_obj(a)]
-    return compat.array_namespace(*found) if found else _NUMPY
+    return compat.array_namespace(*found) if found else _numpy
 
 
 def as_like(values: Any, like: Array) -> Array:
@@ -53,6 +59,26 @@ def as_like(values: Any, like: Array) -> Array:
     if compat.is_array_api_obj(values) and namespace(values) is not xp:
         values = to_host(values)
     return xp.asarray(values, dtype=like.dtype, device=compat.device(like))
+
+
+def row_blocks(n: int, width: int, entries: int = IN_MEMORY) -> list[slice]:
+    """Slices that cover n rows in order, each of at most ``entries`` / ``width`` rows and of at least one.
+
+    Parameters
+    ----------
+    n : int
+    width : int
+        Numbers that a row takes.
+    entries : int
+        Numbers of a block: :data:`IN_CACHE`, :data:`IN_MEMORY` or :data:`ON_DEVICE`.
+
+    Examples
+    --------
+    >>> row_blocks(5, 3, entries=6)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    size = max(1, entries // max(1, width))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def take(values: Array, positions: HostArray | None, axis: int) -> Array:
@@ -116,11 +142,11 @@ def inverse_transposed(lower: HostArray, like: Array) -> Array:
 
 
 def free_memory(device: str | None) -> int:
-    """Bytes that are free on a device; on the host, and where the device does not say, those of this process.
+    """Bytes that are free on a device; on the host, or if the device does not say, those that this process may take.
 
-    Of the machine, of the control groups of this process and of its address space the one that leaves least decides.
-    Memory of caches that the system gives back when it is asked for counts as free: after a large file was read, nearly
-    all memory is such.
+    The machine, the control groups of this process and its address space each set a limit, and the smallest one counts.
+    File caches count as free, because the system gives them back: after a large file was read, nearly all memory is
+    cache.
     """
     if device is not None and device.startswith("cuda"):
         import torch
@@ -131,20 +157,20 @@ def free_memory(device: str | None) -> int:
 
 
 def _free_on_machine(root: Path) -> int:
-    """Bytes that programs can still get, what caches of files would give back among them."""
+    """Bytes that programs can still get, with those of file caches."""
     available = _counted(root / "proc/meminfo").get("MemAvailable:")
     if available is not None:
         return 1024 * available
     if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return UNKNOWN_FREE_MEMORY
+    return 2**32  # the system does not say
 
 
 def _left_by_groups(root: Path) -> Iterator[int]:
-    """Bytes that the control groups of this process leave to it: those of a container or a job.
+    """Bytes that the control groups of this process, such as a container or a job, leave to it.
 
-    A group is bound by the limits of all groups above it. Inside of a container the path of a group may be one that
-    only the machine outside knows; the top of what is mounted is the container's own then.
+    The limits of all groups above a group hold as well. Inside a container the path of a group may exist outside only;
+    then the top of what is mounted is the container's own group.
     """
     mount = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():
@@ -362,5 +388,5 @@ _limiter: Any = None
 
 
 def weighted_quantiles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
-    """The smallest values with at least these shares of the weight at or below them, (q,)."""
+    """The smallest values with at least these fractions of the weight at or below them, (q,)."""
     return np.asarray(np.quantile(y, levels, method="inverted_cdf", weights=weight))

@@ -1,8 +1,8 @@
-"""What a long fit tells while it works, for whoever listens: a bar on a screen, a clock that ends a search.
+"""Events of a long fit, for a progress bar or for a clock that ends a search.
 
-Solvers and comparisons :func:`tell` events. Nobody listens by default, and telling costs a look-up; ``listening`` gives
-a function to which the events of this thread go. ``verbose`` of an estimator writes lines instead, and needs no
-listener.
+Solvers and comparisons :func:`tell` events. By default there is no listener, and an event costs one look-up;
+:func:`listening` sends the events of this thread to a function. ``verbose`` of an estimator prints lines instead, and
+needs no listener.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ def tell(event: Event) -> None:
 
 
 def is_heard() -> bool:
-    """Whether somebody listens: an event that takes time to make need not be made."""
+    """Whether there is a listener; an event that takes time to make is made for one only."""
     return _listener.get() is not None
 
 
 @contextmanager
 def listening(listener: Callable[[Event], None]) -> Iterator[None]:
-    """Let a function hear the events of this thread; whoever listens already hears them first.
+    """Send the events of this thread to a function; a listener that is there already hears them first.
 
     Parameters
     ----------

@@ -27,10 +27,10 @@ SUPPORT_SLACK = 1e-7
 """A task asked for in single precision must not fall outside the interval that it bounds."""
 
 NO_NUMBERS = re.compile("Input X contains NaN|could not convert string|DateTime64DType")
-"""What scikit-learn, Python and NumPy say of inputs that are missing, texts or dates."""
+"""What scikit-learn, Python and NumPy say of features that are missing, texts or dates."""
 
 FOR_TABLES = "If X is a table, infinitask.tabular(model) takes missing values and categories."
-"""Ends an error about such inputs."""
+"""Ends an error about such features."""
 
 
 # ---------------------------------------------------------------------------------------------- single values
@@ -199,7 +199,7 @@ def check_parameters(parameters: Mapping[str, Any], own: Mapping[str, Constraint
 def naming(name: str) -> Iterator[None]:
     """Put the name of an argument before an error of scikit-learn, joblib or NumPy that does not contain it.
 
-    Where inputs X hold missing values or texts, the error ends with what takes them.
+    If X holds missing values or texts, the error ends with what takes them.
     """
     try:
         yield
@@ -291,8 +291,6 @@ def check_magnitude(name: str, values: HostArray, smallest: float = 1.0 / LARGES
 
 
 # ------------------------------------------------------------------------------------------- arrays of numbers
-AXES = {1: "one-dimensional", 2: "two-dimensional"}
-
 _SHORT = Repr()
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxarray = 4
 _SHORT.maxother = 60
@@ -314,17 +312,12 @@ def numbers(name: str, values: Any) -> HostArray:
 
 def finite(name: str, values: Any, ndim: int) -> HostArray:
     """``values`` as an array of finite numbers with ``ndim`` axes that is not empty, or an error."""
-    array = shaped(name, values, ndim)
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} contains NaN or infinity; remove or replace these entries.")
-    return array
-
-
-def shaped(name: str, values: Any, ndim: int) -> HostArray:
-    """``values`` as an array of numbers with ``ndim`` axes that is not empty, or an error."""
     array = numbers(name, to_host(values) if hasattr(values, "shape") else values)
     if array.ndim != ndim or array.size == 0:
-        raise ValueError(f"{name} of shape {array.shape} was given; it must be {AXES[ndim]} and not empty.")
+        axes = "one-dimensional" if ndim == 1 else "two-dimensional"
+        raise ValueError(f"{name} of shape {array.shape} was given; it must be {axes} and not empty.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} contains NaN or infinity; remove or replace these entries.")
     return array
 
 

@@ -22,7 +22,7 @@ For levels uniform on (0, 1): ℒ = 3/4, L₀ = B/2, a = 1, c = 3/4; for costs u
 How large they are: with κ = B = 1, no penalty on crossing and δ = 0.05 the statistical terms of quantile regression are
 about (2.8/λ + 0.9/√λ + 0.9)/√n. A model that always says 0 has a risk of at most B/2. At λ = 1 the terms are 0.45 for
 n = 100 and 0.04 for n = 10 000; at λ = 0.1 they are 3.3 and 0.32; at λ = 0.001, where models are useful, the bound says
-nothing below 30 million samples. It tells how the error scales, and rarely how large it is: see
+nothing below 30 million samples. It shows how the error scales, and rarely how large it is: see
 :attr:`Bound.vacuous`.
 
 Notes
@@ -48,7 +48,7 @@ likewise; the non-crossing penalty is, like the loss, a convex and Lipschitz fun
 algorithm stays stable with the β above. Constraints that hold at the training inputs without exception do not fit in.
 """
 
-from infinitask.bounds._discrepancy import propose_nodes, sequence_discrepancy, star_discrepancy
+from infinitask.bounds._discrepancy import propose_nodes
 from infinitask.bounds._fitted import bound_of
 from infinitask.bounds._formula import Bound, cost_sensitive_bound, quantile_bound
 
@@ -58,6 +58,4 @@ __all__ = [
     "cost_sensitive_bound",
     "propose_nodes",
     "quantile_bound",
-    "sequence_discrepancy",
-    "star_discrepancy",
 ]

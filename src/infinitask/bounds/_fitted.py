@@ -12,21 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.validation import finite, fraction, number
 from infinitask.bounds._discrepancy import star_discrepancy
-from infinitask.bounds._formula import Bound, Task, assemble, cost_task, quantile_task
+from infinitask.bounds._formula import Bound, assemble
 from infinitask.features import FourierMap, KernelMap
 from infinitask.kernels import Chi2, InputKernel, takes_gamma
-from infinitask.losses import CostSensitiveHinge, MQuantile, Pinball
+from infinitask.losses import Loss
+from infinitask.losses._stability import Stability
 from infinitask.measures import Measure
 from infinitask.penalties import Ridge, noncrossing_penalty
 
-ROUNDING = 1e-9
-"""A bound on |y| may miss the largest by this part of it."""
-
 OTHER_ROWS = 1e-5
-"""On the rows of the fit the objective is that of the fit to 1e-9 of it; on others it differs by a percent or so."""
-
-TASKS_LOOKED_AT = 201
-"""Tasks at which the largest k_Θ(θ, θ) is looked for; the ends are among them, where kernels that vary have it."""
+"""The objective on the rows of the fit agrees with that of the fit to 1e-9; on other rows it differs by about 1%."""
 
 
 def bound_of(
@@ -75,24 +70,26 @@ def bound_of(
     X, targets = finite("X", X.toarray() if issparse(X) else X, 2), _targets(model, y)
     if targets.shape != X.shape[:1]:
         raise ValueError(f"X of shape {X.shape} and y of shape {targets.shape} were given; expected (n, d) and (n,).")
-    if not isinstance(recipe.loss, CostSensitiveHinge):
-        largest = float(np.max(np.abs(targets)))
-        if y_bound is None:
-            y_bound = largest
-            notes.append("y_bound is the largest |y| of the sample; the bound needs one that holds for every y.")
-        elif number("y_bound", y_bound, low=0.0, open_low=False) < largest * (1.0 - ROUNDING):
-            raise ValueError(
-                f"y_bound={y_bound!r} was given, and the sample has |y| = {largest:g}"
-                f"{' after its offset is taken off' * (recipe.offset != 0.0)}; give a number that no |y| exceeds."
-            )
+    largest = float(np.max(np.abs(targets)))
+    if recipe.loss.target_bound is not None:
+        y_bound = recipe.loss.target_bound
+    elif y_bound is None:
+        y_bound = largest
+        notes.append("y_bound is the largest |y| of the sample; the bound needs one that holds for every y.")
+    elif number("y_bound", y_bound, low=0.0, open_low=False) < largest * (1.0 - 1e-9):  # up to rounding
+        raise ValueError(
+            f"y_bound={y_bound!r} was given, and the sample has |y| = {largest:g}"
+            f"{' after its offset is taken off' * (recipe.offset != 0.0)}; give a number that no |y| exceeds."
+        )
     risk = _empirical_risk(model, X, targets)
     _check_rows_of_the_fit(model, X, risk)
-    task = _task(model, y_bound)
+    loss = _stability(model, y_bound)
+    assert loss is not None  # tested before
     discrete = recipe.measure.atoms() is not None
     kappa, slope = _sizes(model, kappa_x, derivative=recipe.order.weight > 0.0 or not discrete)
     gap = max(0.0, float(model.solution_.objective - model.solution_.dual))
     return assemble(
-        task,
+        loss,
         n=X.shape[0],
         m=len(model.nodes_),
         alpha=recipe.alpha,
@@ -103,7 +100,7 @@ def bound_of(
         # the risk of a discrete measure is the sum over its points itself
         discrepancy=0.0 if discrete else star_discrepancy(_cdf(recipe.measure, model.nodes_), model.weights_),
         norm=_norm(model),
-        optimisation=2.0 * task.slope * kappa * math.sqrt(2.0 * gap / recipe.alpha),
+        optimisation=2.0 * loss.slope * kappa * math.sqrt(2.0 * gap / recipe.alpha),
         empirical_risk=risk,
         notes=tuple(notes),
     )
@@ -136,7 +133,7 @@ def _fitted(model: Any) -> tuple[Any, list[str]]:
 def _taken_for_granted(model: Any, recipe: Any) -> list[str]:
     """What the bound takes for granted; an error where the argument of stability does not apply."""
     loss, name = recipe.loss, type(model).__name__
-    if not isinstance(loss, (Pinball, MQuantile, CostSensitiveHinge)):
+    if _stability(model, 1.0) is None:
         raise ValueError(
             f"{name} has the loss {loss!r}; bounds are known for Pinball, MQuantile and CostSensitiveHinge, whose "
             "slopes are bounded."
@@ -184,20 +181,10 @@ def _targets(model: Any, y: Any) -> HostArray:
     return np.asarray(finite("y", y, 1) - model.recipe_.offset)
 
 
-def _task(model: Any, y_bound: float | None) -> Task:
-    """The constants of the loss, with means over the nodes of the model."""
-    low, high = _ends(model.recipe_.measure)
-    nodes, weights = model.nodes_, np.abs(model.weights_)
-    mean, mass = float(weights @ nodes), float(np.sum(weights))
-    if isinstance(model.recipe_.loss, CostSensitiveHinge):
-        return cost_task(low, high, slope=0.5 * (mass + abs(mean)))
-    return quantile_task(
-        number("y_bound", y_bound, low=0.0, open_low=False),
-        low,
-        high,
-        slope=float(weights @ np.maximum(nodes, 1.0 - nodes)),
-        middle=max(mean, mass - mean),
-    )
+def _stability(model: Any, y_bound: float) -> Stability | None:
+    """The constants of the loss, with means over the nodes of the model; None: it has none."""
+    loss: Loss = model.recipe_.loss
+    return loss.stability(model.nodes_, np.abs(model.weights_), _ends(model.recipe_.measure), y_bound)
 
 
 def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[float, float]:
@@ -212,7 +199,7 @@ def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[floa
             f"task_kernel={field.psi.kernel!r} has no derivative ∂₁∂₂k; the variation over θ is then not bounded by "
             "the norm. Use 'rbf', 'matern32', 'matern52' or 'polynomial', or a Discrete measure."
         )
-    grid = np.linspace(*_ends(model.recipe_.measure), TASKS_LOOKED_AT)
+    grid = np.linspace(*_ends(model.recipe_.measure), 201)  # with the ends, where kernels that vary are largest
 
     def size(order: int) -> float:
         orders = (order, order)

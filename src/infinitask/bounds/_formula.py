@@ -9,6 +9,7 @@ from typing import Any, final
 
 from infinitask._base.validation import choice, count, fraction, number
 from infinitask.bounds._discrepancy import sequence_discrepancy
+from infinitask.losses._stability import Stability
 
 
 @final
@@ -28,12 +29,8 @@ class Bound:
         β, the uniform stability, and ξ, a bound on the loss.
     variation, discrepancy : float
         V and D_m.
-    stability : float
-        2β.
     deviation : float
         (4nβ + ξ)√(log(1/δ)/(2n)).
-    quadrature : float
-        V·D_m.
     optimisation : float
         The part of the duality gap ε of the fit, 2ℒκ√(2ε/λ); 0 for an exact minimiser.
     empirical_risk : float or None
@@ -59,13 +56,21 @@ class Bound:
     xi: float
     variation: float
     discrepancy: float
-    stability: float
     deviation: float
-    quadrature: float
     optimisation: float = 0.0
     empirical_risk: float | None = None
     zero_risk: float
     notes: tuple[str, ...] = ()
+
+    @property
+    def stability(self) -> float:
+        """2β."""
+        return 2.0 * self.beta
+
+    @property
+    def quadrature(self) -> float:
+        """V·D_m."""
+        return self.variation * self.discrepancy
 
     @property
     def statistical(self) -> float:
@@ -88,41 +93,8 @@ class Bound:
         return (self.total if self.risk is None else self.risk) >= self.zero_risk
 
 
-@final
-@dataclass(frozen=True)
-class Task:
-    """The constants of a loss in the formulas of the package.
-
-    Attributes
-    ----------
-    slope, zero, reach, value_rate, slope_rate : float
-        ℒ, L₀, B, a, c.
-    """
-
-    slope: float
-    zero: float
-    reach: float
-    value_rate: float
-    slope_rate: float
-
-
-def quantile_task(reach: float, low: float, high: float, *, slope: float, middle: float) -> Task:
-    """Levels on [low, high]: |dℓ/dθ| ≤ |y − h| + max(θ, 1 − θ)|∂h/∂θ|."""
-
-    def steep(t: float) -> float:
-        """∫ max(θ, 1 − θ) dθ from 0 to t."""
-        return t - t * t / 2.0 if t < 0.5 else t * t / 2.0 + 0.25
-
-    return Task(slope, reach * middle, reach, high - low, steep(high) - steep(low))
-
-
-def cost_task(low: float, high: float, *, slope: float) -> Task:
-    """Costs on [low, high]: |dℓ/dθ| ≤ (1 + |h|)/2 + c_θ(y)|∂h/∂θ|."""
-    return Task(slope, slope, 1.0, (high - low) / 2.0, (high - low) / 2.0 + abs(high * high - low * low) / 4.0)
-
-
 def assemble(
-    task: Task,
+    loss: Stability,
     *,
     n: int,
     m: int,
@@ -136,12 +108,12 @@ def assemble(
     **known: Any,
 ) -> Bound:
     """The formulas of the package; ``norm``: ‖h‖ where it is known, which only the quadrature term may use."""
-    pull = task.slope * kappa + noncrossing * slope
-    radius = min(math.sqrt(2.0 * task.zero / alpha), pull / alpha)
-    beta = task.slope * kappa * pull / (alpha * n)
-    xi = task.slope * (task.reach + kappa * radius)
+    pull = loss.slope * kappa + noncrossing * slope
+    radius = min(math.sqrt(2.0 * loss.zero / alpha), pull / alpha)
+    beta = loss.slope * kappa * pull / (alpha * n)
+    xi = loss.slope * (loss.reach + kappa * radius)
     size = radius if norm is None else norm
-    variation = task.value_rate * (task.reach + kappa * size) + task.slope_rate * slope * size
+    variation = loss.value_rate * (loss.reach + kappa * size) + loss.slope_rate * slope * size
     return Bound(
         n=n,
         m=m,
@@ -150,10 +122,8 @@ def assemble(
         xi=xi,
         variation=variation,
         discrepancy=discrepancy,
-        stability=2.0 * beta,
         deviation=(4.0 * n * beta + xi) * math.sqrt(math.log(1.0 / delta) / (2.0 * n)),
-        quadrature=variation * discrepancy,
-        zero_risk=task.zero,
+        zero_risk=loss.zero,
         **known,
     )
 
@@ -206,12 +176,12 @@ def quantile_bound(
     """
     reach = number("y_bound", y_bound, low=0.0)
 
-    def task(d: float) -> Task:
+    def loss(d: float) -> Stability:
         # the means over the nodes are those over Θ up to variation · discrepancy
-        return quantile_task(reach, 0.0, 1.0, slope=min(1.0, 0.75 + d), middle=min(1.0, 0.5 + d))
+        return Stability.of_levels(reach, 0.0, 1.0, slope=min(1.0, 0.75 + d), middle=min(1.0, 0.5 + d))
 
     given = (n, m, alpha, kappa_x, kappa_theta, slope_theta, noncrossing, delta, discrepancy)
-    return _bound(form, task, 2.0, reach, *given)
+    return _bound(form, loss, 2.0, reach, given)
 
 
 def cost_sensitive_bound(
@@ -245,40 +215,27 @@ def cost_sensitive_bound(
     0.024
     """
     given = (n, m, alpha, kappa_x, kappa_theta, slope_theta, 0.0, delta, discrepancy)
-    return _bound(form, lambda d: cost_task(-1.0, 1.0, slope=min(1.0, 0.5 + d)), 1.0, 1.0, *given)
+    return _bound(form, lambda d: Stability.of_costs(-1.0, 1.0, slope=min(1.0, 0.5 + d)), 1.0, 1.0, given)
 
 
-def _bound(
-    form: str,
-    task: Callable[[float], Task],
-    sigma: float,
-    reach: float,
-    n: int,
-    m: int,
-    alpha: float,
-    kappa_x: float,
-    kappa_theta: float,
-    slope_theta: float,
-    noncrossing: float,
-    delta: float,
-    discrepancy: float | None,
-) -> Bound:
-    """The bound in the form asked for, from numbers that are checked here.
+def _bound(form: str, loss: Callable[[float], Stability], sigma: float, reach: float, given: tuple[Any, ...]) -> Bound:
+    """The bound in the form asked for, from the parameters of :func:`quantile_bound`, which are checked here.
 
-    ``task`` gives the proved constants for a discrepancy; ``sigma`` and ``reach`` are the printed ones.
+    ``loss`` gives the proved constants for a discrepancy; ``sigma`` and ``reach`` are the printed ones.
     """
+    n, m, alpha, kappa_x, kappa_theta, slope_theta, noncrossing, delta, discrepancy = given
     n, m = count("n", n), count("m", m)
     alpha = number("alpha", alpha, low=0.0)
     kappa_x, kappa_theta = number("kappa_x", kappa_x, low=0.0), number("kappa_theta", kappa_theta, low=0.0)
     slope_theta = number("slope_theta", slope_theta, low=0.0, open_low=False)
     noncrossing = number("noncrossing", noncrossing, low=0.0, open_low=False)
     delta = fraction("delta", delta)
-    given = None if discrepancy is None else number("discrepancy", discrepancy, low=0.0, open_low=False)
+    known = None if discrepancy is None else number("discrepancy", discrepancy, low=0.0, open_low=False)
     kappa = kappa_x * kappa_theta
     if choice("form", form, ("proved", "printed")) == "proved":
-        spread = sequence_discrepancy(m) if given is None else given
+        spread = sequence_discrepancy(m) if known is None else known
         sizes = {"alpha": alpha, "kappa": kappa, "slope": kappa_x * slope_theta, "noncrossing": noncrossing}
-        return assemble(task(spread), n=n, m=m, delta=delta, discrepancy=spread, **sizes)
+        return assemble(loss(spread), n=n, m=m, delta=delta, discrepancy=spread, **sizes)
     if noncrossing > 0.0:
         raise ValueError(
             f"noncrossing={noncrossing:g} was given with form='printed'; the paper bounds the problem without that "
@@ -290,7 +247,7 @@ def _bound(
     size = reach + kappa * math.sqrt(reach / lam)
     # |∂₁k_Θ(s, t)| ≤ κ'_Θ κ_Θ, the print's C
     variation = size + 2.0 * kappa_x * math.sqrt(2.0 * reach * (slope_theta * kappa_theta) / lam)
-    spread = math.log(m) / m if given is None else given
+    spread = math.log(m) / m if known is None else known
     return Bound(
         n=n,
         m=m,
@@ -299,9 +256,7 @@ def _bound(
         xi=sigma * size,
         variation=variation,
         discrepancy=spread,
-        stability=2.0 * beta,
         deviation=(4.0 * beta + sigma * size) * math.sqrt(math.log(1.0 / delta) / n),
-        quadrature=variation * spread,
         zero_risk=reach,
         notes=("These are the printed formulas; the deviation lacks a factor n that its theorem has.",),
     )

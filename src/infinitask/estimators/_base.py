@@ -7,8 +7,6 @@ read the result: ``field_``, ``recipe_`` and the quadrature. Nothing here calls 
 
 from __future__ import annotations
 
-import copy
-import inspect
 import sys
 import warnings
 from abc import ABC, abstractmethod
@@ -29,42 +27,32 @@ from infinitask._base.validation import (
     Constraint,
     check_magnitude,
     check_no_text,
-    check_parameters,
     naming,
-    number,
     parse_tasks,
 )
 from infinitask.estimators import _frames
 from infinitask.estimators._callbacks import CallbackSupportMixin, callbacks_told
 from infinitask.estimators._checks import (
-    check_domain,
     check_inside,
     check_nodes,
-    check_specs,
-    is_as_task,
     is_fraction,
     weights_of,
 )
 from infinitask.estimators._docs import completed
+from infinitask.estimators._recipes import check_default, check_given, recipe_of
 from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
 from infinitask.fitting._data import Data
 from infinitask.fitting._gradients import Relevance, mean_square_slopes
 from infinitask.fitting._learn import Fit, learn
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
-from infinitask.kernels import Precomputed, input_kernel, task_kernel
+from infinitask.kernels import Precomputed, input_kernel
 from infinitask.losses import Loss
-from infinitask.measures import Quadrature, as_measure
+from infinitask.measures import Quadrature
 from infinitask.predictive import Rearrangement
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
-from infinitask.tasks import Learnt, Order, Task
-
-SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank", "certify")
-"""Parameters that a recipe takes over as they are, copied where they are objects."""
-
-SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
-"""Parameters of the solver and the machine that a recipe takes over as they are."""
+from infinitask.tasks import Learnt, Task
 
 ROWS_LOOKED_AT = 300
 """Training rows that are kept for ``relevance_``, evenly spaced: root mean squares over them are right to some
@@ -92,110 +80,26 @@ class Prepared(NamedTuple):
 class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     """One fit for every θ: the common part of all estimators.
 
-    The entries below are written once: ``{parameters}`` and ``{attributes}`` in the docstring of a subclass stand for
-    those that it does not describe itself.
-
-    Parameters
-    ----------
-    kernel : str, kernel object or callable, default="rbf"
-        k_X: "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "polynomial", "precomputed", an
-        object of :mod:`infinitask.kernels` (sums and products of these too), or a function of (X, Z) that returns a
-        Gram matrix.
-    gamma : "auto", float, "median" or "scale", default="auto"
-        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each input is measured in its own standard
-        deviation, and σ = (2γ)^(−1/2) is the median distance or, where ``alpha`` is not a number, ½, 2 or 4 times that:
-        the one with the smallest leave-one-out error of a kernel ridge regression; or, from 200 rows on, each input
-        has a scale of its own, where other rows say that this is clearly better. The others take distances of the
-        inputs as they are; "median": σ is the median distance.
-    task_kernel : str or task kernel object, default="rbf"
-        k_Θ: "rbf", "matern32", "matern52", "polynomial", "constant", "piecewise-linear", "diagonal", or an object.
-    task_gamma : float or None, default=None
-        Bandwidth of a task kernel given by name; None: from the median distance of the nodes.
-    bias_kernel : "task", str, task kernel object or None, default="task"
-        Kernel of a bias b(θ); "task": as the task kernel; None: no bias.
-    alpha : "auto" or float, default="auto"
-        λ, the weight of (λ/2)‖h‖². "auto": the one with the smallest leave-one-out error of a kernel ridge regression
-        of the normal scores of y, found in at most tenths of a second; see ``alpha_``. A number is the λ of the
-        formula, in the units of y.
-    alpha_bias : float or None, default=0.0
-        λ_b, the weight of (λ_b/2)‖b‖², in the units of y; None: as ``alpha``. 0: the bias is free. For regressions,
-        where the objective sees derivatives, for a Θ of several dimensions and where decisions are calibrated, it is
-        held all the same, by (λ_b/2)‖b − c‖² with the weight ``alpha_bias_`` and c the median of y (0 for classes): so
-        small that it does not matter, and much faster than none. In all other cases b is a number of its own at every
-        node, linear between them, and has no ridge.
-    measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
-        μ on Θ; None: uniform on (0, 1).
-    quadrature : str or rule, default="gauss-legendre"
-        "gauss-legendre", "clenshaw-curtis", "sobol", "halton", "monte-carlo" or "discrete", or an object of
-        :mod:`infinitask.measures` such as ``GaussLegendre(density=True)``.
-    n_nodes : int or None, default=None
-        m; None: 50.
-    features : str or recipe, default="auto"
-        φ: "exact" (pivoted Cholesky), "nystroem", "fourier", or "auto": exact where that is affordable.
-    rank : int, "auto" or None, default=None
-        The most features of φ. "auto": 250, 500, … until ``kernel_gap_`` is at most 1e-2 or ten times ``tol``, or does
-        not fall any more, up to 4000; see ``features_``.
-    certify : "kernel" or None, default=None
-        "kernel": bound the distance from the model of the kernel itself, ``kernel_gap_``, where φ is an approximation.
-        That visits all pairs of rows once.
-    solver : {"auto", "lbfgs", "newton"}, default="auto"
-        Rows that are visited in parts take "auto" or "lbfgs", which are the same there.
-    tol : float, default=1e-4
-        The duality gap asked for, relative to the objective.
-    max_iter : int, default=10000
-        The most evaluations of the objective.
-    device : str or None, default=None
-        None: NumPy. A device of torch ("cpu", "cuda"): the data live there.
-    random_state : int, RandomState or None, default=None
-        For quadrature rules and features that draw.
-    verbose : int, default=0
-        1 shows evaluations, objective and gap while they change, 2 every evaluation.
-    warm_start : bool, default=False
-        True: a second ``fit`` starts from the first one's solution, and keeps its features if inputs and kernel are the
-        same. Worth it where little changes, such as ``alpha``. The answer is as exact either way. Rows that are visited
-        in parts (blocks, collections of Dask, very many rows) start from their sample instead, in every fit.
-
-    Attributes
-    ----------
-    field_ : Field
-        h, callable as ``field_(X, theta, order=0)``.
-    nodes_, weights_ : ndarray (m,)
-        The quadrature on Θ.
-    objective_ : float
-        The exact, non-smooth objective at the solution.
-    dual_gap_ : float
-        Certified: the objective is within ``dual_gap_``·|objective| of the smallest possible. Where a few absurd
-        targets own the objective, the gap is relative to less: to the mean loss of a constant, in which no row counts
-        more than twenty times the median row.
-    kernel_gap_ : float
-        Certified, with ``certify="kernel"`` or ``rank="auto"``: as ``dual_gap_``, but the smallest objective is that
-        of all functions of k_X, not of those that φ spans.
-    alpha_, alpha_bias_ : float
-        λ and λ_b in the units of y, as they were given or chosen; λ_b of a free bias is a tiny ridge around the median
-        of y, or 0.
-    kernel_ : InputKernel
-        k_X, with its bandwidth as a number.
-    relevance_ : Relevance
-        Which inputs matter: for each the root mean square of ∂h/∂x_j over rows and tasks, and that times its standard
-        deviation, under the names of the columns; from at most 300 training rows, when it is first asked for.
-    n_iter_ : int
-    solution_ : Solution
-        Why the solver stopped (``reason``, ``message``), and the bounds along the way (``history``).
-    features_ : str
-        Which features were picked.
-    recipe_ : Recipe
-        All choices of the fit, as they were made; parameters that change later do not change it.
+    A subclass says which task it is (:meth:`_task`) and which of its parameters names the tasks that are predicted by
+    default. ``{parameters}`` and ``{attributes}`` in its docstring stand for the entries of
+    :mod:`infinitask.estimators._docs` that it does not give itself.
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
     """Where a parameter may be more or less than the common table says."""
+
+    _asked_by: ClassVar[str | None] = None
+    """The parameter that names the tasks which are predicted if none are asked for."""
+
+    _open_ends: ClassVar[bool] = False
+    """Whether the ends of the loss's domain are no tasks."""
 
     _needs_targets: ClassVar[bool] = False
     """Whether ``fit`` needs y, where scikit-learn's mixins do not say so."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.__doc__ = completed(cls, BaseInfiniteTask.__doc__)
+        cls.__doc__ = completed(cls)
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``."""
@@ -231,62 +135,50 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     # ------------------------------------------------------------------------------------------- fitting
-    @abstractmethod
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn h(x)(θ) for every θ.
+
+        Parameters
+        ----------
+        X : array (n, d), Blocks, or array or frame of Dask
+            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
+        y : array (n,), or (n, T) where the estimator takes a target for each of T tasks
+            Numbers or labels; ignored by models without targets.
+        sample_weight : array (n,) or None
+        """
+        with callbacks_told(self, X, y, sample_weight):
+            device = device_of(X, self.device)
+            source = source_of(X, y, sample_weight, self.recipe, self._in_whole)
+            if source is not None:
+                return fit_to(self, source, device)  # type: ignore[no-any-return]
+            prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
+            if device != self.device:
+                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+            return self._learn(prepared)
 
     @abstractmethod
+    def _task(self) -> Task:
+        """The task that the parameters ask for."""
+
+    def _choices(self) -> dict[str, Any]:
+        """Choices of the recipe that the estimator makes itself."""
+        return {}
+
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
+        check_given(self, self._constraints)
+        recipe = recipe_of(self, self._task(), **self._choices())
+        if self._asked_by is not None:
+            check_default(self, self._asked_by, recipe, strict=self._open_ends)
+        return recipe
+
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        """Check parameters and data; the fit before this one is forgotten."""
+        """Check parameters and data, those of a regression by default; the fit before this one is forgotten."""
+        return self._regression(self.recipe(), X, y, sample_weight)
 
     def _prepared_for_all(self, prepared: Prepared, source: RowSource, survey: Survey) -> Prepared:
         """What was prepared from a sample, with what only all rows can tell."""
         return prepared
-
-    def _check_parameters(self) -> None:
-        given = self.get_params(deep=False)
-        check_parameters(given, self._constraints)
-        check_specs(given)
-
-    def _recipe_of(self, task: Task, *, own_measure: bool = False, **fixed: Any) -> Recipe:
-        """The parameters as a recipe for a task; ``fixed`` are choices that an estimator makes itself.
-
-        The measure is the user's, or that of the task where the user gave none, or with ``own_measure`` in any case.
-        Specs are copied: what happens to a kernel object after the fit does not reach the fitted recipe.
-        """
-        given = self.get_params(deep=False)
-        measure = task.measure if own_measure else as_measure(given.get("measure"), task.measure)
-        check_domain(measure, task.loss)
-        choices = {name: copy.deepcopy(given[name]) for name in SPECS if name in given}
-        choices |= {name: given[name] for name in SETTINGS}
-        alpha, alpha_bias = given.get("alpha", 1.0), given.get("alpha_bias")
-        choices |= {"alpha": alpha if isinstance(alpha, str) else float(alpha)}
-        choices |= {"alpha_bias": alpha_bias if isinstance(alpha_bias, (str, type(None))) else float(alpha_bias)}
-        nodes = given.get("n_nodes")
-        choices |= {"n_nodes": task.defaults.nodes if nodes is None else int(nodes)}
-        return Recipe(copy.deepcopy(replace(task, measure=measure)), **(choices | fixed))
-
-    def _check_default(self, name: str, recipe: Recipe, *, strict: bool = False) -> bool:
-        """Whether the task in the constructor is a single one; an error if the loss has no such task.
-
-        The constructor's own default may lie outside Θ: a user who names a task at every prediction need not care for
-        it. What the user gave must not. ``strict``: the ends of the loss's domain are no tasks.
-        """
-        value = getattr(self, name)
-        default = _default(type(self), name)
-        given = not (np.shape(value) == np.shape(default) and np.all(np.asarray(value) == np.asarray(default)))
-        support = recipe.measure.support
-        if not given:
-            if recipe.measure.dim > 1 or not np.all(np.isfinite(recipe.loss.box(1))):
-                return False
-            support = recipe.loss.box(1)
-        tasks, single = parse_tasks(value, name, support, percent=is_fraction(recipe.loss))
-        atoms = recipe.measure.atoms()
-        if given and atoms is not None and "diagonal" in (str(recipe.task_kernel), str(recipe.bias_kernel)):
-            check_nodes(name, tasks, atoms.nodes)
-        if strict:
-            check_inside(name, tasks, recipe.loss)
-        return single
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[HostArray, Any, HostArray]:
         """X, y and nonnegative weights as arrays; the fit before this one, if any, is forgotten."""
@@ -317,23 +209,11 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         check_magnitude("y", y[weight > 0.0])
         return Prepared(recipe, X, y, weight, {})
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Fit rows in memory, or wherever they are; see :mod:`~infinitask.estimators._sources`."""
-        with callbacks_told(self, X, y, sample_weight):
-            device = device_of(X, self.device)
-            source = source_of(X, y, sample_weight, self.recipe, self._in_whole)
-            if source is not None:
-                return fit_to(self, source, device)  # type: ignore[no-any-return]
-            prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
-            if device != self.device:
-                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
-            return self._learn(prepared, depth=4)
-
     def _in_whole(self, y: Any, sample_weight: Any) -> bool:
         """Whether arrays with these targets are fitted in memory however many rows there are."""
         return False
 
-    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, warn: bool = True, depth: int = 3) -> Self:
+    def _learn(self, prepared: Prepared, memory: Memory | None = None, *, warn: bool = True) -> Self:
         """Fit, warn where that is due, and adopt the result.
 
         Parameters
@@ -343,21 +223,23 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
             What earlier fits left; None: the estimator's own with ``warm_start``, else none.
         warn : bool
             Whether to warn where a certified optimum is still a poor model.
-        depth : int
-            How many calls above the warning the user is.
         """
         recipe, X, y, weight, _, share, data = prepared
         if data is None:
             data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
-        name = type(self).__name__
         if recipe.verbose:
-            print(f"{name}: {data.weight.size} rows", file=sys.stderr)
+            print(f"{type(self).__name__}: {data.weight.size} rows", file=sys.stderr)
         fit = learn(recipe, data, self._own_memory() if memory is None else memory)
+        return self._keep(fit, prepared, warn=warn)
+
+    def _keep(self, fit: Fit, prepared: Prepared, *, warn: bool) -> Self:
+        """Warn where that is due, and adopt a fit; the user is two calls above the caller."""
+        name = type(self).__name__
         if not fit.solution.converged:
-            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=depth)
+            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=4)
         elif warn:
             for sentence in fit.warnings():
-                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=depth)
+                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=4)
         return self._adopt(fit, prepared)
 
     def _own_memory(self) -> Memory | None:
@@ -543,12 +425,6 @@ def _equally_spaced(low: float, high: float, count: int) -> HostArray:
     return levels
 
 
-@lru_cache(maxsize=64)
-def _default(cls: type, name: str) -> Any:
-    """What a constructor's parameter is when it is not given."""
-    return inspect.signature(cls).parameters[name].default
-
-
 def tags_of_poor_score(estimator: Any) -> Any:
     """The tags of a regressor whose score is D² of absolute losses, for scikit-learn's check of "a good score".
 
@@ -558,31 +434,6 @@ def tags_of_poor_score(estimator: Any) -> Any:
     tags = RegressorMixin.__sklearn_tags__(estimator)
     tags.regressor_tags.poor_score = True
     return tags
-
-
-def order_in_theta(model: Any, *, weight_if_rearranged: float) -> Order:
-    """What the parameters ``noncrossing`` and its like ask for: a weight, a constraint, or predictions put in order."""
-    noncrossing, common = model.noncrossing, (model.noncrossing_loss, inputs_of(model.noncrossing_inputs))
-    if not isinstance(noncrossing, str):
-        return Order(number("noncrossing", noncrossing, low=0.0, open_low=False), *common)
-    if noncrossing == "hard":
-        return Order(0.0, *common, hard=True)
-    if noncrossing != "rearrange":
-        raise ValueError(
-            f"noncrossing={noncrossing!r} was given; it must be the weight of the penalty, a number of at "
-            "least 0, or 'rearrange', which puts the predictions in order, or 'hard', which makes the order at the "
-            "training inputs a constraint of the fit."
-        )
-    # sorting asks for no derivative: a kernel without one is fitted without the penalty
-    specs = [task_kernel(model.task_kernel)]
-    specs += [] if is_as_task(model.bias_kernel) else [task_kernel(model.bias_kernel, name="bias_kernel")]
-    smooth = all(spec.max_order > 0 for spec in specs)
-    return Order(weight_if_rearranged if smooth else 0.0, *common, rearranged=True)
-
-
-def inputs_of(noncrossing_inputs: Any) -> HostArray | None:
-    """The inputs that a user named, as an array of their own; None where there are none."""
-    return None if noncrossing_inputs is None else np.array(noncrossing_inputs, dtype=np.float64)
 
 
 def d2_score(

@@ -17,7 +17,8 @@ from infinitask.estimators._sources import on_host
 from infinitask.features import feature_recipe
 from infinitask.kernels import input_kernel, task_kernel
 from infinitask.losses import Loss
-from infinitask.measures import Measure, quadrature_rule
+from infinitask.measures import Measure
+from infinitask.measures._rules import quadrature_rule
 
 SAME_NODE = 1e-12
 """A task this close to a node is that node."""

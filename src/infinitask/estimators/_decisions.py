@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import flag, naming
+from infinitask.calibration._sign_change import flip_probability, flip_score, on_side
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._checks import weights_of
 from infinitask.estimators._class_names import check_one_type, matrix_by_name
@@ -27,17 +28,7 @@ from infinitask.estimators._many_classes import (
 )
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.fitting._recipe import Recipe
-from infinitask.predictive import (
-    Confusion,
-    CostCurve,
-    NetBenefitCurve,
-    ROCCurve,
-    choose_theta,
-    flip_probability,
-    flip_score,
-    on_side,
-    theta_from_costs,
-)
+from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, choose_theta, theta_from_costs
 
 TRADE_OFFS = 257
 """Equally spaced levels of θ at which questions about all of Θ are answered."""
@@ -55,23 +46,12 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
     theta: Any
     calibrated: Any
 
+    _asked_by = "theta"
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the decision function of every trade-off.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-            Any labels: two, or more where the estimator takes them.
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of a classification, with the labels coded as −1 and 1."""

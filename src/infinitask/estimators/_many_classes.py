@@ -16,8 +16,14 @@ from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import finite
+from infinitask.calibration._class_probabilities import (
+    ShareScale,
+    away_from_zero,
+    cost_points,
+    shares_in_parts,
+    with_classes,
+)
 from infinitask.estimators._class_names import costs_by_name
-from infinitask.predictive import ShareScale, away_from_zero, cost_points, shares_in_parts, with_classes
 from infinitask.tasks.classes import class_costs, for_classes
 
 if TYPE_CHECKING:
@@ -26,11 +32,6 @@ if TYPE_CHECKING:
 
 ENTRIES_AT_A_TIME = 1_000_000
 """Rows × costs × classes that are held in memory."""
-
-FEW_CLASSES, NODES_OF_FEW, NODES_OF_MANY = 5, 64, 32
-"""Up to five classes have 64 nodes, more have 32. Log loss with 32 and 64 nodes: 0.505 and 0.500 (three classes, 300
-rows), 0.479 and 0.469 (four, two of them rare), 0.617 and 0.613 (five), 0.077 and 0.068 (ten digits, 500 rows), where
-the fit takes 2.6 times as long. Accuracies are the same from eight nodes on."""
 
 SMALLEST_COST = 1e-300
 """In place of a cost of 0 in logarithms."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
@@ -16,7 +15,6 @@ import array_api_compat as compat
 import numpy as np
 from scipy import sparse
 from sklearn.base import is_classifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 
 from infinitask._base.arrays import namespace, to_host
@@ -247,9 +245,4 @@ def fit_to(
     fit = learn_stream(prepared.recipe, source, survey, sample, prepared.learnt.get("classes_"))
     if prepared.recipe.verbose and isinstance(source, Blocks):
         print(f"{name}: the rows were read {source.passes} times", file=sys.stderr)
-    if not fit.solution.converged:
-        warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=4)
-    elif warn:
-        for sentence in fit.warnings():
-            warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=4)
-    return model._adopt(fit, prepared)
+    return model._keep(fit, prepared, warn=warn)

@@ -12,17 +12,17 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from infinitask._base.validation import naming
+from infinitask.calibration._class_probabilities import with_classes
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._class_names import check_one_type, costs_by_name
 from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._many_classes import several_classes
+from infinitask.estimators._recipes import check_given, recipe_of
 from infinitask.fitting._learn import generator
-from infinitask.fitting._recipe import Recipe
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Quadrature
-from infinitask.predictive import with_classes
-from infinitask.tasks import ClassesTask, CostTask
+from infinitask.tasks import ClassesTask, CostTask, Task
 from infinitask.tasks.classes import class_costs, class_order
 
 __all__ = ["InfiniteCostSensitiveClassifier"]
@@ -50,7 +50,7 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         probability is above (1 − θ)/2, which a logistic function of h(x)(θ) or of its order gives (Platt, 1999), fitted
         to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all
         at θ = 1. Many classes: the largest θ_k p_k decides, p being the shares of ``predict_proba``, changed so that
-        they suit rows that four further fits leave out, see :class:`~infinitask.predictive.ShareScale`.
+        they suit rows that four further fits leave out, see :class:`~infinitask.calibration.ShareScale`.
         False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number.
         ``field_`` and its certificate stay what they are.
     smoothing : float, default=0.0
@@ -138,13 +138,9 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         tags.classifier_tags.multi_class = True
         return tags
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make for two classes: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
-        loss = CostSensitiveHinge(float(self.smoothing))
-        recipe = self._recipe_of(CostTask(loss, calibrated=self._is_calibrated()))
-        self._check_default("theta", recipe)
-        return recipe
+    def _task(self) -> Task:
+        """The task of two classes."""
+        return CostTask(CostSensitiveHinge(float(self.smoothing)), calibrated=self._is_calibrated())
 
     def _in_whole(self, y: Any, sample_weight: Any) -> bool:
         return several_classes(y, sample_weight)
@@ -156,7 +152,7 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
 
     def _prepare_many(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of more than two classes, with the labels coded as the loss has them."""
-        self._check_parameters()
+        check_given(self, self._constraints)
         X, y, weight = self._rows(X, y, sample_weight)
         check_one_type(y)
         with naming("y"):
@@ -178,7 +174,7 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
         n = max(float(np.count_nonzero(counted)), float(weight.sum()))
         learnt = {"classes_": classes, "n_samples_fit_": n, "class_order_": task.class_order}
         kernels = task.kernels(self.task_kernel, self.task_gamma, self.bias_kernel)
-        return Prepared(self._recipe_of(task, own_measure=True, **kernels), X, targets, weight, learnt)
+        return Prepared(recipe_of(self, task, own_measure=True, **kernels), X, targets, weight, learnt)
 
     def _node_rule(self) -> Quadrature:
         if self.classes_.size == 2:

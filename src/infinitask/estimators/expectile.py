@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice
-from infinitask.estimators._base import BaseInfiniteTask, Prepared, d2_score, order_in_theta
+from infinitask.estimators._base import BaseInfiniteTask, d2_score
 from infinitask.estimators._checks import targets_of, weights_of
+from infinitask.estimators._recipes import order_in_theta
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._recipe import Recipe
 from infinitask.losses import Expectile
 from infinitask.measures import Uniform
-from infinitask.tasks import ExpectileTask
+from infinitask.tasks import ExpectileTask, Task
 
 __all__ = ["InfiniteExpectileRegressor"]
 
@@ -68,6 +68,8 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     (100, 3)
     """
 
+    _asked_by = "expectiles"
+    _open_ends = True
     _constraints: ClassVar = {"noncrossing_loss": partial(choice, options=("hinge", "squared"))}
 
     def __init__(
@@ -100,27 +102,8 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
-        recipe = self._recipe_of(ExpectileTask(order=order_in_theta(self, weight_if_rearranged=0.0)))
-        self._check_default("expectiles", recipe, strict=True)
-        return recipe
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the expectile function.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
+    def _task(self) -> Task:
+        return ExpectileTask(order=order_in_theta(self, weight_if_rearranged=0.0))
 
     @in_kind
     def predict(self, X: Any, expectiles: Any = None) -> HostArray:

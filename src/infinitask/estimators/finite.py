@@ -32,10 +32,9 @@ from infinitask.estimators._base import Prepared
 from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators.one_class import LevelSetEstimator
 from infinitask.estimators.quantile import QuantileEstimator
-from infinitask.fitting._recipe import Recipe
 from infinitask.measures import Discrete
 from infinitask.penalties import IntegratedRidge, Ridge
-from infinitask.tasks import CostTask, LevelSetTask, QuantileTask
+from infinitask.tasks import CostTask, LevelSetTask, QuantileTask, Task
 
 __all__ = [
     "IndependentCostSensitiveClassifier",
@@ -45,11 +44,11 @@ __all__ = [
 ]
 
 
-SEPARATE: dict[str, Any] = {"task_kernel": "diagonal", "bias_kernel": "diagonal", "quadrature": "discrete"}
-"""Tasks that nothing couples, with a bias for each."""
+JOINT: dict[str, Any] = {"bias_kernel": "diagonal", "alpha_bias": 0.0, "quadrature": "discrete"}
+"""Tasks that a kernel couples, with a free bias for each."""
 
-JOINT: dict[str, Any] = {"bias_kernel": "diagonal", "quadrature": "discrete"}
-"""Tasks that a kernel couples, with a bias for each."""
+SEPARATE: dict[str, Any] = {"task_kernel": "diagonal", **JOINT}
+"""Tasks that nothing couples, with a free bias for each."""
 
 
 LEVELS: dict[str, Any] = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
@@ -120,16 +119,11 @@ class JointQuantileRegressor(QuantileEstimator):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
-        task = QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS))
-        recipe = self._recipe_of(task, alpha_bias=0.0, **JOINT)
-        self._check_default("quantiles", recipe)
-        return recipe
+    def _task(self) -> Task:
+        return QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS))
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
+    def _choices(self) -> dict[str, Any]:
+        return JOINT
 
 
 class IndependentQuantileRegressor(QuantileEstimator):
@@ -179,16 +173,11 @@ class IndependentQuantileRegressor(QuantileEstimator):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
-        task = QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS), penalty=IntegratedRidge())
-        recipe = self._recipe_of(task, alpha_bias=0.0, **SEPARATE)
-        self._check_default("quantiles", recipe)
-        return recipe
+    def _task(self) -> Task:
+        return QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS), penalty=IntegratedRidge())
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
+    def _choices(self) -> dict[str, Any]:
+        return SEPARATE
 
 
 class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
@@ -249,15 +238,12 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
+    def _task(self) -> Task:
         measure = _atoms("thetas", self.thetas, low=-1.0, high=1.0)
-        task = CostTask(measure=measure, penalty=IntegratedRidge(), calibrated=self._is_calibrated())
-        recipe = self._recipe_of(task, alpha_bias=0.0, **SEPARATE)
-        if self.theta is not None:
-            self._check_default("theta", recipe)
-        return recipe
+        return CostTask(measure=measure, penalty=IntegratedRidge(), calibrated=self._is_calibrated())
+
+    def _choices(self) -> dict[str, Any]:
+        return SEPARATE
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         return self._classification(self.recipe(), X, y, sample_weight)
@@ -324,12 +310,12 @@ class QOneClassSVM(LevelSetEstimator):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
+    def _task(self) -> Task:
         nus = _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True)
-        task = LevelSetTask.over(nus, penalty=Ridge(), exact_fractions=self.exact_fractions)
-        return self._level_sets(task, alpha=0.0, task_kernel="constant", **JOINT)
+        return LevelSetTask.over(nus, penalty=Ridge(), exact_fractions=self.exact_fractions)
+
+    def _choices(self) -> dict[str, Any]:
+        return {"alpha": 1.0, "task_kernel": "constant", **JOINT}
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         return self._inliers(self.recipe(), X, sample_weight)

@@ -26,10 +26,11 @@ from infinitask.fitting._metric_learning import with_learnt_kernels
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
 from infinitask.kernels import input_kernel
-from infinitask.losses import AtTask, BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
+from infinitask.losses import BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
+from infinitask.losses._observed import AtTask
 from infinitask.measures import Discrete
 from infinitask.streaming._blocks import RowSource
-from infinitask.tasks import CurveTask
+from infinitask.tasks import CurveTask, Task
 
 __all__ = ["InfiniteFunctionRegressor"]
 
@@ -178,12 +179,12 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         return tags
 
     # ------------------------------------------------------------------------------------------- fitting
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make before it sees data; what these decide, and the grid, is open here."""
-        self._check_parameters()
-        auto = isinstance(self.alpha_bias, str)
-        task = CurveTask(self._loss(1.0), Discrete([0.0]))
-        return self._recipe_of(task, alpha_bias=0.0 if auto else self._number(self.alpha_bias))
+    def _task(self) -> Task:
+        """The task before it sees data: these decide the grid."""
+        return CurveTask(self._loss(1.0), Discrete([0.0]))
+
+    def _choices(self) -> dict[str, Any]:
+        return {"alpha_bias": 0.0 if isinstance(self.alpha_bias, str) else self._number(self.alpha_bias)}
 
     @staticmethod
     def _number(value: Any) -> float | None:
@@ -275,7 +276,9 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             alpha_bias=alpha_bias,
         )
 
-    def fit(self, X: Any, y: Any = None, theta: Any = None, sample_weight: Any = None) -> Self:
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, theta: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn a curve for every x.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from sklearn.base import RegressorMixin
 
@@ -13,9 +13,8 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import flag, number
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
-from infinitask.measures import as_measure
+from infinitask.measures._spaces import as_measure
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._fit import mean_target
 from infinitask.streaming._sampling import Survey
@@ -75,6 +74,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     True
     """
 
+    _asked_by = "log_alpha"
     _constraints: ClassVar = {"log_alpha": partial(number, low=-DECADES, high=DECADES, open_low=False), "centred": flag}
 
     def __init__(
@@ -102,15 +102,14 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
-        task = RidgePathTask.over(as_measure(self.measure, RidgePathTask().measure))
-        recipe = self._recipe_of(task, bias_kernel=None, alpha=task.smallest_ridge)
-        self._check_default("log_alpha", recipe)
-        if recipe.task_gamma is None:
-            recipe = replace(recipe, task_gamma=task.interpolating_gamma(recipe.task_kernel, recipe.n_nodes))
-        return recipe
+    def _task(self) -> RidgePathTask:
+        return RidgePathTask.over(as_measure(self.measure, RidgePathTask().measure))
+
+    def _choices(self) -> dict[str, Any]:
+        task = self._task()
+        nodes = task.defaults.nodes if self.n_nodes is None else int(self.n_nodes)
+        gamma = task.interpolating_gamma(self.task_kernel, nodes) if self.task_gamma is None else self.task_gamma
+        return {"bias_kernel": None, "alpha": task.smallest_ridge, "task_gamma": gamma}
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         prepared = self._regression(self.recipe(), X, y, sample_weight)
@@ -131,18 +130,6 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
             return prepared
         mean = mean_target(source, survey, recipe.units, recipe.loss, recipe.device)
         return prepared._replace(recipe=replace(recipe, units=replace(recipe.units, centre=mean)))
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the path.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     @in_kind
     def predict(self, X: Any, log_alpha: Any = None) -> HostArray:

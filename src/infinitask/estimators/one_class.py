@@ -12,17 +12,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.validation import choice, naming, number
+from infinitask.calibration._sign_change import change_next_to
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._explorable import Explorable
+from infinitask.estimators._recipes import check_default
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._data import Data
 from infinitask.fitting._learn import Fit
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import input_kernel
-from infinitask.measures import as_measure
+from infinitask.measures._spaces import as_measure
 from infinitask.metrics import MassVolumeCurve, mass_volume_area, mass_volume_curve
-from infinitask.predictive import Beyond, change_next_to
-from infinitask.tasks import LevelSetTask, Order
+from infinitask.predictive._beyond import Beyond
+from infinitask.tasks import LevelSetTask, Order, Task
 from infinitask.tasks.level_set import SORTING_LEVELS
 
 __all__ = ["InfiniteOneClassSVM", "LevelSetEstimator"]
@@ -47,26 +49,14 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     nu: float | None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the level sets.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : ignored
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
-
-    def _level_sets(self, task: LevelSetTask, *, alpha: float, **choices: Any) -> Recipe:
-        """The recipe of level sets: h has weight 1, t = −b has weight λ, and −∫t dμ is linear in b."""
-        recipe = self._recipe_of(task, own_measure=True, alpha=1.0, alpha_bias=alpha, **choices)
+    def recipe(self) -> Recipe:
+        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
+        recipe = super().recipe()
         if recipe.bias_kernel is None:
             raise ValueError(
                 "bias_kernel=None was given; the threshold t(θ) needs a kernel: use 'task' or a task kernel."
             )
-        if self.nu is not None and not self._check_default("nu", recipe):
+        if self.nu is not None and not check_default(self, "nu", recipe):
             raise ValueError(f"nu={self.nu!r} was given; it must be one number. Ask predict for several fractions.")
         return recipe
 
@@ -164,7 +154,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         True
         """
         Z = self._inputs(X)
-        task = self._task
+        task = self._level_sets()
         if task.order.rearranged:
             levels = task.sorting_levels(self._learnt())
             first, last = levels, levels
@@ -258,15 +248,14 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
         return np.asarray(X.toarray() if issparse(X) else X)
 
-    @property
-    def _task(self) -> LevelSetTask:
+    def _level_sets(self) -> LevelSetTask:
         task = self.recipe_.task
         assert isinstance(task, LevelSetTask)
         return task
 
     def _shift(self, levels: HostArray) -> HostArray | float:
         """What calibration adds to t at the levels."""
-        return self._task.shift(self._learnt(), levels)
+        return self._level_sets().shift(self._learnt(), levels)
 
     def _beyond(self, levels: HostArray) -> Beyond:
         """What orders points on the same side of the sets of these levels."""
@@ -381,16 +370,16 @@ class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
-        automatic = isinstance(self.alpha, str)
+    def _task(self) -> Task:
         fractions = self.exact_fractions
         if isinstance(fractions, str) and fractions == "auto":
-            fractions = "held-out" if automatic else False
+            fractions = "held-out" if isinstance(self.alpha, str) else False
         measure = as_measure(self.measure, LevelSetTask().measure)
-        task = LevelSetTask.over(measure, order=Order(rearranged=bool(self.nested)), exact_fractions=fractions)
-        return self._level_sets(task, alpha=SMALL_RIDGE if automatic else float(self.alpha))
+        return LevelSetTask.over(measure, order=Order(rearranged=bool(self.nested)), exact_fractions=fractions)
+
+    def _choices(self) -> dict[str, Any]:
+        """h has weight 1, and t = −b has weight λ."""
+        return {"alpha": 1.0, "alpha_bias": SMALL_RIDGE if isinstance(self.alpha, str) else float(self.alpha)}
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         prepared = self._inliers(self.recipe(), X, sample_weight)

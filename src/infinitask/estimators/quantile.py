@@ -13,19 +13,17 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import coverages, seed
 from infinitask.estimators._base import (
     BaseInfiniteTask,
-    Prepared,
     d2_score,
-    order_in_theta,
     tags_of_poor_score,
 )
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._explorable import Explorable
+from infinitask.estimators._recipes import order_in_theta
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._recipe import Recipe
 from infinitask.losses import Pinball
 from infinitask.predictive import ConformalCalibration, QuantileDistribution, Rearrangement
 from infinitask.predictive._distribution import as_points
-from infinitask.tasks import QuantileTask
+from infinitask.tasks import QuantileTask, Task
 
 __all__ = ["InfiniteQuantileRegressor", "QuantileEstimator"]
 
@@ -35,19 +33,10 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
 
     quantiles: Any
 
+    _asked_by = "quantiles"
+    _open_ends = True
+
     __sklearn_tags__ = tags_of_poor_score
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the quantile function.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     @in_kind
     def predict(self, X: Any, quantiles: Any = None) -> HostArray:
@@ -316,16 +305,9 @@ class InfiniteQuantileRegressor(Explorable, QuantileEstimator):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
+    def _task(self) -> Task:
         order = order_in_theta(self, weight_if_rearranged=1.0)
-        recipe = self._recipe_of(QuantileTask(QuantileTask.loss_for(self.smoothing), order=order))
-        self._check_default("quantiles", recipe, strict=True)
-        return recipe
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._regression(self.recipe(), X, y, sample_weight)
+        return QuantileTask(QuantileTask.loss_for(self.smoothing), order=order)
 
 
 def _distribution(curves: Rearrangement) -> QuantileDistribution:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -13,9 +13,8 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import number, optional, parse_tasks
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
-from infinitask.tasks import EpsilonTask
+from infinitask.tasks import EpsilonTask, Task
 
 __all__ = ["InfiniteSVR"]
 
@@ -91,10 +90,8 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
     ) -> None:
         self._store(locals())
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
-        return self._recipe_of(EpsilonTask())
+    def _task(self) -> Task:
+        return EpsilonTask()
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         prepared = self._regression(self.recipe(), X, y, sample_weight)
@@ -108,18 +105,6 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
         epsilon = max(low, USUAL_TUBE * high) if self.epsilon is None else float(self.epsilon)
         parse_tasks(epsilon, "epsilon", recipe.measure.support)
         return prepared._replace(recipe=recipe, learnt={"epsilon_": epsilon})
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the regression of every half-width.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,)
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     @in_kind
     def predict(self, X: Any, epsilon: Any = None) -> HostArray:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import naming, number
-from infinitask.estimators._base import BaseInfiniteTask, Prepared, inputs_of
+from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._checks import weights_of
+from infinitask.estimators._recipes import inputs_of
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._recipe import Recipe
 from infinitask.losses import (
     CostSensitiveHinge,
     EpsilonInsensitive,
@@ -26,7 +26,7 @@ from infinitask.losses import (
 )
 from infinitask.measures import Discrete, Measure, ProductMeasure, Uniform
 from infinitask.penalties import IntegratedRidge, Penalty, Ridge
-from infinitask.tasks import Order, task_for
+from infinitask.tasks import Order, Task, task_for
 
 __all__ = ["InfiniteTaskEstimator"]
 
@@ -106,6 +106,7 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     True
     """
 
+    _asked_by = "theta"
     _needs_targets = True
     _constraints: ClassVar = {"noncrossing": partial(number, low=0.0, open_low=False)}
 
@@ -170,15 +171,10 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
             raise ValueError(f"penalty={self.penalty!r} was given; it must be {names} or a penalty object.")
         return PENALTIES[self.penalty]
 
-    def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
-        self._check_parameters()
+    def _task(self) -> Task:
         loss = self._loss()
         order = Order(float(self.noncrossing), self.noncrossing_loss, inputs_of(self.noncrossing_inputs))
-        recipe = self._recipe_of(task_for(loss, _default_measure(loss), penalty=self._penalty(), order=order))
-        if self.theta is not None:
-            self._check_default("theta", recipe)
-        return recipe
+        return task_for(loss, _default_measure(loss), penalty=self._penalty(), order=order)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         recipe = self.recipe()
@@ -193,19 +189,6 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
                     f"Discrete measure of {shape[1]} points. Give a 1d y for a continuum."
                 )
         return prepared
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn h for every θ.
-
-        Parameters
-        ----------
-        X : array (n, d), or Blocks
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,) or (n, T)
-            (n, T): a target of its own for each of the T points of a discrete measure, the points in ascending order.
-        sample_weight : array (n,) or None
-        """
-        return self._fit(X, y, sample_weight)
 
     @in_kind
     def decision_function(self, X: Any, theta: Any = None) -> HostArray:

@@ -23,9 +23,11 @@ from infinitask.features import (
 from infinitask.fitting._data import Data
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
-from infinitask.losses import Finding, Loss
+from infinitask.losses import Loss
+from infinitask.losses._findings import Finding
 from infinitask.losses._observed import Observed
-from infinitask.measures import Quadrature, quadrature_rule
+from infinitask.measures import Quadrature
+from infinitask.measures._rules import quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import Ridge, noncrossing_penalty
 from infinitask.problem import Problem

@@ -30,29 +30,25 @@ squared              any        ℝ                   0            1, 1
 Huber                any        [−δ, δ]             0            1, 1
 ===================  =========  ==================  ===========  ==================================
 
-A loss that is the same for every θ is :class:`AtTask`. Any other convex loss is given by its value and its slope
+Any other convex loss is given by its value and its slope
 (:class:`ConvexLoss`), or as a plain function that torch or jax differentiates (:class:`FunctionLoss`); the rest is then
 computed from its tangents.
 
 To add a loss, write a class with its row in ``_rows.py``.
 """
 
-from ._base import BoxLoss, Loss, Pointwise, Row, Sums
+from ._base import BoxLoss, Loss, Row
 from ._classes import MultiClassHinge
 from ._convex import ConvexLoss
-from ._findings import Finding, check_units
 from ._function import FunctionLoss
-from ._observed import AtTask
 from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, Huber, LevelSet, MQuantile, Pinball, Squared
 
 __all__ = [
-    "AtTask",
     "BoxLoss",
     "ConvexLoss",
     "CostSensitiveHinge",
     "EpsilonInsensitive",
     "Expectile",
-    "Finding",
     "FunctionLoss",
     "Huber",
     "LevelSet",
@@ -60,9 +56,6 @@ __all__ = [
     "MQuantile",
     "MultiClassHinge",
     "Pinball",
-    "Pointwise",
     "Row",
     "Squared",
-    "Sums",
-    "check_units",
 ]

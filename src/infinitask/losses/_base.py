@@ -9,8 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from infinitask._base.arrays import Array, HostArray, as_like, namespace
-from infinitask.losses._findings import FINEST, Finding, check_row, row_kink
+from infinitask._base.arrays import Array, HostArray, namespace
+from infinitask.losses._findings import FINEST, Finding, as_entry, check_row, row_kink
+from infinitask.losses._stability import Stability
+
+SLOPE_SLACK = 1e-12
+"""A dual point that leaves the interval of slopes by at most this much counts as its end."""
 
 
 class Pointwise(NamedTuple):
@@ -58,7 +62,7 @@ class Row(NamedTuple):
 
 
 class Loss(BaseEstimator, ABC):
-    """Measures how bad an answer h to task θ is, given the target y: ℓ_θ(y, h), convex in h.
+    """Measures how bad a prediction h for task θ is, given the target y: ℓ_θ(y, h), convex in h.
 
     In all methods ``theta`` is (m,) (or (m, d) when Θ is d-dimensional), ``y`` is (n, 1) (or (n, m) when every task has
     its own targets) or None, ``h`` is (n, m).
@@ -82,7 +86,31 @@ class Loss(BaseEstimator, ABC):
     """Whether the smallest value of the loss is 0, for every θ and y."""
 
     zero_sum: int = 1
-    """How many neighbouring nodes have answers that sum to 0, as those of all classes at one cost do; 1: none."""
+    """How many neighbouring nodes have values of h that sum to 0, as those of all classes at one cost do; 1: none."""
+
+    target_bound: float | None = None
+    """The largest |y| that the loss takes; None: any."""
+
+    @property
+    def degree_verified(self) -> bool:
+        """Whether the tests of this library verify the degree, so that a fit need not; not so for derived classes."""
+        return type(self).__module__ == "infinitask.losses._rows" and "degree" not in vars(self)
+
+    def stability(
+        self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float
+    ) -> Stability | None:
+        """The constants of the loss in a bound by uniform stability; None: none are known.
+
+        Parameters
+        ----------
+        theta, weights : ndarray (m,)
+            Nodes, and the moduli of their weights.
+        ends : (float, float)
+            The ends of Θ.
+        y_bound : float
+            B ≥ |y|.
+        """
+        return None
 
     def values_of(self, targets: Array) -> Array:
         """The targets as numbers, (n, 1) or (n, m), where ``targets`` may say more of them."""
@@ -192,13 +220,6 @@ def _square(u: Array, weights: Array, kappa: Any, centre: Array | None) -> Array
     return (away * away) @ (weights * kappa)
 
 
-def _array(value: Any, like: Array) -> Array:
-    """An entry of a row as an array: None is 0, a number becomes an array without axes."""
-    if value is None or isinstance(value, (int, float)):
-        return as_like(0.0 if value is None else value, like)
-    return value
-
-
 def _is_zero(kappa: Any) -> bool:
     return isinstance(kappa, (int, float)) and kappa == 0.0
 
@@ -244,7 +265,7 @@ class BoxLoss(Loss):
         """q on the side of the kink where r lies (or u, which has the same sign); None for 0."""
         if row.soft_low is None and row.soft_high is None:
             return None
-        return namespace(r).where(r > 0, _array(row.soft_high, r), _array(row.soft_low, r))
+        return namespace(r).where(r > 0, as_entry(row.soft_high, r), as_entry(row.soft_low, r))
 
     def _maximiser(self, row: Row, r: Array, kappa: Any, q: Array | None) -> Array:
         """The u that attains the maximum of u r − ε|u| − (κ + q) u²/2."""
@@ -253,7 +274,7 @@ class BoxLoss(Loss):
             r = xp.sign(r) * xp.clip(xp.abs(r) - row.dead_zone, 0.0)
         if _is_zero(kappa) and q is None:
             zero = xp.zeros_like(r)
-            return xp.where(r > 0, _array(row.high, r) + zero, xp.where(r < 0, _array(row.low, r) + zero, zero))
+            return xp.where(r > 0, as_entry(row.high, r) + zero, xp.where(r < 0, as_entry(row.low, r) + zero, zero))
         # κ alone is one number for each node: invert it there, not at every pair
         if q is None:
             u = r * (1.0 / kappa)
@@ -262,8 +283,8 @@ class BoxLoss(Loss):
         else:
             u = r / (kappa + q)
         # two calls are faster than one of clip with a bound per node
-        u = u if row.low is None else xp.maximum(u, _array(row.low, u))
-        return u if row.high is None else xp.minimum(u, _array(row.high, u))
+        u = u if row.low is None else xp.maximum(u, as_entry(row.low, u))
+        return u if row.high is None else xp.minimum(u, as_entry(row.high, u))
 
     def _over(self, row: Row, r: Array, q: Array) -> Array:
         """r / q; on a side without softness the end of the interval."""
@@ -318,7 +339,7 @@ class BoxLoss(Loss):
         kinked = row.dead_zone is row.soft_low is row.soft_high is None and 0 not in ends
         if _is_zero(kappa) or not kinked or type(self).residual is not BoxLoss.residual:
             return super().sums(theta, y, h, weights, kappa, centre)
-        xp, kappa = namespace(h), _array(kappa, h)
+        xp, kappa = namespace(h), as_entry(kappa, h)
         here: dict[str, Any] = {} if room is None else {"out": h}
         there: dict[str, Any] = {} if room is None else {"out": room}
         goal = self.goal(y)
@@ -340,9 +361,9 @@ class BoxLoss(Loss):
         """See :meth:`Loss.corner`: the ends of the interval, where it has them."""
         row = self.row(theta, y)
         end = row.low if side > 0 else row.high
-        if end is None or not bool(namespace(zero).all(namespace(zero).isfinite(_array(end, zero)))):
+        if end is None or not bool(namespace(zero).all(namespace(zero).isfinite(as_entry(end, zero)))):
             return super().corner(theta, y, zero, side, reach)
-        u = _array(end, zero) + zero
+        u = as_entry(end, zero) + zero
         return u, self.dual(theta, y, u)
 
     def curvature(
@@ -359,13 +380,13 @@ class BoxLoss(Loss):
         if _is_zero(kappa) and q is None:
             return zero
         # without q one number for each node: nothing of size n × m is made of it
-        soft = _array(kappa, r) if q is None else kappa + q
+        soft = as_entry(kappa, r) if q is None else kappa + q
         inside = soft > 0
         soft = xp.where(inside, soft, xp.ones_like(soft))
         if row.dead_zone is not None:
             beyond = xp.abs(r) - row.dead_zone
             r = xp.sign(r) * xp.clip(beyond, 0.0)
-            inside = inside & ((beyond > 0) | (_array(row.dead_zone, r) == 0))
+            inside = inside & ((beyond > 0) | (as_entry(row.dead_zone, r) == 0))
         u = r / soft
         if row.low is not None:
             inside = inside & (u > row.low)
@@ -391,9 +412,8 @@ class BoxLoss(Loss):
         if q is not None:
             term = term - 0.5 * q * u * u
         outside = xp.zeros_like(u, dtype=xp.bool)
-        slack = 1e-12
         if row.low is not None:
-            outside = outside | (u < row.low - slack)
+            outside = outside | (u < row.low - SLOPE_SLACK)
         if row.high is not None:
-            outside = outside | (u > row.high + slack)
+            outside = outside | (u > row.high + SLOPE_SLACK)
         return xp.where(outside, xp.full_like(u, -math.inf), term)

@@ -23,15 +23,9 @@ import numpy as np
 
 from infinitask._base.arrays import Array, namespace
 from infinitask._base.validation import number
-from infinitask.losses._base import Loss, Pointwise, _is_zero
+from infinitask.losses._base import SLOPE_SLACK, Loss, Pointwise, _is_zero
 from infinitask.losses._findings import FINEST, Finding, check_convex, slope_jump
-from infinitask.losses._tangents import Tangent, crossing, either, narrow, share
-
-MAX_DOUBLINGS = 60
-"""The interval in which a minimum is sought is doubled at most this often."""
-
-SLOPE_SLACK = 1e-12
-"""A dual point outside the interval of slopes by no more than this counts as its end."""
+from infinitask.losses._tangents import MAX_STEPS, Tangent, crossing, either, mixture, narrow
 
 
 class ConvexLoss(Loss):
@@ -114,7 +108,7 @@ class ConvexLoss(Loss):
         low, high = narrow(tangent, lambda u: u, ends, scale=kappa, unit=(1.0 + xp.abs(h)) / kappa)
         # the best mixture of the two tangents is where they cross, unless one of them alone is better
         best = xp.minimum(xp.maximum(crossing(low, high, kappa)[0], -high.slope), -low.slope)
-        t = share(low, high, -best)
+        t = mixture(low, high, -best)
         parts = [(part * end.value, part * end.slope, v - end.x) for part, end in ((1.0 - t, low), (t, high))]
         lower = sum(at + kappa * slope * way for at, slope, way in parts)
         # rounding must not lift the bound
@@ -156,7 +150,7 @@ class ConvexLoss(Loss):
         found = xp.abs(force) <= SLOPE_SLACK
         side = xp.where(force > 0, -xp.ones_like(u), xp.ones_like(u))
         reach = side
-        for _ in range(MAX_DOUBLINGS):
+        for _ in range(MAX_STEPS):
             if bool(xp.all(found)):
                 break
             fresh = tangent(reach)
@@ -167,7 +161,7 @@ class ConvexLoss(Loss):
             reach = xp.where(found, reach, 2.0 * reach)
         ends = either(side < 0, outer, inner), either(side < 0, inner, outer)
         low, high = narrow(tangent, lambda p: u, ends, scale=1.0, unit=1.0 + xp.abs(outer.x))
-        t = share(low, high, -u)
+        t = mixture(low, high, -u)
         term = (1.0 - t) * (low.value - low.slope * low.x) + t * (high.value - high.slope * high.x)
         return xp.where(found, term, xp.full_like(u, -math.inf))
 

@@ -1,7 +1,7 @@
-"""What a test of a loss can find: that a row is none, that units are not as declared, that a slope is wrong.
+"""Checks of a loss: its row, its units, its slope.
 
-What makes a fit impossible is an error. What leaves a fit possible, but slow or without a certificate, is a
-:class:`Finding`.
+A check raises an error if no fit is possible. It returns a :class:`Finding` if a fit is possible, but slow or without a
+certificate.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask.losses._samples import CHECKED_OFFSETS, points, rounding, some, where
+from infinitask.losses._tangents import MAX_STEPS
 
 if TYPE_CHECKING:
     from infinitask.losses._base import Loss, Row
@@ -21,34 +22,21 @@ SINGLE_SHARE = 0.1
 """A tangent may lie above the loss by this part of the square root of a rounding error."""
 
 NOISE = 1e3
-"""Sums may be off by this many rounding errors of their terms."""
+"""Rounding errors, relative to its terms, that a sum may be off by."""
 
 FINEST = 1e-6
 """A loss that calls itself smooth over distances of this size has no kink."""
 
-NARROWINGS, LEFT_OF_JUMP = 36, 0.2
-"""A jump of the slope is sought by halving an interval this often; at a jump, more than this part of the rise is
-left."""
-
-KINK_TASKS, KINK_TARGETS = 8, 16
-"""A jump is sought at no more θ and y than this."""
-
-UNITS_TRIED = (1.0, 2.0)
-"""Units in which the degree of a loss is tested, times the spread of the targets."""
-
-SAME_LOSS = 1e-6
-"""Values of the same loss in two units may differ by this part of their size."""
-
 
 class Finding(NamedTuple):
-    """What was found wrong with a loss that can be fitted all the same."""
+    """What is wrong with a loss that can still be fitted."""
 
     sentence: str
     """What was found, and what to do."""
     certified: bool
     """Whether a duality gap still means something."""
     endless: bool = False
-    """Whether nothing but a ridge holds h: without one there is no best answer."""
+    """Whether nothing but a ridge holds h: without one there is no minimiser."""
 
 
 def named(value: Any) -> str:
@@ -80,7 +68,7 @@ def check_row(name: str, row: Any, kind: type, theta: Array, y: Array | None) ->
                 f"{'' if y is None else f' and {n} samples'}; expected a number, ({m},) for one value per task"
                 f"{of_sample}."
             )
-        sign, values = -1.0 if entry_name == "low" else 1.0, _entry(entry, theta)
+        sign, values = -1.0 if entry_name == "low" else 1.0, as_entry(entry, theta)
         if bool(xp.any(xp.isnan(values))):
             raise ValueError(
                 f"{name}.row gave a {entry_name} that is NaN somewhere; it must be a number at every θ and y. Look for "
@@ -92,9 +80,7 @@ def check_row(name: str, row: Any, kind: type, theta: Array, y: Array | None) ->
                 "of slopes must contain 0 (low ≤ 0 ≤ high), dead zone and softness be at least 0."
             )
     for end, soft in (("low", "soft_low"), ("high", "soft_high")):
-        endless = math.inf if entries[end] is None else abs(_entry(entries[end], theta))
-        endless = _entry(endless, theta) == math.inf
-        if bool(xp.any(endless & (_entry(entries[soft], theta) == 0.0))):
+        if bool(xp.any((_length(entries[end], theta) == math.inf) & (as_entry(entries[soft], theta) == 0.0))):
             raise ValueError(
                 f"{name}.row gave no finite {end} and no {soft}; the loss is then infinite wherever y and h differ. "
                 f"Give a finite {end}, or a {soft} above 0."
@@ -105,13 +91,18 @@ def row_kink(name: str, row: Row, theta: Array) -> Finding | None:
     """What to say of a row with a kink of a loss that calls itself smooth."""
     xp = namespace(theta)
     for end, soft, side in ((row.low, row.soft_low, "soft_low"), (row.high, row.soft_high, "soft_high")):
-        bends = _entry(math.inf if end is None else abs(_entry(end, theta)), theta) > 0.0
-        if bool(xp.any(bends & (_entry(soft, theta) == 0.0))):
+        if bool(xp.any((_length(end, theta) > 0.0) & (as_entry(soft, theta) == 0.0))):
             return _kinked(name, f"its row has a slope without softness ({side} is 0), which is a kink")
     return None
 
 
-def _entry(value: Any, like: Array) -> Array:
+def _length(end: Any, like: Array) -> Array:
+    """How far an interval of slopes reaches to one side: None is ∞."""
+    return as_entry(math.inf if end is None else abs(as_entry(end, like)), like)
+
+
+def as_entry(value: Any, like: Array) -> Array:
+    """An entry of a row as an array: None is 0, a number becomes an array without axes."""
     if value is None or isinstance(value, (int, float)):
         return as_like(0.0 if value is None else value, like)
     return value
@@ -226,8 +217,6 @@ def _tangent_above(
 def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding | None:
     """A finding where the slope jumps, of a loss that calls itself smooth: an interval around a jump is halved."""
     theta, y = some(theta, y)
-    theta, y = theta[:KINK_TASKS, ...], None if y is None else y[:KINK_TARGETS, ...]
-    y = y if y is None or y.shape[1] == 1 else y[:, :KINK_TASKS]
     P = np.sort(np.stack(points(theta, y)), axis=0)
 
     def at(h: HostArray) -> HostArray:
@@ -240,7 +229,7 @@ def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding 
         low, high = (np.take_along_axis(p, k, axis=0)[0] for p in (P[:-1], P[1:]))
         at_low, at_high = (np.take_along_axis(s, k, axis=0)[0] for s in (S[:-1], S[1:]))
         first, narrow = at_high - at_low, NOISE * rounding(theta)
-        for _ in range(NARROWINGS):
+        for _ in range(MAX_STEPS):
             middle = 0.5 * (low + high)
             if np.all(high - low <= narrow * (np.abs(middle) + np.max(high - low))):
                 break
@@ -248,8 +237,9 @@ def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding 
             left = here - at_low > at_high - here
             low, at_low = np.where(left, low, middle), np.where(left, at_low, here)
             high, at_high = np.where(left, middle, high), np.where(left, here, at_high)
+        # where the slope does not jump, next to nothing of its rise is left
         jump = at_high - at_low
-        jumps = np.isfinite(jump) & (jump > LEFT_OF_JUMP * first) & (first > 0.0)
+        jumps = np.isfinite(jump) & (jump > 0.2 * first) & (first > 0.0)
     if not np.any(jumps):
         return None
     pair = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(jumps, jump, 0.0))), jump.shape))
@@ -282,7 +272,7 @@ def check_units(
         raise ValueError(f"{name} has degree = {degree!r}; it must be a number p, or None where there is none.")
     theta, chosen = some(theta, y)
     assert chosen is not None
-    y = chosen
+    y, p = chosen, float(degree)
     rng, offsets = np.random.default_rng(1), (0.0, *CHECKED_OFFSETS, *(-offset for offset in CHECKED_OFFSETS))
     shape = y.shape[0], theta.shape[0]
     at = np.stack([y + spread * offset * rng.uniform(0.5, 1.0, size=shape) for offset in offsets])
@@ -291,18 +281,30 @@ def check_units(
         plain = _values(loss, theta, y, at, like)
         size = float(np.median(np.abs(plain[np.isfinite(plain)]))) if np.any(np.isfinite(plain)) else 0.0
         eps = rounding(loss.value(*(as_like(a, like) for a in (theta, y, at[0]))))
-        near = max(SAME_LOSS, eps**0.5) + 1e2 * eps * float(np.max(np.abs(y))) / spread
+        near = max(1e-6, eps**0.5) + 1e2 * eps * float(np.max(np.abs(y))) / spread
         if centre != 0.0:
-            _check_shift(
-                name, plain, _values(loss, theta, y - centre, at - centre, like), near, size, (theta, y, at, centre)
-            )
-        for unit in UNITS_TRIED:
-            a = unit * spread
+            shifted = _values(loss, theta, y - centre, at - centre, like)
+            k = _worst(plain, shifted, near, size)
+            if k is not None:
+                raise ValueError(
+                    f"{name} has a degree, but it does not depend on y − h alone: at {where(theta, y, k[1:])}, h = "
+                    f"{at[k]:.4g} it is {plain[k]:.4g}, and {shifted[k]:.4g} where y and h are both less by "
+                    f"{centre:.4g}. Set degree = None; y is then taken as it is."
+                )
+        for a in (spread, 2.0 * spread):
             inside = loss.in_units(a)
             if not hasattr(inside, "pointwise"):
                 raise TypeError(f"{name}.in_units returned {named(inside)}; it must return a loss, such as {name}(…).")
-            found = _values(inside, theta, y / a, at / a, like)
-            _check_degree(loss, plain, found, near, size, (theta, y, at, a))
+            scaled = _values(inside, theta, y / a, at / a, like)
+            k = _worst(plain, a**p * scaled, near, size)
+            if k is not None:
+                counted = np.isfinite(plain) & np.isfinite(scaled) & (plain > near * size) & (scaled > 0.0)
+                raise ValueError(
+                    f"{name} has degree = {degree:g}, but in units of {a:.4g} it is not {a:.4g}^{degree:g} times "
+                    f"smaller: at {where(theta, y, k[1:])}, h = {at[k]:.4g} it is {plain[k]:.4g}, and with y and h "
+                    f"divided by {a:.4g} it is {scaled[k]:.4g}, which stands for {a**p * scaled[k]:.4g}. "
+                    f"{_degree_advice(loss, plain[counted] / scaled[counted], a)}"
+                )
 
 
 def _values(loss: Loss, theta: HostArray, y: HostArray, at: HostArray, like: Array) -> HostArray:
@@ -321,36 +323,16 @@ def _worst(a: HostArray, b: HostArray, near: float, size: float) -> tuple[int, .
     return k if excess[k] > 1.0 else None
 
 
-def _check_shift(name: str, plain: HostArray, moved: HostArray, near: float, size: float, place: Any) -> None:
-    (theta, y, at, centre), k = place, _worst(plain, moved, near, size)
-    if k is None:
-        return
-    raise ValueError(
-        f"{name} has a degree, but it does not depend on y − h alone: at {where(theta, y, k[1:])}, h = {at[k]:.4g} it "
-        f"is {plain[k]:.4g}, and {moved[k]:.4g} where y and h are both less by {centre:.4g}. Set degree = None; y is "
-        "then taken as it is."
-    )
-
-
-def _check_degree(loss: Loss, plain: HostArray, inside: HostArray, near: float, size: float, place: Any) -> None:
-    (theta, y, at, a), p = place, float(loss.degree or 0)
-    k = _worst(plain, a**p * inside, near, size)
-    if k is None:
-        return
-    name, writer = type(loss).__name__, next(cls for cls in type(loss).__mro__ if "in_units" in vars(cls))
-    counted = np.isfinite(plain) & np.isfinite(inside) & (plain > near * size) & (inside > 0.0)
-    exponents = np.log(plain[counted] / inside[counted]) / math.log(a) if a != 1.0 else np.zeros(0)
-    seen = float(np.median(exponents)) if exponents.size else math.nan
-    told = (
-        f"{name} has degree = {loss.degree:g}, but in units of {a:.4g} it is not {a:.4g}^{loss.degree:g} times "
-        f"smaller: at {where(theta, y, k[1:])}, h = {at[k]:.4g} it is {plain[k]:.4g}, and with y and h divided by "
-        f"{a:.4g} it is {inside[k]:.4g}, which stands for {a**p * inside[k]:.4g}."
-    )
-    if exponents.size and float(np.max(np.abs(exponents - seen))) < 1e-3:
-        raise ValueError(f"{told} The samples have the degree {round(seen, 3):g}: set degree = {round(seen, 3):g}.")
-    own = writer.__name__ != "Loss"
-    written = "Correct in_units(spread)" if own else "Write a method in_units(spread)"
-    raise ValueError(
-        f"{told} It has a length of its own. {written}, which returns the loss for a y that was divided by spread (a "
-        "length δ of the loss becomes δ/spread), or set degree = None; y is then taken as it is."
+def _degree_advice(loss: Loss, ratios: HostArray, a: float) -> str:
+    """What to do about a loss that is these factors smaller in units of ``a``."""
+    if ratios.size and a != 1.0:
+        exponents = np.log(ratios) / math.log(a)
+        seen = float(np.median(exponents))
+        if float(np.max(np.abs(exponents - seen))) < 1e-3:
+            return f"The samples have the degree {round(seen, 3):g}: set degree = {round(seen, 3):g}."
+    writer = next(cls for cls in type(loss).__mro__ if "in_units" in vars(cls))
+    written = "Write a method in_units(spread)" if writer.__name__ == "Loss" else "Correct in_units(spread)"
+    return (
+        f"It has a length of its own. {written}, which returns the loss for a y that was divided by spread (a length δ "
+        "of the loss becomes δ/spread), or set degree = None; y is then taken as it is."
     )

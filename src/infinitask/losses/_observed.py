@@ -1,4 +1,4 @@
-"""Targets that were seen at some of the tasks only, and losses that are the same for every task."""
+"""Targets that are observed at some tasks only, and losses that are the same for every task."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
 from infinitask.losses._base import BoxLoss, Loss, Pointwise, Row
 from infinitask.losses._findings import Finding
-from infinitask.losses._rows import Pinball
 
 FEW = 0.2
-"""Below this part of pairs that have a target, to gather these costs less than to visit all."""
+"""If fewer than this fraction of the pairs have a target, only these are computed."""
 
 
 class Observed(BoxLoss):
@@ -51,7 +50,7 @@ class Observed(BoxLoss):
 
     @classmethod
     def of(cls, loss: Loss, share: HostArray) -> Observed:
-        """The loss of targets with these shares, (n, m)."""
+        """The loss of targets with these weights v, (n, m)."""
         if not isinstance(loss, BoxLoss) or type(loss).residual is not BoxLoss.residual:
             raise TypeError(
                 f"{type(loss).__name__} was given for targets with gaps; it must be a BoxLoss, a row of the table of "
@@ -62,7 +61,7 @@ class Observed(BoxLoss):
 
     @staticmethod
     def targets(y: Array, share: Array) -> Array:
-        """Targets and their shares, (n, m) each, as the methods take them; y must be a number everywhere."""
+        """Targets and their weights v, (n, m) each, as the methods take them; y must be a number everywhere."""
         return namespace(y).stack([y, share], axis=-1)
 
     @property
@@ -87,7 +86,7 @@ class Observed(BoxLoss):
         return self.loss.smooth(scale)
 
     def width(self, theta: Array) -> Array:
-        """One over a typical v: what is smoothed is then as wide as it is without shares."""
+        """One over a typical v: the smoothed part is then as wide as it is for v = 1."""
         return self.loss.width(theta) / self.usual
 
     def row(self, theta: Array, y: Array | None) -> Row:
@@ -155,8 +154,8 @@ class AtTask(BoxLoss):
 
     Parameters
     ----------
-    loss : BoxLoss or None
-        Of θ on a line; None: the pinball loss.
+    loss : BoxLoss
+        Of θ on a line.
     task : float
         Its θ.
 
@@ -171,22 +170,18 @@ class AtTask(BoxLoss):
     domain = (-math.inf, math.inf)
     support = (0.0, 1.0)
 
-    def __init__(self, loss: BoxLoss | None = None, task: float = 0.5) -> None:
+    def __init__(self, loss: BoxLoss, task: float = 0.5) -> None:
         self.loss = loss
         self.task = task
 
     @property
-    def _base(self) -> BoxLoss:
-        return Pinball() if self.loss is None else self.loss
-
-    @property
     def degree(self) -> int | None:  # type: ignore[override]
         """That of the loss."""
-        return self._base.degree
+        return self.loss.degree
 
     def in_units(self, spread: float) -> AtTask:
         """The same task in these units."""
-        loss = self._base.in_units(spread)
+        loss = self.loss.in_units(spread)
         assert isinstance(loss, BoxLoss)
         return AtTask(loss, self.task)
 
@@ -196,22 +191,22 @@ class AtTask(BoxLoss):
 
     def check(self, theta: Array, y: Array | None) -> Finding | None:
         """See :meth:`Loss.check`; the task must be in the domain of the loss."""
-        (low,), (high,) = self._base.box(1)
+        (low,), (high,) = self.loss.box(1)
         if not low <= self.task <= high:
             raise ValueError(
-                f"AtTask was given the task {self.task:g}; {type(self._base).__name__} is defined for tasks in "
+                f"AtTask was given the task {self.task:g}; {type(self.loss).__name__} is defined for tasks in "
                 f"[{low:g}, {high:g}]. Give one of these."
             )
         return super().check(theta, y)
 
     def smooth(self, scale: float) -> bool:
         """As the loss."""
-        return self._base.smooth(scale)
+        return self.loss.smooth(scale)
 
     def width(self, theta: Array) -> Array:
         """As the loss at its task."""
-        return self._base.width(self._tasks(theta))
+        return self.loss.width(self._tasks(theta))
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """That of the loss at its task."""
-        return self._base.row(self._tasks(theta), y)
+        return self.loss.row(self._tasks(theta), y)

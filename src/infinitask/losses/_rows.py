@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 
-from infinitask._base.arrays import Array, namespace
+import numpy as np
+
+from infinitask._base.arrays import Array, HostArray, namespace
 from infinitask._base.validation import number
 from infinitask.losses._base import BoxLoss, Row
-
-
-def _checked(name: str, value: float, hint: str) -> float:
-    """A parameter as a positive finite number, or an error; a row is asked for often, so a float passes at once."""
-    known = type(value) is float and 0.0 < value < math.inf
-    return value if known else number(name, value, low=0.0, hint=hint)
+from infinitask.losses._stability import Stability
 
 
 def _positive(a: Array) -> Array:
@@ -26,7 +23,19 @@ class _OneDimensional(BoxLoss):
     dim = 1
 
 
-class Pinball(_OneDimensional):
+class _Levels(_OneDimensional):
+    """A loss of levels θ in (0, 1) whose slopes lie in [θ − 1, θ]."""
+
+    degree = 1
+
+    def stability(self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float) -> Stability:
+        """See :meth:`Loss.stability`."""
+        mean, mass = float(weights @ theta), float(np.sum(weights))
+        slope = float(weights @ np.maximum(theta, 1.0 - theta))
+        return Stability.of_levels(y_bound, *ends, slope=slope, middle=max(mean, mass - mean))
+
+
+class Pinball(_Levels):
     """For quantiles: max(θ r, (θ − 1) r), r = y − h, is smallest at the θ-quantile.
 
     Examples
@@ -36,14 +45,12 @@ class Pinball(_OneDimensional):
     array([[0.1, 0.9]])
     """
 
-    degree = 1
-
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ]."""
         return Row(theta - 1.0, theta)
 
 
-class MQuantile(_OneDimensional):
+class MQuantile(_Levels):
     """For M-quantiles: the pinball loss with its kink rounded on [−κ, κ], |θ − 1[r<0]| ψ₁^κ(r).
 
     ψ₁^κ(r) is r²/(2κ) where |r| ≤ κ and |r| − κ/2 beyond.
@@ -60,14 +67,15 @@ class MQuantile(_OneDimensional):
     array([[0.375]])
     """
 
-    degree = 1
-
     def __init__(self, kappa: float = 0.1) -> None:
         self.kappa = kappa
 
+    def _kappa(self) -> float:
+        return number("MQuantile: kappa", self.kappa, low=0.0, hint="Use the Pinball loss for kappa = 0.")
+
     def in_units(self, spread: float) -> MQuantile:
         """The rounded part in the same units."""
-        return MQuantile(_checked("MQuantile: kappa", self.kappa, "Use the Pinball loss for kappa = 0.") / spread)
+        return MQuantile(self._kappa() / spread)
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""
@@ -75,9 +83,8 @@ class MQuantile(_OneDimensional):
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [θ − 1, θ], q = κ/a with a = θ if u > 0 else 1 − θ."""
-        kappa = _checked("MQuantile: kappa", self.kappa, "Use the Pinball loss for kappa = 0.")
-        soft_low, soft_high = kappa / _positive(1.0 - theta), kappa / _positive(theta)
-        return Row(theta - 1.0, theta, soft_low=soft_low, soft_high=soft_high)
+        kappa = self._kappa()
+        return Row(theta - 1.0, theta, soft_low=kappa / _positive(1.0 - theta), soft_high=kappa / _positive(theta))
 
 
 class Expectile(_OneDimensional):
@@ -120,9 +127,14 @@ class CostSensitiveHinge(_OneDimensional):
     """
 
     domain = (-1.0, 1.0)
+    target_bound = 1.0
 
     def __init__(self, kappa: float = 0.0) -> None:
         self.kappa = kappa
+
+    def stability(self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float) -> Stability:
+        """See :meth:`Loss.stability`."""
+        return Stability.of_costs(*ends, slope=0.5 * (float(np.sum(weights)) + abs(float(weights @ theta))))
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""
@@ -200,7 +212,7 @@ class EpsilonInsensitive(_OneDimensional):
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [−1, 1], ε = θ/spread."""
-        spread = _checked("EpsilonInsensitive: spread", self.spread, "")
+        spread = number("EpsilonInsensitive: spread", self.spread, low=0.0)
         return Row(-1.0 + 0.0 * theta, 1.0 + 0.0 * theta, dead_zone=theta / spread)
 
 
@@ -228,7 +240,7 @@ class Squared(BoxLoss):
 
 
 class Huber(BoxLoss):
-    """For least squares that outliers do not own: r²/2 where |r| ≤ δ and δ|r| − δ²/2 beyond, r = y − h.
+    """For least squares that outliers do not dominate: r²/2 where |r| ≤ δ and δ|r| − δ²/2 beyond, r = y − h.
 
     Parameters
     ----------
@@ -251,7 +263,7 @@ class Huber(BoxLoss):
         self.delta = delta
 
     def _delta(self) -> float:
-        return _checked("Huber: delta", self.delta, "")
+        return number("Huber: delta", self.delta, low=0.0)
 
     def in_units(self, spread: float) -> Huber:
         """The square part in the same units."""
@@ -278,66 +290,45 @@ class _Falling(BoxLoss):
         return 0.0 * theta + 1.0 / self._weight()
 
     def _weight(self) -> float:
-        return _checked(f"{type(self).__name__}: weight", self.weight, "Leave the penalty out for a weight of 0.")
+        name = f"{type(self).__name__}: weight"
+        return number(name, self.weight, low=0.0, hint="Leave the penalty out for a weight of 0.")
 
 
 class NonCrossing(_Falling):
     """Penalises curves that fall with θ: λ_nc (−d)₊ of the derivative d = ∂h/∂θ, which stands in the place of h.
 
-    Users find it in :mod:`infinitask.penalties`.
+    With κ > 0 the kink is rounded on [−κ, 0], as the paper has it for M-quantiles: λ_nc ψ₊^κ(−d), where ψ₊^κ(p) is
+    p₊²/(2κ) for p ≤ κ and p − κ/2 beyond. Users find it in :mod:`infinitask.penalties`.
 
     Parameters
     ----------
     weight : float, positive
         λ_nc.
+    kappa : float, at least 0
+        The width of the rounded part, in units of y.
 
     Examples
     --------
     >>> import numpy as np
     >>> NonCrossing(2.0).value(np.array([0.5]), None, np.array([[-0.5]]))
     array([[1.]])
-    """
-
-    def __init__(self, weight: float = 1.0) -> None:
-        self.weight = weight
-
-    def row(self, theta: Array, y: Array | None) -> Row:
-        """u ∈ [0, λ_nc]."""
-        return Row(0.0 * theta, self._weight() + 0.0 * theta)
-
-
-class SmoothedNonCrossing(_Falling):
-    """The same penalty with its kink rounded on [−κ, 0]: λ_nc ψ₊^κ(−d), as the paper has it for M-quantiles.
-
-    ψ₊^κ(p) is p₊²/(2κ) where p ≤ κ and p − κ/2 beyond.
-
-    Parameters
-    ----------
-    weight : float, positive
-        λ_nc.
-    kappa : float, positive
-        The width of the rounded part, in units of y.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> SmoothedNonCrossing(2.0, kappa=0.5).value(np.array([0.5]), None, np.array([[-1.0, -0.5]]))
+    >>> NonCrossing(2.0, kappa=0.5).value(np.array([0.5]), None, np.array([[-1.0, -0.5]]))
     array([[1.5, 0.5]])
     """
 
-    def __init__(self, weight: float = 1.0, kappa: float = 0.1) -> None:
+    def __init__(self, weight: float = 1.0, kappa: float = 0.0) -> None:
         self.weight = weight
         self.kappa = kappa
 
     def smooth(self, scale: float) -> bool:
         """Whether the rounded part is as wide as a solver's own first smoothing."""
-        return self.kappa >= scale
+        return 0.0 < scale <= self.kappa
 
     def row(self, theta: Array, y: Array | None) -> Row:
         """u ∈ [0, λ_nc], q = κ/λ_nc."""
-        weight = self._weight()
-        kappa = _checked("SmoothedNonCrossing: kappa", self.kappa, "Use NonCrossing for kappa = 0.")
-        return Row(0.0 * theta, weight + 0.0 * theta, soft_high=kappa / weight + 0.0 * theta)
+        weight, kappa = self._weight(), number("NonCrossing: kappa", self.kappa, low=0.0, open_low=False)
+        soft = None if kappa == 0.0 else kappa / weight + 0.0 * theta
+        return Row(0.0 * theta, weight + 0.0 * theta, soft_high=soft)
 
 
 class SquaredNonCrossing(_Falling):

@@ -8,8 +8,8 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 
-CHECKED_TASKS, CHECKED_TARGETS = 24, 64
-"""A loss is tested at about this many θ and y."""
+CHECKED = 40
+"""The number of θ, and of y, at which a loss is tested."""
 
 CHECKED_OFFSETS = (1e-3, 1e-2, 0.1, 0.4, 1.0, 3.0, 10.0)
 """Distances from y at which a loss is tested, in units of the spread of y."""
@@ -33,11 +33,11 @@ def some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
     """
     rng = np.random.default_rng(0)
     tasks = to_host(theta)
-    nodes = _chosen(tasks, CHECKED_TASKS, rng)
+    nodes = _chosen(tasks, rng)
     if y is None:
         return as_like(tasks[nodes], theta), None
     targets = to_host(y)
-    rows = _chosen(targets, CHECKED_TARGETS, rng)
+    rows = _chosen(targets, rng)
     if rows.size == nodes.size:
         rows = np.append(rows, rows[-1])
     if targets.shape[1] > 1:
@@ -45,11 +45,11 @@ def some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
     return as_like(tasks[nodes], theta), as_like(targets[rows], y)
 
 
-def _chosen(values: HostArray, most: int, rng: np.random.Generator) -> HostArray:
-    """Indices of about ``most`` rows of ``values``, with the extremes of every column."""
+def _chosen(values: HostArray, rng: np.random.Generator) -> HostArray:
+    """Indices of about :data:`CHECKED` rows of ``values``, with the extremes of every column."""
     columns = values.reshape(values.shape[0], -1)[:, :8]
     extremes = np.concatenate([np.argmin(columns, axis=0), np.argmax(columns, axis=0)])
-    return np.unique(np.concatenate([extremes, rng.permutation(values.shape[0])[:most]]))
+    return np.unique(np.concatenate([extremes, rng.permutation(values.shape[0])[:CHECKED]]))
 
 
 def points(theta: Array, y: Array | None) -> list[HostArray]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from infinitask._base.arrays import Array, namespace
 
 MAX_STEPS = 60
-"""A change of sign is sought with at most this many evaluations of the loss; a third of them halve the interval."""
+"""The most steps of a search that doubles or narrows an interval, with one evaluation of the loss each."""
 
 
 class Tangent(NamedTuple):
@@ -31,7 +31,7 @@ def either(condition: Array, a: Tangent, b: Tangent) -> Tangent:
     return Tangent(*(where(condition, p, q) for p, q in zip(a, b, strict=True)))
 
 
-def share(low: Tangent, high: Tangent, slope: Array) -> Array:
+def mixture(low: Tangent, high: Tangent, slope: Array) -> Array:
     """t for which (1 − t) s₁ + t s₂ is ``slope``, within [0, 1]."""
     xp = namespace(slope)
     jump = high.slope - low.slope
@@ -83,11 +83,11 @@ def narrow(
     """
     low, high = ends
     xp = namespace(low.x)
-    settled = xp.zeros_like(low.x, dtype=xp.bool)
+    converged = xp.zeros_like(low.x, dtype=xp.bool)
     noise = float(xp.finfo(low.x.dtype).eps) * unit
     for step in range(MAX_STEPS):
-        settled = settled | _settled(low, high, added, scale, noise)
-        if bool(xp.all(settled)):
+        converged = converged | _converged(low, high, added, scale, noise)
+        if bool(xp.all(converged)):
             break
         width = high.x - low.x
         middle = low.x + 0.5 * width
@@ -102,12 +102,12 @@ def narrow(
             guess = unit * xp.sinh(0.5 * (xp.asinh(low.x / unit) + xp.asinh(high.x / unit)))
         fresh = tangent(xp.where((guess > low.x) & (guess < high.x), guess, middle))
         left = fresh.slope + added(fresh.x) < 0
-        low = either(left & ~settled, fresh, low)
-        high = either(~left & ~settled, fresh, high)
+        low = either(left & ~converged, fresh, low)
+        high = either(~left & ~converged, fresh, high)
     return either(low.finite, low, high), either(high.finite, high, low)
 
 
-def _settled(low: Tangent, high: Tangent, added: Callable[[Array], Array], scale: Any, noise: Array) -> Array:
+def _converged(low: Tangent, high: Tangent, added: Callable[[Array], Array], scale: Any, noise: Array) -> Array:
     """Where more steps would change only the last digits.
 
     Either the sum is zero to rounding at one end, or the ends are as close as rounding allows, or one end is a kink

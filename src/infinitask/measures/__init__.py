@@ -11,7 +11,6 @@ Measures are in ``_spaces.py`` and ``_simplex.py``, rules and :class:`Quadrature
 """
 
 from infinitask.measures._rules import (
-    Atoms,
     ClenshawCurtis,
     GaussLegendre,
     Halton,
@@ -19,7 +18,6 @@ from infinitask.measures._rules import (
     Quadrature,
     Rule,
     Sobol,
-    quadrature_rule,
 )
 from infinitask.measures._simplex import ClassCosts
 from infinitask.measures._spaces import (
@@ -27,14 +25,11 @@ from infinitask.measures._spaces import (
     Discrete,
     Measure,
     ProductMeasure,
-    ScipyMeasure,
     TruncatedNormal,
     Uniform,
-    as_measure,
 )
 
 __all__ = [
-    "Atoms",
     "Beta",
     "ClassCosts",
     "ClenshawCurtis",
@@ -46,10 +41,7 @@ __all__ = [
     "ProductMeasure",
     "Quadrature",
     "Rule",
-    "ScipyMeasure",
     "Sobol",
     "TruncatedNormal",
     "Uniform",
-    "as_measure",
-    "quadrature_rule",
 ]

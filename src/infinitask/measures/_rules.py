@@ -96,7 +96,7 @@ class Rule(BaseEstimator, ABC):
             The number m of nodes; grids in d > 1 dimensions round the number per axis up. A discrete measure has
             its own points and ignores this number.
         rng : None, int, numpy.random.Generator or numpy.random.RandomState
-            For rules that draw nodes at random.
+            For rules with random nodes.
         """
         if not callable(getattr(measure, "atoms", None)) or isinstance(measure, type):
             raise TypeError(f"measure={measure!r} was given; it must be a Measure such as Uniform(0.1, 0.9).")
@@ -124,7 +124,7 @@ class _Cloud(Rule):
         """Points of shape (m, d) in the unit cube."""
 
     def _continuous(self, measure: Measure, n_nodes: Any, rng: Any) -> Quadrature:
-        m = _number_of_nodes(n_nodes)
+        m = count("n_nodes", n_nodes)
         u = np.clip(self._unit(measure.dim, m, _generator(rng)), UNIT_MARGIN, 1.0 - UNIT_MARGIN)
         return Quadrature.ascending(measure.ppf(u), np.full(m, 1.0 / m))
 
@@ -143,7 +143,19 @@ class MonteCarlo(_Cloud):
         return rng.random((n_nodes, dim))
 
 
-class Sobol(_Cloud):
+class _Sequence(_Cloud):
+    """The first points of a sequence that fills the unit cube evenly."""
+
+    def __init__(self, scramble: bool = True) -> None:
+        self.scramble = scramble
+
+    def _engine(self, kind: Any, dim: int, rng: np.random.Generator) -> Any:
+        # SciPy 1.15 renamed `seed` to `rng`
+        keyword = "rng" if "rng" in inspect.signature(kind.__init__).parameters else "seed"
+        return kind(d=dim, scramble=flag("scramble", self.scramble), **{keyword: rng})
+
+
+class Sobol(_Sequence):
     """Evenly spread nodes: u_j the first m points of a Sobol' sequence, w_j = 1/m; best if m is a power of two.
 
     Parameters
@@ -159,19 +171,14 @@ class Sobol(_Cloud):
     [0.125, 0.375, 0.625, 0.875]
     """
 
-    def __init__(self, scramble: bool = True) -> None:
-        self.scramble = scramble
-
     def _unit(self, dim: int, n_nodes: int, rng: np.random.Generator) -> HostArray:
-        # SciPy warns unless a power of two is drawn; the first m points of the sequence are the same either way
+        # SciPy warns unless the number is a power of two; the first m points of the sequence are the same either way
         log2 = (n_nodes - 1).bit_length()
-        points: HostArray = _sequence(qmc.Sobol, dim, flag("scramble", self.scramble), rng).random_base2(log2)
-        if not self.scramble:
-            points = points + 0.5 ** (log2 + 1)
-        return points[:n_nodes]
+        points: HostArray = self._engine(qmc.Sobol, dim, rng).random_base2(log2)
+        return (points if self.scramble else points + 0.5 ** (log2 + 1))[:n_nodes]
 
 
-class Halton(_Cloud):
+class Halton(_Sequence):
     """Evenly spread nodes: u_j the first m points of a Halton sequence, w_j = 1/m; any m works equally well.
 
     Parameters
@@ -186,12 +193,9 @@ class Halton(_Cloud):
     [0.25, 0.5, 0.75]
     """
 
-    def __init__(self, scramble: bool = True) -> None:
-        self.scramble = scramble
-
     def _unit(self, dim: int, n_nodes: int, rng: np.random.Generator) -> HostArray:
-        skip = 0 if flag("scramble", self.scramble) else 1
-        points: HostArray = _sequence(qmc.Halton, dim, self.scramble, rng).random(n_nodes + skip)
+        skip = 0 if self.scramble else 1
+        points: HostArray = self._engine(qmc.Halton, dim, rng).random(n_nodes + skip)
         return points[skip:]
 
 
@@ -209,7 +213,7 @@ class _Grid(Rule):
         axes = [(mu, mu.atoms()) for mu in measure.marginals()]
         # point masses along an axis stay as they are; the other axes share the rest of n_nodes
         fixed = math.prod(len(atoms.weights) for _, atoms in axes if atoms is not None)
-        per_axis = _root_up(-(-_number_of_nodes(n_nodes) // fixed), sum(atoms is None for _, atoms in axes))
+        per_axis = _root_up(-(-count("n_nodes", n_nodes) // fixed), sum(atoms is None for _, atoms in axes))
         u, weights = self._unit(per_axis)
         return Quadrature.tensor([self._along(mu, u, weights) if atoms is None else atoms for mu, atoms in axes])
 
@@ -330,23 +334,12 @@ def quadrature_rule(spec: str | Rule) -> Rule:
     raise ValueError(f"quadrature={spec!r} was given; it must be one of {names}, or a Rule such as Sobol().")
 
 
-def _number_of_nodes(n_nodes: Any) -> int:
-    """``n_nodes``, or an error where it is not a positive integer."""
-    return n_nodes if type(n_nodes) is int and n_nodes > 0 else count("n_nodes", n_nodes)
-
-
 def _generator(rng: Any) -> np.random.Generator:
-    """``rng`` as a NumPy generator; a RandomState draws the seed of a new one."""
+    """``rng`` as a NumPy generator; a RandomState gives the seed of a new one."""
     if isinstance(rng, np.random.RandomState):
         return np.random.default_rng(rng.randint(0, 2**31 - 1, size=4))
     with naming("rng"):
         return np.random.default_rng(rng)
-
-
-def _sequence(engine: Any, dim: int, scramble: bool, rng: np.random.Generator) -> Any:
-    # SciPy 1.15 renamed `seed` to `rng`.
-    keyword = "rng" if "rng" in inspect.signature(engine.__init__).parameters else "seed"
-    return engine(d=dim, scramble=scramble, **{keyword: rng})
 
 
 def _root_up(number: int, degree: int) -> int:

@@ -13,10 +13,10 @@ from infinitask.measures._spaces import Measure, _as_points
 
 
 class ClassCosts(Measure):
-    """Costs of K classes, θ_k ≥ 0 with Σ θ_k = 1: θ_k is proportional to 1/τ_k, and τ has a Dirichlet law.
+    """Costs of K classes, θ_k ≥ 0 with Σ θ_k = 1: θ_k is proportional to 1/τ_k, and τ has a Dirichlet distribution.
 
     The decision that costs least is the class with the largest θ_k p_k, p_k = P(y = k | x). For τ uniform on the
-    simplex (a = 1) that class is k for a share p_k of all θ: τ_k ∝ E_k with independent exponential E_k, and
+    simplex (a = 1) that class is k for a fraction p_k of all θ: τ_k ∝ E_k with independent exponential E_k, and
     E_k/p_k is the smallest of these with probability p_k. For two classes θ is uniform.
 
     Parameters
@@ -24,7 +24,7 @@ class ClassCosts(Measure):
     n_classes : int, at least 2
         K.
     concentration : float, positive
-        a of the Dirichlet law of τ: above 1, costs that are about equal count more.
+        a of the Dirichlet distribution of τ: above 1, costs that are about equal count more.
 
     Examples
     --------

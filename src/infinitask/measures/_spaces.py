@@ -62,7 +62,7 @@ class Measure(BaseEstimator, ABC):
 
 
 BOUND_DIGITS = 14
-"""Ends of a distribution of SciPy are rounded to this many digits of its width."""
+"""Digits, relative to its width, to which the ends of a distribution of SciPy are rounded."""
 
 
 @lru_cache(maxsize=32)
@@ -106,7 +106,10 @@ class _Bounded(_Marginal):
     high: float
 
     def _bounds(self) -> tuple[float, float]:
-        return _interval(self, self.low, self.high)
+        low, high = self.low, self.high
+        if not (is_number(low) and is_number(high) and low < high):
+            raise ValueError(f"{self!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
+        return float(low), float(high)
 
 
 class Uniform(_Bounded):
@@ -127,7 +130,7 @@ class Uniform(_Bounded):
         self.high = high
 
     def _distribution(self) -> Any:
-        low, high = _interval(self, self.low, self.high)
+        low, high = self._bounds()
         return _frozen(stats.uniform, low, high - low)
 
 
@@ -155,7 +158,7 @@ class Beta(_Bounded):
         self.high = high
 
     def _distribution(self) -> Any:
-        low, high = _interval(self, self.low, self.high)
+        low, high = self._bounds()
         a, b = number("Beta: a", self.a, low=0.0), number("Beta: b", self.b, low=0.0)
         return _frozen(stats.beta, a, b, low, high - low)
 
@@ -184,7 +187,7 @@ class TruncatedNormal(_Bounded):
         self.high = high
 
     def _distribution(self) -> Any:
-        low, high = _interval(self, self.low, self.high)
+        low, high = self._bounds()
         loc, scale = number("TruncatedNormal: loc", self.loc), number("TruncatedNormal: scale", self.scale, low=0.0)
         return _frozen(stats.truncnorm, (low - loc) / scale, (high - loc) / scale, loc, scale)
 
@@ -232,8 +235,8 @@ class Discrete(Measure):
     points : array-like of shape (m,) or (m, d)
         Distinct tasks.
     weights : array-like of shape (m,), optional
-        Nonnegative masses, divided by their sum; equal by default. A point of weight 0 is no task: it is left out of
-        Θ, and a model cannot be asked for it.
+        Nonnegative masses, divided by their sum; equal by default. A point of weight 0 is no task: it does not
+        belong to Θ, and a model cannot predict for it.
 
     Examples
     --------
@@ -382,14 +385,6 @@ def _points_meant(spec: Any) -> str:
 def _is_frozen_continuous(spec: Any) -> bool:
     """Whether ``spec`` is a frozen continuous distribution whose parameters are scalars."""
     return isinstance(getattr(spec, "dist", None), stats.rv_continuous) and np.ndim(spec.ppf(0.5)) == 0
-
-
-def _interval(measure: Measure, low: Any, high: Any) -> tuple[float, float]:
-    if type(low) is float and type(high) is float and -math.inf < low < high < math.inf:
-        return low, high  # the usual case, which needs no further look
-    if not (is_number(low) and is_number(high) and low < high):
-        raise ValueError(f"{measure!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
-    return float(low), float(high)
 
 
 def _as_points(values: Any, dim: int) -> HostArray:

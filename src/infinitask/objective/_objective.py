@@ -11,7 +11,8 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, double, namespace, to_host
 from infinitask._base.threads import shared_out
-from infinitask.losses import BoxLoss, Row, Sums
+from infinitask.losses import BoxLoss, Row
+from infinitask.losses._base import Sums
 from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
 from infinitask.objective._base import BaseObjective
 from infinitask.objective._table import Table

@@ -11,7 +11,8 @@ from types import ModuleType
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask.losses import BoxLoss, Sums
+from infinitask.losses import BoxLoss
+from infinitask.losses._base import Sums
 from infinitask.objective._terms import SWITCH, Integral
 
 MAX_KINDS = 16

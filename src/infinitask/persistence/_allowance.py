@@ -25,15 +25,15 @@ MOST_ENTRIES: Mapping[str, int] = {
 MAX_REPEATED_BYTES = 2**26
 """The most bytes of arrays that are given to more than one entry which may copy them, 64 MiB."""
 
-MAX_ARGUMENTS = 2**6
-"""The most arguments of a partial call or of a distribution."""
+MAX_PARTS = 2**6
+"""The most arguments of a partial call or of a distribution, and parts of a key of a dict."""
+
+LONGEST_TEXT = 200
+"""Characters of an attribute's name, of a regular expression, and of a key that is a text of NumPy."""
 
 MAX_UNFOLDED = 2**26
 """The most values of an entry where each is counted as often as it is met, as by one who prints it; for
 a step of skrub that is five times the values of its table, since several of its attributes hold the same."""
-
-TEXT_PER_VALUE = 8
-"""Characters of a text that count as another value."""
 
 MAX_RANGE = 2**20
 """The most numbers in a range: methods that take one make a list of it."""
@@ -59,7 +59,7 @@ def _check_unfolded(entries: list[Any]) -> None:
         for part in entry if type(entry) is list else ():
             for one in part if type(part) is list else (part,):
                 if type(one) is str:
-                    size += 1 + len(one) // TEXT_PER_VALUE
+                    size += 1 + len(one) // 8  # long texts count as several values
                 elif type(one) is list and len(one) == 1 and type(one[0]) is int and 0 <= one[0] < len(sizes):
                     size += sizes[one[0]]
                 else:

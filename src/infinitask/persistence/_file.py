@@ -35,9 +35,6 @@ MAX_VALUES = 2**21
 MAX_ARRAYS = 2**17
 """The most arrays of a file."""
 
-LENGTH_BYTES = 8
-"""The first bytes of a file of safetensors: the length of its header."""
-
 
 class _NewerFormatError(ValueError):
     """A file of a version that is not known yet."""
@@ -109,7 +106,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "checksum": checksum(table, writer.arrays),
     }
     content = serialized(writer.arrays, metadata=header)
-    length = int.from_bytes(content[:LENGTH_BYTES], "little")
+    length = int.from_bytes(content[:8], "little")
     if length > MAX_HEADER_BYTES:
         raise ValueError(
             f"What the model holds beside its arrays takes {length} bytes; files have at most {MAX_HEADER_BYTES}. Long "
@@ -151,12 +148,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     place = _path(path, "load(path)")
     if not place.is_file():
         raise FileNotFoundError(f"There is no file {os.fspath(place)!r}; give one that infinitask.save has written.")
-    with place.open("rb") as file:  # whoever may not read it is told so
-        start = file.read(LENGTH_BYTES + 1)
     try:
-        _check_header(place, start)
+        _check_header(place)
         return _read(place)
-    except _NewerFormatError:
+    except (_NewerFormatError, PermissionError):
         raise
     except Exception as error:
         raise ValueError(
@@ -207,18 +202,19 @@ def _read(place: Path) -> Any:
     return model
 
 
-def _check_header(place: Path, start: bytes) -> None:
+def _check_header(place: Path) -> None:
     """An error where the header is longer than the file or than any header, before anything parses it.
 
-    ``start`` are the first bytes: the length of the header, and its first character.
+    A file of safetensors begins with the length of its header in eight bytes.
     """
-    if len(start) <= LENGTH_BYTES or start[LENGTH_BYTES:] != b"{":
-        raise ValueError("it does not start as a safetensors file does")
-    length = int.from_bytes(start[:LENGTH_BYTES], "little")
-    if length > min(place.stat().st_size - LENGTH_BYTES, MAX_HEADER_BYTES):
-        raise ValueError(f"its header would take {length} bytes, more than there are or than a header has")
     with place.open("rb") as file:
-        if file.read(LENGTH_BYTES + length).count(b"data_offsets") > MAX_ARRAYS:
+        start, first = file.read(8), file.read(1)
+        if first != b"{":
+            raise ValueError("it does not start as a safetensors file does")
+        length = int.from_bytes(start, "little")
+        if length > min(place.stat().st_size - 8, MAX_HEADER_BYTES):
+            raise ValueError(f"its header would take {length} bytes, more than there are or than a header has")
+        if file.read(length - 1).count(b"data_offsets") > MAX_ARRAYS:
             raise ValueError(f"it has more than {MAX_ARRAYS} arrays")
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from infinitask.fitting._recipe import Recipe
+from infinitask.persistence._allowance import LONGEST_TEXT
 from infinitask.persistence._names import is_listed
 from infinitask.persistence._shown import shown
 
@@ -39,9 +40,6 @@ VERSION = re.compile(r"[\w.+!-]{1,50}")
 
 PRE_DISPATCH = re.compile(r"all|(\d{1,3} ?\* ?)?n_jobs")
 """How many jobs of a search wait; joblib evaluates other texts."""
-
-LONGEST_PATTERN = 200
-"""Characters of a regular expression."""
 
 MAX_REPEATS = 2
 """Repetitions in one alternative of a regular expression: each lets its time grow by a factor of the text's length."""
@@ -72,7 +70,7 @@ def is_plain_pattern(text: str) -> bool:
     Repeated groups, repeated repetitions and references to groups can take a time that is exponential in the text's
     length. What is not understood here is not plain.
     """
-    if len(text) > LONGEST_PATTERN:
+    if len(text) > LONGEST_TEXT:
         return False
     depth, repeats, at, after_group = 0, 0, 0, False
     while at < len(text):

@@ -6,6 +6,7 @@ A name says where a thing is public, not where it is defined, so files outlive a
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import lru_cache
 from importlib import import_module
@@ -14,42 +15,30 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.persistence._shown import shown
+from infinitask.persistence._shown import check_word, shown
 
-OWN_MODULES = (
-    "infinitask.calibration",
-    "infinitask.estimators",
-    "infinitask.features",
-    "infinitask.integrations",
-    "infinitask.kernels",
-    "infinitask.losses",
-    "infinitask.measures",
-    "infinitask.metrics",
-    "infinitask.penalties",
-    "infinitask.pipelines",
-    "infinitask.predictive",
-    "infinitask.tasks",
-    "infinitask.tuning",
-)
-"""Modules of which every public class may be saved; the functions of ``infinitask.metrics`` too, for scorers."""
+ALL = "*"
+"""Stands for every class, or every function, that a module offers."""
 
-OWN_CLASSES = (
-    "infinitask.features._inverse.Inverse",
-    "infinitask.features._maps.CombinedMap",
-    "infinitask.field.Field",
-    "infinitask.fitting.Relevance",
-    "infinitask.losses._rows.NonCrossing",
-    "infinitask.losses._rows.SmoothedNonCrossing",
-    "infinitask.losses._rows.SquaredNonCrossing",
-    "infinitask.objective.Smoothing",
-    "infinitask.pipelines._table_step.TableEncoder",
-    "infinitask.fitting.Recipe",
-    "infinitask.solvers.Reason",
-    "infinitask.solvers.Solution",
-    "infinitask.solvers.Start",
-    "infinitask.fitting.Units",
-)
-"""Other classes of which fitted models are made."""
+OWN_CLASSES = {
+    **dict.fromkeys(
+        (
+            *("infinitask.calibration", "infinitask.estimators", "infinitask.features", "infinitask.field"),
+            *("infinitask.integrations", "infinitask.kernels", "infinitask.losses", "infinitask.measures"),
+            *("infinitask.metrics", "infinitask.penalties", "infinitask.pipelines", "infinitask.predictive"),
+            *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
+            *("infinitask.measures._spaces", "infinitask.tasks", "infinitask.tuning"),
+        ),
+        ALL,
+    ),
+    "infinitask.features._inverse": "Inverse",
+    "infinitask.features._maps": "CombinedMap",
+    "infinitask.fitting": "Recipe Relevance Units",
+    "infinitask.objective": "Smoothing",
+    "infinitask.pipelines._table_step": "TableEncoder",
+    "infinitask.solvers": "Reason Solution Start",
+}
+"""Classes of this library; those of a module with an underscore are not public, and models are made of them."""
 
 OTHER_CLASSES = {
     "collections": "OrderedDict",
@@ -90,7 +79,8 @@ OTHER_CLASSES = {
 }
 """Classes of other libraries, imported where a file or a model has one."""
 
-OTHER_FUNCTIONS = {
+FUNCTIONS = {
+    "infinitask.metrics": ALL,
     "infinitask.tasks.ridge_path": "_power_of_ten",
     "numpy": (
         "absolute arcsinh arctan cbrt cos exp exp2 expm1 log log10 log1p log2 negative reciprocal sign sin "
@@ -111,12 +101,13 @@ OTHER_FUNCTIONS = {
 }
 """Functions that models hold: none of them reads, writes or runs anything."""
 
+NUMPY_TYPES = (
+    "bool_ object_ str_ complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+)
+
 TYPES: dict[str, type[Any]] = {
     **{f"builtins.{t.__name__}": t for t in (bool, bytes, complex, float, int, object, str)},
-    **{f"numpy.{t.__name__}": t for t in (np.bool_, np.object_, np.str_, np.complex64, np.complex128)},
-    **{f"numpy.{t.__name__}": t for t in (np.float16, np.float32, np.float64)},
-    **{f"numpy.{t.__name__}": t for t in (np.int8, np.int16, np.int32, np.int64)},
-    **{f"numpy.{t.__name__}": t for t in (np.uint8, np.uint16, np.uint32, np.uint64)},
+    **{f"numpy.{t.__name__}": t for t in (getattr(np, name) for name in NUMPY_TYPES.split())},
 }
 """Types that are values themselves, such as ``dtype=np.float64``."""
 
@@ -204,8 +195,9 @@ def is_listed(cls: type[Any]) -> bool:
 
 def function_named(name: str) -> Any:
     """The function that a file names."""
-    if type(name) is not str or name not in known_functions():
-        raise ValueError(f"it names the function {shown(name)}, which is not among those that a file may name")
+    check_word(
+        name, known_functions(), f"it names the function {shown(name)}, which is not among those that a file may name"
+    )
     return _resolved(name)
 
 
@@ -228,27 +220,28 @@ def is_named_tuple(cls: type[Any]) -> bool:
 @lru_cache(maxsize=1)
 def known_classes() -> frozenset[str]:
     """The names of all classes that may be saved without being registered."""
-    return _listed(OTHER_CLASSES) | set(OWN_CLASSES) | _public(inspect.isclass, OWN_MODULES)
+    return _listed(OWN_CLASSES | OTHER_CLASSES, inspect.isclass)
 
 
 @lru_cache(maxsize=1)
 def known_functions() -> frozenset[str]:
     """The names of all functions that may be saved."""
-    return _listed(OTHER_FUNCTIONS) | _public(inspect.isfunction, ("infinitask.metrics",))
+    return _listed(FUNCTIONS, inspect.isfunction)
 
 
-def _listed(names: dict[str, str]) -> frozenset[str]:
-    return frozenset(f"{module}.{name}" for module, line in names.items() for name in line.split())
+def _listed(names: Mapping[str, str], which: Callable[[Any], bool]) -> frozenset[str]:
+    """The names of a table, in full."""
+    lines = {module: _offered(module, which) if line == ALL else line.split() for module, line in names.items()}
+    return frozenset(f"{module}.{name}" for module, line in lines.items() for name in line)
 
 
-def _public(which: Any, modules: tuple[str, ...]) -> frozenset[str]:
-    """What modules list as public, as far as their own package defines it."""
-    found = [(module, name, getattr(import_module(module), name)) for module in modules for name in _all(module)]
-    return frozenset(f"{m}.{name}" for m, name, thing in found if which(thing) and thing.__module__.startswith(m))
-
-
-def _all(module: str) -> list[str]:
-    return list(import_module(module).__all__)
+def _offered(name: str, which: Callable[[Any], bool]) -> list[str]:
+    """What a module of this library offers: its list, or where it has none what it defines without an underscore."""
+    module = import_module(name)
+    ours = [key for key, thing in vars(module).items() if which(thing) and thing.__module__.startswith("infinitask.")]
+    if hasattr(module, "__all__"):
+        return [key for key in ours if key in module.__all__]
+    return [key for key in ours if key[0] != "_" and getattr(module, key).__module__ == name]
 
 
 def _name_of(thing: Any, name: str, module: str | None, known: frozenset[str]) -> str | None:

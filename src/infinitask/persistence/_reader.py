@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import inspect
 import math
-import re
+import sys
 from collections.abc import Mapping
 from enum import Enum
-from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,9 @@ from infinitask._base.arrays import HostArray
 from infinitask.features._inverse import Inverse
 from infinitask.persistence._allowance import Repeats, check_counts
 from infinitask.persistence._names import TYPES, class_named, function_named, is_named_tuple
-from infinitask.persistence._rules import check_keys, completed, plain_key
-from infinitask.persistence._shown import shown
+from infinitask.persistence._rules import DTYPE, check_keys, completed, plain_key
+from infinitask.persistence._shown import check_word, shown
 from infinitask.persistence._special import SPECIAL
-
-DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{1,2}\])?|[US]\d{1,9}|O)")
-"""The names of types of NumPy that a file may have."""
-
-LARGEST_CHARACTER = 0x10FFFF
-"""The last character of Unicode: texts with others crash when they are read."""
 
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """Numbers that JSON does not have."""
@@ -102,8 +95,7 @@ class Reader:
 
     # ----------------------------------------------------------------------------------------------------- numbers
     def _make_float(self, text: str) -> float:
-        if type(text) is not str or text not in NOT_FINITE:
-            raise ValueError(f"a number is {shown(text)}, which is none")
+        check_word(text, NOT_FINITE, f"a number is {shown(text)}, which is none")
         return NOT_FINITE[text]
 
     def _make_complex(self, real: str, imag: str) -> complex:
@@ -116,44 +108,23 @@ class Reader:
         return _dtype(name)
 
     def _make_type(self, name: str) -> Any:
-        if type(name) is not str or name not in TYPES:
-            raise ValueError(f"it names the type {shown(name)}, which is not among those that a file may name")
+        check_word(name, TYPES, f"it names the type {shown(name)}, which is not among those that a file may name")
         return TYPES[name]
 
     def _make_function(self, name: str) -> Any:
         return function_named(name)
 
-    def _make_scalar(self, name: str, text: str) -> Any:
-        dtype = _dtype(name)
+    def _make_scalar(self, dtype_name: str, text: str) -> Any:
         if type(text) is not str:
             raise ValueError("a number is not written as a text")
-        if dtype.kind == "f":
-            return dtype.type(float.fromhex(text))
-        if dtype.kind == "c":
-            real, imag = text.split(" ")
-            return dtype.type(complex(float.fromhex(real), float.fromhex(imag)))
-        if dtype.kind in "mM":
-            return np.array(int(text), dtype=np.int64).view(dtype)[()]
-        if dtype.kind in "US":
-            return np.str_(text) if dtype.kind == "U" else np.bytes_(text.encode("latin-1"))
-        if dtype.kind in "iub":
-            return dtype.type(int(text))
-        raise ValueError(f"a number is of the type {name!r}")
+        return _unpacked("a number", np.frombuffer(bytes.fromhex(text), np.uint8), dtype_name, [])[()]
 
     # ------------------------------------------------------------------------------------------------------ arrays
     def _make_array(self, name: str, order: str) -> HostArray:
         return _ordered(self._array(name), order)
 
     def _make_raw(self, name: str, order: str, dtype_name: str, shape: Any) -> HostArray:
-        raw, dtype = self._array(name), _dtype(dtype_name)
-        size = math.prod(_shape(shape))
-        if raw.dtype != np.uint8 or raw.ndim != 1 or dtype.hasobject or size * dtype.itemsize != raw.size:
-            raise ValueError(f"the array {shown(name)} does not have the size that it says")
-        if size and dtype.itemsize == 0:
-            raise ValueError(f"the array {shown(name)} has entries without a size")
-        if dtype.kind == "U" and size and np.max(raw.view(dtype.byteorder + "u4")) > LARGEST_CHARACTER:
-            raise ValueError(f"the array {shown(name)} has texts that are none")
-        return _ordered(np.frombuffer(raw.tobytes(), dtype=dtype).reshape(_shape(shape)), order)
+        return _ordered(_unpacked(f"the array {shown(name)}", self._array(name), dtype_name, shape), order)
 
     def _make_objects(self, shape: Any, values: Any) -> HostArray:
         found = self._values(values)
@@ -165,10 +136,8 @@ class Reader:
         return array.reshape(_shape(shape))
 
     def _array(self, name: Any) -> HostArray:
-        if type(name) is not str or name not in self.arrays:
-            raise ValueError(f"it has no array {shown(name)}")
-        if name not in self.unread:
-            raise ValueError(f"the array {shown(name)} belongs to two entries")
+        check_word(name, self.arrays, f"it has no array {shown(name)}")
+        check_word(name, self.unread, f"the array {shown(name)} belongs to two entries")
         self.unread.discard(name)
         return self.arrays[name]
 
@@ -190,8 +159,7 @@ class Reader:
 
     def _make_enum(self, name: str, member: Any) -> Any:
         cls = _class(name)
-        if not issubclass(cls, Enum) or type(member) is not str or member not in cls.__members__:
-            raise ValueError(f"{name!r} has no member {shown(member)}")
+        check_word(member, cls.__members__ if issubclass(cls, Enum) else (), f"{name!r} has no member {shown(member)}")
         return cls[member]
 
     def _make_named(self, name: str, values: Any) -> Any:
@@ -211,11 +179,8 @@ class Reader:
                 self._check_state(name, state)
             made.__setstate__(state)
             return made
-        slots = {key for key in state if isinstance(inspect.getattr_static(cls, key, None), MemberDescriptorType)}
-        for key in slots:
-            object.__setattr__(made, key, state.pop(key))
-        if state:
-            vars(made).update(state)
+        for key, one in state.items():
+            object.__setattr__(made, key, one)
         return made
 
     def _check_state(self, name: str, state: dict[str, Any]) -> None:
@@ -243,6 +208,19 @@ def _dtype(name: Any) -> Any:
     return np.dtype(name)
 
 
+def _unpacked(what: str, raw: HostArray, dtype_name: Any, shape: Any) -> HostArray:
+    """Bytes as an array of a type and a shape."""
+    dtype, size = _dtype(dtype_name), math.prod(_shape(shape))
+    if raw.dtype != np.uint8 or raw.ndim != 1 or dtype.hasobject or size * dtype.itemsize != raw.size:
+        raise ValueError(f"{what} does not have the size that it says")
+    if size and dtype.itemsize == 0:
+        raise ValueError(f"{what} has entries without a size")
+    # texts with other characters than those of Unicode crash when they are read
+    if dtype.kind == "U" and size and np.max(raw.view(dtype.byteorder + "u4")) > sys.maxunicode:
+        raise ValueError(f"{what} has texts that are none")
+    return np.frombuffer(raw.tobytes(), dtype=dtype).reshape(_shape(shape))
+
+
 def _shape(shape: Any) -> tuple[int, ...]:
     if type(shape) is not list or len(shape) > 32 or not all(type(k) is int and 0 <= k < 2**62 for k in shape):
         raise ValueError("an array has no shape")
@@ -251,6 +229,5 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 def _ordered(values: HostArray, order: Any) -> HostArray:
     """A copy in the order in which the array was, since products of matrices round by it."""
-    if type(order) is not str or order not in ("C", "F"):
-        raise ValueError("an array has no order")
+    check_word(order, ("C", "F"), "an array has no order")
     return np.array(values, order="C").T if order == "F" else np.array(values, order="C")

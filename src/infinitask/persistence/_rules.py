@@ -7,8 +7,9 @@ declared fields and nothing else, of the types that they declare.
 from __future__ import annotations
 
 import inspect
+import re
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -17,25 +18,23 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from infinitask.calibration._thresholds import Shift
+from infinitask.calibration import ConformalCalibration, CrossCalibration, Levels, ShareScale, Shift
 from infinitask.field import Field
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.measures import Measure
+from infinitask.persistence._allowance import LONGEST_TEXT, MAX_PARTS
 from infinitask.persistence._harmless import bounded, check_parameters
 from infinitask.persistence._shown import shown
-from infinitask.predictive import ConformalCalibration, CrossCalibration, Levels, ShareScale
 from infinitask.solvers import Solution
 from infinitask.tuning import OptunaSearch
 
-LEFT_OUT: tuple[tuple[type[Any], Mapping[str, Any]], ...] = (
-    (Pipeline, {"memory": None}),
-    (OptunaSearch, {"storage": None}),
-)
-"""Parameters that say where on this machine something is kept, and what they are after a load; no file has them."""
-
-DROPPED: tuple[tuple[type[Any], frozenset[str]], ...] = ((OptunaSearch, frozenset({"study_"})),)
-"""Fitted attributes that are not saved: the study belongs to Optuna, and ``cv_results_`` has its trials."""
+ABSENT: Mapping[type[Any], Mapping[str, Any]] = {
+    Pipeline: {"memory": None},
+    OptunaSearch: {"storage": None, "study_": MISSING},
+}
+"""Attributes that no file has, and what they are after a load. Two parameters say where on this machine something is
+kept; the study belongs to Optuna, and ``cv_results_`` has its trials."""
 
 FITTED: Mapping[str, tuple[type[Any], ...]] = {
     "best_estimator_": (BaseEstimator,),
@@ -54,27 +53,28 @@ FITTED: Mapping[str, tuple[type[Any], ...]] = {
 }
 """What fitted attributes of this library's estimators are, besides None."""
 
-LONGEST_KEY = 16
-"""Parts of a tuple that is a key of a dict: Python hashes a tuple anew each time."""
+NUMBERS: Mapping[type[Any], tuple[type[Any], ...]] = {
+    bool: (bool, np.bool_),
+    int: (int, np.integer),
+    float: (float, int, np.floating, np.integer),
+}
+"""What counts as a number of a type."""
 
 MAX_NUMBER_KEYS = 2**10
 """The most keys of a dict that are not texts: numbers can be chosen so that each is compared with all others."""
 
+DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{1,2}\])?|[US]\d{1,9}|O)")
+"""The names of types of NumPy that a file may have; longer numbers differ between machines."""
+
 SCALARS = (type(None), bool, int, float, complex, str, bytes, np.generic)
 """What a key is made of."""
-
-LONGEST_TEXT_KEY = 1000
-"""Characters of a key that is a text of NumPy."""
-
-LONGEST_NAME = 200
-"""Characters of an attribute's name."""
 
 
 def check_names(cls: type[Any], names: Any) -> None:
     """A ValueError where an attribute may not be set, because it would hide what the class does."""
     declared = _declared(cls) if is_own(cls) and is_dataclass(cls) else None
     for name in names:
-        if type(name) is not str or not name.isidentifier() or len(name) > LONGEST_NAME:
+        if type(name) is not str or not name.isidentifier() or len(name) > LONGEST_TEXT:
             raise ValueError(f"{cls.__name__} has an attribute {shown(name)}, which is no name")
         if declared is not None:
             if name not in declared:
@@ -96,9 +96,9 @@ def check_keys(keys: Any) -> None:
     numbers = 0
     for key in keys:
         parts = key if type(key) is tuple else (key,)
-        if len(parts) > LONGEST_KEY or not all(isinstance(part, SCALARS) for part in parts):
+        if len(parts) > MAX_PARTS or not all(isinstance(part, SCALARS) for part in parts):
             raise ValueError("a key of a dict, or a member of a set, is not made of a few numbers and texts")
-        if isinstance(key, np.str_) and len(key) > LONGEST_TEXT_KEY:
+        if isinstance(key, np.str_) and len(key) > LONGEST_TEXT:
             raise ValueError(f"a key of a dict is a text of NumPy with {len(key)} characters, which is too long")
         numbers += type(key) is not str
     if numbers > MAX_NUMBER_KEYS:
@@ -112,26 +112,25 @@ def plain_key(key: Any) -> Any:
     return str(key) if isinstance(key, np.str_) else key
 
 
-def left_out(cls: type[Any]) -> tuple[Mapping[str, Any], frozenset[str]]:
-    """Attributes that no file has: those that are set to a value when an object is made, and all of them."""
-    fixed = {name: value for base, names in LEFT_OUT if issubclass(cls, base) for name, value in names.items()}
-    dropped = frozenset(name for base, names in DROPPED if issubclass(cls, base) for name in names)
-    return fixed, dropped | fixed.keys()
+def absent(cls: type[Any]) -> dict[str, Any]:
+    """Attributes that no file has, and what they are after a load; MISSING: they are not set."""
+    return {name: value for base, names in ABSENT.items() if issubclass(cls, base) for name, value in names.items()}
 
 
 def completed(cls: type[Any], state: dict[str, Any]) -> dict[str, Any]:
     """The attributes of an object, checked, with defaults where a file of an older version has none."""
     check_names(cls, state)
-    fixed, absent = left_out(cls)
-    if absent & state.keys():
-        raise ValueError(f"{cls.__name__} has {', '.join(sorted(absent & state.keys()))}, which a file may not set")
+    unset = absent(cls)
+    if unset.keys() & state.keys():
+        names = ", ".join(sorted(unset.keys() & state.keys()))
+        raise ValueError(f"{cls.__name__} has {names}, which a file may not set")
     check_parameters(cls, state)
     check_types(cls, state)
+    fixed = {name: value for name, value in unset.items() if value is not MISSING}
     state = bounded(cls, {**state, **fixed})
-    if is_own(cls) and is_dataclass(cls):
-        missing = [field for field in fields(cls) if field.name not in state]
-        return state | {field.name: _default(cls, field) for field in missing}
-    return _with_defaults(cls, state) if is_own(cls) and issubclass(cls, BaseEstimator) else state
+    return (
+        _with_defaults(cls, state) if is_own(cls) and (is_dataclass(cls) or issubclass(cls, BaseEstimator)) else state
+    )
 
 
 def check_types(cls: type[Any], state: Mapping[str, Any]) -> None:
@@ -150,34 +149,22 @@ def check_types(cls: type[Any], state: Mapping[str, Any]) -> None:
 
 
 def _with_defaults(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes of an estimator of this library."""
+    """The attributes of an object of this library."""
+    makers: dict[str, Any] = {one.name: one.default_factory for one in fields(cls)} if is_dataclass(cls) else {}
     for name, parameter in _parameters(cls).items():
         if name not in state:
             if parameter.default is parameter.empty:
                 raise ValueError(f"{cls.__name__} has no {name!r}")
-            state[name] = parameter.default
+            state[name] = parameter.default if makers.get(name, MISSING) is MISSING else makers[name]()
     return state
 
 
 def fits(value: Any, hint: Any) -> bool:
     """Whether a value has the type of an annotation; of containers, what they hold is not looked at."""
-    if hint is Any or hint is object:
-        return True
-    if hint is None:
-        return value is None
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
+    if get_origin(hint) in (Union, types.UnionType):
         return any(fits(value, one) for one in get_args(hint))
-    if origin is Callable:
-        return callable(value)
-    if hint is float:
-        return isinstance(value, (float, int, np.floating, np.integer)) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, (int, np.integer))
-    if hint is bool:
-        return isinstance(value, (bool, np.bool_))
-    kind = hint if origin is None else origin
-    return isinstance(value, kind) if isinstance(kind, type) else True
+    kind = get_origin(hint) or hint
+    return hint is Any or not isinstance(kind, type) or isinstance(value, NUMBERS.get(kind, kind))
 
 
 def is_own(cls: type[Any]) -> bool:
@@ -201,11 +188,3 @@ def _parameters(cls: type[Any]) -> Mapping[str, inspect.Parameter]:
 @lru_cache(maxsize=256)
 def _hints(cls: type[Any]) -> dict[str, Any]:
     return get_type_hints(cls)
-
-
-def _default(cls: type[Any], field: Any) -> Any:
-    if field.default is not MISSING:
-        return field.default
-    if field.default_factory is not MISSING:
-        return field.default_factory()
-    raise ValueError(f"{cls.__name__} has no {field.name!r}")

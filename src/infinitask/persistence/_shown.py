@@ -1,7 +1,8 @@
-"""How errors show what a file holds: a file chooses how long its values are, and how long it takes to print them."""
+"""How errors show what a file holds. A file chooses how long its values are, and how long it takes to print them."""
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ import numpy as np
 LONGEST = 50
 """Characters of a text from a file that an error shows."""
 
-LONGEST_REASON = 400
-"""Characters of an error of another library that a sentence repeats."""
+
+def check_word(value: Any, words: Container[str], reason: str) -> None:
+    """A ValueError with this reason where a value from a file is not one of some words."""
+    if type(value) is not str or value not in words:
+        raise ValueError(reason)
 
 
 def shown(value: Any) -> str:
@@ -42,4 +46,5 @@ def reason(error: BaseException) -> str:
     plain = all(isinstance(part, (str, bytes, int, float, type(None))) for part in error.args)
     lines = str(error).strip().splitlines() if plain else []
     text = lines[0] if lines else type(error).__name__
-    return text.rstrip(".") if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
+    most = 8 * LONGEST
+    return text.rstrip(".") if len(text) <= most else f"{text[:most]}…"

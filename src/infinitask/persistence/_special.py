@@ -16,19 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from infinitask.persistence._allowance import MAX_ARGUMENTS, MAX_RANGE
+from infinitask.persistence._allowance import MAX_PARTS, MAX_RANGE
 from infinitask.persistence._harmless import check_keywords
 from infinitask.persistence._rules import SCALARS, check_keys
-from infinitask.persistence._shown import shown
+from infinitask.persistence._shown import check_word, shown
 
 BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 """Generators of NumPy whose state may be saved."""
 
 POSITIONS = {"MT19937": ("state", "pos", 624), "Philox": (None, "buffer_pos", 4)}
 """Where a generator is in its own numbers: NumPy reads there without a look at the bounds."""
-
-LONGEST_STATE = 624
-"""Numbers in the state of a generator: MT19937 has the most."""
 
 MASKED_KINDS = frozenset("biufcmMO")
 """Kinds of masked arrays: a text to fill in would take as much memory as the type says."""
@@ -51,13 +48,11 @@ class Special(NamedTuple):
     make: Callable[..., Any]
 
 
+def _is(*kinds: type[Any]) -> Callable[[Any], bool]:
+    return lambda value: type(value) in kinds
+
+
 # ------------------------------------------------------------------------------------------------------- of Python
-def _partial_parts(value: Any) -> tuple[Any, ...]:
-    _check_arguments(value.args, value.keywords, "a partial call")
-    check_keywords(value.keywords, "a partial call")
-    return value.func, value.args, value.keywords
-
-
 def _make_partial(function: Any, args: Any, keywords: Any) -> Any:
     if not isinstance(function, (FunctionType, BuiltinFunctionType, np.ufunc)):
         raise ValueError("a partial call is of something that is no function")
@@ -69,24 +64,14 @@ def _make_partial(function: Any, args: Any, keywords: Any) -> Any:
 def _check_arguments(args: Any, keywords: Any, what: str) -> None:
     if type(args) is not tuple or type(keywords) is not dict or not all(type(key) is str for key in keywords):
         raise ValueError(f"{what} has arguments that are no tuple, or keywords that are no dict with texts as keys")
-    if len(args) + len(keywords) > MAX_ARGUMENTS:
-        raise ValueError(f"{what} has {len(args) + len(keywords)} arguments, and at most {MAX_ARGUMENTS} are allowed")
-
-
-def _slice_parts(value: Any) -> tuple[Any, ...]:
-    _make_slice(value.start, value.stop, value.step)
-    return value.start, value.stop, value.step
+    if len(args) + len(keywords) > MAX_PARTS:
+        raise ValueError(f"{what} has {len(args) + len(keywords)} arguments, and at most {MAX_PARTS} are allowed")
 
 
 def _make_slice(start: Any, stop: Any, step: Any) -> Any:
     if not all(isinstance(one, SCALARS) for one in (start, stop, step)):
         raise ValueError("a slice is not made of numbers or texts")
     return slice(start, stop, step)
-
-
-def _range_parts(value: Any) -> tuple[Any, ...]:
-    _make_range(value.start, value.stop, value.step)
-    return value.start, value.stop, value.step
 
 
 def _make_range(start: Any, stop: Any, step: Any) -> Any:
@@ -100,12 +85,6 @@ def _make_range(start: Any, stop: Any, step: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------- of NumPy
-def _masked_parts(value: Any) -> tuple[Any, ...]:
-    parts = value.data, np.ma.getmaskarray(value), value.fill_value
-    _make_masked(*parts)
-    return parts
-
-
 def _make_masked(data: Any, mask: Any, fill_value: Any) -> Any:
     if not isinstance(data, np.ndarray) or not isinstance(mask, np.ndarray) or data.shape != mask.shape:
         raise ValueError("a masked array has parts of different shapes")
@@ -123,10 +102,8 @@ def _random_parts(value: Any) -> tuple[Any, ...]:
 def _make_random(kind: str, state: Any) -> Any:
     _check_state(state)
     name = state.get("bit_generator")
-    if type(kind) is not str or kind not in ("Generator", "RandomState"):
-        raise ValueError(f"a random generator is of the kind {shown(kind)}")
-    if type(name) is not str or name not in BIT_GENERATORS:
-        raise ValueError(f"the random generator {shown(name)} is not one of NumPy's")
+    check_word(kind, ("Generator", "RandomState"), f"a random generator is of the kind {shown(kind)}")
+    check_word(name, BIT_GENERATORS, f"the random generator {shown(name)} is not one of NumPy's")
     if name in POSITIONS:
         part, key, last = POSITIONS[name]
         inner = state if part is None else state.get(part)
@@ -150,7 +127,7 @@ def _check_state(state: Any, *, nested: bool = False) -> None:
         if type(one) is dict and not nested:
             _check_state(one, nested=True)
         elif isinstance(one, np.ndarray):
-            if one.ndim != 1 or one.size > LONGEST_STATE or one.dtype.kind not in "iu":
+            if one.ndim != 1 or one.size > POSITIONS["MT19937"][2] or one.dtype.kind not in "iu":
                 raise ValueError("the state of a random generator has an array that is none of its own")
         elif not isinstance(one, SCALARS):
             raise ValueError(f"the state of a random generator has a {type(one).__name__}")
@@ -170,8 +147,7 @@ def _make_sparse(form: str, is_array: bool, shape: Any, data: Any, indices: Any,
     makers = {"csr": (sparse.csr_matrix, sparse.csr_array), "csc": (sparse.csc_matrix, sparse.csc_array)}
     parts = (data, indices, indptr)
     whole = type(shape) is tuple and len(shape) == 2 and all(type(k) is int and k >= 0 for k in shape)
-    if type(form) is not str or form not in makers:
-        raise ValueError(f"a sparse matrix has the form {shown(form)}, which is neither csr nor csc")
+    check_word(form, makers, f"a sparse matrix has the form {shown(form)}, which is neither csr nor csc")
     if not whole or not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
         raise ValueError("a sparse matrix has parts of wrong types")
     # other types would be copied into larger ones
@@ -188,25 +164,20 @@ def _is_frozen(value: Any) -> bool:
 
 
 def _frozen_parts(value: Any) -> tuple[Any, ...]:
-    if type(_law(value.dist.name)) is not type(value.dist):
+    if type(_distribution(value.dist.name)) is not type(value.dist):
         raise ValueError(f"the distribution {value.dist.name!r} is not one of scipy.stats")
-    _check_numbers(value.dist.name, tuple(value.args), dict(value.kwds))
     return value.dist.name, tuple(value.args), dict(value.kwds)
 
 
 def _make_frozen(name: str, args: Any, keywords: Any) -> Any:
-    _check_numbers(name, args, keywords)
-    return _law(name)(*args, **keywords)
-
-
-def _check_numbers(name: str, args: Any, keywords: Any) -> None:
-    """A ValueError where a distribution has other parameters than numbers; SciPy would make a table of two arrays."""
     _check_arguments(args, keywords, "a distribution")
+    # of two arrays SciPy would make a table
     if not all(isinstance(one, (int, float, np.number, np.bool_)) for one in (*args, *keywords.values())):
         raise ValueError(f"the distribution {shown(name)} has parameters that are no numbers")
+    return _distribution(name)(*args, **keywords)
 
 
-def _law(name: Any) -> Any:
+def _distribution(name: Any) -> Any:
     """A distribution by its name."""
     from scipy import stats
 
@@ -252,10 +223,7 @@ def _from_pandas(value: Any, name: str) -> bool:
 
 def _type_parts(value: Any) -> tuple[Any, ...]:
     if _from_pandas(value, "CategoricalDtype"):
-        categories = None if value.categories is None else np.asarray(value.categories)
-        if categories is not None:
-            _check_labels(categories)
-        return "category", categories, value.ordered
+        return "category", None if value.categories is None else np.asarray(value.categories), value.ordered
     if _make_type(str(value), None, None) != value:
         raise ValueError(f"the type {value!r} of pandas cannot be saved")
     return str(value), None, None
@@ -307,11 +275,11 @@ def _check_labels(values: Any) -> None:
 
 
 SPECIAL = {
-    "partial": Special(lambda v: type(v) is partial, _partial_parts, _make_partial),
-    "slice": Special(lambda v: type(v) is slice, _slice_parts, _make_slice),
-    "range": Special(lambda v: type(v) is range, _range_parts, _make_range),
-    "masked": Special(lambda v: type(v) is np.ma.MaskedArray, _masked_parts, _make_masked),
-    "random": Special(lambda v: type(v) in (np.random.Generator, np.random.RandomState), _random_parts, _make_random),
+    "partial": Special(_is(partial), lambda v: (v.func, v.args, v.keywords), _make_partial),
+    "slice": Special(_is(slice), lambda v: (v.start, v.stop, v.step), _make_slice),
+    "range": Special(_is(range), lambda v: (v.start, v.stop, v.step), _make_range),
+    "masked": Special(_is(np.ma.MaskedArray), lambda v: (v.data, np.ma.getmaskarray(v), v.fill_value), _make_masked),
+    "random": Special(_is(np.random.Generator, np.random.RandomState), _random_parts, _make_random),
     "sparse": Special(_is_compressed, _sparse_parts, _make_sparse),
     "distribution": Special(_is_frozen, _frozen_parts, _make_frozen),
     "spline": Special(_is_spline, _spline_parts, _make_spline),

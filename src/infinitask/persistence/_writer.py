@@ -25,20 +25,11 @@ from infinitask.persistence._names import (
     name_of_function,
     qualified,
 )
-from infinitask.persistence._rules import check_keys, check_names, check_types, left_out, plain_key
+from infinitask.persistence._rules import DTYPE, absent, check_keys, check_names, check_types, plain_key
 from infinitask.persistence._special import SPECIAL
 
 NATIVE = frozenset(["b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 """Numbers that safetensors knows; arrays of others are written as bytes, with the name of their type."""
-
-RAW_KINDS = frozenset("fiubcMmUS")
-"""Kinds of numbers and texts of fixed size."""
-
-LONGEST_NUMBER = {"f": 8, "c": 16}
-"""Bytes of a number; longer ones differ between machines."""
-
-LONGEST_PATH = 120
-"""Characters of the path of an array, which names it in the file."""
 
 
 class Writer:
@@ -106,7 +97,8 @@ class Writer:
         if isinstance(value, np.dtype):
             return ["dtype", _checked_dtype(value, path).str]
         if isinstance(value, np.generic):
-            return _scalar(value, path)
+            number = np.asarray(value)
+            return ["scalar", _checked_dtype(number.dtype, path).str, number.tobytes().hex()]
         if kind is np.ndarray:
             return self._array(value, path)
         if is_torch_array(value) or is_cupy_array(value) or is_jax_array(value):
@@ -118,6 +110,7 @@ class Writer:
         for name, special in SPECIAL.items():
             if special.fits(value):
                 parts = _checked(special.parts, path, value)
+                _checked(special.make, path, *parts)  # what a load would refuse is not saved
                 _checked(self._repeats.count, path, parts)
                 return [name, self._values(parts, path)]
         return self._object(value, path)
@@ -140,14 +133,13 @@ class Writer:
             return ["mapping", name, self._pairs(value.items(), path)]
         state = _state(value, path)
         _checked(check_names, path, cls, state)
-        _, absent = left_out(cls)
-        written = {key: one for key, one in state.items() if key not in absent}
+        unset = absent(cls)
+        written = {key: one for key, one in state.items() if key not in unset}
         _checked(check_parameters, path, cls, written)
         _checked(check_types, path, cls, written)  # what a load would refuse is not saved
         found: list[Any] = []
-        for attribute, one in state.items():
-            if attribute not in absent:
-                found += [attribute, self.value(one, f"{path}.{attribute}")]
+        for attribute, one in written.items():
+            found += [attribute, self.value(one, f"{path}.{attribute}")]
         return ["object", name, found]
 
     def _array(self, value: HostArray, path: str) -> list[Any]:
@@ -166,7 +158,7 @@ class Writer:
 
     def _named(self, path: str) -> str:
         """A name for an array: where it was found, as far as that is short and new."""
-        short = path if len(path) <= LONGEST_PATH else f"{path[: LONGEST_PATH // 2]}…{path[-LONGEST_PATH // 2 :]}"
+        short = path if len(path) <= 120 else f"{path[:60]}…{path[-60:]}"
         name, k = short, 1
         while name in self.arrays:
             k += 1
@@ -204,24 +196,8 @@ def _state(value: Any, path: str) -> dict[str, Any]:
     return {name: kept for name, kept in state.items() if name != "_skl_callbacks"}
 
 
-def _scalar(value: Any, path: str) -> list[Any]:
-    dtype = _checked_dtype(value.dtype, path)
-    if dtype.kind == "f":
-        text = float(value).hex()
-    elif dtype.kind == "c":
-        text = f"{float(value.real).hex()} {float(value.imag).hex()}"
-    elif dtype.kind in "mM":
-        text = str(int(value.view(np.int64)))
-    elif dtype.kind in "US":
-        text = value.item() if dtype.kind == "U" else value.item().decode("latin-1")
-    else:
-        text = str(int(value))
-    return ["scalar", dtype.str, text]
-
-
 def _checked_dtype(dtype: Any, path: str) -> Any:
-    too_long = dtype.itemsize > LONGEST_NUMBER.get(dtype.kind, dtype.itemsize)
-    if dtype.kind != "O" and (dtype.kind not in RAW_KINDS or too_long):
+    if not DTYPE.fullmatch(dtype.str):
         raise TypeError(f"{path} has the type {dtype} of NumPy, which cannot be saved; convert it, such as to float64.")
     return dtype
 

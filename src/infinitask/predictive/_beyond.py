@@ -8,23 +8,14 @@ from typing import final
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, row_blocks
 
 FAR = 1e-3
-"""Below this part of its threshold, h says little: exact features leave an error of 1e-5 of it, and far away a Gaussian
-kernel is 0 in floating point. Such points are ordered by their distance instead."""
-
-HALVINGS = 340
-"""The most times a point comes half as near; inputs are at most 1e100."""
-
-BISECTIONS = 12
-"""After these a piece of a ray is short enough for h to be exponential, or linear, on it."""
+"""Points with h below this part of the threshold are ordered by their distance: there the error of the features counts,
+and far away a Gaussian kernel is 0 in floating point."""
 
 SMALLEST = 1e-290
-"""Without a centre: the score of points at which h is 0; where it is negative, scores are below."""
-
-ENTRIES_AT_A_TIME = 1_000_000
-"""Rows × levels that are held in memory."""
+"""The score of points with h = 0 if there is no centre; scores are smaller where h is negative."""
 
 
 @final
@@ -59,7 +50,7 @@ class Beyond:
     def outside(self, X: HostArray) -> HostArray:
         """For points outside, (n,): from 1 at the boundary to 0 at infinity; r(x), and where that is tiny a distance.
 
-        The distance is a gauge: the share s of the way from ``centre`` to x at which r is :data:`FAR`.
+        The distance is a gauge: the fraction s of the way from ``centre`` to x at which r is :data:`FAR`.
         """
         ratio = self._ratios(X, np.max)
         far = np.flatnonzero(ratio < FAR)
@@ -73,35 +64,39 @@ class Beyond:
 
     def _ratios(self, X: HostArray, reduce: Callable[..., HostArray]) -> HostArray:
         t = self.thresholds
-        size = max(1, ENTRIES_AT_A_TIME // t.size)
         ratios = np.empty(X.shape[0])
-        for start in range(0, X.shape[0], size):
-            h = self.h(X[start : start + size])
+        for rows in row_blocks(X.shape[0], t.size):
+            h = self.h(X[rows])
             of_threshold = h / t if np.min(t) > 0.0 else 1.0 + (h - t) / (np.max(np.abs(t)) or 1.0)
-            ratios[start : start + size] = reduce(of_threshold, axis=1)
+            ratios[rows] = reduce(of_threshold, axis=1)
         return ratios
 
     def _gauge(self, X: HostArray, ratio: HostArray) -> HostArray:
         """s in (0, 1), (n,)."""
-        top = None if self.centre is None else float(self._ratios(self.centre[None, :], np.max)[0])
-        if self.centre is None or top is None or top <= FAR:
-            return np.where(
-                ratio > 0.0, np.maximum(ratio / FAR, 2.0 * SMALLEST), SMALLEST / (1.0 - np.minimum(ratio, 0))
-            )
-        way = X - self.centre
+        top = -np.inf if self.centre is None else float(self._ratios(self.centre[None, :], np.max)[0])
+        if self.centre is None or top <= FAR:
+            below = SMALLEST / (1.0 - np.minimum(ratio, 0))
+            return np.where(ratio > 0.0, np.maximum(ratio / FAR, 2.0 * SMALLEST), below)
+        centre, way, everyone = self.centre, X - self.centre, np.arange(len(X))
         # the ends of a piece of the ray that r = FAR divides, and r there
         near, at_near = np.zeros(len(X)), np.full(len(X), top)
         end, at_end = np.ones(len(X)), ratio.copy()
-        for step in range(HALVINGS + BISECTIONS):
-            open_ = np.flatnonzero(near == 0.0) if step < HALVINGS else np.arange(len(X))
-            if open_.size == 0:
-                continue
-            middle = 0.5 * (near[open_] + end[open_])
-            found = self._ratios(self.centre + middle[:, None] * way[open_], np.max)
-            inner = found >= FAR
-            near[open_[inner]], at_near[open_[inner]] = middle[inner], found[inner]
-            end[open_[~inner]], at_end[open_[~inner]] = middle[~inner], found[~inner]
+
+        def halve(rows: HostArray) -> HostArray:
+            """Halve the pieces of some rows; the rows whose middle is still outside."""
+            middle = 0.5 * (near[rows] + end[rows])
+            found = self._ratios(centre + middle[:, None] * way[rows], np.max)
+            inner, outer = found >= FAR, found < FAR
+            near[rows[inner]], at_near[rows[inner]] = middle[inner], found[inner]
+            end[rows[outer]], at_end[rows[outer]] = middle[outer], found[outer]
+            return rows[outer]
+
+        outside = everyone
+        while outside.size:  # at the centre r is above FAR
+            outside = halve(outside)
+        for _ in range(12):  # until h is exponential, or linear, on a piece
+            halve(everyone)
         decays = at_end > 0.0
         start, stop, level = (np.log(v, out=v.copy(), where=decays) for v in (at_near, at_end, np.full(len(X), FAR)))
-        share = np.clip((start - level) / (start - stop), 0.0, 1.0)
-        return np.asarray(near + share * (end - near))
+        part = np.clip((start - level) / (start - stop), 0.0, 1.0)
+        return np.asarray(near + part * (end - near))

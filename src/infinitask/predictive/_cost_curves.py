@@ -150,17 +150,17 @@ class Confusion:
 
     @property
     def tpr(self) -> HostArray:
-        """The share of the positives that are found: 1 − FN/positives."""
+        """The fraction of the positives that are found: 1 − FN/positives."""
         return np.asarray(1.0 - self.missed / self.positives)
 
     @property
     def fpr(self) -> HostArray:
-        """The share of the negatives that raise an alarm: FP/negatives."""
+        """The fraction of the negatives that raise an alarm: FP/negatives."""
         return np.asarray(self.false_alarms / self.negatives)
 
     @property
     def prevalence(self) -> float:
-        """π, the share of the positives among all."""
+        """π, the fraction of positives."""
         return self.positives / (self.positives + self.negatives)
 
     def cost(self, fn_cost: HostArray | float, fp_cost: HostArray | float) -> HostArray:
@@ -255,7 +255,7 @@ class CostCurve:
     cost : ndarray (k,)
         Of the model.
     cost_all_positive, cost_all_negative : ndarray (k,)
-        Of the two policies that look at no input: ((1 − θ₀)/2)·(1 − π) and ((1 + θ₀)/2)·π.
+        Of the two policies that ignore X: ((1 − θ₀)/2)·(1 − π) and ((1 + θ₀)/2)·π.
 
     Examples
     --------
@@ -341,7 +341,7 @@ class NetBenefitCurve:
 
     @classmethod
     def of(cls, counts: Confusion) -> NetBenefitCurve:
-        """The curve of counted errors; p_t = 1, where a false alarm weighs infinitely, is left out."""
+        """The curve of counted errors; without p_t = 1, where a false alarm weighs infinitely."""
         kept = np.flatnonzero(counts.theta > -1.0)[::-1]
         theta = counts.theta[kept]
         odds = (1.0 - theta) / (1.0 + theta)

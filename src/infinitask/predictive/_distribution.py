@@ -14,12 +14,11 @@ from infinitask._base.validation import count, coverages, naming, numbers, perce
 from infinitask.calibration._rearrangement import Rearrangement
 
 HALF_WINDOW = 0.1
-"""Half the window over which ``pdf`` takes the slope of the cdf, in distances between the quartiles. For a normal
-distribution that is 0.13 standard deviations, which changes the density by less than the width of its line in a
-figure."""
+"""Half the window over which ``pdf`` takes the slope of the cdf, in interquartile ranges; 0.13 standard deviations of a
+normal distribution."""
 
 LEAST_HALF_WINDOW = 0.005
-"""The least half window, in distances between the ends."""
+"""The smallest half window, relative to the distance between the ends."""
 
 
 @final
@@ -175,7 +174,7 @@ class QuantileDistribution:
         return density[:, 0] if flat else density
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> HostArray:
-        """Q(U) with U uniform on (0, 1): independent draws from each row, (n, n_samples).
+        """Q(U) with U uniform on (0, 1): independent samples of each row, (n, n_samples).
 
         Parameters
         ----------
@@ -249,8 +248,8 @@ class QuantileDistribution:
         u, v = over[:, :-1], over[:, 1:]
         # ∫ (1 − τ)(Q − y)₊ + τ(y − Q)₊ = ∫ (Q − y)₊ − ∫ τ(Q − y)
         up, down = np.maximum(v, 0.0), np.maximum(u, 0.0)
-        share = np.divide(up - down, v - u, out=np.ones(u.shape), where=v > u)
-        above = (share * (up + down)) @ (0.5 * width)
+        part = np.divide(up - down, v - u, out=np.ones(u.shape), where=v > u)
+        above = (part * (up + down)) @ (0.5 * width)
         slanted = (u + v) @ (0.5 * start * width) + (u + 2.0 * v) @ (width**2 / 6.0)
         return np.asarray(2.0 * np.maximum(above - slanted, 0.0))
 

@@ -15,7 +15,7 @@ from infinitask.predictive._cost_curves import Confusion
 def allowed_errors(n: int, bound: float, confidence: float) -> int:
     """max{k : P[Bin(n, α) ≤ k] ≤ δ}, or −1: how many errors in n samples still show that the rate is at most α.
 
-    If the rate of errors were above α, at most this many would be seen with probability δ or less.
+    If the rate were above α, a sample would have at most k errors with probability δ or less.
 
     Parameters
     ----------
@@ -37,34 +37,6 @@ def allowed_errors(n: int, bound: float, confidence: float) -> int:
     return int(np.searchsorted(stats.binom.cdf(np.arange(n), n, bound), level, side="right")) - 1
 
 
-def order_statistic(n: int, bound: float, confidence: float) -> int:
-    """k* = min{k : Σ_{j≥k} C(n, j)(1 − α)^j α^(n−j) ≤ δ}: which of n ordered scores of a class is the threshold.
-
-    Sort the scores of n samples of one class, and assign every score above the k*-th to the other class. Then the
-    error on new samples of this class is at most α with probability 1 − δ (Tong, Feng and Li, 2018). There are
-    n − k* = ``allowed_errors(n, bound, confidence)`` samples on the wrong side.
-
-    Parameters
-    ----------
-    n : int
-    bound : float in (0, 1)
-        α.
-    confidence : float in (0, 1)
-        1 − δ.
-
-    Returns
-    -------
-    int
-        From 1 to n; n + 1 where n samples are too few for any threshold.
-
-    Examples
-    --------
-    >>> order_statistic(100, bound=0.05, confidence=0.95)
-    99
-    """
-    return count("n", n, least=0) - allowed_errors(n, bound, confidence)
-
-
 def smallest_sample(bound: float, confidence: float) -> int:
     """⌈log δ / log(1 − α)⌉: with fewer samples even zero errors do not show that the rate is at most α.
 
@@ -82,8 +54,9 @@ def fixed_sequence(errors: HostArray, n: int, bound: float, confidence: float) -
 
     The order of the policies is fixed before the samples are seen, the most cautious first. Each is tested at level δ,
     and the first failure ends the walk: only the first policy whose rate is really above α can do harm, and it passes
-    with probability δ at most. The policies can be any; if they are nested (the errors rise along the order), the walk
-    ends at the threshold of :func:`order_statistic`.
+    with probability δ at most. The policies can be any. If they are nested (the errors rise along the order), the walk
+    ends at the threshold of Neyman–Pearson classification (Tong, Feng and Li, 2018), the k*-th of n ordered scores of
+    the class with k* = n − ``allowed_errors(n, bound, confidence)``.
 
     Parameters
     ----------
@@ -156,21 +129,21 @@ def choose_theta(
             )
         return counts.cheapest(fn_cost, fp_cost)
     name, given = ("max_fpr", max_fpr) if min_sensitivity is None else ("min_sensitivity", min_sensitivity)
-    share = fraction(name, given, open_low=False, open_high=False)
+    given = fraction(name, given, open_low=False, open_high=False)
     if confidence is not None:
-        _check_open(**{name: share})
-    return _bounded(counts, name, share, confidence)
+        _check_open(**{name: given})
+    return _bounded(counts, name, given, confidence)
 
 
-def _bounded(counts: Confusion, name: str, share: float, confidence: float | None) -> float:
+def _bounded(counts: Confusion, name: str, given: float, confidence: float | None) -> float:
     """The θ with one error below its bound and the other as small as possible."""
     if name == "max_fpr":
-        held, other, n, bound = counts.false_alarms, counts.missed, counts.negatives, share
+        held, other, n, bound = counts.false_alarms, counts.missed, counts.negatives, given
         rows, errors, end, order = "negatives", "false alarms", -1.0, slice(None)
     else:
-        held, other, n, bound = counts.missed, counts.false_alarms, counts.positives, 1.0 - share
+        held, other, n, bound = counts.missed, counts.false_alarms, counts.positives, 1.0 - given
         rows, errors, end, order = "positives", "misses", 1.0, slice(None, None, -1)
-    wish = f"{name}={share:g}"
+    wish = f"{name}={given:g}"
     if n == 0:
         raise ValueError(f"y holds no {rows}; {wish} cannot be checked without them.")
     # from the end of Θ where the held error is rarest
@@ -203,7 +176,7 @@ def _bounded(counts: Confusion, name: str, share: float, confidence: float | Non
         raise ValueError(f"No θ reaches {wish}: {reason}. {advice}")
     best = passed[other[passed] == other[passed].min()]
     if confidence is not None:
-        return float(theta[best[-1]])  # the least cautious, as for the order statistic
+        return float(theta[best[-1]])  # the least cautious
     return float(theta[best[np.argmin(held[best])]])
 
 

@@ -19,7 +19,8 @@ from infinitask.calibration._class_probabilities import ShareScale, cost_points,
 from infinitask.calibration.held_out import HeldOut
 from infinitask.kernels import ClassTask, task_kernel
 from infinitask.losses import MultiClassHinge
-from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature, quadrature_rule
+from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature
+from infinitask.measures._rules import quadrature_rule
 from infinitask.solvers import Splitting
 from infinitask.tasks.base import Defaults, Fitted, Task
 
