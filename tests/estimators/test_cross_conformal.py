@@ -124,7 +124,7 @@ class Nearest(Constant):
 
 
 @pytest.mark.parametrize(("cv", "repetitions"), [(5, 120), pytest.param(30, 40, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("model", [Constant(), Constant(0.2), Nearest()], ids=str)
+@pytest.mark.parametrize("model", [Constant(), pytest.param(Constant(0.2), marks=pytest.mark.slow), Nearest()], ids=str)
 def test_coverage_over_repetitions(model: Any, cv: int, repetitions: int) -> None:
     asked, hits = [0.7, 0.9], []
     for seed in range(repetitions):

@@ -48,7 +48,9 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
     return {}
 
 
-@pytest.mark.parametrize("estimator", [JointQuantileRegressor(), QOneClassSVM(nus=[0.2, 0.6])])
+@pytest.mark.parametrize(
+    "estimator", [JointQuantileRegressor(), pytest.param(QOneClassSVM(nus=[0.2, 0.6]), marks=pytest.mark.slow)]
+)
 def test_scikit_learn_accepts_it(estimator: Any) -> None:
     run_checks(estimator, _expected_failures(estimator))
 

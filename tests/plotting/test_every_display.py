@@ -79,7 +79,7 @@ def test_a_display_makes_a_figure_of_its_own_and_shows_nothing(draw: Draw, monke
     assert len(plt.get_fignums()) == 2
 
 
-@each("look", ["light", "dark", "dark_background"])
+@pytest.mark.parametrize("look", ["light", "dark", pytest.param("dark_background", marks=pytest.mark.slow)])
 def test_text_can_be_read_on_its_paper(draw: Draw, look: Any) -> None:
     if look == "dark_background":
         with plt.style.context("dark_background"):

@@ -67,7 +67,11 @@ def quantiles(n: int = 60, alpha: float = 1e-3) -> Objective:
 
 
 # ------------------------------------------------------------------------------------------------------ the certificate
-@pytest.mark.parametrize("order", [None, NonCrossing(0.7), SquaredNonCrossing(0.7)], ids=["plain", "order", "squared"])
+@pytest.mark.parametrize(
+    "order",
+    [None, pytest.param(NonCrossing(0.7), marks=pytest.mark.slow), SquaredNonCrossing(0.7)],
+    ids=["plain", "order", "squared"],
+)
 @pytest.mark.parametrize("level", [False, True], ids=["no level", "level"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_certificate_is_true(name: str, level: bool, order: Any) -> None:
@@ -135,7 +139,9 @@ def folds(n: int, count: int = 4) -> Floats:
     return np.arange(n) % count != np.arange(count)[:, None]
 
 
-@pytest.mark.parametrize("order", [None, NonCrossing(0.3)], ids=["plain", "order"])
+@pytest.mark.parametrize(
+    "order", [pytest.param(None, marks=pytest.mark.slow), NonCrossing(0.3)], ids=["plain", "order"]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_folds_at_once_are_fits_to_their_rows(name: str, order: Any) -> None:
     objective = posed(CASES[name], others=() if order is None else ((order, 5),), n=40)

@@ -202,7 +202,9 @@ def without_a_map_of_levels(estimator: Any, check: str) -> Any:
     return estimator
 
 
-@pytest.mark.parametrize("cls", [InfiniteQuantileRegressorCV, InfiniteCostSensitiveClassifierCV])
+@pytest.mark.parametrize(
+    "cls", [InfiniteQuantileRegressorCV, pytest.param(InfiniteCostSensitiveClassifierCV, marks=pytest.mark.slow)]
+)
 def test_scikit_learn_accepts_it(cls: type[Any]) -> None:
     run_checks(cls(**QUICK), prepare=without_a_map_of_levels)
 
