@@ -1,9 +1,9 @@
 """Count the modules that a call of a user passes through, and the edges between them.
 
-``python tools/walks.py`` traces ``fit`` and ``predict`` of a quantile regressor and ``fit`` of its self-tuned relative
-on 200 rows. A module counts when one of its functions runs; an edge leads from the module of a caller to the module of
-the function it calls. Pairs of modules that call each other both ways are listed: above ``problem`` there should be
-none.
+``python tools/walks.py`` traces ``fit`` and ``predict`` of a quantile regressor, ``fit`` of its self-tuned relative and
+``fit`` of three classes, on 200 rows. A module counts when one of its functions runs; an edge leads from the module of
+a caller to the module of the function it calls. Pairs of modules that call each other both ways are listed: above
+``objective`` there should be none.
 
 ``--edges`` lists every edge as well.
 """
@@ -22,14 +22,16 @@ from typing import Any
 
 os.environ.setdefault("INFINITASK_COMPILED", "0")  # compiled functions leave no trace
 
+import numpy as np
+
 import infinitask
-from infinitask import InfiniteQuantileRegressor
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.tuning import InfiniteQuantileRegressorCV
 
 PACKAGE = Path(infinitask.__file__).parent
 N_ROWS = 200
-BELOW_POSE = ("kernels", "measures", "features", "losses", "penalties", "objective", "solvers", "field", "_array")
+BELOW = ("_base", "kernels", "measures", "features", "losses", "penalties", "objective", "solvers", "field")
 """Modules in which calls in both directions are natural: a solver calls the objective, which calls a loss."""
 
 
@@ -56,11 +58,11 @@ class Walk:
 
     @property
     def both_ways(self) -> list[tuple[str, str]]:
-        """Pairs of modules above ``problem`` that call each other."""
+        """Pairs of modules above ``objective`` that call each other."""
         return sorted(
             (a, b)
             for a, b in self.edges
-            if a < b and (b, a) in self.edges and not (a.startswith(BELOW_POSE) and b.startswith(BELOW_POSE))
+            if a < b and (b, a) in self.edges and not (a.startswith(BELOW) and b.startswith(BELOW))
         )
 
 
@@ -97,6 +99,7 @@ def main() -> int:
         "fit": lambda: model.fit(X, y),
         "predict": lambda: model.predict(X, quantiles=[0.1, 0.5, 0.9]),
         "fit of the self-tuned model": lambda: InfiniteQuantileRegressorCV(random_state=0).fit(X, y),
+        "fit of three classes": lambda: InfiniteCostSensitiveClassifier().fit(X, np.digitize(y, [-0.5, 0.5])),
     }
     print(f"{'call':<28} {'modules':>7} {'edges':>6}  both ways")
     for name, call in calls.items():

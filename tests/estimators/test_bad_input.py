@@ -140,7 +140,7 @@ def test_a_diagonal_kernel_knows_nothing_between_the_nodes(case: Case, parameter
     if not case.takes(parameter):
         pytest.skip("has no such parameter")
     X, y = sample()
-    extra = {"noncrossing": 0.0} if case.cls is InfiniteQuantileRegressor else {}
+    extra = {"noncrossing": 0.0} if case.takes("noncrossing") else {}
     model = case.fit(X, y, **{parameter: "diagonal"}, **extra)
     assert np.all(np.isfinite(case.values(model, X, model.nodes_)))
     with pytest.raises(ValueError, match="not a node"):

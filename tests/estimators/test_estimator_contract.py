@@ -42,6 +42,7 @@ def fitted(request: pytest.FixtureRequest) -> tuple[Case, Any, np.ndarray]:
 
 # ---------------------------------------------------------------------------------------------- scikit-learn
 QUICK: dict[str, dict[str, Any]] = {
+    "InfiniteCensoredQuantileRegressor": {"n_nodes": 6, "alpha": 1e-2},
     "InfiniteOneClassSVM": {"n_nodes": 10, "alpha": 1e-3},
     "InfiniteCostSensitiveClassifier": {"n_nodes": 8, "alpha": 1e-2, "alpha_bias": None},
     "InfiniteQuantileRegressor": {"n_nodes": 6, "alpha": 1e-2},

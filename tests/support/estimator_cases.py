@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from infinitask import (
+    InfiniteCensoredQuantileRegressor,
     InfiniteCostSensitiveClassifier,
     InfiniteExpectileRegressor,
     InfiniteKernelRidge,
@@ -22,6 +23,7 @@ from infinitask import (
 LEVELS = [0.1, 0.5, 0.9]  # inside every Θ
 ESTIMATORS = [
     InfiniteQuantileRegressor,
+    InfiniteCensoredQuantileRegressor,
     InfiniteExpectileRegressor,
     InfiniteCostSensitiveClassifier,
     InfiniteOneClassSVM,

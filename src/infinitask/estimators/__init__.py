@@ -1,5 +1,6 @@
 """The estimators, with scikit-learn's interface: one file for each public class; the finite ones share one."""
 
+from .censored import InfiniteCensoredQuantileRegressor
 from .classifier import InfiniteCostSensitiveClassifier
 from .cross_conformal import CrossConformal
 from .expectile import InfiniteExpectileRegressor
@@ -22,6 +23,7 @@ __all__ = [
     "CrossConformal",
     "IndependentCostSensitiveClassifier",
     "IndependentQuantileRegressor",
+    "InfiniteCensoredQuantileRegressor",
     "InfiniteCostSensitiveClassifier",
     "InfiniteExpectileRegressor",
     "InfiniteFunctionRegressor",

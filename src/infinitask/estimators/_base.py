@@ -36,6 +36,7 @@ from infinitask.estimators._checks import (
     check_inside,
     check_nodes,
     is_fraction,
+    stack_level,
     weights_of,
 )
 from infinitask.estimators._docs import completed
@@ -147,14 +148,17 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         sample_weight : array (n,) or None
         """
         with callbacks_told(self, X, y, sample_weight):
-            device = device_of(X, self.device)
             source = source_of(X, y, sample_weight, self.recipe, self._in_whole)
             if source is not None:
-                return fit_to(self, source, device)  # type: ignore[no-any-return]
-            prepared = self._prepare(*(on_host(values) for values in (X, y, sample_weight)))
-            if device != self.device:
-                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
-            return self._learn(prepared)
+                return fit_to(self, source, device_of(X, self.device))  # type: ignore[no-any-return]
+            return self._fit_prepared(X, self._prepare(*(on_host(values) for values in (X, y, sample_weight))))
+
+    def _fit_prepared(self, X: Any, prepared: Prepared) -> Self:
+        """Fit rows in memory, on the device of X where it is a tensor."""
+        device = device_of(X, self.device)
+        if device != self.device:
+            prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
+        return self._learn(prepared)
 
     @abstractmethod
     def _task(self) -> Task:
@@ -233,13 +237,13 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return self._keep(fit, prepared, warn=warn)
 
     def _keep(self, fit: Fit, prepared: Prepared, *, warn: bool) -> Self:
-        """Warn where that is due, and adopt a fit; the user is two calls above the caller."""
-        name = type(self).__name__
+        """Warn where that is due, and adopt a fit."""
+        name, level = type(self).__name__, stack_level()
         if not fit.solution.converged:
-            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=level)
         elif warn:
             for sentence in fit.warnings():
-                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=4)
+                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=level)
         return self._adopt(fit, prepared)
 
     def _own_memory(self) -> Memory | None:

@@ -5,6 +5,7 @@ What is a number, a word or a flag is checked by the table of :mod:`infinitask._
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +23,14 @@ from infinitask.measures._rules import quadrature_rule
 
 SAME_NODE = 1e-12
 """A task this close to a node is that node."""
+
+
+def stack_level() -> int:
+    """The ``stacklevel`` of a warning of the calling function that points at the user's line."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("infinitask"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def is_as_task(bias_kernel: Any) -> bool:

@@ -19,7 +19,7 @@ from infinitask.estimators._curve_choice import Choice, chosen
 from infinitask.estimators._curve_errors import Question
 from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
 from infinitask.estimators._curves import Curves, Design, days, own_points
-from infinitask.estimators._sources import device_of, in_kind, in_memory, on_host
+from infinitask.estimators._sources import in_kind, in_memory, on_host
 from infinitask.fitting._data import Data
 from infinitask.fitting._learn import Fit
 from infinitask.fitting._metric_learning import with_learnt_kernels
@@ -298,11 +298,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
                 "curves beside it."
             )
         with callbacks_told(self, X, y, sample_weight, theta=theta):
-            device = device_of(X, self.device)
-            prepared = self._prepared(on_host(X), y, theta, on_host(sample_weight))
-            if device != self.device:
-                prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
-            return self._learn(prepared)
+            return self._fit_prepared(X, self._prepared(on_host(X), y, theta, on_host(sample_weight)))
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
         super()._adopt(fit, prepared)

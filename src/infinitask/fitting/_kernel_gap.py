@@ -49,15 +49,13 @@ AT_CENTRE = 1e9
 
 
 def check_certifiable(recipe: Recipe) -> None:
-    """An error where a model is to be compared with that of the kernel itself, and cannot be.
+    """An error where a model cannot be compared with that of the kernel itself, as was asked for.
 
     Parameters
     ----------
     recipe : Recipe
         As it was given, before "auto" became a rank.
     """
-    if recipe.certify is None and recipe.rank != "auto":
-        return
     asked = "rank='auto'" if recipe.certify is None else f"certify={recipe.certify!r}"
     if recipe.order.hard:
         raise ValueError(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, final
@@ -157,10 +158,12 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None, stream: Stre
         raise TypeError(
             f"{type(recipe).__name__} was given; learn takes a Recipe. Of an estimator, pass estimator.recipe()."
         )
-    check_certifiable(recipe)
+    if recipe.certify is not None or recipe.rank == "auto":
+        check_certifiable(recipe)
     rng, given = generator(recipe.random_state), recipe
     with one_blas_thread():
-        recipe = with_learnt_kernels(recipe, data) if memory is None else memory.with_learnt_kernels(recipe, data)
+        if getattr(recipe.kernel, "needs_targets", False):
+            recipe = (with_learnt_kernels if memory is None else memory.with_learnt_kernels)(recipe, data)
         # a kernel that is given as an object has its width already
         open_width = isinstance(recipe.kernel, str) and recipe.gamma == "auto" and stream is None
         recipe = resolved(recipe, data, rows=None if stream is None else stream.n)
@@ -192,15 +195,15 @@ def _fitted(
             print(f"the objective below is that of y in units of its spread, {units.spread:.3g}", file=sys.stderr)
     if recipe.certify is not None:
         check_map(problem.phi.map)
-    posed, smallest_slope = with_few_evaluations(posed, problem), None
-    with silenced(problem):
+    posed, smallest_slope = posed if problem.finding is None else with_few_evaluations(posed, problem), None
+    with nullcontext() if problem.finding is None else silenced(problem):
         if stream is not None:
             solution = stream.solve(posed, problem, units)
         else:
             near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
             solution, smallest_slope = _solved(posed, problem, memory, near)
     certified = None if recipe.certify is None else kernel_gap(posed, rows, problem, solution)
-    solution = without_false_certificate(problem, solution)
+    solution = solution if problem.finding is None else without_false_certificate(problem, solution)
     certified = np.inf if certified is not None and solution.reason is Reason.NOT_CERTIFIED else certified
     if recipe.verbose and certified is not None:
         print(f"kernel gap {certified:.1e}", file=sys.stderr)

@@ -18,22 +18,22 @@ MAX_UNCERTIFIED_EVALUATIONS = 100
 
 def with_few_evaluations(recipe: Recipe, problem: Problem) -> Recipe:
     """The recipe with few evaluations if nothing can be certified."""
-    if problem.finding is None or problem.finding.certified:
+    assert problem.finding is not None
+    if problem.finding.certified:
         return recipe
     return replace(recipe, max_iter=min(recipe.max_iter, MAX_UNCERTIFIED_EVALUATIONS))
 
 
 def silenced(problem: Problem) -> AbstractContextManager[Any]:
     """No warnings about overflow while a faulty loss is fitted: one sentence says it all."""
-    faulty = problem.finding is not None and not problem.finding.certified
-    return np.errstate(all="ignore") if faulty else nullcontext()
+    assert problem.finding is not None
+    return nullcontext() if problem.finding.certified else np.errstate(all="ignore")
 
 
 def without_false_certificate(problem: Problem, solution: Solution) -> Solution:
     """The solution with a gap that can be believed: infinite where the loss was found faulty."""
     finding = problem.finding
-    if finding is None:
-        return solution
+    assert finding is not None
     if not finding.certified:
         history = solution.history.copy()
         history[:, 2] = -np.inf

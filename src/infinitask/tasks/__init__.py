@@ -4,20 +4,22 @@ A :class:`Task` holds the problem (loss, measure, penalty, order in θ), the def
 warnings and the way from h(x)(θ) to a prediction. No module outside this package, the losses and the estimators names a
 loss.
 
-=====================  ============================================================
-`QuantileTask`         conditional quantiles and M-quantiles
-`ExpectileTask`        conditional expectiles
-`CostTask`             decisions between two classes, for every cost of their errors
-`ClassesTask`          decisions between many classes, for every cost of their rows
-`LevelSetTask`         density level sets, for every fraction outside
-`EpsilonTask`          support vector regression, for every width of the tube
-`RidgePathTask`        ridge regression, for every weight of the ridge
-`CurveTask`            curves as targets
-`Task`                 any other loss
-=====================  ============================================================
+======================  ============================================================
+`QuantileTask`          conditional quantiles and M-quantiles
+`CensoredQuantileTask`  conditional quantiles of right-censored targets
+`ExpectileTask`         conditional expectiles
+`CostTask`              decisions between two classes, for every cost of their errors
+`ClassesTask`           decisions between many classes, for every cost of their rows
+`LevelSetTask`          density level sets, for every fraction outside
+`EpsilonTask`           support vector regression, for every width of the tube
+`RidgePathTask`         ridge regression, for every weight of the ridge
+`CurveTask`             curves as targets
+`Task`                  any other loss
+======================  ============================================================
 """
 
 from .base import Defaults, Learnt, Order, Task
+from .censored import CensoredQuantileTask, Censoring, KaplanMeier
 from .classes import ClassesTask
 from .cost import CostTask
 from .curves import CurveTask
@@ -29,12 +31,15 @@ from .quantile import QuantileTask
 from .ridge_path import RidgePathTask
 
 __all__ = [
+    "CensoredQuantileTask",
+    "Censoring",
     "ClassesTask",
     "CostTask",
     "CurveTask",
     "Defaults",
     "EpsilonTask",
     "ExpectileTask",
+    "KaplanMeier",
     "Learnt",
     "LevelSetTask",
     "Order",

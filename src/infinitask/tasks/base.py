@@ -293,7 +293,7 @@ def some_rows(fit: Fitted) -> slice:
 def _heavy_ridge_on_the_bias(fit: Fitted) -> Iterator[str]:
     recipe, objective = fit.recipe, fit.problem.objective
     term, omega, units = objective.integrals[0], objective.sample_weight, recipe.units
-    if term.targets is None or recipe.bias_kernel is None or recipe.bias_is_free or units.centre != 0.0:
+    if term.targets is None or recipe.bias_kernel is None or recipe.alpha_bias == 0.0 or units.centre != 0.0:
         return
     values, share = term.loss.values_of(term.targets), term.loss.shares_of(term.targets)
     # a missing target is not 0
@@ -322,7 +322,7 @@ def _mean_of_seen(values: Array, seen: Array, omega: Array) -> HostArray:
 
 
 def _targets_without_units(fit: Fitted) -> Iterator[str]:
-    loss, term = fit.recipe.loss, fit.problem.objective.integrals[0]
+    loss, term = fit.recipe.task.loss, fit.problem.objective.integrals[0]
     if not isinstance(fit.given.alpha, str) or loss.degree is not None or term.targets is None:
         return
     spread = fit.problem.objective.scale

@@ -1,0 +1,333 @@
+"""Infinite quantile regression for right-censored targets, such as survival times."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from infinitask._base.arrays import HostArray, to_host
+from infinitask._base.validation import coverages, fraction
+from infinitask.estimators._base import Prepared
+from infinitask.estimators._checks import targets_of, weights_of
+from infinitask.estimators._recipes import order_in_theta
+from infinitask.estimators._sources import in_memory, on_host
+from infinitask.estimators.quantile import QuantileEstimator
+from infinitask.streaming._blocks import RowSource
+from infinitask.tasks import CensoredQuantileTask, Censoring, QuantileTask, Task
+
+__all__ = ["InfiniteCensoredQuantileRegressor"]
+
+TARGET = np.dtype([("event", np.bool_), ("time", np.float64)])
+"""A time, and whether its event was observed: the target as it travels from ``fit`` to the rows."""
+
+
+def _known_censoring(name: str, value: Any) -> Any:
+    """``value`` if it names a censoring model or is one, or an error."""
+    if not callable(value) and not (isinstance(value, str) and value == "kaplan-meier"):
+        raise ValueError(
+            f"{name}={value!r} was given; it must be 'kaplan-meier', or a function of (X, t) that returns the "
+            "probability P(C ≥ t | x) that a row is not censored before t."
+        )
+    return value
+
+
+class InfiniteCensoredQuantileRegressor(QuantileEstimator):
+    """Conditional quantiles of every level where some targets are only known to exceed a bound (right-censoring).
+
+    min ∫ Σ_i w_i max(θr_i, (θ−1)r_i) dθ / Σ_i w_i + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with
+    the quantile f = h(x)(θ) + b(θ), r_i = min(t_i, τ_i) − f(x_i), and inverse-probability-of-censoring weights
+    w_i = 1/G(min(t_i, τ_i)⁻ | x_i) if the event of row i was observed or t_i ≥ τ_i, else 0.
+    t_i is the time of the event or of the censoring, whichever comes first, and G(t⁻ | x) = P(C ≥ t | x) the
+    probability that a row is not censored before t. The horizon τ_i is the largest event time t of the fit with
+    G(t⁻ | x_i) ≥ ``floor``.
+
+    The estimate assumes that the time of the event and that of the censoring are independent: given x, if ``censoring``
+    depends on x; for "kaplan-meier", the censoring must be independent of x too. Quantiles beyond the horizon cannot be
+    told from the data; predictions of these are lower bounds. Without censored rows, the model is
+    :class:`~infinitask.InfiniteQuantileRegressor`.
+
+    Parameters
+    ----------
+    censoring : "kaplan-meier" or callable (X, t) → array (n,), default="kaplan-meier"
+        G: the Kaplan–Meier estimate from the rows of the fit, the same for every x; where times are equal, events come
+        before censorings. A callable gets rows (n, d) and times (n,), and returns P(C ≥ t | x).
+    floor : float, default=0.1
+        The smallest G that is divided by: no weight exceeds 1/floor. Between 0 and 1.
+    noncrossing : float, "rearrange" or "hard", default=1.0
+        As for :class:`~infinitask.InfiniteQuantileRegressor`; rows of weight 0 take no part in it.
+    noncrossing_loss : {"hinge", "smoothed", "squared"}, default="hinge"
+        As for :class:`~infinitask.InfiniteQuantileRegressor`.
+    noncrossing_inputs : array (k, d) or None, default=None
+        As for :class:`~infinitask.InfiniteQuantileRegressor`.
+    smoothing : float, default=0.0
+        κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ].
+    quantiles : float or array, default=0.5
+        The levels that ``predict`` returns when none are asked for.
+    {parameters}
+
+    Attributes
+    ----------
+    censoring_ : Censoring
+        The censoring as the fit saw it: ``horizon`` is the largest τ_i that a row is known to exceed, ``identified``
+        the highest level that the data identify on average over x, ``effective`` the number of equally weighted rows
+        that the weights are worth.
+    calibration_ : ConformalCalibration
+        After :meth:`conformalize` only.
+    smallest_slope_ : float
+        Only for ``noncrossing="hard"``: ∂h/∂θ is proved to be at least this, for all θ and all training rows of
+        positive weight (and those of ``noncrossing_inputs``).
+    {attributes}
+
+    See Also
+    --------
+    infinitask.InfiniteQuantileRegressor : The same without censoring.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask import InfiniteCensoredQuantileRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(300, 1))
+    >>> lifetime = np.exp(X[:, 0] + 0.3 * rng.normal(size=300))
+    >>> end = rng.uniform(0.5, 8.0, size=300)  # of the follow-up
+    >>> model = InfiniteCensoredQuantileRegressor(n_nodes=20)
+    >>> model = model.fit(X, np.minimum(lifetime, end), event=lifetime <= end)
+    >>> model.predict(X, quantiles=[0.25, 0.5, 0.75]).shape
+    (300, 3)
+    >>> float(model.predict([[0.5]])[0].round(1)), float(np.exp(0.5).round(1))  # the median and its estimate
+    (1.7, 1.6)
+    """
+
+    _constraints: ClassVar = {"censoring": _known_censoring, "floor": fraction}
+
+    def __init__(
+        self,
+        *,
+        censoring: Any = "kaplan-meier",
+        floor: float = 0.1,
+        noncrossing: float | str = 1.0,
+        noncrossing_loss: str = "hinge",
+        noncrossing_inputs: Any = None,
+        smoothing: float = 0.0,
+        quantiles: Any = 0.5,
+        kernel: Any = "rbf",
+        gamma: Any = "auto",
+        task_kernel: Any = "rbf",
+        task_gamma: Any = None,
+        bias_kernel: Any = "task",
+        alpha: float | str = "auto",
+        alpha_bias: float | None = 0.0,
+        measure: Any = None,
+        quadrature: Any = "gauss-legendre",
+        n_nodes: int | None = None,
+        features: Any = "auto",
+        rank: int | str | None = None,
+        certify: str | None = None,
+        solver: str = "auto",
+        tol: float = 1e-4,
+        max_iter: int = 10_000,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self._store(locals())
+
+    # ------------------------------------------------------------------------------------------- fitting
+    def _task(self) -> Task:
+        order = order_in_theta(self, weight_if_rearranged=1.0)
+        return CensoredQuantileTask(QuantileTask.loss_for(self.smoothing), order=order)
+
+    # event stands before the weights, so that fit(X, y, event) cannot be mistaken for a fit without censored rows
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, event: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn the quantile function, from rows in memory.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,), or structured array (n,)
+            Times of the event or of the censoring, whichever comes first. A structured array has a boolean field, the
+            event, and a field of times, as those of scikit-survival.
+        event : array (n,) or None
+            True where the event was observed, False where the row was censored at y; None: all were observed, or y is
+            a structured array.
+        sample_weight : array (n,) or None
+            Multiplies the weights, and weighs the rows in the Kaplan–Meier estimate.
+        """
+        if isinstance(X, RowSource):
+            raise TypeError(
+                f"{type(X).__name__} were given; the censoring weights need all rows. Give arrays, with y and event "
+                "beside X."
+            )
+        in_memory(X)
+        return super().fit(X, _target(X, y, event), sample_weight)
+
+    def _in_whole(self, y: Any, sample_weight: Any) -> bool:
+        return True
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        time, event = _parts(y)
+        prepared = super()._prepare(X, time, sample_weight)
+        X, time, weight = prepared.X, prepared.y, prepared.weight
+        assert time is not None
+        event = np.ones(time.shape, dtype=np.bool_) if event is None else event
+        survival = self.censoring if callable(self.censoring) else None
+        censoring = Censoring.of(survival, float(self.floor), X, time, event, weight)
+        target, weight = censoring.complete(X, time, event, weight)
+        recipe = prepared.recipe.with_task(censoring=censoring)
+        return prepared._replace(recipe=recipe, y=target, weight=weight, learnt={"censoring_": censoring})
+
+    # ---------------------------------------------------------------------------------------- prediction
+    def predict(self, X: Any, quantiles: Any = None) -> HostArray:
+        """The conditional quantiles: (n,) for one level, (n, q) for several.
+
+        A warning names levels above ``censoring_.identified``, whose predictions are lower bounds.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        quantiles : float, array (q,) or None
+            Levels in (0, 1); None: the constructor's ``quantiles``.
+        """
+        found = super().predict(X, quantiles)
+        self._warn_of(np.max(self.quantiles if quantiles is None else quantiles))
+        return found
+
+    def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
+        """The central interval from level (1 − coverage)/2 to (1 + coverage)/2: (n, 2), or (n, q, 2) for q coverages.
+
+        A warning names an upper level above ``censoring_.identified``. Without :meth:`conformalize`, nothing
+        guarantees the coverage.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        coverage : float or array (q,)
+            In (0, 1).
+        """
+        found = super().predict_interval(X, coverage)
+        if not hasattr(self, "calibration_"):
+            self._warn_of(0.5 + 0.5 * np.max(coverages(coverage)[0]))
+        return found
+
+    def _warn_of(self, level: float) -> None:
+        """Warn if a level is asked for that the data do not identify."""
+        if level > self.censoring_.identified:
+            warnings.warn(
+                f"{type(self).__name__}: the quantile of level {level:g} was asked for; the data identify levels up to "
+                f"{self.censoring_.identified:.2g}, because the follow-up ends at {self.censoring_.horizon:.4g}. The "
+                "prediction is a lower bound.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def conformalize(self, X: Any, y: Any, event: Any = None) -> Self:
+        """Calibrate the intervals of every coverage at once, on data that the fit has not seen and without censoring.
+
+        See :meth:`InfiniteQuantileRegressor.conformalize <infinitask.InfiniteQuantileRegressor.conformalize>`. The
+        guarantee needs rows that are exchangeable with new ones: those whose events happened to be observed are not.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            Not the training rows: their scores are too small.
+        y : array (n,), or structured array (n,)
+        event : array (n,) or None
+            True for every row; others are refused.
+        """
+        time, observed = _parts(_target(X, y, event))
+        if observed is not None:
+            raise ValueError(
+                f"event is False for {np.sum(~observed)} of {observed.size} rows; conformalize needs rows whose events "
+                "were all observed, and leaving out the others would bias the intervals. Use the intervals as fitted, "
+                "or rows with a complete follow-up."
+            )
+        return super().conformalize(X, time)
+
+    def score(  # type: ignore[override]
+        self, X: Any, y: Any, event: Any = None, sample_weight: Any = None
+    ) -> float:
+        """D² of the integrated pinball loss, weighted for the censoring: 1 − loss / loss of the best constants.
+
+        The weights and targets are those of the formula above, with G and the event times of the fit. Without censoring
+        it is the score of :class:`~infinitask.InfiniteQuantileRegressor`.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        y : array (n,), or structured array (n,)
+        event : array (n,) or None
+            As in ``fit``.
+        sample_weight : array (n,) or None
+            Multiplies the weights.
+        """
+        check_is_fitted(self)
+        time, event = _parts(_target(X, y, event))
+        time = targets_of(X, time)
+        event = np.ones(time.shape, dtype=np.bool_) if event is None else event
+        weight = weights_of(sample_weight, time)
+        rows = np.concatenate([to_host(block) for _, block in self._dense_blocks(self._inputs(X))])
+        target, weight = self.censoring_.complete(rows, time, event, weight)
+        return super().score(X, target, weights_of(weight, time))
+
+
+# ------------------------------------------------------------------------------------------------- targets
+def _is_structured(y: Any) -> bool:
+    return getattr(getattr(y, "dtype", None), "names", None) is not None
+
+
+def _target(X: Any, y: Any, event: Any) -> Any:
+    """y where all events were observed, and a structured array of events and times where some were not."""
+    if _is_structured(y):
+        if event is not None:
+            raise ValueError("y is a structured array and event was given too; give the events once.")
+        y, event = _fields(y)
+    if event is None:
+        return y
+    time, observed = targets_of(X, y), _events(event)
+    if observed.shape != time.shape:
+        raise ValueError(
+            f"event of shape {observed.shape} was given for {time.size} targets; give one True or False for each row."
+        )
+    if np.all(observed):
+        return time
+    target = np.empty(time.shape, TARGET)
+    target["event"], target["time"] = observed, time
+    return target
+
+
+def _fields(y: Any) -> tuple[Any, Any]:
+    """Times and events of a structured array."""
+    names = [name for name in y.dtype.names if y.dtype[name].kind == "b"]
+    others = [name for name in y.dtype.names if y.dtype[name].kind in "fiu"]
+    if len(names) != 1 or len(others) != 1 or len(y.dtype.names) != 2:
+        raise ValueError(
+            f"y has the fields {y.dtype}; a structured array needs two, a boolean one (True: the event was observed) "
+            "and one of times. Or give times as y, and event beside them."
+        )
+    return y[others[0]], y[names[0]]
+
+
+def _events(event: Any) -> HostArray:
+    """Whether events were observed, (n,)."""
+    found = np.asarray(on_host(event))
+    known = np.isin(found, (0, 1)) if found.dtype.kind in "biufO" else np.zeros(found.shape, dtype=np.bool_)
+    if not np.all(known):
+        raise ValueError(
+            f"event contains {found[~known].ravel()[0]!r}; it must be True (1) where the event was observed and False "
+            "(0) where the row was censored."
+        )
+    return found.astype(np.bool_)
+
+
+def _parts(y: Any) -> tuple[Any, HostArray | None]:
+    """Times, and whether their events were observed; None: all were."""
+    if not _is_structured(y):
+        return y, None
+    time, event = _fields(y)
+    return time, np.asarray(event)
