@@ -138,8 +138,8 @@ def test_threads_do_not_change_a_bit(data: Any, made: PartMaker, memory: int, mo
         same(one, other, 0.0)
 
 
-def running_out(above: int, error: Callable[[], Exception] = MemoryError) -> Any:
-    """A maker that has memory for this many rows."""
+def run_out(patch: pytest.MonkeyPatch, above: int, error: Callable[[], Exception] = MemoryError) -> None:
+    """Memory holds at most this number of rows."""
     make = PartMaker.__call__
 
     def limited(self: PartMaker, block: Block) -> Objective:
@@ -147,7 +147,7 @@ def running_out(above: int, error: Callable[[], Exception] = MemoryError) -> Any
             raise error()
         return make(self, block)
 
-    return limited
+    patch.setattr(PartMaker, "__call__", limited)
 
 
 class OutOfMemoryError(RuntimeError):
@@ -159,7 +159,7 @@ def test_running_out_of_memory_makes_smaller_pieces(
     data: Any, made: PartMaker, error: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = summed(LocalParts(cut(data, N), made, FEATURES), made)
-    monkeypatch.setattr(PartMaker, "__call__", running_out(400, error))
+    run_out(monkeypatch, 400, error)
     parts = LocalParts(cut(data, N), made, FEATURES)
     before = parts.rows
     same(summed(parts, made), whole, 1e-12)
@@ -185,13 +185,13 @@ def test_memory_that_runs_out_in_a_later_pass_is_no_harm(
 
 
 def test_memory_for_no_piece_at_all_is_an_error(data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PartMaker, "__call__", running_out(10))
+    run_out(monkeypatch, 10)
     with pytest.raises(MemoryError):
         summed(LocalParts(cut(data, N), made, FEATURES), made)
 
 
 def test_other_errors_pass_through(data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PartMaker, "__call__", running_out(400, ZeroDivisionError))
+    run_out(monkeypatch, 400, ZeroDivisionError)
     with pytest.raises(ZeroDivisionError):
         summed(LocalParts(cut(data, N), made, FEATURES), made)
 
@@ -275,7 +275,7 @@ def test_the_description_says_what_is_kept(data: Any, made: PartMaker, monkeypat
     assert LocalParts(cut(data), made, FEATURES).description == "features kept"
     assert LocalParts(cut(data), single, FEATURES).description == "features kept in single precision"
     assert LocalParts(cut(data), made, 0).description == "features made again in every pass"
-    monkeypatch.setattr(PartMaker, "__call__", running_out(400))
+    run_out(monkeypatch, 400)
     parts = LocalParts(cut(data, N), made, FEATURES)
     summed(parts, made)
     assert parts.description == "features made again in every pass"
