@@ -28,11 +28,16 @@ MAX_CHAIN = 3
 MAX_LINES = 430
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path) -> set[str]:
     """Full names of all modules, and of all names of modules, that a file imports, wherever it does so."""
     package = ["infinitask", *path.relative_to(SOURCE).parts[:-1]]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -45,7 +50,7 @@ def imported(path: Path) -> set[str]:
 def losses_named(path: Path) -> set[str]:
     """Concrete losses that a file imports, takes from the module of losses, or compares with as texts."""
     found = {name.rpartition(".")[2] for name in imported(path) if name.startswith("infinitask.losses.")}
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "losses":
             found.add(node.attr)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
