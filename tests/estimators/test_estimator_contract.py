@@ -18,6 +18,8 @@ from infinitask import (
     InfiniteExpectileRegressor,
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
+    InfiniteSVR,
+    InfiniteTaskEstimator,
 )
 from infinitask.features import Nystroem
 from infinitask.kernels import RBF, Gaussian, Linear, Precomputed
@@ -27,8 +29,14 @@ from tests.support.each import each
 from tests.support.estimator_cases import ESTIMATORS, LEVELS, Case, sample
 from tests.support.scikit_learn_checks import run_checks
 
+SAME_ROAD = {InfiniteExpectileRegressor, InfiniteSVR, InfiniteTaskEstimator}
+"""Estimators that a fit treats as others here: the quick tests leave them out."""
 
-@pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
+
+@pytest.fixture(
+    params=[pytest.param(cls, marks=pytest.mark.slow) if cls in SAME_ROAD else cls for cls in ESTIMATORS],
+    ids=lambda cls: cls.__name__,
+)
 def case(request: pytest.FixtureRequest) -> Case:
     return Case(request.param)
 
