@@ -179,7 +179,7 @@ def test_parquet_at_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """With pandas, but without what reads the files for it."""
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("typer")
-    from infinitask.cli._screen import CommandError
+    from infinitask.cli._output import CommandError
     from infinitask.cli._tables import read_table, write_table
 
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")

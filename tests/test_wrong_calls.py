@@ -451,8 +451,8 @@ SCORERS: list[tuple[Any, str]] = [
     (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=()), "quantiles"),
     (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=("half",)), "quantiles"),
     (metrics.QuantileScorer(3), "metric"),
-    (metrics.CostScorer(), "theta"),
-    (metrics.LevelSetScorer(), "nu"),
+    (metrics.cost_scorer, "theta"),
+    (metrics.theta_property_scorer, "nu"),
     (metrics.mass_volume_scorer, "score_samples"),
 ]
 

@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 
 from infinitask import cli
-from infinitask.cli import _models
+from infinitask.cli import _app, _models
 from infinitask.cli._models import fitted, rows_of
-from infinitask.cli._screen import SHOW_TRACEBACKS, CommandError, Screen
+from infinitask.cli._output import SHOW_TRACEBACKS, CommandError, Screen
 from infinitask.cli._tables import read_table
 from infinitask.cli._targets import Task
 from tests.support.mixed_tables import mixed_table
@@ -111,10 +111,10 @@ def test_intervals_of_a_model_that_does_not_tune_itself_are_conformal(houses: Pa
 def test_models_that_tune_themselves_say_how_they_are_calibrated(houses: Path, loans: Path) -> None:
     screen = Screen(as_json=True)
     quantiles = fitted(rows_of(read_table(houses), "price", None, []), True, 0, screen)
-    assert _models.calibration(quantiles, Task.QUANTILE) == "levels were calibrated by rows left out"
+    assert _models.calibration(quantiles, Task.QUANTILE) == "levels were calibrated on held-out rows"
     rows = rows_of(read_table(loans), "paid", None, [])
     costs = fitted(rows, True, 0, screen)
-    assert _models.calibration(costs, Task.COST) == "decisions were set on rows left out"
+    assert _models.calibration(costs, Task.COST) == "decisions were calibrated on held-out rows"
     assert costs.roc_curve(rows.X, rows.y).area > 0.8
 
 
@@ -168,7 +168,7 @@ def test_an_interrupt_ends_with_130(run: Run, houses: Path, tmp_path: Path, monk
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_models, "held_out", interrupted)
+    monkeypatch.setattr(_app, "held_out", interrupted)
     done = run("report", houses, "--target", "price", "-o", tmp_path / "page.html")
     assert done.exit_code == 130
     assert "Interrupted" in done.stderr
@@ -351,7 +351,7 @@ def test_what_a_model_is(run: Run, saved: dict[str, Path]) -> None:
     assert found["relevance"][0]["input"] == "area"
     shown = run("info", saved["cost"]).stdout
     assert "no, yes" in shown
-    assert "decisions were set on rows left out" in shown
+    assert "decisions were calibrated on held-out rows" in shown
 
 
 def test_what_became_of_the_columns_is_saved_with_the_model(run: Run, saved: dict[str, Path], houses: Path) -> None:

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from infinitask.cli._answers import Wish, evaluated, evaluation_lines, predicted
 from infinitask.cli._classes import as_known
-from infinitask.cli._many import read_costs
-from infinitask.cli._models import answers_of, rows_of
-from infinitask.cli._screen import CommandError
+from infinitask.cli._models import rows_of, rows_with_targets
+from infinitask.cli._multiclass import read_costs
+from infinitask.cli._output import CommandError
+from infinitask.cli._predictions import Wish, evaluated, evaluation_lines, predicted
 from infinitask.cli._tables import TableFile
 from infinitask.cli._targets import Task
 
@@ -134,7 +134,7 @@ def test_labels_are_read_as_the_model_knows_them(tmp_path: Path) -> None:
     model.feature_names_in_ = frame.columns.to_numpy()
     for held in ([1, 2, 2, 1, 1, 2], [1.0, np.nan, 2.0, 1.0, 1.0, 2.0], ["1", "2", "2", "1", "1", "x"]):
         table = TableFile(tmp_path / "rows.csv", frame.assign(kind=held), "")
-        X, y, _, _ = answers_of(model, table, "kind")
+        X, y, _, _ = rows_with_targets(model, table, "kind")
         assert set(y) <= {"1", "2", "x"}
         assert sum(part["rows"] for part in evaluated(model, X, y)["classes"]) == len(X)
     numbers = as_known(pd.Series(["1", "2", "x"]), np.array([1, 2, 3]))

@@ -14,11 +14,11 @@ from infinitask import cli, load
 from infinitask._base.events import CutShort, Solving, Stage, Tried, Trying, tell
 from infinitask.cli import _models, _search
 from infinitask.cli._models import rows_of
-from infinitask.cli._screen import Screen
+from infinitask.cli._output import Screen
+from infinitask.cli._progress import ProgressLine
 from infinitask.cli._search import Search, ranking_of, searched
 from infinitask.cli._tables import read_table
 from infinitask.cli._targets import Task
-from infinitask.cli._watch import Watch
 from infinitask.tuning import InfiniteOneClassSVMCV, InfiniteQuantileRegressorCV
 
 Run = Callable[..., Any]
@@ -40,7 +40,7 @@ def test_a_search_shows_what_it_compared_and_keeps_the_best(run: Run, houses: Pa
     out = tmp_path / "model.infinitask"
     done = run("tune", houses, "-t", "price", "-o", out)
     assert done.exit_code == 0, done.output
-    assert "compared by the pinball loss of rows left out" in done.stdout
+    assert "compared by the pinball loss of held-out rows" in done.stdout
     model = load(out)
     ranking = ranking_of(model, Task.QUANTILE)
     assert ranking is not None
@@ -102,29 +102,29 @@ def test_the_line_says_what_is_done_and_how_far_it_is() -> None:
     from rich.console import Console
 
     console = Console(force_terminal=True, width=80)
-    watch = Watch(console, "fitting 40 rows", shown=True)
-    with watch.working():
-        assert watch._bar is not None
-        task = watch._bar.tasks[0]
+    line = ProgressLine(console, "fitting 40 rows", shown=True)
+    with line.working():
+        assert line._bar is not None
+        task = line._bar.tasks[0]
         tell(Solving(3, 0.02, 1e-4))
         assert task.fields["detail"] == "gap 2e-02, 1e-04 wanted"
         tell(Trying(1, 4, "[Gaussian] of a name that is far too long for one line"))
         tell(Tried(1, 4, "Gaussian", 0.5, 0.5))
         assert (task.fields["done"], task.fields["of"]) == (1, 4)
         assert task.fields["detail"] == "1 done, best 0.5"
-        assert len(console.render_lines(watch._bar.get_renderable())) == 1
+        assert len(console.render_lines(line._bar.get_renderable())) == 1
         tell(Solving(1, 0.9, 1e-2))  # a fit of a candidate
         assert task.fields["detail"] == "1 done, best 0.5"
         tell(Stage("calibrating levels"))
         assert (task.description, task.fields["of"]) == ("calibrating levels", None)
         tell(CutShort(""))
-    assert watch.cut_short
-    assert not watch.ran_out
+    assert line.cut_short
+    assert not line.ran_out
 
 
 def test_nothing_moves_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(as_json=False)
-    assert not screen.is_watched  # standard error is no terminal here
+    assert not screen.shows_progress  # standard error is no terminal here
     with screen.step("reading"):
         tell(Solving(1, 0.5, 1e-4))
     assert capsys.readouterr() == ("", "")
@@ -157,8 +157,8 @@ def test_experiments_of_a_clone_are_found_and_run(
 
 
 def test_code_of_a_stranger_is_not_run(tmp_path: Path) -> None:
+    from infinitask.cli._output import CommandError
     from infinitask.cli._reproduce import clone_of
-    from infinitask.cli._screen import CommandError
 
     def folder(name: str, project: str | None) -> Path:
         place = tmp_path / name
@@ -185,8 +185,8 @@ def test_code_of_a_stranger_is_not_run(tmp_path: Path) -> None:
 
 
 def test_without_a_clone_it_is_said_how_to_get_one(tmp_path: Path) -> None:
+    from infinitask.cli._output import CommandError
     from infinitask.cli._reproduce import clone_of
-    from infinitask.cli._screen import CommandError
 
     with pytest.raises(CommandError, match="Get a clone of it"):
         clone_of(tmp_path, tmp_path / "site-packages" / "infinitask")

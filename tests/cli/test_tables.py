@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from infinitask.cli._screen import CommandError
+from infinitask.cli._output import CommandError
 from infinitask.cli._tables import check_output, columns_of, read_table, write_table
 from tests.support.each import each
 

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the demo draws with the extra `plot`")
 
 from infinitask import demo
-from infinitask.demo import _quantiles, _show
+from infinitask.demo import _examples, _run
 
 FIGURES = ("quantiles.png", "costs.png", "level_sets.png")
 
@@ -57,7 +57,7 @@ def test_table_certifies_every_fit(quick: tuple[Path, str, str]) -> None:
     for row in rows:
         gap = row[:end].split()[-1]  # cells end where their heading ends
         assert re.fullmatch(r"\d\.\de-\d\d", gap)
-        assert 0.0 <= float(gap) <= _show.QUICK.tol
+        assert 0.0 <= float(gap) <= _examples.QUICK.tol
     assert max(map(len, lines[head : head + 5])) <= 110
 
 
@@ -70,7 +70,7 @@ def test_progress_names_each_step_once(quick: tuple[Path, str, str]) -> None:
 
 def test_progress_on_a_terminal_rewrites_its_line() -> None:
     terminal = Terminal()
-    with _show.Progress(terminal, n_steps=1).step("waiting"):
+    with _run.Progress(terminal, n_steps=1).step("waiting"):
         assert "waiting" in terminal.getvalue()  # shown before the work is done
         assert "\n" not in terminal.getvalue()
     assert terminal.getvalue().count("\n") == 1
@@ -79,7 +79,7 @@ def test_progress_on_a_terminal_rewrites_its_line() -> None:
 
 def test_progress_ends_its_line_when_a_step_fails() -> None:
     terminal = Terminal()
-    with pytest.raises(ZeroDivisionError), _show.Progress(terminal, n_steps=1).step("dividing"):
+    with pytest.raises(ZeroDivisionError), _run.Progress(terminal, n_steps=1).step("dividing"):
         raise ZeroDivisionError
     assert terminal.getvalue().endswith("stopped\n")
 
@@ -88,8 +88,8 @@ def test_settings_of_matplotlib_are_left_alone(tmp_path: Path) -> None:
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    example = _quantiles.fit(_show.QUICK)
-    _show.save_figure(example, tmp_path, grid=20)
+    example = _examples.EXAMPLES[0]
+    _run.save_figure(example, example.fit(_examples.QUICK), tmp_path, grid=20)
     assert dict(matplotlib.rcParams) == before
 
 

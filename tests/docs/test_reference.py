@@ -18,7 +18,7 @@ MODULES += ("features", "datasets", "tuning", "pipelines", "persistence")
 # modules of the integrations that have the name of their library
 GUESTS = ("mlflow", "onnx", "pyod", "skops", "skpro", "sktime")
 MODULES += tuple(f"integrations.{name}" for name in GUESTS if importlib.util.find_spec(name) is not None)
-VALUES = {"LIGHT", "DARK", "FLAVOR_NAME"}
+VALUES = {"LIGHT", "DARK"}
 
 
 def listed() -> set[str]:

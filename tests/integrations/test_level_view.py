@@ -25,7 +25,8 @@ from infinitask import (
     make_pipeline,
     save,
 )
-from infinitask.integrations import LevelView, at_level
+from infinitask.integrations import at_level
+from infinitask.integrations._level import LevelView
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(-2.0, 2.0, (700, 1))

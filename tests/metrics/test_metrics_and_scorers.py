@@ -23,9 +23,6 @@ from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, Inf
 from infinitask.datasets import make_mixture, make_sine, sine_quantile
 from infinitask.measures import Discrete, GaussLegendre, Uniform
 from infinitask.metrics import (
-    CostScorer,
-    LevelSetScorer,
-    MassVolumeScorer,
     QuantileScorer,
     calibration_error,
     calibration_scorer,
@@ -48,6 +45,7 @@ from infinitask.metrics import (
     theta_property_deviation,
     theta_property_scorer,
 )
+from infinitask.metrics._scorers import CostScorer, LevelSetScorer, MassVolumeScorer
 from tests.support.each import each
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])

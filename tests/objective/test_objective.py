@@ -19,8 +19,7 @@ from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.objective import Evaluation, Integral, Objective, Smoothing
 from infinitask.penalties import noncrossing_penalty
-from infinitask.solvers import _newton as newton
-from infinitask.solvers import solve
+from infinitask.solvers import _newton, solve
 from infinitask.solvers._base import DualPoint
 from infinitask.solvers._basis import Eigenbasis, Metric
 from infinitask.solvers._newton import NewtonSystem, hessian_product, pairs
@@ -330,7 +329,7 @@ def test_all_ways_solve_the_same_system(case: Case, smooth: Any, kappa: float) -
 
 @each_case
 def test_push_is_the_field_at_the_pairs_and_pull_its_transpose(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton, "PAIRS_AT_A_TIME", 7)  # several of them, the last one shorter
+    monkeypatch.setattr(_newton, "PAIRS_AT_A_TIME", 7)  # several of them, the last one shorter
     objective = case.objective()
     system = NewtonSystem(objective)
     rng = np.random.default_rng(2)

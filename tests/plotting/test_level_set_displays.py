@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask.metrics import MassVolumeCurve, mass_volume_curve, theta_property_deviation
+from infinitask.metrics import mass_volume_curve, theta_property_deviation
+from infinitask.metrics._level_sets import MassVolumeCurve
 from infinitask.plotting import LevelSetDisplay, MassVolumeDisplay, ThetaPropertyDisplay
 
 

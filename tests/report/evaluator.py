@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,42 +13,44 @@ def unpack(packed: dict[str, Any]) -> np.ndarray:
     return np.frombuffer(base64.b64decode(packed["data"]), dtype="<f8").reshape(packed["shape"])
 
 
+def statistic(of: str, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """s(x, z) for all pairs of rows."""
+    away, total = X[:, None, :] - Z[None, :, :], X[:, None, :] + Z[None, :, :]
+    found: dict[str, Callable[[], np.ndarray]] = {
+        "squared": lambda: np.sum(away**2, axis=2),
+        "l1": lambda: np.sum(np.abs(away), axis=2),
+        "chi2": lambda: np.sum(away**2 / np.where(total == 0.0, 1.0, total), axis=2),
+        "product": lambda: X @ Z.T,
+        "minimum": lambda: np.minimum(X, Z.T),
+    }
+    return found[of]()
+
+
 def gram(kernel: dict[str, Any], X: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """k(x, z) for all pairs of rows."""
-    kind, away = kernel["type"], X[:, None, :] - Z[None, :, :]
-    squares = np.sum(away**2, axis=2)
-    if kind == "rbf":
-        return np.exp(-kernel["gamma"] * squares)
-    if kind == "matern":
-        r = np.sqrt(4.0 * kernel["nu"] * kernel["gamma"] * squares)
-        return {0.5: 1.0, 1.5: 1.0 + r, 2.5: 1.0 + r + r**2 / 3.0}[kernel["nu"]] * np.exp(-r)
-    if kind == "laplacian":
-        return np.exp(-kernel["gamma"] * np.sum(np.abs(away), axis=2))
-    if kind == "chi2":
-        total = X[:, None, :] + Z[None, :, :]
-        return np.exp(-kernel["gamma"] * np.sum(away**2 / np.where(total == 0.0, 1.0, total), axis=2))
-    if kind == "linear":
-        return X @ Z.T
-    if kind == "polynomial":
-        return (kernel["gamma"] * X @ Z.T + kernel["coef0"]) ** kernel["degree"]
-    if kind == "sum":
-        return gram(kernel["left"], X, Z) + gram(kernel["right"], X, Z)
-    if kind == "product":
-        return gram(kernel["left"], X, Z) * gram(kernel["right"], X, Z)
-    if kind == "additive":
-        parts = [gram(part, X[:, [j]], Z[:, [j]]) for j, part in enumerate(kernel["parts"])]
-        return sum(parts) / X.shape[1]
+    kind, parts = kernel["kind"], kernel["parts"]
+    if kind == "function":
+        u = kernel["factor"] * kernel["gamma"] * statistic(kernel["of"], X, Z)
+        u = (np.sqrt(u) if kernel["root"] else u) + kernel["offset"]
+        terms = [u**i / divisor for i, divisor in enumerate(kernel["series"])]
+        return sum(terms) * np.exp(-u) if terms else u ** kernel["power"]
+    if kind == "each":
+        each = [gram(parts[j % len(parts)], X[:, [j]], Z[:, [j]]) for j in range(X.shape[1])]
+        return np.mean(each, axis=0)
+    if kind in ("sum", "product"):
+        found = [gram(part, X, Z) for part in parts]
+        return np.sum(found, axis=0) if kind == "sum" else np.prod(found, axis=0)
     X, Z = (changed(kernel, A) for A in (X, Z))
-    return gram(kernel["kernel"], X, Z)
+    return gram(parts[0], X, Z)
 
 
 def changed(kernel: dict[str, Any], X: np.ndarray) -> np.ndarray:
-    if kernel["type"] == "scaled":
+    if kernel["kind"] == "scaled":
         return X * unpack(kernel["scales"])
-    if kernel["type"] == "metric":
+    if kernel["kind"] == "metric":
         return X @ unpack(kernel["root"])
-    assert kernel["type"] == "warped"
-    columns = [[unpack(part) for part in pair] for pair in kernel["columns"]]
+    assert kernel["kind"] == "ranks"
+    columns = [[unpack(part) for part in pair] for pair in kernel["ranks"]]
     return np.column_stack([np.interp(X[:, j], *pair) for j, pair in enumerate(columns)])
 
 
@@ -61,26 +64,12 @@ def left(written: dict[str, Any], X: np.ndarray) -> np.ndarray:
 
 
 def task_gram(kernel: dict[str, Any], s: np.ndarray, t: np.ndarray, order: int) -> np.ndarray:
-    """k(s, t), or its derivative in t."""
-    s, t = s[:, None], t[None, :]
-    kind = kernel["type"]
-    if kind == "gaussian":
-        value = np.exp(-kernel["gamma"] * (s - t) ** 2)
-        return value if order == 0 else 2.0 * kernel["gamma"] * (s - t) * value
-    if kind == "matern":
-        a = np.sqrt(4.0 * kernel["nu"] * kernel["gamma"])
-        r = a * np.abs(s - t)
-        if kernel["nu"] == 1.5:
-            return (1.0 + r) * np.exp(-r) if order == 0 else a**2 * (s - t) * np.exp(-r)
-        slope = a**2 * (s - t) * (1.0 + r) / 3.0
-        return (1.0 + r + r**2 / 3.0 if order == 0 else slope) * np.exp(-r)
-    if kind == "polynomial":
-        base, degree = s * t + kernel["coef0"], kernel["degree"]
-        return base**degree if order == 0 else degree * base ** (degree - 1) * s
-    if kind == "constant":
-        return np.full((s.size, t.size), 1.0 - order)
-    assert kind == "piecewise-linear"
-    return np.minimum(s, t) + kernel["offset"]
+    """k(s, t), or its derivative in t by central differences."""
+    if order == 0:
+        return gram(kernel, s[:, None], t[:, None])
+    step = 1e-5 * np.array([1.0, -1.0])[:, None]
+    above, below = (gram(kernel, s[:, None], t[:, None] + h) for h in step)
+    return (above - below) / 2e-5
 
 
 def psi(written: dict[str, Any], theta: np.ndarray) -> np.ndarray:

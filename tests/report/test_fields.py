@@ -219,7 +219,7 @@ def test_moments_are_chosen_from_those_seen() -> None:
     payload = written(pipeline, X, y)
     sold = named(payload)["sold"]
     assert sold["kind"] == "choice"
-    assert sold["listed"] == 400 < sold["distinct"]
+    assert sold["listed"] == 300 < sold["distinct"]
     assert sold["choices"][0].startswith("2019-11")
     assert same(evaluator.encoded(payload, evaluator.unpack(payload["rows"]["X"])), encoded(pipeline, X))
 

@@ -13,9 +13,10 @@ from infinitask import InfiniteCostSensitiveClassifier
 from infinitask.kernels import RBF
 from infinitask.losses import CostSensitiveHinge, Expectile, Loss, Pinball
 from infinitask.objective import Integral, Objective
-from infinitask.solvers import _free_levels as free_levels
-from infinitask.solvers import _leading, solve, suits_levels
+from infinitask.solvers import _free_levels, _leading, solve, suits_levels
 from infinitask.solvers._base import Ledger
+from infinitask.solvers._engine import Given
+from infinitask.solvers._free_levels import FreeLevels
 
 Floats = np.ndarray[Any, Any]
 
@@ -41,7 +42,7 @@ def posed(
 
 def by_levels(objective: Objective, tol: float = 1e-4) -> Ledger:
     ledger = Ledger(objective, tol, 2_000)
-    free_levels.by_levels(objective, ledger)
+    FreeLevels().run(objective, ledger, Given())
     return ledger
 
 
@@ -79,21 +80,22 @@ def test_bounds_hold_for_another_solver(loss: Loss, alpha: float) -> None:
 
 def test_others_finish_what_it_leaves() -> None:
     objective = posed(60, np.linspace(-0.8, 0.8, 5), 1e-6)
-    assert by_levels(objective).certificate.gap > 1e-4
+    alone = by_levels(objective)
+    assert alone.certificate.gap > 1e-4
     found = solve(objective)
     assert found.gap <= 1e-4
-    assert found.n_evaluations > free_levels.PATIENCE
-    assert len(found.history) > 2
+    assert found.n_evaluations > alone.n_evaluations
+    assert len(found.history) > len(alone.history)
 
 
 def test_directions_that_the_ridge_holds_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    objective = posed(400, np.linspace(-0.9, 0.9, 6), 3e-3, d=8, gamma=0.1)
-    run = free_levels._Run(objective)
-    assert 10 < run.V.shape[1] < 200  # few of 400
+    objective = posed(420, np.linspace(-0.9, 0.9, 6), 3e-3, d=8, gamma=0.1)
+    run = _free_levels._Run(objective)
+    assert 10 < run.V.shape[1] < 200  # few of 420
     part = by_levels(objective).certificate
     monkeypatch.setattr(_leading, "HELD", 0.0)
-    monkeypatch.setattr(_leading, "FEW_FEATURES", 1_000)
-    assert free_levels._Run(objective).V.shape[1] == 400
+    monkeypatch.setattr(_leading, "MAX_FEATURES_FOR_ALL", 1_000)
+    assert _free_levels._Run(objective).V.shape[1] == 420
     whole = by_levels(objective).certificate
     for one, other in ((part, whole), (whole, part)):
         assert one.gap <= 1e-4
@@ -102,7 +104,7 @@ def test_directions_that_the_ridge_holds_are_not_lost(monkeypatch: pytest.Monkey
 
 def test_levels_are_the_best_ones() -> None:
     objective = posed(80, np.linspace(-0.8, 0.8, 4), 1e-2)
-    run, rng = free_levels._Run(objective), np.random.default_rng(0)
+    run, rng = _free_levels._Run(objective), np.random.default_rng(0)
     field = rng.normal(size=(80, 4))
 
     def losses(level: Floats) -> Floats:
@@ -113,12 +115,11 @@ def test_levels_are_the_best_ones() -> None:
         assert np.all(losses(best) <= losses(best + step) + 1e-14)
 
 
-@pytest.mark.parametrize("share", [free_levels.BALANCED, 0.2], ids=["as it is", "levels that hardly balance"])
+@pytest.mark.parametrize("share", [_free_levels.BALANCED, 0.2], ids=["as it is", "levels that hardly balance"])
 def test_every_dual_point_balances(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(free_levels, "BALANCED", share)
-    monkeypatch.setattr(free_levels, "NEARLY", max(share, free_levels.NEARLY))
+    monkeypatch.setattr(_free_levels, "BALANCED", share)
     objective = posed(100, np.linspace(-0.9, 0.9, 5), 1e-2)
-    run = free_levels._Run(objective)
+    run = _free_levels._Run(objective)
     for _ in range(7):
         run.step()
         u = run._balanced()
@@ -130,7 +131,7 @@ def test_every_dual_point_balances(share: float, monkeypatch: pytest.MonkeyPatch
 def test_bounds_hold_while_rows_are_left_out() -> None:
     objective = posed(300, np.linspace(-0.9, 0.9, 6), 1e-3, d=8, gamma=0.1)
     best = solve(objective, solver="newton", tol=1e-6)
-    run = free_levels._Run(objective)
+    run = _free_levels._Run(objective)
 
     def gap(steps: int) -> float:
         for _ in range(steps):
@@ -143,13 +144,13 @@ def test_bounds_hold_while_rows_are_left_out() -> None:
         return (primal - dual) / primal
 
     first = gap(60)
-    run.leave_out()
+    run.skip_rows()
     assert 0 < run.kept.size < 200
     second = gap(60)
     run.visit_all()
     assert run.kept.size == 300
     assert gap(60) < second < 0.5 * first
-    run.leave_out()
+    run.skip_rows()
     assert run.kept.size == 300  # for good
 
 

@@ -14,9 +14,7 @@ from infinitask.fitting import Data
 from infinitask.fitting._defaults import resolved
 from infinitask.fitting._pose import pose
 from infinitask.kernels import RBF
-from infinitask.solvers import _level_sets as level_sets
-from infinitask.solvers import _one_class_path as one_class_path
-from infinitask.solvers import solve
+from infinitask.solvers import _level_sets, _one_class_path, solve
 from infinitask.solvers._one_class_knots import Knots
 from infinitask.solvers._one_class_path import Path
 
@@ -80,8 +78,7 @@ def test_matrices_that_are_hard(kind: str) -> None:
 
 def test_a_wide_margin_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     X = points(200)
-    monkeypatch.setattr(one_class_path, "WORK", 0.0)
-    monkeypatch.setattr(one_class_path, "WORK_PER_PAIR", 1.0)
+    monkeypatch.setattr(_one_class_path, "WORK_PER_PAIR", 1.0 * (150 / 1_000) ** 2)
     assert Path(RBF(0.5)(X, X), np.full(200, 1.0 / 200), 0.05).too_wide
     for gamma in (0.5, 50.0):
         with warnings.catch_warnings():
@@ -111,8 +108,7 @@ def test_machines_one_by_one_go_on_where_a_walk_ended(monkeypatch: pytest.Monkey
     X, omega = points(150), np.full(150, 1.0 / 150)
     K = RBF(0.5)(X, X)
     whole = Path(K, omega, 0.04)
-    monkeypatch.setattr(one_class_path, "WORK", 0.0)
-    monkeypatch.setattr(one_class_path, "WORK_PER_PAIR", 20.0)
+    monkeypatch.setattr(_one_class_path, "WORK_PER_PAIR", 20.0 * (150 / 1_000) ** 2)
     part = Path(K, omega, 0.04)
     end = float(part.fractions[0])
     assert part.too_wide
@@ -187,5 +183,5 @@ def test_the_gram_matrix_of_the_kernel_is_that_of_the_features() -> None:
 
 def test_many_rows_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     X = points(120)
-    monkeypatch.setattr(level_sets, "MAX_ROWS", 100)
+    monkeypatch.setattr(_level_sets.OneClassWalk, "cost", lambda *_: np.inf)
     assert InfiniteOneClassSVM(alpha=1e-6, gamma=0.5).fit(X).n_iter_ > 5

@@ -13,11 +13,11 @@ from infinitask import InfiniteQuantileRegressor, fit_path
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Solution, Splitting, State, solve
-from infinitask.solvers import _continuation as continuation
-from infinitask.solvers import _small_ridge as small_ridge
-from infinitask.solvers import _splitting as splitting
-from infinitask.solvers._base import Start
+from infinitask.solvers import Solution, Splitting, State, _splitting, solve
+from infinitask.solvers._base import Ledger, Start
+from infinitask.solvers._continuation import Continuation
+from infinitask.solvers._engine import Given
+from infinitask.solvers._small_ridge import SmallRidge
 from infinitask.solvers._splitting_run import Run
 
 Floats = np.ndarray[Any, Any]
@@ -27,8 +27,7 @@ WEIGHTS = pytest.mark.parametrize("weight", [0.0, 1.0], ids=["plain", "order"])
 @pytest.fixture(autouse=True)
 def small_problems_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splitting is tried for the small problems of these tests as it is for large ones."""
-    monkeypatch.setattr(small_ridge, "FEW_UNKNOWNS", 0)
-    monkeypatch.setattr(small_ridge, "STEP_COST", 0.0)
+    monkeypatch.setattr(Continuation, "cost", lambda *_: np.inf)
 
 
 def quantiles(weight: float, alpha: float, n: int = 80, d: int = 1) -> Objective:
@@ -48,6 +47,11 @@ def quantiles(weight: float, alpha: float, n: int = 80, d: int = 1) -> Objective
     return Objective(np.hstack([np.full((n, 1), 5.0), rows]), np.full(n, 1.0 / n), tuple(terms), alpha)
 
 
+def by_splitting(objective: Objective, tol: float = 1e-4) -> Solution:
+    """The solution by splitting alone."""
+    return SmallRidge().run(objective, Ledger(objective, tol, 10_000), Given())[0]
+
+
 @cache
 def optimum(weight: float) -> Solution:
     """The solution of ``quantiles(weight, alpha=1e-5)`` by Newton's method."""
@@ -64,17 +68,17 @@ def test_every_look_holds_the_optimum_between_its_bounds(
     weight: float, least: float, single: bool, by_node: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if single:
-        monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
+        monkeypatch.setattr(_splitting, "MIN_SINGLE_ENTRIES", 0)
     objective = quantiles(weight, alpha=1e-5)
     best = optimum(weight)
     fewer = Splitting.of(objective).without(least * objective.alpha)
     looks: list[State] = []
 
-    def seen(state: State) -> bool:
+    def seen(state: State) -> int:
         looks.append(state)
-        return False
+        return 30
 
-    fewer.solve(objective.alpha, tol=0.0, max_iter=400, seen=seen, aim=1e-4, by_node=by_node)
+    fewer.solve(objective.alpha, tol=0.0, max_iter=400, seen=seen, by_node=by_node)
     assert (fewer.exact is not None) == single
     assert sum((fewer.e.size - first) * (part.stop - part.start) for first, part in fewer.stairs) < objective.size / 2
     assert len(looks) > 5
@@ -108,28 +112,29 @@ def test_what_was_left_out_is_bounded() -> None:
 
 @WEIGHTS
 @pytest.mark.parametrize("alpha", [1e-5, 1e-7], ids=str)
-def test_all_ways_agree_within_their_gaps(weight: float, alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    objective, begun = quantiles(weight, alpha), []
-    by_splitting = small_ridge.by_splitting
-
-    def spied(*args: Any) -> Any:
-        begun.append(args)
-        return by_splitting(*args)
-
-    monkeypatch.setattr(continuation, "by_splitting", spied)
-    one, other = solve(objective, tol=1e-4), solve(objective, solver="newton", tol=1e-6)
-    assert begun
+def test_all_engines_agree_within_their_gaps(weight: float, alpha: float) -> None:
+    objective = quantiles(weight, alpha)
+    one, other = by_splitting(objective), solve(objective, solver="newton", tol=1e-6)
     assert one.converged
     assert other.converged
     assert other.dual * (1.0 - 1e-12) <= one.objective <= other.objective * (1.0 + 2e-4)
     assert one.dual <= other.objective
+    np.testing.assert_array_equal(solve(objective, tol=1e-4).z, one.z)
 
 
 @WEIGHTS
 def test_where_splitting_stops_early_others_finish(weight: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    objective = quantiles(weight, alpha=1e-6)
-    monkeypatch.setattr(small_ridge, "MAX_SPLITTING_STEPS", 40)
+    objective, steps = quantiles(weight, alpha=1e-6), []
+    by_splitting = Splitting.solve
+
+    def short(self: Splitting, *args: Any, **kwargs: Any) -> State:
+        state = by_splitting(self, *args, **{**kwargs, "max_iter": 40})
+        steps.append(state.n_iter)
+        return state
+
+    monkeypatch.setattr(Splitting, "solve", short)
     found = solve(objective, tol=1e-5)
+    assert steps == [40]
     assert found.converged
     assert found.n_evaluations > 40
     assert found.history[-1, 0] == found.n_evaluations
@@ -178,7 +183,7 @@ def test_the_order_of_columns_and_rows_of_stairs() -> None:
 def test_the_objective_told_is_that_of_the_point_told(
     alpha: float, by_node: bool, weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
+    monkeypatch.setattr(_splitting, "MIN_SINGLE_ENTRIES", 0)
     objective = quantiles(weight, alpha=alpha)
     solver = Splitting.of(objective).without(1e-12)
     assert solver.exact is not None
@@ -199,26 +204,24 @@ def test_steps_of_nodes_take_fewer_iterations_where_rows_are_all_but_interpolate
     assert np.max(other.nodes) > 2.0 * np.min(other.nodes)
 
 
-def test_an_objective_far_below_a_typical_target_is_certified(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_objective_far_below_a_typical_target_is_certified() -> None:
     """Directions that are left out must not cost more than the gap asked for."""
     objective = quantiles(0.0, alpha=1e-7, n=150, d=6)
-    found, _ = small_ridge.by_splitting(objective, 1e-4, 8_000, 0, None)
+    found = by_splitting(objective)
     assert found.converged
     assert found.objective < 1e-3 * objective.scale
-    monkeypatch.setattr(small_ridge, "SMALL_OBJECTIVE", 0.0)  # the limit stays where a large objective has it
-    assert not small_ridge.by_splitting(objective, 1e-4, 8_000, 0, None)[0].converged
 
 
 @WEIGHTS
 def test_dual_points_of_single_precision_are_brought_into_their_intervals(
     weight: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(splitting, "MIN_SINGLE_ENTRIES", 0)
+    monkeypatch.setattr(_splitting, "MIN_SINGLE_ENTRIES", 0)
     objective = quantiles(weight, alpha=1e-6)
     solver = Splitting.of(objective).without(1e-12)
     run = Run(solver, 1e-6, np.ones(1), None)
     u = np.random.default_rng(0).normal(size=(80, 1, sum(term.theta.size for term in objective.integrals)))
-    found = run.judge._within(slice(None), 2.0 * u)[:, 0, :]
+    found = run.bounds._within(slice(None), 2.0 * u)[:, 0, :]
     theta = objective.integrals[0].theta
     np.testing.assert_array_equal(found[:, :9], np.clip(2.0 * u[:, 0, :9], theta - 1.0, theta))
     if weight:

@@ -18,11 +18,8 @@ from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile,
 from infinitask.measures import Uniform
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
-from infinitask.solvers import SOLVERS, Solution, solve
-from infinitask.solvers import _line_search as line_search
-from infinitask.solvers import _newton as newton
+from infinitask.solvers import SOLVERS, Solution, _line_search, _newton, solve
 from infinitask.solvers._base import Certificate, Ledger
-from infinitask.solvers._level_sets import suits_walk
 from infinitask.tasks import LevelSetTask, Order, Task
 
 Floats = np.ndarray[Any, Any]
@@ -159,8 +156,8 @@ def test_scipy_finds_the_same_dual_optimum() -> None:
 def test_steps_by_unknowns_arrive_as_well(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case.objective()
     best = case.best
-    monkeypatch.setattr(newton, "MIN_PAIRS_UNLISTED", 0)
-    monkeypatch.setattr(newton.NewtonSystem, "active", None)  # not asked
+    monkeypatch.setattr(_newton, "MIN_PAIRS_UNLISTED", 0)
+    monkeypatch.setattr(_newton.NewtonSystem, "active", None)  # not asked
     found = solve(objective, solver="newton", tol=TOL)
     assert found.converged
     assert found.objective == pytest.approx(best.objective, rel=TOL)
@@ -169,7 +166,7 @@ def test_steps_by_unknowns_arrive_as_well(case: Case, monkeypatch: pytest.Monkey
 def test_conjugate_gradients_arrive_as_well(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case.objective()
     best = case.best
-    monkeypatch.setattr(newton, "MAX_SOLVE_COST", 0.0)
+    monkeypatch.setattr(_newton, "MAX_SOLVE_COST", 0.0)
     found = solve(objective, solver="newton", tol=TOL)
     assert found.converged
     assert found.objective == pytest.approx(best.objective, rel=TOL)
@@ -254,7 +251,7 @@ def test_no_more_evaluations_than_allowed(case: Case, solver: Any, monkeypatch: 
         assert found.n_evaluations <= max_iter
         # the book is honest, and its first line is the look at zero, which a walk does not need
         assert found.n_evaluations == len(visits.points) == len(found.history)
-        if solver != "auto" or max_iter == 1 or not suits_walk(objective):
+        if solver != "auto" or max_iter == 1 or not objective.one_class:
             np.testing.assert_array_equal(visits.points[0], 0.0)
         if not found.converged:
             assert found.n_evaluations == max_iter or not found.message.startswith(f"The {max_iter} evaluations")
@@ -446,7 +443,7 @@ def test_line_search_takes_what_it_can_get() -> None:
     ledger: Any = Line()
     z, smoothing = np.zeros(1), Smoothing((1.0,))
     here = ledger.evaluate(z, smoothing)
-    step, fresh = line_search.line_search(ledger, z, smoothing, here, np.ones(1), "")
+    step, fresh = _line_search.line_search(ledger, z, smoothing, here, np.ones(1), "")
     assert step > 0.0
     assert fresh is not None
     assert fresh.smoothed < here.smoothed

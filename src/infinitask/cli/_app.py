@@ -10,21 +10,26 @@ from typing import Annotated, Any
 import typer
 
 from infinitask.cli import _steps, _tables
-from infinitask.cli._screen import CommandError, Screen, ends_well
+from infinitask.cli._columns import surprises
+from infinitask.cli._info import show_model
+from infinitask.cli._models import fitted, held_out, inputs_of, load_model, rows_with_targets, task_of
+from infinitask.cli._multiclass import NO_COMPARISON, NO_PAGE, is_multiclass
+from infinitask.cli._output import CommandError, Screen, ends_well
+from infinitask.cli._predictions import Wish, predicted
+from infinitask.cli._search import Search, ranking_of, searched
+from infinitask.cli._targets import Task
+from infinitask.pipelines._tables import listed
 
 MODEL_SUFFIXES = (".infinitask", ".safetensors")
 
 TEST_SHARE = 0.25
-"""The share of rows that a report holds out."""
-
-LARGEST_SMALLEST = 0.5
-"""The smallest fraction of level sets is at most this."""
+"""The fraction of rows that a report holds out."""
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Fit once, choose the task at prediction: every quantile, every cost of errors, every share of outliers.",
+    help="Fit once, choose the task at prediction: every quantile, every cost of errors, every fraction of outliers.",
 )
 
 Data = Annotated[Path, typer.Argument(help="A table: CSV (any separator) or Parquet.", show_default=False)]
@@ -67,7 +72,7 @@ def _version(asked: bool) -> None:
 def main(
     show: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")] = False,
 ) -> None:
-    """Fit once, choose the task at prediction: every quantile, every cost of errors, every share of outliers."""
+    """Fit once, choose the task at prediction: every quantile, every cost of errors, every fraction of outliers."""
 
 
 @app.command()
@@ -83,7 +88,7 @@ def report(
     smallest: Smallest = None,
     title: Annotated[str | None, typer.Option("--title", help="Of the page.")] = None,
     test_share: Annotated[
-        float, typer.Option("--test-share", min=0.05, max=0.9, help="The share of rows held out and looked at.")
+        float, typer.Option("--test-share", min=0.05, max=0.9, help="The fraction of rows held out and looked at.")
     ] = TEST_SHARE,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
     seed: Seed = 0,
@@ -114,9 +119,6 @@ def _report_of_table(
     output: Path,
     seed: int,
 ) -> dict[str, Any]:
-    from infinitask.cli._many import NO_PAGE
-    from infinitask.cli._models import fitted, held_out
-
     smallest = choices.pop("smallest")
     given, table = _steps.learnt_from(screen, data, **choices, only_two=NO_PAGE)
     train, test = held_out(given, test_share, seed)
@@ -132,14 +134,8 @@ def _report_of_table(
 def _report_of_model(
     screen: Screen, path: Path, data: Path, target: str | None, title: str | None, output: Path
 ) -> dict[str, Any]:
-    from infinitask.cli._columns import surprises
-    from infinitask.cli._many import NO_PAGE, has_many
-    from infinitask.cli._models import answers_of, inputs_of, load_model, task_of
-    from infinitask.cli._targets import Task
-
-    with screen.step(f"reading {path.name}"):
-        model = load_model(path)
-    if has_many(model):
+    model = _steps.read_model(screen, path)
+    if is_multiclass(model):
         raise CommandError(
             NO_PAGE.format(target=getattr(model, "target_name_", "the target"), count=len(model.classes_))
         )
@@ -150,13 +146,13 @@ def _report_of_model(
         _tables.check_column(table, target, ", the target")
     found: dict[str, Any] = {"model": str(path), "data": str(data), "task": str(task_of(model)), "target": named}
     if knows:
-        X, y, _, notes = answers_of(model, table, named)
-        _steps.noted(screen, notes)
+        X, y, _, notes = rows_with_targets(model, table, named)
+        screen.note(*notes)
         found["evaluation"] = _steps.shown_evaluation(screen, model, X, y, f"{X.shape[0]} rows")
     else:
         _steps.say_positive(screen, model)
         X, y = inputs_of(model, table), None
-        _steps.noted(screen, surprises(model, X))
+        screen.note(*surprises(model, X))
     return found | {"rows": int(X.shape[0])} | _steps.page(screen, model, X, y, title, output)
 
 
@@ -175,9 +171,6 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn from all rows of a table, and save the model."""
-    from infinitask.cli._many import NO_COMPARISON
-    from infinitask.cli._models import fitted
-
     screen = Screen(as_json)
     _tables.check_output(output, data)
     least = _fraction(smallest)
@@ -213,9 +206,6 @@ def tune(
     as_json: AsJson = False,
 ) -> None:
     """Search for a good model, show what was compared, and save the best; Ctrl-C keeps the best so far."""
-    from infinitask.cli._many import NO_COMPARISON
-    from infinitask.cli._search import Search, ranking_of, searched
-
     screen = Screen(as_json)
     _tables.check_output(output, data, storage)
     _tables.check_output(storage, data, output, option="--storage")
@@ -225,7 +215,7 @@ def tune(
     given, table = _steps.learnt_from(screen, data, target, task, ignore, positive, NO_COMPARISON)
     if trials is None and timeout is None:
         _steps.announce(screen, given, True, "--timeout 60 ends it after a minute")
-    if screen.is_watched:
+    if screen.shows_progress:
         screen.hint("Ctrl-C ends the search, and the best so far is fitted and saved.")
     model = searched(given, seed, screen, least, Search(trials, timeout, storage))
     _steps.kept(screen, model, given, table, output, ranking_of(model, given.task))
@@ -250,10 +240,6 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Ask a saved model about the rows of a table."""
-    from infinitask.cli._answers import predicted
-    from infinitask.cli._columns import surprises
-    from infinitask.cli._models import inputs_of, load_model
-
     screen = Screen(as_json)
     _tables.check_output(output, model, data, costs)
     _tables.check_format(output)
@@ -265,27 +251,26 @@ def predict(
         "costs": _costs(fn_cost, fp_cost),
         "matrix": costs,
     }
-    with screen.step(f"reading {model.name}"):
-        fitted = load_model(model)
+    loaded = _steps.read_model(screen, model)
     table = _steps.read(screen, data)
-    X = inputs_of(fitted, table)
-    _steps.noted(screen, surprises(fitted, X))
-    found = _steps.say_positive(screen, fitted)
+    X = inputs_of(loaded, table)
+    screen.note(*surprises(loaded, X))
+    found = _steps.say_positive(screen, loaded)
     with screen.step(f"predicting {X.shape[0]} rows"):
-        answers = predicted(fitted, X, **asked)
+        frame = predicted(loaded, X, **asked)
     if with_inputs:
-        new = [name for name in answers.columns if name not in table.frame.columns]
-        clash = [name for name in answers.columns if name not in new]
-        answers = table.frame.join(answers[new].join(answers[clash].add_suffix("_predicted")))
-    found |= {"model": str(model), "data": str(data), "rows": int(answers.shape[0]), "columns": list(answers.columns)}
+        new = [name for name in frame.columns if name not in table.frame.columns]
+        clash = [name for name in frame.columns if name not in new]
+        frame = table.frame.join(frame[new].join(frame[clash].add_suffix("_predicted")))
+    found |= {"model": str(model), "data": str(data), "rows": int(frame.shape[0]), "columns": list(frame.columns)}
     if output is not None:
-        _tables.write_table(answers, output)
-        screen.say(f"{answers.shape[0]:,} rows, columns {_tables.listed(answers.columns)}: {output}")
+        _tables.write_table(frame, output)
+        screen.say(f"{frame.shape[0]:,} rows, columns {listed(frame.columns)}: {output}")
         screen.result(found | {"written": str(output)})
     elif as_json:
-        screen.result(found | {"predictions": answers.to_dict("records")})
+        screen.result(found | {"predictions": frame.to_dict("records")})
     else:
-        answers.to_csv(sys.stdout, index=False)
+        frame.to_csv(sys.stdout, index=False)
 
 
 @app.command()
@@ -310,17 +295,13 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """How good a saved model is on rows whose targets are known; for costs also: which trade-off meets a bound."""
-    from infinitask.cli._answers import Wish
-    from infinitask.cli._models import answers_of, load_model, task_of
-
     screen = Screen(as_json)
     wish = Wish(_costs(fn_cost, fp_cost), theta, max_fpr, min_sensitivity, confidence, costs)
-    with screen.step(f"reading {model.name}"):
-        fitted = load_model(model)
-    X, y, named, notes = answers_of(fitted, _steps.read(screen, data), target)
-    _steps.noted(screen, notes)
-    quality = _steps.shown_evaluation(screen, fitted, X, y, data.name, wish)
-    found = {"model": str(model), "data": str(data), "task": str(task_of(fitted)), "target": named}
+    loaded = _steps.read_model(screen, model)
+    X, y, named, notes = rows_with_targets(loaded, _steps.read(screen, data), target)
+    screen.note(*notes)
+    quality = _steps.shown_evaluation(screen, loaded, X, y, data.name, wish)
+    found = {"model": str(model), "data": str(data), "task": str(task_of(loaded)), "target": named}
     screen.result(found | {"rows": int(X.shape[0]), "evaluation": quality})
 
 
@@ -328,9 +309,6 @@ def evaluate(
 @ends_well
 def info(model: Model, as_json: AsJson = False) -> None:
     """What a saved model is, what became of the columns, and which inputs matter to it."""
-    from infinitask.cli._info import show_model
-    from infinitask.cli._models import load_model
-
     screen = Screen(as_json)
     screen.result(show_model(screen, load_model(model), model.stat().st_size))
 
@@ -385,10 +363,8 @@ def _numbers(name: str, text: str | None, low: float) -> list[float] | None:
 
 
 def _fraction(smallest: float | None) -> float | None:
-    if smallest is not None and not 0.0 < smallest <= LARGEST_SMALLEST:
-        message = (
-            f"{smallest:g} was given; it is a share of the rows above 0 and at most {LARGEST_SMALLEST:g}, such as 0.01."
-        )
+    if smallest is not None and not 0.0 < smallest <= 0.5:
+        message = f"{smallest:g} was given; it is a share of the rows above 0 and at most 0.5, such as 0.01."
         raise typer.BadParameter(message, param_hint="--smallest")
     return smallest
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.cli._screen import CommandError
+from infinitask._base.inner_model import inner_model
+from infinitask.cli._output import CommandError
 
 
 def positive_of(y: Any, wanted: str | None) -> Any:
@@ -69,13 +70,8 @@ def as_known(y: Any, classes: Any) -> Any:
     return found.astype(classes.dtype) if set(meant.values()) <= set(known) else found.astype(object)
 
 
-def cases(y: Any, positive: Any) -> Any:
-    """Whether each row is a case: labels whose order is the one that was asked for."""
-    return y == positive
-
-
 def keep_labels(model: Any, y: Any, positive: Any) -> None:
-    """Give a model that was fitted to :func:`cases` the labels of the user, and the share of the positive one.
+    """Give a model that was fitted to ``y == positive`` the labels of the user, and the fraction of the positive one.
 
     Parameters
     ----------
@@ -85,8 +81,7 @@ def keep_labels(model: Any, y: Any, positive: Any) -> None:
     positive : label
     """
     (other,) = [label for label in y.unique().tolist() if label != positive]
-    inner = model.steps[-1][1]
-    getattr(inner, "best_estimator_", inner).classes_ = np.array([other, positive], dtype=y.dtype)
+    inner_model(model).classes_ = np.array([other, positive], dtype=y.dtype)
     model.positive_share_ = float(np.mean(y == positive))
 
 

@@ -14,17 +14,12 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from infinitask.cli._screen import Screen, written
-from infinitask.cli._tables import TableFile, listed, pandas
+from infinitask.cli._output import Screen, written
+from infinitask.cli._tables import TableFile, pandas
+from infinitask.pipelines._tables import listed
 
 KINDS = {"numeric": "number", "datetime": "date", "low_cardinality": "category", "high_cardinality": "text"}
 """What a person calls skrub's kinds of columns."""
-
-SHOWN_OUTPUTS = 4
-"""Names of inputs that a column becomes, on the screen."""
-
-DIGITS = 7
-"""Of a number that was encoded in single precision."""
 
 
 def encoded_columns(model: Any, X: Any = None) -> list[dict[str, Any]]:
@@ -75,7 +70,7 @@ def _filled(kind: str, step: Any, encoded: list[str]) -> float | str | None:
     medians = getattr(step, "statistics_", None)
     if medians is None:
         return None
-    median = float(f"{float(medians[0]):.{DIGITS}g}")
+    median = float(f"{float(medians[0]):.7g}")  # it was encoded in single precision
     return {0.0: "no", 1.0: "yes"}.get(median, median) if kind == "yes/no" else median
 
 
@@ -148,7 +143,7 @@ def show_columns(screen: Screen, columns: list[dict[str, Any]]) -> None:
             part["kind"],
             "" if part["missing"] is None else part["missing"],
             "" if part["filled"] is None else written(part["filled"]),
-            listed(part["encoded"], SHOWN_OUTPUTS) or "left out",
+            listed(part["encoded"], 4) or "left out",
         )
         for part in columns
     ]

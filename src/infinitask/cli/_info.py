@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from typing import Any
 
-from infinitask.cli._answers import smallest_of
 from infinitask.cli._columns import encoded_columns, show_columns
-from infinitask.cli._many import has_many
 from infinitask.cli._models import calibration, last, task_of
-from infinitask.cli._screen import Screen
+from infinitask.cli._multiclass import is_multiclass
+from infinitask.cli._output import Screen
+from infinitask.cli._predictions import smallest_of
 from infinitask.cli._search import ranking_of
-from infinitask.cli._tables import listed
 from infinitask.cli._targets import Task
+from infinitask.pipelines._tables import listed
 
 MOST_RELEVANT = 10
 """Inputs that are named."""
@@ -21,7 +20,7 @@ MOST_RELEVANT = 10
 def described(model: Any) -> dict[str, Any]:
     """What a fitted model is: its task, its columns, its kernel, its certificate, and what matters."""
     task, inner = task_of(model), last(model)
-    two = task is Task.COST and not has_many(model)
+    two = task is Task.COST and not is_multiclass(model)
     try:
         relevance = model.relevance_
         order = [int(j) for j in relevance.order[:MOST_RELEVANT]]
@@ -54,14 +53,7 @@ def kernel_name(model: Any, task: Task) -> str:
     """What a kernel is called: as in the comparison that it won, or else by its parts, without their numbers."""
     ranking = ranking_of(model, task)
     chosen = [] if ranking is None else [part["kernel"] for part in ranking.candidates if part["chosen"]]
-    return str(chosen[0]) if chosen else outline(last(model).kernel_)
-
-
-def outline(kernel: Any) -> str:
-    """The parts of a kernel, such as Scaled(RBF)."""
-    values = [getattr(kernel, part.name) for part in fields(kernel)] if is_dataclass(kernel) else []
-    parts = [outline(value) for value in values if is_dataclass(value)]
-    return type(kernel).__name__ + (f"({', '.join(parts)})" if parts else "")
+    return str(chosen[0]) if chosen else str(last(model).kernel_.describe().outline)
 
 
 def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:

@@ -18,13 +18,15 @@ from infinitask import (
     save,
     tabular,
 )
-from infinitask.cli._classes import as_known, cases, keep_labels, positive_of
+from infinitask._base.inner_model import inner_model
+from infinitask.cli._classes import as_known, keep_labels, positive_of
 from infinitask.cli._columns import surprises
-from infinitask.cli._many import NO_COMPARISON
-from infinitask.cli._screen import CommandError, Screen
-from infinitask.cli._tables import TableFile, check_column, columns_of, listed, saying_what_cannot_be_written
+from infinitask.cli._multiclass import NO_COMPARISON
+from infinitask.cli._output import CommandError, Screen
+from infinitask.cli._tables import TableFile, check_column, columns_of, saying_what_cannot_be_written
 from infinitask.cli._targets import Task, as_numbers, far_target, labels, numbers_but, task_and_targets
 from infinitask.estimators._frames import as_arrays
+from infinitask.pipelines._tables import LARGEST, listed
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -32,22 +34,13 @@ from infinitask.tuning import (
 )
 
 MIN_ROWS = 20
-"""With fewer rows nothing can be held out, left out or calibrated."""
+"""The fewest rows that are learnt from, and that calibrate intervals: 19 rows allow coverages up to 0.95."""
 
 CALIBRATION_SHARE = 0.2
-"""The share of the rows that calibrates the intervals of a model of quantiles that does not tune itself."""
-
-MIN_CALIBRATION_ROWS = 20
-"""With fewer rows for it, intervals are not calibrated: 19 rows allow coverages up to 0.95."""
-
-ROWS_OF_SMALLEST, SMALLEST_BETWEEN = 10, (0.01, 0.05)
-"""Level sets learn fractions from this many rows on, within these bounds."""
-
-LARGEST = float(np.finfo(np.float32).max)
-"""Of a number in an input: tables are encoded in single precision."""
+"""The fraction of rows that calibrates the intervals of a model of quantiles that does not tune itself."""
 
 DEFAULT_FRACTION = 0.1
-"""The share of unusual rows that is predicted where none is asked for, if the model knows it."""
+"""The fraction of unusual rows that is predicted by default, if the model knows it."""
 
 
 MODELS: dict[tuple[Task, bool], tuple[type[Any], dict[str, Any]]] = {
@@ -92,7 +85,7 @@ def rows_of(
         Of the column that is learnt; None: level sets.
     task : Task or None
     ignored : list of str
-        Columns that are no inputs.
+        Columns that are no features.
     positive : str or None
         The label of the positive class; None: the rarer one.
     """
@@ -127,7 +120,7 @@ def rows_of(
     _check_count(table, X)
     for name in X.columns:
         if mistakes := numbers_but(X[name]):
-            notes.append(f"The column {name!r} holds {mistakes}; it is taken as text. Empty these cells to mend it.")
+            notes.append(f"The column {name!r} holds {mistakes}; it is taken as text. Empty these cells to fix it.")
     if task is Task.LEVEL_SET:
         X = _without_texts(X, notes)
     if positive is not None and task is not Task.COST:
@@ -213,8 +206,8 @@ def _part(rows: Rows, taken: Any) -> Rows:
 
 
 def smallest_fraction(n: int) -> float:
-    """The smallest fraction that level sets of n rows learn: some ten rows decide where its boundary is."""
-    return float(np.clip(ROWS_OF_SMALLEST / n, *SMALLEST_BETWEEN))
+    """The smallest fraction that level sets of n rows learn: ten rows, and from 1% to 5% of them."""
+    return float(np.clip(10.0 / n, 0.01, 0.05))
 
 
 @dataclass(frozen=True)
@@ -262,11 +255,11 @@ def planned(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float |
         raise CommandError(f"--smallest {smallest:g} was given, and the task is {rows.task}; only level sets have it.")
     model, calibration = tabular(make(random_state=seed, **parameters, **changes)), None
     if rows.task is Task.QUANTILE and not tune:
-        if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_CALIBRATION_ROWS:
+        if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_ROWS:
             rows, calibration = held_out(rows, CALIBRATION_SHARE, seed)
         else:
             screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
-    y = cases(rows.y, rows.positive) if rows.classes == 2 else rows.y
+    y = rows.y == rows.positive if rows.classes == 2 else rows.y
     return Plan(model, rows, y, calibration)
 
 
@@ -281,7 +274,7 @@ def fitted(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | 
 
 
 def say_if_ignoring(screen: Screen, model: Any) -> None:
-    """A note where a comparison found that no input helps."""
+    """A note where a comparison found that no feature helps."""
     if getattr(model, "ignores_inputs_", False):
         screen.note("No column was found to help: the model answers nearly the same for every row.")
 
@@ -301,19 +294,19 @@ def task_of(model: Any) -> Task:
 
 
 def last(model: Any) -> Any:
-    """The model itself, without the steps before it."""
-    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+    """The model itself, without the steps before it; a self-tuned model is not opened."""
+    return inner_model(model, stop=lambda inner: not isinstance(inner, Pipeline))
 
 
 def calibration(model: Any, task: Task) -> str:
-    """What was done so that answers hold for new rows."""
+    """Which post-fit calibration the model had."""
     if task is not Task.QUANTILE:
         what = "decisions" if task is Task.COST else "fractions"
-        left_out = hasattr(model, "shift_") or hasattr(model, "share_scale_")  # of more than two classes
-        return f"{what} were set on rows left out" if left_out else f"{what} were not calibrated"
+        calibrated = hasattr(model, "shift_") or hasattr(model, "share_scale_")  # of more than two classes
+        return f"{what} were calibrated on held-out rows" if calibrated else f"{what} were not calibrated"
     if hasattr(model, "calibration_"):
         return "intervals are conformal, by rows kept aside"
-    return "levels were calibrated by rows left out" if hasattr(model, "levels_") else "nothing was calibrated"
+    return "levels were calibrated on held-out rows" if hasattr(model, "levels_") else "nothing was calibrated"
 
 
 def inputs_of(model: Any, table: TableFile) -> Any:
@@ -324,7 +317,7 @@ def inputs_of(model: Any, table: TableFile) -> Any:
     return X
 
 
-def answers_of(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, str | None, list[str]]:
+def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple[Any, Any, str | None, list[str]]:
     """Inputs and targets of rows whose targets are known, the name of the target, and notes."""
     task, X = task_of(model), inputs_of(model, table)
     notes: list[str] = []

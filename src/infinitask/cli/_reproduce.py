@@ -19,8 +19,9 @@ from typing import Any
 
 import typer
 
-from infinitask.cli._screen import FAILED, INTERRUPTED, CommandError
-from infinitask.cli._tables import did_you_mean, listed
+from infinitask.cli._output import FAILED, INTERRUPTED, CommandError
+from infinitask.cli._tables import did_you_mean
+from infinitask.pipelines._tables import listed
 
 PROJECT = "infinitask"
 """The name of this project in its ``pyproject.toml``."""

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import make_pipeline, tabular
-from infinitask.cli._many import NO_COMPARISON
 from infinitask.cli._models import Plan, Rows, last, planned, say_if_ignoring
-from infinitask.cli._screen import CommandError, Screen, written
+from infinitask.cli._multiclass import NO_COMPARISON
+from infinitask.cli._output import CommandError, Screen, written
 from infinitask.cli._targets import Task
 from infinitask.fitting._units import Units
 from infinitask.metrics import cost_scorer, integrated_pinball_scorer
@@ -26,16 +26,13 @@ KERNELS = ["rbf", "matern52", "matern32", "laplacian"]
 """Input kernels that trials choose from."""
 
 WIDTHS, RIDGES = (1e-3, 1e1), (1e-7, 1.0)
-"""γ of standardised inputs, times their number; and λ, times the spread of the target."""
+"""γ of standardised features, times their number; and λ, times the spread of the target."""
 
 LOSSES = {Task.QUANTILE: "pinball loss", Task.COST: "log loss", Task.LEVEL_SET: "mean volume"}
-"""By what kernels are compared, on rows left out."""
+"""By what kernels are compared, on held-out rows."""
 
 LOSSES_OF_TRIALS = {Task.QUANTILE: "pinball loss", Task.COST: "mean cost"}
 """By what trials are."""
-
-SHOWN_CANDIDATES = 12
-"""Of a ranking, on the screen."""
 
 
 @dataclass(frozen=True)
@@ -49,20 +46,20 @@ class Search:
 
 @dataclass(frozen=True)
 class Ranking:
-    """What was compared: candidates with their losses on rows left out, the best first.
+    """What was compared: candidates with their losses on held-out rows, the best first.
 
     Parameters
     ----------
-    judged_by : str
+    loss_name : str
         The name of the loss.
     candidates : list of dict
-        ``kernel``, ``alpha``, ``gamma`` (trials only), ``loss`` (None: it lost before it was judged by all rows),
+        ``kernel``, ``alpha``, ``gamma`` (trials only), ``loss`` (None: it lost before all rows were used),
         ``standard_error`` and ``chosen``.
     ignoring_inputs : float or None
-        The loss without inputs, where it is known.
+        The loss without features, where it is known.
     """
 
-    judged_by: str
+    loss_name: str
     candidates: list[dict[str, Any]]
     ignoring_inputs: float | None = None
 
@@ -71,13 +68,13 @@ class Ranking:
         """The table for the screen."""
         known = [part["loss"] for part in self.candidates if part["loss"] is not None]
         best = min(known, default=float("nan"))
-        return [_row(k, part, best) for k, part in enumerate(self.candidates[:SHOWN_CANDIDATES], 1)]
+        return [_row(k, part, best) for k, part in enumerate(self.candidates, 1)]
 
     @property
     def summary(self) -> str:
         """One line: how many candidates, and the loss of the chosen one."""
         (chosen, *_) = [part for part in self.candidates if part["chosen"]]
-        loss = "" if chosen["loss"] is None else f", {self.judged_by} {written(chosen['loss'])} on rows left out"
+        loss = "" if chosen["loss"] is None else f", {self.loss_name} {written(chosen['loss'])} on held-out rows"
         none = "" if self.ignoring_inputs is None else f" ({written(self.ignoring_inputs)} without inputs)"
         return f"{len(self.candidates)} candidates{loss}{none}"
 
@@ -91,10 +88,6 @@ def _row(k: int, part: dict[str, Any], best: float) -> tuple[str, ...]:
     error = "" if part["standard_error"] is None else written(part["standard_error"])
     worse = "" if part["loss"] == best else f"{part['loss'] / best - 1.0:+.1%}"
     return str(k), name, alpha, written(part["loss"]), error, worse, chosen
-
-
-HEAD = ("", "kernel", "λ", "loss", "±", "", "")
-"""Of the table."""
 
 
 def searched(rows: Rows, seed: int, screen: Screen, smallest: float | None, search: Search) -> Any:
@@ -118,16 +111,16 @@ def searched(rows: Rows, seed: int, screen: Screen, smallest: float | None, sear
     plan = planned(rows, not by_trials, seed, screen, smallest, **changes)
     n = plan.rows.X.shape[0]
     text = f"{search.trials} trials on {n} rows" if by_trials else f"comparing kernels on {n} rows"
-    with screen.step(text, search.timeout) as watch:
+    with screen.step(text, search.timeout) as progress:
         if by_trials:
             plan = _by_trials(plan, seed, search)
         else:
             plan.model.fit(plan.rows.X, plan.y)
         model = plan.calibrated()
-    if watch.cut_short:
-        why = f"The {search.timeout:g} s were over" if watch.ran_out else "The search was interrupted"
-        what = ("trial" if by_trials else "kernel") + ("" if watch.tried == 1 else "s")
-        screen.note(f"{why} after {watch.tried} {what}; the best so far is kept.")
+    if progress.cut_short:
+        why = f"The {search.timeout:g} s were over" if progress.ran_out else "The search was interrupted"
+        what = ("trial" if by_trials else "kernel") + ("" if progress.tried == 1 else "s")
+        screen.note(f"{why} after {progress.tried} {what}; the best so far is kept.")
     say_if_ignoring(screen, model)
     return model
 
@@ -138,7 +131,9 @@ def _by_trials(plan: Plan, seed: int, search: Search) -> Plan:
     task, model = plan.rows.task, last(plan.model)
     pipeline = tabular(make_pipeline(StandardScaler(), model))
     Z = np.asarray(pipeline[:-1].fit_transform(plan.rows.X, plan.y))
-    unit = Units.of(np.asarray(plan.y), np.full(len(Z), 1.0 / len(Z)), centred=True).spread if _has_units(task) else 1.0
+    y, unit = np.asarray(plan.y), 1.0
+    if task is Task.QUANTILE:
+        unit = Units.of(y, np.full(len(Z), 1.0 / len(Z)), centred=True).spread
     found = OptunaSearch(
         model,
         {
@@ -151,7 +146,7 @@ def _by_trials(plan: Plan, seed: int, search: Search) -> Plan:
         storage=search.storage,
         on_interrupt="best",
         random_state=seed,
-    ).fit(Z, np.asarray(plan.y))
+    ).fit(Z, y)
     results: dict[str, Any] = found.cv_results_
     folds = np.sqrt([len(splits) for splits in results["splits_test_score"]])
     trials = [
@@ -165,10 +160,6 @@ def _by_trials(plan: Plan, seed: int, search: Search) -> Plan:
         pipeline.target_name_ = plan.rows.target
     pipeline.trials_ = sorted(trials, key=lambda trial: float(trial["loss"]))
     return Plan(pipeline, plan.rows, plan.y, plan.calibration)
-
-
-def _has_units(task: Task) -> bool:
-    return task is Task.QUANTILE
 
 
 def ranking_of(model: Any, task: Task) -> Ranking | None:
@@ -204,11 +195,10 @@ def _candidate(name: str, alpha: float | None, loss: float | None, error: float 
 
 def show_ranking(screen: Screen, ranking: Ranking) -> None:
     """The candidates as a table."""
-    screen.say("")
-    more = len(ranking.candidates) - SHOWN_CANDIDATES
-    screen.say(f"compared by the {ranking.judged_by} of rows left out")
-    screen.table(HEAD, ranking.rows)
-    if more > 0:
-        screen.say(f"… and {more} more")
+    rows, shown = ranking.rows, 12
+    screen.say(f"\ncompared by the {ranking.loss_name} of held-out rows")
+    screen.table(("", "kernel", "λ", "loss", "±", "", ""), rows[:shown])
+    if len(rows) > shown:
+        screen.say(f"… and {len(rows) - shown} more")
     if ranking.ignoring_inputs is not None:
         screen.say(f"without inputs: {written(ranking.ignoring_inputs)}")

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from infinitask.cli import _tables
 from infinitask.cli._classes import which_is_positive
-from infinitask.cli._screen import CommandError, Screen
-
-if TYPE_CHECKING:
-    from infinitask.cli._answers import Wish
-    from infinitask.cli._models import Rows
-    from infinitask.cli._search import Ranking
+from infinitask.cli._columns import encoded_columns, remember, show_columns
+from infinitask.cli._info import described
+from infinitask.cli._models import Rows, load_model, rows_of, save_model, task_of
+from infinitask.cli._multiclass import is_multiclass, shares_of, show_shares
+from infinitask.cli._output import CommandError, Screen
+from infinitask.cli._predictions import Wish, evaluated, evaluation_lines
+from infinitask.cli._search import Ranking, show_ranking
+from infinitask.cli._targets import Task
+from infinitask.report import explore
 
 TUNED_ROWS_OF_COSTS = 1_000
-"""Up to this many rows, a model of costs tunes itself by default; 2 000 rows and 33 inputs take 75 s of one core."""
-
-NAMED_INPUTS = 5
-"""Of those that matter most, on the screen."""
+"""The most rows with which a model of costs tunes itself by default; 2 000 rows and 33 columns take 75 s of a core."""
 
 SECONDS = {
     ("quantile", False): (1.0, 0.7, 10.0),
@@ -30,25 +30,25 @@ SECONDS = {
     ("level-set", False): (3.0, 1.2, 4.0),
     ("level-set", True): (24.0, 0.5, 4.0),
 }
-"""By task and whether it tunes itself: seconds of one core for 1 000 rows and 8 inputs, the power of the rows with
-which they grow, and how many times as long other tables take, those with rare classes or many inputs."""
+"""By task and whether it tunes itself: seconds of one core for 1 000 rows and 8 features, the power of the rows with
+which they grow, and how many times as long other tables take, those with rare classes or many features."""
 
 LONG = 60.0
-"""Seconds; fits that may take longer are announced."""
+"""Seconds from which a fit is announced."""
 
 
 def read(screen: Screen, path: Path) -> _tables.TableFile:
     """A table from a file, with its notes said."""
     with screen.step(f"reading {path.name}"):
         table = _tables.read_table(path)
-    noted(screen, table.notes)
+    screen.note(*table.notes)
     return table
 
 
-def noted(screen: Screen, notes: list[str]) -> None:
-    """Say some notes."""
-    for note in notes:
-        screen.note(note)
+def read_model(screen: Screen, path: Path) -> Any:
+    """A model from a file."""
+    with screen.step(f"reading {path.name}"):
+        return load_model(path)
 
 
 def learnt_from(
@@ -71,10 +71,6 @@ def learnt_from(
     only_two : str
         The error where there are more than two classes, with places for the target and their count; empty: none.
     """
-    from infinitask.cli._many import shares_of, show_shares
-    from infinitask.cli._models import rows_of
-    from infinitask.cli._targets import Task
-
     known = [str(kind) for kind in Task]
     if task is not None and task not in known:
         raise typer.BadParameter(f"{task!r} is none of {', '.join(known)}.", param_hint="--task")
@@ -82,7 +78,7 @@ def learnt_from(
     given = rows_of(table, target, None if task is None else Task(task), ignore or [], positive)
     if only_two and given.classes > 2:  # before anything is said that will not be done
         raise CommandError(only_two.format(target=given.target, count=given.classes))
-    noted(screen, given.notes)
+    screen.note(*given.notes)
     screen.say(f"data  {data}: {table.frame.shape[0]:,} rows, {table.frame.shape[1]} columns, {table.format}")
     screen.say(f"task  {given.task} ({given.reason})" + (f", target {given.target}" if given.target else ""))
     if given.classes > 2:
@@ -95,12 +91,9 @@ def learnt_from(
 
 def tuned(tune: bool | None, given: Any) -> bool:
     """As asked, or where the comparison takes less than a minute: level sets take longest, then costs."""
-    from infinitask.cli._targets import Task
-
     if tune is not None:
         return tune
-    few = given.classes == 2 and given.X.shape[0] <= TUNED_ROWS_OF_COSTS
-    return given.task is Task.QUANTILE or few
+    return given.task is Task.QUANTILE or (given.classes == 2 and given.X.shape[0] <= TUNED_ROWS_OF_COSTS)
 
 
 def announce(screen: Screen, given: Rows, tune: bool, faster: str = "--no-tune is faster") -> None:
@@ -122,10 +115,6 @@ def duration(seconds: float) -> str:
 
 def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -> dict[str, Any]:
     """What became of the columns, and how the fit ended."""
-    from infinitask.cli._columns import encoded_columns, show_columns
-    from infinitask.cli._info import described
-    from infinitask.cli._many import shares_of
-
     columns, found = encoded_columns(model, given.X), described(model)
     screen.say("")
     show_columns(screen, columns)
@@ -134,7 +123,7 @@ def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) 
     if found["smallest_fraction"] is not None:
         screen.say(f"      fractions from {found['smallest_fraction']:.1%} on were learnt; --smallest sets it")
     if found["relevance"] and not getattr(model, "ignores_inputs_", False):
-        screen.say(f"      what matters most: {', '.join(part['input'] for part in found['relevance'][:NAMED_INPUTS])}")
+        screen.say(f"      what matters most: {', '.join(part['input'] for part in found['relevance'][:5])}")
     return {
         "data": str(table.path),
         "format": table.format,
@@ -160,16 +149,12 @@ def kept(
     ranking : Ranking or None
         What was compared, to be shown.
     """
-    from infinitask.cli._columns import remember
-    from infinitask.cli._models import save_model
-    from infinitask.cli._search import show_ranking
-
     remember(model, table, given.X)
     save_model(model, output)  # before anything is printed: who reads it may stop listening
     found = shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
     if ranking is not None:
         show_ranking(screen, ranking)
-        found |= {"judged_by": ranking.judged_by, "ignoring_inputs": ranking.ignoring_inputs}
+        found |= {"judged_by": ranking.loss_name, "ignoring_inputs": ranking.ignoring_inputs}
         found["candidates"] = ranking.candidates
     size = output.stat().st_size
     screen.say(f"\nmodel  {output} ({size / 1e6:.1f} MB)")
@@ -180,8 +165,6 @@ def shown_evaluation(
     screen: Screen, model: Any, X: Any, y: Any, where: str, wish: Wish | None = None
 ) -> dict[str, Any]:
     """How good a model is on some rows, said and returned."""
-    from infinitask.cli._answers import evaluated, evaluation_lines
-
     with screen.step("evaluating"):
         found = evaluated(model, X, y, wish)
     screen.say("")
@@ -198,11 +181,7 @@ def shown_evaluation(
 
 def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
     """Which class is the positive one, where a model decides between two; as a note, for the output may be a table."""
-    from infinitask.cli._many import has_many
-    from infinitask.cli._models import task_of
-    from infinitask.cli._targets import Task
-
-    if task_of(model) is not Task.COST or has_many(model):
+    if task_of(model) is not Task.COST or is_multiclass(model):
         return {}
     label, share = model.classes_[1], getattr(model, "positive_share_", None)
     screen.note(which_is_positive(label, share, "the rows of the fit"))
@@ -211,8 +190,6 @@ def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
 
 def page(screen: Screen, model: Any, X: Any, y: Any, title: str | None, output: Path) -> dict[str, Any]:
     """Write the page of a model about some rows."""
-    from infinitask.report import explore
-
     with screen.step("making the page"), _tables.replacing(output) as beside:
         explore(model, X, y, title=title).save(beside)
     return {"page": str(output), "bytes": output.stat().st_size}

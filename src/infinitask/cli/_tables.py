@@ -14,18 +14,13 @@ from typing import Any
 
 import typer
 
-from infinitask.cli._screen import CommandError
+from infinitask.cli._output import CommandError
+from infinitask.pipelines._tables import listed
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 SAMPLE_BYTES = 2**16
 """The beginning of a file, by which its encoding and separator are guessed."""
-
-SAMPLE_LINES = 50
-"""At most this many lines of it are cut by each separator."""
-
-SAME_WIDTH = 0.9
-"""A separator cuts at least this share of the lines into as many cells as the first."""
 
 PARQUET = (".parquet", ".pq")
 
@@ -73,16 +68,13 @@ def read_table(path: Path) -> TableFile:
 def check_there(path: Path) -> None:
     """An error where there is no file that can be read."""
     if not path.exists():
-        near = [str(path.with_name(name)) for name in nearest(path.name, _files_of(path.parent))]
+        files = [entry.name for entry in path.parent.iterdir() if entry.is_file()] if path.parent.is_dir() else []
+        near = [str(path.with_name(name)) for name in nearest(path.name, files)]
         raise CommandError(f"There is no file {path}.{did_you_mean(near)}")
     if path.is_dir():
         raise CommandError(f"{path} is a folder; give a file with a table in CSV or Parquet.")
     if not os.access(path, os.R_OK):
         raise CommandError(f"{path} cannot be read (permission denied).")
-
-
-def _files_of(folder: Path) -> list[str]:
-    return [entry.name for entry in folder.iterdir() if entry.is_file()] if folder.is_dir() else []
 
 
 def _parquet(path: Path) -> TableFile:
@@ -144,14 +136,14 @@ def _decoded(path: Path, raw: bytes) -> tuple[str, str]:
 
 
 def _separator(sample: str, *, whole: bool) -> str:
-    """The separator that cuts most lines into as many cells as the first; of several the one with most cells."""
+    """The separator that cuts nine of ten of the first lines into as many cells; of several the one with most cells."""
     lines = [line for line in sample.splitlines() if line.strip()]
-    lines = (lines if whole or len(lines) < 2 else lines[:-1])[:SAMPLE_LINES]
+    lines = (lines if whole or len(lines) < 2 else lines[:-1])[:50]
     best, cells = ",", 1
     for separator in SEPARATORS:
         widths = [len(row) for row in csv.reader(lines, delimiter=separator)]
         alike = sum(width == widths[0] for width in widths) / len(widths)
-        if alike >= SAME_WIDTH and widths[0] > cells:
+        if alike >= 0.9 and widths[0] > cells:
             best, cells = separator, widths[0]
     return best
 
@@ -319,10 +311,3 @@ def nearest(name: str, known: Iterable[Any]) -> list[str]:
 def did_you_mean(names: Sequence[str]) -> str:
     """A question that ends an error."""
     return f" Did you mean {' or '.join(names)}?" if names else ""
-
-
-def listed(names: Iterable[Any], limit: int = 12) -> str:
-    """Some names, for a sentence."""
-    known = [str(name) for name in names]
-    more = f" and {len(known) - limit} more" if len(known) > limit else ""
-    return ", ".join(known[:limit]) + more

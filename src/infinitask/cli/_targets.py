@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.cli._screen import CommandError
-from infinitask.cli._tables import listed, pandas
+from infinitask.cli._output import CommandError
+from infinitask.cli._tables import pandas
 from infinitask.fitting._units import TOO_FAR, USUAL_SHARE
+from infinitask.pipelines._tables import listed
 
 MAX_CLASSES = 20
-"""Of a target with texts; more of them are rather names."""
+"""The most classes of a target; more texts than that are rather names."""
 
 MIN_OF_A_CLASS = 6
 """Rows of the rarest class: five folds and the rows held out need one each."""
 
 FAR = 1e6
-"""A target that is more times as far from the median as usual ones is named before the fit."""
+"""A target is named before the fit if its distance from the median is more than FAR times the usual one."""
 
 FEW = 0.2
-"""Where fewer cells than this share are no numbers, they are taken for mistakes."""
+"""Cells that are no numbers are taken for mistakes if they are at most this fraction of a column."""
 
 WITH_UNITS = re.compile(r"[\s\d.,'’%$€£¥+−-]*\d[\s\d.,'’%$€£¥+−-]*")
 """A number with a unit, a sign or separators of thousands."""
@@ -78,7 +79,7 @@ def task_and_targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
 
 
 def far_target(y: Any) -> str:
-    """The sentence about one target that is absurdly far from the others; empty where none is, an error if too far.
+    """The sentence about an outlier among the targets; empty where there is none, an error if it is too far.
 
     Parameters
     ----------

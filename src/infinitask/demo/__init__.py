@@ -18,6 +18,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str or None
         The words after the command; None: those of the process.
     """
-    from infinitask.demo import _costs, _level_sets, _quantiles, _show
+    from infinitask.demo._run import main
 
-    return _show.main([_quantiles.ENTRY, _costs.ENTRY, _level_sets.ENTRY], arguments)
+    return main(arguments)

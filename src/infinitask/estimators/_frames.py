@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from infinitask._base.inner_model import inner_model
 from infinitask._base.validation import choice
-from infinitask.metrics._scorers import _core
 
 CONFIG = "_sklearn_output_config"
 """Where scikit-learn keeps what ``set_output`` was told; a clone takes it along."""
@@ -139,7 +139,7 @@ def _library(kind: str) -> Any:
 
 def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -> list[str]:
     """What the columns of an answer are called."""
-    core = _core(model)
+    core = inner_model(model)
     if method == "predict_proba":
         return [str(label) for label in core.classes_]
     if not hasattr(core, method):  # of another wrapper

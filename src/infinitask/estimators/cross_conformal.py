@@ -13,12 +13,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import check_parameters, coverages, naming
 from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.fitting._units import Units
-from infinitask.metrics._scorers import _core, _levels, _takes
+from infinitask.metrics._scorers import _levels
 from infinitask.predictive import ConformalCalibration, CrossCalibration, Rearrangement
 
 __all__ = ["CrossConformal"]
@@ -94,7 +95,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         y : array (n,)
         """
         check_parameters(self.get_params(deep=False), {})
-        if not _takes(_inside(self.estimator), "quantiles"):
+        if not takes(inner_model(self.estimator), "quantiles"):
             raise TypeError(
                 f"estimator={self.estimator!r} was given, whose predict takes no quantiles; give a model that is asked "
                 "predict(X, quantiles=…), such as InfiniteQuantileRegressor."
@@ -163,13 +164,6 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         return splits
 
 
-def _inside(model: Any) -> Any:
-    """The model inside pipelines, and inside searches and transformed targets that are not fitted yet."""
-    core = _core(model)
-    part = getattr(core, "estimator", getattr(core, "regressor", None))
-    return core if part is None or _takes(core, "quantiles") else _inside(part)
-
-
 def _fold(model: Any, X: Any, y: HostArray, train: HostArray, test: HostArray) -> tuple[Any, ConformalCalibration]:
     """The fit to the training rows, and the scores of the rows left out."""
     X_train, y_train = _safe_split(model, X, y, train)
@@ -182,13 +176,12 @@ def _fold(model: Any, X: Any, y: HostArray, train: HostArray, test: HostArray) -
 
 def _curves(model: Any, X: Any) -> Rearrangement:
     """The quantile functions of the rows, at the percentiles that the model knows."""
-    core = _core(model)
-    levels = _levels(core, 0.0, 1.0)
+    levels = _levels(inner_model(model), 0.0, 1.0)
     values = _answers(model, X, levels)
     return Rearrangement.of(levels, values.reshape(-1, levels.size))
 
 
 def _answers(model: Any, X: Any, levels: Any) -> HostArray:
     """Quantiles as an array; predict of a search takes no levels, that of the model it has chosen does."""
-    asked = model if _takes(model, "quantiles") else getattr(model, "best_estimator_", model)
+    asked = inner_model(model, stop=lambda candidate: takes(candidate, "quantiles"))
     return np.asarray(asked.predict(X, quantiles=levels))

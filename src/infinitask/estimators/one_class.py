@@ -22,7 +22,8 @@ from infinitask.fitting._learn import Fit
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import input_kernel
 from infinitask.measures._spaces import as_measure
-from infinitask.metrics import MassVolumeCurve, mass_volume_area, mass_volume_curve
+from infinitask.metrics import mass_volume_area, mass_volume_curve
+from infinitask.metrics._level_sets import MassVolumeCurve
 from infinitask.predictive._beyond import Beyond
 from infinitask.tasks import LevelSetTask, Order, Task
 from infinitask.tasks.level_set import SORTING_LEVELS

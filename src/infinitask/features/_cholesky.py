@@ -26,28 +26,19 @@ from infinitask.features._maps import FeatureMap, KernelMap, PrecomputedMap
 from infinitask.kernels import InputKernel
 
 DIRECT_ROWS = 3000
-"""Up to this many rows the whole Gram goes to LAPACK, unless its rank is low. At full rank that is 3 to 4 times faster
-than blocks of pivots."""
-
-RANK_CHECK_ROWS, RANK_SAMPLE, LOW_RANK = 1200, 256, 64
-"""With more than RANK_CHECK_ROWS rows the rank is estimated from a sample: it is low if LOW_RANK pivots span the
-RANK_SAMPLE rows. At rank 12 a fit with blocks of pivots takes 45 instead of 80 ms and does not store the Gram
-(n = 3000); with fewer rows the sample costs more than it saves. Only kernels known to be positive semi-definite are
-estimated: entries that are never computed cannot be found wrong."""
+"""Up to this many rows the whole Gram goes to LAPACK, unless its rank is low: 3 times faster at full rank than blocks
+of pivots. The rank is then not capped by default."""
 
 BLOCK_PIVOTS = 256
-"""Pivots eliminated together when the Gram is too large to form."""
-
-PIVOT_CANDIDATES = 512
-"""Rows among which the pivots of a block are chosen."""
+"""Pivots eliminated together when the Gram is too large to form, chosen among twice as many rows."""
 
 BLOCK_DROP = 1e-3
-"""A block stops at this part of the largest residual at its start. Rows that were not candidates may keep large
+"""A block stops at this fraction of the largest residual at its start. Rows that were not candidates may keep large
 residuals, and large pivots after small ones cost the transform its accuracy: without this bound φ(X)φ(X)ᵀ missed the
-Gram by 2e-10 with a tolerance of 1e-12 (n = 10⁴, d = 2, r = 500), with it by 8e-13."""
+Gram by 2e-10 with a tolerance of 1e-12."""
 
 INDEFINITE = 1e-6
-"""A residual below minus this part of the largest diagonal entry is too large for a rounding error."""
+"""A residual below minus this fraction of the largest diagonal entry is too large for a rounding error."""
 
 
 @final
@@ -138,8 +129,8 @@ def tolerance_for(tolerance: float, like: Array) -> float:
     return max(tolerance, 32 * float(namespace(like).finfo(like.dtype).eps))
 
 
-def draw(weights: HostArray, size: int, rng: np.random.Generator) -> HostArray:
-    """``size`` positions drawn without replacement in proportion to ``weights``; zero weights come last."""
+def sample(weights: HostArray, size: int, rng: np.random.Generator) -> HostArray:
+    """``size`` positions sampled without replacement in proportion to ``weights``; zero weights come last."""
     if size >= weights.shape[0]:
         return np.arange(weights.shape[0])
     # exponential clocks with rates w: the first `size` to ring are such a sample
@@ -175,9 +166,8 @@ def eliminate(gram: HostArray, stop: float, limit: int) -> tuple[HostArray, Host
 
     Pivots ≤ ``stop`` end the elimination, as does ``limit``.
     """
-    # LAPACK's dpstrf updates in BLAS-3 blocks: 5 to 14 times faster than one rank-one step per pivot (n = 2000: 0.08 s
-    # against 0.45 to 0.74 s, n = 4000: 0.6 s against 3.6 to 9.5 s, one core). A symmetric matrix is its own
-    # transpose, so handing over the Fortran-ordered transpose spares a copy.
+    # LAPACK's dpstrf updates in BLAS-3 blocks: at least 5 times faster than one rank-one step per pivot. A symmetric
+    # matrix is its own transpose, so handing over the Fortran-ordered transpose spares a copy.
     factor, order, rank, _ = lapack.dpstrf(gram.T, tol=stop, lower=1, overwrite_a=1)
     rank = min(int(rank), limit)
     return np.tril(factor[:, :rank]), order - 1
@@ -222,36 +212,38 @@ def factorise(gram: Array, tolerance: float, rank: int | None = None, name: obje
 
 
 def _low_rank(rows: Rows, tolerance: float) -> bool:
-    """Whether few columns of the Gram seem to span it, judged from a sample of many rows."""
-    if rows.n <= RANK_CHECK_ROWS or not rows.kernel.stationary:
+    """Whether a quarter of a block of pivots spans a sample of rows, as large as a block.
+
+    With few rows the sample costs more than it saves. Only kernels known to be positive semi-definite are sampled:
+    entries that are never computed cannot be found wrong.
+    """
+    if rows.n <= 5 * BLOCK_PIVOTS or not rows.kernel.stationary:
         return False
-    some = np.linspace(0, rows.n - 1, RANK_SAMPLE).astype(int)
+    some = np.linspace(0, rows.n - 1, BLOCK_PIVOTS).astype(int)
     gram = np.array(to_host(rows.block(some, some)), dtype=float)
     require_finite(gram, rows.kernel)
-    factor, _ = eliminate(gram, tolerance * float(np.max(np.diagonal(gram))), RANK_SAMPLE)
-    return bool(factor.shape[1] <= LOW_RANK)
+    factor, _ = eliminate(gram, tolerance * float(np.max(np.diagonal(gram))), BLOCK_PIVOTS)
+    return bool(factor.shape[1] <= BLOCK_PIVOTS // 4)
 
 
 def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.random.Generator) -> Factor:
     """Pivoted Cholesky of the Gram of ``rows``, in memory O(n r) where that Gram is large.
 
-    With more than ``DIRECT_ROWS`` rows, or fewer of a low rank, the work is done in rounds. Each round draws candidates
-    in proportion to their residuals, eliminates greedily among them until the tolerance holds there or a block is full,
-    and computes that block of columns for all rows by two matrix products:
+    With more than ``DIRECT_ROWS`` rows, or fewer of a low rank, the work is done in rounds. Each round samples
+    candidates in proportion to their residuals, eliminates greedily among them until the tolerance holds there or a
+    block is full, and computes that block of columns for all rows by two matrix products:
 
         B = (k(X, X_P) − L L_Pᵀ) L_PP⁻ᵀ,        L ← [L, B],        d ← d − Σ_j B_·j².
 
-    One pivot at a time would do the same arithmetic in matrix–vector products, with a wait for the device at each, and
-    take about three times as long (n = 50 000, d = 8, r = 1500 on two shared cores: 28 s against 9 s; a few dozen
-    features take a fraction of a second either way). The rounds end when no row is above the tolerance, so the
-    guarantee is that of greedy steps, and the rank is nearly the same (n = 10 000: 41 and 500 features against 41 and
-    495). With a cap, the mean residual is 2 to 4 times smaller than that of greedy steps and the largest one 3 to 9
-    times larger: candidates come from where the rows are, greedy steps prefer outliers.
+    One pivot at a time would do the same arithmetic in matrix–vector products, and take three times as long. The rounds
+    end when no row is above the tolerance, so the guarantee is that of greedy steps, and the rank is nearly the same.
+    With a cap, the mean residual is smaller than that of greedy steps and the largest one is larger: candidates come
+    from where the rows are, greedy steps prefer outliers.
     """
     n = rows.n
     limit = n if rank is None else min(n, rank)
     if n <= DIRECT_ROWS:
-        # a fixed seed: draws only decide the order of the work, and a fit to few rows is the same to the last bit
+        # a fixed seed: sampling only decides the order of the work, and a fit to few rows is the same to the last bit
         rng = np.random.default_rng(0)
     if n <= DIRECT_ROWS and (limit < n or not _low_rank(rows, tolerance)):
         found = factorise(rows.block(None, None), tolerance, limit, rows.kernel)
@@ -268,7 +260,7 @@ def factorise_rows(rows: Rows, tolerance: float, rank: int | None, rng: np.rando
     while found_so_far < limit and float(np.max(left)) > stop:
         above = np.flatnonzero(left > stop)
         # the worst row is always a candidate, so that every round makes progress
-        candidates = np.union1d(above[draw(left[above], PIVOT_CANDIDATES, rng)], np.argmax(left))
+        candidates = np.union1d(above[sample(left[above], 2 * BLOCK_PIVOTS, rng)], np.argmax(left))
         remainder = rows.block(candidates, candidates)
         for block in blocks:
             part = take(block, candidates, 0)

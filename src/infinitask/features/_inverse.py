@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from typing import Any, final
 
@@ -10,9 +11,6 @@ from scipy.linalg import lapack, solve_triangular
 
 from infinitask._base.arrays import Array, HostArray, as_like, inverse_transposed, to_host
 from infinitask.kernels import InputKernel
-
-SMALLEST_PIVOT = 1e-15
-"""What is added to the diagonal of k(Z, Z), relative to its largest entry, where rounding makes it indefinite."""
 
 
 @final
@@ -98,4 +96,4 @@ def _factor(gram: HostArray) -> HostArray:
         lower, failed = lapack.dpotrf(gram + raised * np.eye(gram.shape[0]), lower=1, clean=1)
         if not failed:
             return np.asarray(lower)
-        raised = max(10.0 * raised, SMALLEST_PIVOT * largest)
+        raised = max(10.0 * raised, sys.float_info.epsilon * largest)

@@ -258,7 +258,7 @@ class FourierMap(FeatureMap):
     Parameters
     ----------
     frequencies : array (d, q)
-        W, drawn from the spectral measure of the kernel; there are r = 2q features.
+        W, sampled from the spectral measure of the kernel; there are r = 2q features.
 
     Examples
     --------

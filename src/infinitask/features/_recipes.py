@@ -12,21 +12,19 @@ from sklearn.cluster import kmeans_plusplus
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask._base.validation import count
 from infinitask.features._cholesky import (
+    DIRECT_ROWS,
     Rows,
-    draw,
     factorise,
     factorise_rows,
     require_finite,
+    sample,
     tolerance_for,
 )
 from infinitask.features._maps import FeatureMap, Features, FourierMap
 from infinitask.kernels import InputKernel
 
-AUTO_UNCAPPED_ROWS = 3000
-"""Up to this many rows `Auto` allows one feature for each row: n³ operations take about a second."""
-
 AUTO_CAP = 1500
-"""With more rows `Auto` stops at this many features: n r² operations and n r numbers decide time and memory."""
+"""With more than DIRECT_ROWS rows `Auto` stops at this rank: n r² operations and n r numbers decide time and memory."""
 
 DEFAULT_RANK = 1000
 """The number of landmarks, or of random features, if no rank is given."""
@@ -154,7 +152,7 @@ class Nystroem(FeatureRecipe):
         rows = Rows(kernel, X)
         p = min(n, count("rank", DEFAULT_RANK if self.rank is None else self.rank))
         if self.landmarks == "uniform":
-            chosen = draw(np.ones(n), p, rng)
+            chosen = sample(np.ones(n), p, rng)
         elif self.landmarks == "k-means++":
             if kernel.precomputed:
                 raise ValueError(
@@ -165,7 +163,7 @@ class Nystroem(FeatureRecipe):
             # duplicated rows may be chosen twice; the factorisation would drop them anyway
             chosen = np.unique(kmeans_plusplus(to_host(X), p, random_state=seed)[1])
         elif self.landmarks == "leverage":
-            chosen = draw(_leverage(rows, p, tolerance, rng), p, rng)
+            chosen = sample(_leverage(rows, p, tolerance, rng), p, rng)
         else:
             raise ValueError(f"landmarks={self.landmarks!r} is given; expected 'uniform', 'k-means++' or 'leverage'.")
         phi, values = _landmark_features(rows, chosen, tolerance)
@@ -184,7 +182,7 @@ class Nystroem(FeatureRecipe):
 class RandomFourier(FeatureRecipe):
     """Approximate features of stationary kernels, which need no landmarks.
 
-    φ(x) = [cos(xW), sin(xW)]/√q with the columns of W drawn from the kernel's spectral measure. As
+    φ(x) = [cos(xW), sin(xW)]/√q with the columns of W sampled from the kernel's spectral measure. As
     k(x, z) = E cos(wᵀ(x − z)), the error of φ(x)ᵀφ(z) is that of a mean of q terms, O(q^(−1/2)). The diagonal is exact
     for every q and says nothing about the error: ``residual`` is 0.0, ``exact`` False.
 
@@ -238,7 +236,7 @@ class Auto(FeatureRecipe):
     """
 
     def _build(self, kernel: InputKernel, X: Array, tolerance: float, rng: np.random.Generator) -> Features:
-        cap = AUTO_CAP if self.rank is None and X.shape[0] > AUTO_UNCAPPED_ROWS else self.rank
+        cap = AUTO_CAP if self.rank is None and X.shape[0] > DIRECT_ROWS else self.rank
         return PivotedCholesky(cap)._build(kernel, X, tolerance, rng)
 
 
@@ -289,7 +287,7 @@ def _left(rows: Rows, values: Array) -> tuple[float, HostArray]:
 def _leverage(rows: Rows, p: int, tolerance: float, rng: np.random.Generator) -> HostArray:
     """Approximate ridge leverage scores, in (0, 1]; see :class:`Nystroem`."""
     xp = namespace(rows.X)
-    _, sketch = _landmark_features(rows, draw(np.ones(rows.n), p, rng), tolerance)
+    _, sketch = _landmark_features(rows, sample(np.ones(rows.n), p, rng), tolerance)
     largest, left = _left(rows, sketch)
     left = np.maximum(left, 0.0)
     # the floor keeps λ positive if the sketch is already exact

@@ -10,6 +10,6 @@
 * :mod:`~infinitask.integrations.mlflow`: models in MLflow, without pickle (extra "mlflow").
 """
 
-from ._level import LevelView, at_level
+from ._level import at_level
 
-__all__ = ["LevelView", "at_level"]
+__all__ = ["at_level"]

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask.integrations._inside import answering, asked
+from infinitask.integrations._methods import model_and_arguments, without_search
 
 ANSWERS = ("decision_function", "predict", "sample", "score")
 """How the names of methods begin that a view has as well; none of them changes the model."""
@@ -81,7 +81,7 @@ class LevelView(MetaEstimatorMixin, BaseEstimator):
     def _asked(self, name: str) -> Any:
         """A method of the model, with the task where it takes one."""
         model, taken = self._model(), _taken(self._model(), name, self.task)
-        return partial(getattr(answering(model) if taken else model, name), **taken)
+        return partial(getattr(without_search(model) if taken else model, name), **taken)
 
     def __getattr__(self, name: str) -> Any:
         # called only where the view has no such attribute: answers of the model, and what its fit has learnt
@@ -136,5 +136,5 @@ def at_level(model: Any, **task: Any) -> LevelView:
 
 def _taken(model: Any, name: str, task: dict[str, Any]) -> dict[str, Any]:
     """The part of a task that a method takes; of a pipeline or a search, that of the model inside."""
-    known = asked(model, name)[1]
+    known = model_and_arguments(model, name)[1]
     return {key: value for key, value in task.items() if key in known}

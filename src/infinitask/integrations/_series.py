@@ -23,16 +23,13 @@ from infinitask.predictive import Levels
 from infinitask.tuning import score_path
 
 CHOOSING_ROWS = 400
-"""At most about this many rows take part in the choice of kernel and λ."""
+"""About the most rows that take part in the choice of kernel and λ."""
 
 FOLDS = 4
-"""Blocks of consecutive times that are left out in turn."""
+"""Blocks of consecutive times that are held out in turn."""
 
 RIDGES = np.array([1.0, 1e-2, 1e-4])
 """Candidates for λ, in units of the spread of the targets; ten times more and less than the best are tried as well."""
-
-WIDTHS = (0.5, 1.0, 2.0)
-"""Candidates for the width of the Gaussian kernel, in units of the median distance."""
 
 
 @dataclass(frozen=True)
@@ -118,14 +115,14 @@ class Window:
                 f"step of {int(steps.min())} at least {self.reach + int(steps.min()) + 1} are needed. Give a longer "
                 "series, or a smaller window_length or sp."
             )
-        if known is not None:  # rows beyond the end are made, and left out
+        if known is not None:  # rows beyond the end are made, and dropped
             known = np.pad(known, ((0, int(steps.max())), (0, 0)))
         rows = self.rows(values, origins, steps, known)
         there = rows.times < values.size
         return Rows(rows.inputs[there], rows.reference[there], rows.times[there])
 
     def scales(self, inputs: HostArray) -> HostArray:
-        """What inputs are divided by, (d,): their spread, for the j-th difference times 1 + j.
+        """What features are divided by, (d,): their spread, for the j-th difference times 1 + j.
 
         What happened long ago counts less, which the data of a short series could not tell.
         """
@@ -135,19 +132,19 @@ class Window:
 
 
 def blocks_of_time(times: HostArray, folds: int = FOLDS) -> list[tuple[HostArray, HostArray]]:
-    """Folds (train, test) that leave out the targets of consecutive times.
+    """Folds (train, test) that hold out the targets of consecutive times.
 
-    Rows of several steps share a target. If one of them were left out alone, the others would give its target away.
+    Rows of several steps share a target. If one of them were held out alone, the others would give its target away.
     """
     found = []
     for block in np.array_split(np.unique(times), min(folds, np.unique(times).size)):
-        left_out = np.isin(times, block)
-        found.append((np.flatnonzero(~left_out), np.flatnonzero(left_out)))
+        held_out = np.isin(times, block)
+        found.append((np.flatnonzero(~held_out), np.flatnonzero(held_out)))
     return found
 
 
 def tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: int) -> Any:
-    """The fitted regressor whose kernel and λ do best on blocks of times left out, with levels calibrated by them.
+    """The fitted regressor whose kernel and λ do best on held-out blocks of times, with levels calibrated by them.
 
     Parameters
     ----------
@@ -168,16 +165,16 @@ def tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: 
         warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate that is hard to solve is a poor one
         model.set_params(**_chosen(model, X, y, folds))
         grid, rough = Levels.grid(), clone(model).set_params(tol=1e-2)
-        left_out = np.empty((y.size, grid.size))
+        held_out = np.empty((y.size, grid.size))
         for train, test in folds:
-            left_out[test] = clone(rough).fit(X[train], y[train]).predict(X[test], quantiles=grid)
+            held_out[test] = clone(rough).fit(X[train], y[train]).predict(X[test], quantiles=grid)
     model.fit(inputs, targets)
-    model.levels_ = Levels.of(y, left_out, grid)
+    model.levels_ = Levels.of(y, held_out, grid)
     return model
 
 
 def _chosen(model: Any, X: HostArray, y: HostArray, folds: list[tuple[HostArray, HostArray]]) -> dict[str, Any]:
-    """The kernel and λ with the best score on the rows left out."""
+    """The kernel and λ with the best score on held-out rows."""
     middle = np.median(y)
     spread = float(np.median(np.abs(y - middle))) or float(np.mean(np.abs(y - middle))) or 1.0
     halves = np.array_split(np.arange(len(X)), 2)
@@ -189,7 +186,8 @@ def _chosen(model: Any, X: HostArray, y: HostArray, folds: list[tuple[HostArray,
         found = score_path(rough.set_params(kernel=kernel), X, y, alphas=ridges, cv=folds)
         return np.asarray(np.mean(found, axis=1))
 
-    kernels: list[Any] = [*(RBF(gamma / width**2) for width in WIDTHS), Linear()]
+    # Gaussian kernels of half, once and twice the median distance
+    kernels: list[Any] = [*(RBF(gamma / width**2) for width in (0.5, 1.0, 2.0)), Linear()]
     table = np.stack([scores(kernel, spread * RIDGES) for kernel in kernels])
     k, j = np.unravel_index(np.argmax(table), table.shape)
     near = spread * RIDGES[j] * np.array([10.0, 1.0, 0.1])

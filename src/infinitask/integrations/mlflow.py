@@ -28,10 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.integrations._inside import answering, asked
+from infinitask.integrations._extras import not_installed
+from infinitask.integrations._methods import model_and_arguments, without_search
 from infinitask.persistence import load, save
 
-__all__ = ["FLAVOR_NAME", "load_model", "log_model", "save_model"]
+__all__ = ["load_model", "log_model", "save_model"]
 
 FLAVOR_NAME = "infinitask"
 """What the flavour is called in the file MLmodel."""
@@ -207,8 +208,8 @@ class _Asked:
                     f"params have {name!r} for {method}, which takes {', '.join(map(repr, known[method])) or 'no task'}"
                     f"; leave it out, or name the method that takes it."
                 )
-        core = asked(self.model, method)[0]
-        return getattr(answering(self.model), method)(
+        core = model_and_arguments(self.model, method)[0]
+        return getattr(without_search(self.model), method)(
             data, **{name: _task(core, name, value) for name, value in tasks.items()}
         )
 
@@ -232,8 +233,8 @@ def _methods(model: Any) -> dict[str, dict[str, Any]]:
     """The methods that can be asked, each with its tasks and their defaults."""
     found: dict[str, dict[str, Any]] = {}
     for name in METHODS:
-        core, parameters = asked(answering(model), name)
-        if callable(getattr(answering(model), name, None)) and callable(getattr(core, name, None)):
+        core, parameters = model_and_arguments(without_search(model), name)
+        if callable(getattr(without_search(model), name, None)) and callable(getattr(core, name, None)):
             found[name] = {task: _default(core, parameters[task]) for task in TASKS if task in parameters}
     return found
 
@@ -273,10 +274,7 @@ def _requirements(own: str) -> list[str]:
 
 def _mlflow() -> None:
     if find_spec("mlflow") is None:
-        raise ImportError(
-            "infinitask.integrations.mlflow hands models to MLflow, which is not installed; install the extra with "
-            "`pip install infinitask[mlflow]`."
-        )
+        raise not_installed("infinitask.integrations.mlflow hands models to MLflow", "mlflow")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # at its import it warns of type hints of its own
         import_module("mlflow.pyfunc")

@@ -18,14 +18,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, percent_meant
 from infinitask.estimators import InfiniteOneClassSVM, left_out_scores
+from infinitask.integrations._extras import not_installed
 
 try:
     from pyod.models.base import BaseDetector
 except ImportError as error:
-    raise ImportError(
-        "infinitask.integrations.pyod needs PyOD, which is not installed; install the extra with "
-        "`pip install infinitask[pyod]`."
-    ) from error
+    raise not_installed("infinitask.integrations.pyod needs PyOD", "pyod") from error
 
 __all__ = ["InfiniteOneClassDetector"]
 
@@ -53,7 +51,7 @@ class InfiniteOneClassDetector(BaseDetector):
         "scores" the detector leaves rows out itself, and a model that does so as well (``exact_fractions="auto"``)
         takes about eight times as long for the same alarms.
     contamination : float in (0, 0.5], or threshold object of PyOD, default=0.1
-        The share of outliers among the rows.
+        The fraction of outliers among the rows.
     threshold : {"scores", "level"}, default="scores"
         How ``threshold_`` follows from a contamination c. "scores": as in PyOD, c of the rows have a larger score, so
         that ``labels_`` has that many ones. "level": it is −c, and the detector says what the model says with ν = c.
@@ -114,7 +112,7 @@ class InfiniteOneClassDetector(BaseDetector):
 
     @property
     def contamination(self) -> Any:
-        """The share of outliers; a new value moves ``threshold_`` and ``labels_`` of a fitted detector."""
+        """The fraction of outliers; a new value moves ``threshold_`` and ``labels_`` of a fitted detector."""
         return self._contamination
 
     @contamination.setter
@@ -207,7 +205,7 @@ class InfiniteOneClassDetector(BaseDetector):
         return_confidence : bool
             Whether the confidence of each prediction is returned as well.
         contamination : float, threshold object of PyOD or None
-            Another share of outliers than the detector's own, for this prediction.
+            Another fraction of outliers than the detector's own, for this prediction.
         """
         asked = self if contamination is None else self.with_contamination(contamination)
         return super(InfiniteOneClassDetector, asked).predict(X, return_confidence)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from infinitask.integrations._extras import not_installed
 from infinitask.persistence._names import (
     class_named,
     function_named,
@@ -69,9 +70,7 @@ def trusted(file: str | os.PathLike[str] | None = None, *, data: bytes | None = 
     try:
         from skops.io import get_untrusted_types
     except ImportError as error:
-        raise ImportError(
-            "Files of skops need skops, which is not installed; install the extra with `pip install infinitask[skops]`."
-        ) from error
+        raise not_installed("Files of skops need skops", "skops") from error
     asked: list[str] = get_untrusted_types(data=data) if file is None else get_untrusted_types(file=os.fspath(file))
     return [name for name in asked if name in ours]
 

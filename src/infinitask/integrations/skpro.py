@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import count, number, numbers
 from infinitask.estimators import InfiniteQuantileRegressor
+from infinitask.integrations._extras import not_installed
 from infinitask.predictive import QuantileDistribution, Rearrangement
 
 try:
@@ -27,18 +28,12 @@ try:
     from skpro.distributions.base import BaseDistribution
     from skpro.regression.base import BaseProbaRegressor
 except ImportError as error:
-    raise ImportError(
-        "infinitask.integrations.skpro needs skpro, which is not installed; install the extra with "
-        "`pip install infinitask[skpro]`."
-    ) from error
+    raise not_installed("infinitask.integrations.skpro needs skpro", "skpro") from error
 
 __all__ = ["InfiniteQuantileProba", "QuantileCurveDistribution"]
 
 ASKED = ("fit", "predict", "predict_interval", "predict_distribution")
 """What a model must answer."""
-
-NORM_LEVELS = 200
-"""Levels by which ``pdfnorm`` integrates; with 1000 a standard normal has the same norm to three digits."""
 
 
 class QuantileCurveDistribution(BaseDistribution):
@@ -107,7 +102,7 @@ class QuantileCurveDistribution(BaseDistribution):
                 f"values of shape {values.shape} were given; they must have the shape (k,), (n, k) or (n, c, k), with "
                 "the levels along the last axis."
             )
-        self._law = QuantileDistribution(self.levels, values.reshape(-1, values.shape[-1]))
+        self._curves = QuantileDistribution(self.levels, values.reshape(-1, values.shape[-1]))
         if values.ndim == 1:
             self._shape = ()
             if index is not None or columns is not None:
@@ -154,11 +149,11 @@ class QuantileCurveDistribution(BaseDistribution):
 
     def _table(self) -> HostArray:
         """The values, (n, c, k)."""
-        return self._law.values.reshape(*self._shape, -1)
+        return self._curves.values.reshape(*self._shape, -1)
 
     def _jumps(self) -> HostArray:
         """Where the quantile functions are flat, mass beyond the levels included: (entries, pieces)."""
-        width, values = self._law._pieces()
+        width, values = self._curves._pieces()
         return np.asarray((width > 0.0) & (values[:, 1:] == values[:, :-1]))
 
     # -------------------------------------------------------------------------------------------------- functions
@@ -172,33 +167,33 @@ class QuantileCurveDistribution(BaseDistribution):
         return self._of_each(self._curve().paired(level.ravel()))
 
     def _cdf(self, x: HostArray) -> HostArray:
-        return self._of_each(self._law.cdf(np.ravel(x)))
+        return self._of_each(self._curves.cdf(np.ravel(x)))
 
     def _pdf(self, x: HostArray) -> HostArray:
-        return self._of_each(self._law.pdf(np.ravel(x)))
+        return self._of_each(self._curves.pdf(np.ravel(x)))
 
     def _log_pdf(self, x: HostArray) -> HostArray:
         return _log(self._pdf(x))
 
     def _pmf(self, x: HostArray) -> HostArray:
-        width, values = self._law._pieces()
+        width, values = self._curves._pieces()
         return self._of_each((self._jumps() & (values[:, 1:] == np.ravel(x)[:, None])) @ width)
 
     def _log_pmf(self, x: HostArray) -> HostArray:
         return _log(self._pmf(x))
 
     def _mean(self) -> HostArray:
-        return self._of_each(self._law.mean())
+        return self._of_each(self._curves.mean())
 
     def _var(self) -> HostArray:
-        return self._of_each(self._law.variance())
+        return self._of_each(self._curves.variance())
 
     def _energy_self(self) -> HostArray:
         return self._of_rows(self._spread())
 
     def _energy_x(self, x: HostArray) -> HostArray:
         # CRPS(y) = E|X − y| − ½ E|X − Y|
-        return self._of_rows(self._law.crps(np.ravel(x)) + 0.5 * self._spread())
+        return self._of_rows(self._curves.crps(np.ravel(x)) + 0.5 * self._spread())
 
     def pdfnorm(self, a: float = 2) -> Any:
         """∫ f(x)^a dx = E f(X)^(a − 1), with f of :meth:`pdf`: by the midpoint rule over the levels.
@@ -212,29 +207,29 @@ class QuantileCurveDistribution(BaseDistribution):
         data frame (n, c), or a number
         """
         number("a", a, low=0.0, open_low=False)
-        low, high = self._law.levels[[0, -1]]
-        middle = low + (high - low) * (np.arange(NORM_LEVELS) + 0.5) / NORM_LEVELS
-        found = self._of_each((high - low) * np.mean(self._law.pdf(self._law.ppf(middle)) ** (a - 1.0), axis=1))
+        low, high = self._curves.levels[[0, -1]]
+        middle = low + (high - low) * (np.arange(200) + 0.5) / 200.0
+        found = self._of_each((high - low) * np.mean(self._curves.pdf(self._curves.ppf(middle)) ** (a - 1.0), axis=1))
         return found[()] if self.ndim == 0 else pd.DataFrame(found, index=self.index, columns=self.columns)
 
     def _sample(self, n_samples: Any = None) -> Any:
         many = 1 if n_samples is None else count("n_samples", n_samples)
-        uniform = check_random_state(None).uniform(size=(len(self._law), many))  # as skpro: the state of np.random
-        drawn = self._curve().paired(uniform).T.reshape(many, *self._shape)
+        uniform = check_random_state(None).uniform(size=(len(self._curves), many))  # as skpro: the state of np.random
+        sampled = self._curve().paired(uniform).T.reshape(many, *self._shape)
         if self.ndim == 0:
-            return float(drawn[0]) if n_samples is None else pd.DataFrame(drawn)
+            return float(sampled[0]) if n_samples is None else pd.DataFrame(sampled)
         if n_samples is None:
-            return pd.DataFrame(drawn[0], index=self.index, columns=self.columns)
+            return pd.DataFrame(sampled[0], index=self.index, columns=self.columns)
         index = pd.concat([pd.DataFrame(index=self.index)] * many, keys=range(many)).index
-        return pd.DataFrame(drawn.reshape(-1, self._shape[1]), index=index, columns=self.columns)
+        return pd.DataFrame(sampled.reshape(-1, self._shape[1]), index=index, columns=self.columns)
 
     def _curve(self) -> Rearrangement:
-        return Rearrangement(self._law.levels, self._law.values)
+        return Rearrangement(self._curves.levels, self._curves.values)
 
     def _spread(self) -> HostArray:
         """E|X − Y| = 2 ∫ (2τ − 1) Q(τ) dτ of each entry; Simpson's rule is exact on each piece."""
-        width, values = self._law._pieces()
-        values = values - self._law.mean()[:, None]  # changes nothing, and nothing large cancels
+        width, values = self._curves._pieces()
+        values = values - self._curves.mean()[:, None]  # changes nothing, and nothing large cancels
         ends = 2.0 * np.concatenate([[0.0], np.cumsum(width)]) - 1.0
         start, end = ends[:-1] * values[:, :-1], ends[1:] * values[:, 1:]
         middle = 0.25 * (ends[:-1] + ends[1:]) * (values[:, :-1] + values[:, 1:])
@@ -330,8 +325,8 @@ class InfiniteQuantileProba(BaseProbaRegressor):
         return pd.DataFrame(mean, index=X.index, columns=self._get_columns(method="predict"))
 
     def _predict_proba(self, X: Any) -> QuantileCurveDistribution:
-        law = self.estimator_.predict_distribution(_named(X))
-        return QuantileCurveDistribution(law.levels, law.values, X.index, self._get_columns(method="predict"))
+        found = self.estimator_.predict_distribution(_named(X))
+        return QuantileCurveDistribution(found.levels, found.values, X.index, self._get_columns(method="predict"))
 
     def _predict_quantiles(self, X: Any, alpha: list[float]) -> Any:
         found = self.estimator_.predict(_named(X), quantiles=list(alpha))

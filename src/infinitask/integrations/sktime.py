@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import count
+from infinitask.integrations._extras import not_installed
 from infinitask.integrations._series import Window, blocks_of_time, tuned_fit
 from infinitask.predictive import QuantileDistribution
 
@@ -19,15 +20,9 @@ try:
     import pandas as pd
     from sktime.forecasting.base import BaseForecaster
 except ImportError as error:
-    raise ImportError(
-        "infinitask.integrations.sktime makes a forecaster of sktime, which is not installed; install the extra with "
-        "`pip install infinitask[sktime]`."
-    ) from error
+    raise not_installed("infinitask.integrations.sktime makes a forecaster of sktime", "sktime") from error
 
 __all__ = ["InfiniteQuantileForecaster"]
-
-PERCENTILES = np.arange(1, 100) / 100.0
-"""The levels of a distribution, where the model has no ``predict_distribution``."""
 
 
 class InfiniteQuantileForecaster(BaseForecaster):
@@ -37,21 +32,21 @@ class InfiniteQuantileForecaster(BaseForecaster):
     r_k less their mean, k, exogenous variables of the time t + k and of the reference). The reference r_k is the last
     value of the same season, y at t + k − sp⌈k/sp⌉ (for ``sp=1`` the last value), with the mean change of seasons in
     between: the seasonal naive forecast with a drift. The rows of all origins and steps are fitted together (the
-    direct strategy of reduction, with the step as an input). Trends need no extrapolation, as only differences are
+    direct strategy of reduction, with the step as a feature). Trends need no extrapolation, as only differences are
     learnt. Where the size of changes follows the level of the series, a transformer may be put before it, as in
     ``LogTransformer() * InfiniteQuantileForecaster(sp=12)``.
 
     Parameters
     ----------
     window_length : int, default=4
-        How many differences y(t−j) − y(t−j−sp), j = 0, 1, …, are inputs. The j-th one counts 1/(1 + j) times as much.
+        How many differences y(t−j) − y(t−j−sp), j = 0, 1, …, are features. The j-th one counts 1/(1 + j) times as much.
     sp : int, default=1
         The length of the season, in steps; 1: none.
     estimator : estimator or None, default=None
-        A model of quantiles, whose ``predict`` takes ``quantiles``; inputs come in units of their spread. One that has
+        A model of quantiles, whose ``predict`` takes ``quantiles``; features come in units of their spread. One with
         a parameter ``cv`` gets folds of consecutive times, unless it has some. None: an
         :class:`~infinitask.InfiniteQuantileRegressor` whose kernel and λ do best on such folds, and whose levels are
-        calibrated by them. Folds that are drawn, and the leave-one-out of ``alpha="auto"``, mislead here: steps share
+        calibrated by them. Folds at random, and the leave-one-out of ``alpha="auto"``, mislead here: steps share
         targets.
 
     Attributes
@@ -155,23 +150,23 @@ class InfiniteQuantileForecaster(BaseForecaster):
         return pd.DataFrame(values, index=index, columns=columns)
 
     def _predict_var(self, fh: Any, X: Any, cov: bool = False) -> Any:
-        index, law = self._law(fh, X)
-        return pd.DataFrame(law.variance(), index=index, columns=self._get_varnames())
+        index, found = self._distribution(fh, X)
+        return pd.DataFrame(found.variance(), index=index, columns=self._get_varnames())
 
     def _predict_proba(self, fh: Any, X: Any, marginal: bool = True) -> Any:
         from infinitask.integrations.skpro import QuantileCurveDistribution
 
-        index, law = self._law(fh, X)
-        return QuantileCurveDistribution(law.levels, law.values, index, pd.Index(self._get_varnames()))
+        index, found = self._distribution(fh, X)
+        return QuantileCurveDistribution(found.levels, found.values, index, pd.Index(self._get_varnames()))
 
-    def _law(self, fh: Any, X: Any) -> tuple[Any, QuantileDistribution]:
+    def _distribution(self, fh: Any, X: Any) -> tuple[Any, QuantileDistribution]:
         """The index of the forecasts, and their distributions: the quantile functions of the model."""
         index, reference, inputs = self._asked(fh, X)
         if hasattr(self.estimator_, "predict_distribution"):
-            law = self.estimator_.predict_distribution(inputs)
-            levels, curves = law.levels, law.values
+            found = self.estimator_.predict_distribution(inputs)
+            levels, curves = found.levels, found.values
         else:
-            levels = PERCENTILES
+            levels = np.arange(1, 100) / 100.0
             curves = np.sort(self.estimator_.predict(inputs, quantiles=levels), axis=1)
         return index, QuantileDistribution(levels, reference[:, None] + curves)
 
@@ -181,7 +176,7 @@ class InfiniteQuantileForecaster(BaseForecaster):
         return index, reference[:, None] + self.estimator_.predict(inputs, quantiles=levels)
 
     def _asked(self, fh: Any, X: Any) -> tuple[Any, HostArray, HostArray]:
-        """The index of the forecasts, what they are counted from, and the inputs of the model."""
+        """The index of the forecasts, what they are counted from, and the features of the model."""
         steps, index = _steps(fh, self.cutoff), fh.to_absolute_index(self.cutoff)
         low, high = int(self._steps.min()), int(self._steps.max())
         if steps.min() < low or steps.max() > high:

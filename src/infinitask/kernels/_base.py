@@ -1,31 +1,101 @@
-"""What an input kernel k_X is, and the two kinds without a formula of ours: functions and known matrices."""
+"""What kernels have in common, and what an input kernel k_X is."""
 
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Self
+import math
+from abc import ABC
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
 
-from ._distances import matrices, matrix
+from ._description import Description, Profile
+from ._distances import TEMPORARY_ENTRIES, matrices, matrix, one_per_row, positive_gamma
+from ._statistics import STATISTICS
 
 if TYPE_CHECKING:
     from ._composed import Product, Sum
 
 
-DIAGONAL_BLOCK = 32
-"""Rows of the square blocks from which a function's diagonal is read."""
+Names: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""Texts that stand for a kernel, and the parameters that they stand for."""
 
-GRADIENT_ENTRIES = 2**21
-"""Pairs of rows, times functions, that a gradient holds at a time: 16 MiB of float64."""
+Named: TypeAlias = dict[str, tuple[type[Any], Mapping[str, Any]]]
+"""The class and the parameters for each text."""
+
+Formula: TypeAlias = tuple[str, Mapping[str, Any], tuple["Kernel", ...]]
+"""An operation, its numbers, and the kernels inside."""
 
 
-class InputKernel(BaseEstimator, ABC):
+class Kernel(BaseEstimator, ABC):
+    """A parameter object that describes itself.
+
+    Attributes
+    ----------
+    names : mapping from str to dict
+        What a user may give instead of an object, such as "rbf", and the parameters that it stands for. A subclass
+        that sets it is found by these names.
+    """
+
+    names: ClassVar[Names] = {}
+    _named: ClassVar[Named]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, given in vars(cls).get("names", {}).items():
+            cls._named[name] = cls, given
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # scikit-learn's own takes a second for a sum of ten kernels
+        defaults = inspect.signature(type(self)).parameters
+        given = {name: _short(value) for name, value in self.get_params(deep=False).items()}
+        changed = [f"{name}={text}" for name, text in given.items() if text != repr(defaults[name].default)]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    @classmethod
+    def from_name(cls, name: str, gamma: Any) -> Self:
+        """The kernel of that name; ``gamma`` is used if it has one."""
+        found, given = cls._named[name]
+        return found(**given, **({"gamma": gamma} if "gamma" in found._get_param_names() else {}))  # type: ignore[no-any-return]
+
+    def describe(self) -> Description:
+        """What the kernel is, as plain data: an operation, its numbers, and the kernels inside.
+
+        The description of a resolved kernel determines k, and other languages evaluate it. A class that computes its
+        Gram matrix by itself and has neither ``profile`` nor ``formula`` is "unknown".
+        """
+        kind, values, parts = self.formula() if _knows_itself(type(self)) else ("unknown", {}, ())
+        return Description(type(self).__name__, kind, values, tuple(part.describe() for part in parts), self)
+
+    def formula(self) -> Formula:
+        """The operation, its numbers, and the kernels inside: see ``kernels/_description.py``."""
+        return "function", vars(self.profile()), ()
+
+    def profile(self) -> Profile:
+        """f and s with k(x, z) = f(s(x, z)), for a kernel of that form."""
+        raise TypeError(f"{type(self).__name__} computes nothing yet; implement its profile, or __call__ and diag.")
+
+
+@lru_cache(maxsize=256)
+def _knows_itself(cls: type[Any]) -> bool:
+    """Whether the class that computes the Gram matrix also says how: one that derives from ours may do otherwise."""
+    saying = {"formula", "profile"}
+    own = next(vars(c).keys() for c in cls.__mro__ if vars(c).keys() & (saying | {"__call__", "_gram"}))
+    return bool(saying & own)
+
+
+def _short(value: Any) -> str:
+    """The text of a parameter; a matrix is written by its shape."""
+    shape = np.array(value, dtype=object).shape if isinstance(value, list) else getattr(value, "shape", ())
+    return f"<{' × '.join(map(str, shape))}>" if len(shape) == 2 else repr(value)
+
+
+class InputKernel(Kernel):
     """Says how similar two rows of X are.
 
     k_X(x, z) is a positive semi-definite function of two rows. ``kernel.resolve(X)`` returns a copy in which a data
@@ -43,18 +113,13 @@ class InputKernel(BaseEstimator, ABC):
     * ``"scale"``: γ = 1/(d·Var(X)), the variance taken over all entries, as scikit-learn's SVMs have it; 1 for
       a constant X.
 
-    To write another kernel, derive from this class and implement ``__call__`` and ``diag``; and ``_slopes``, if its
-    functions shall have gradients.
+    To write another kernel, derive from this class and implement ``profile``; or ``__call__`` and ``diag``, if it is no
+    function of a distance or a product. ``names`` lets users give it by name. Without a profile, implement ``_slopes``
+    if its functions shall have gradients.
     """
 
     precomputed: ClassVar[bool] = False
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # scikit-learn's own takes a second for a sum of ten kernels
-        defaults = inspect.signature(type(self)).parameters
-        given = self.get_params(deep=False)
-        changed = [f"{k}={v!r}" for k, v in given.items() if repr(v) != repr(defaults[k].default)]
-        return f"{type(self).__name__}({', '.join(changed)})"
+    _named: ClassVar[Named] = {}
 
     @property
     def stationary(self) -> bool:
@@ -71,16 +136,21 @@ class InputKernel(BaseEstimator, ABC):
         """A copy whose data dependent parameters are numbers."""
         return clone(self)  # type: ignore[no-any-return]
 
-    @abstractmethod
     def __call__(self, X: Array, Z: Array) -> Array:
         """The Gram matrix (n, p) of X (n, d) and Z (p, d)."""
+        profile = self.profile()
+        return profile(STATISTICS[profile.of].values(X, Z, positive_gamma(type(self).__name__, profile.gamma)))
 
-    @abstractmethod
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,)."""
+        profile, X = self.profile(), matrix(X)
+        if profile.is_distance:
+            return profile(0.0 * one_per_row(X))
+        X = math.sqrt(positive_gamma(type(self).__name__, profile.gamma)) * X
+        return profile(namespace(X).sum(X * X, axis=1))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Frequencies W (d, n_components), independent draws w with k(x, z) = E cos(wᵀ(x − z))."""
+        """Frequencies W (d, n_components), sampled independently, with k(x, z) = E cos(wᵀ(x − z))."""
         raise TypeError(
             f"The kernel {type(self).__name__} has no random Fourier features; RBF, Laplacian, Matern and products of "
             "these have. Use one of them, or features that need only Gram matrices, such as Nyström's."
@@ -117,16 +187,20 @@ class InputKernel(BaseEstimator, ABC):
                 f"({Z.shape[0]}, s), a column for each function."
             )
         W = xp.matrix_transpose(A)[:, None, :]
-        step = max(1, GRADIENT_ENTRIES // max(1, int(A.shape[0] * A.shape[1])))
+        step = max(1, TEMPORARY_ENTRIES // max(1, int(A.shape[0] * A.shape[1])))
         blocks = [self._slopes(X[i : min(i + step, n), :], Z, W) for i in range(0, max(n, 1), step)]
         return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
         """Σ_j W_sij ∂k(x_i, z_j)/∂x_i, (s, n, d), for weights W of shape (s, n, p) or (s, 1, p)."""
-        raise TypeError(
-            f"The kernel {type(self).__name__} has no gradient in x; the named kernels, Metric, Scaled, Additive, "
-            "Warped, sums and products of these have. Use one of them, or implement _slopes of your own kernel."
-        )
+        if self.describe().kind != "function":
+            raise TypeError(
+                f"The kernel {type(self).__name__} has no gradient in x; the named kernels, Metric, Scaled, Additive, "
+                "Warped, sums and products of these have. Use one of them, or implement _slopes of your own kernel."
+            )
+        profile, gamma = self.profile(), positive_gamma(type(self).__name__, self.profile().gamma)
+        values, slopes = STATISTICS[profile.of]
+        return slopes(X, Z, W, profile.derivative(values(X, Z, gamma), gamma))
 
     def __add__(self, other: InputKernel) -> Sum:
         from ._composed import Sum  # that module imports this one
@@ -139,66 +213,5 @@ class InputKernel(BaseEstimator, ABC):
         return Product(self, other) if isinstance(other, InputKernel) else NotImplemented
 
 
-class CallableKernel(InputKernel):
-    """Wraps a function of two matrices that returns their Gram matrix.
-
-    k(X, Z) = function(X, Z).
-
-    Parameters
-    ----------
-    function : callable
-        ``function(X, Z)`` maps (n, d) and (p, d) to the Gram matrix (n, p) of a positive semi-definite kernel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> CallableKernel(lambda X, Z: X @ Z.T)(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
-    array([[11.]])
-    """
-
-    def __init__(self, function: Callable[[Array, Array], Array]) -> None:
-        self.function = function
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        X, Z = matrices(X, Z)
-        if not callable(self.function):
-            raise TypeError(f"CallableKernel: function={self.function!r} was given; it must be a function of (X, Z).")
-        gram = as_like(self.function(X, Z), X)
-        if tuple(gram.shape) != (X.shape[0], Z.shape[0]):
-            raise ValueError(
-                f"The function of the kernel returned shape {tuple(gram.shape)} for X {tuple(X.shape)} and Z "
-                f"{tuple(Z.shape)}; expected {(X.shape[0], Z.shape[0])}. It takes two matrices, not two rows."
-            )
-        return gram
-
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,), from small square blocks: the function can only make whole Gram matrices."""
-        X = matrix(X)
-        xp, n = namespace(X), X.shape[0]
-        blocks = [X[i : min(i + DIAGONAL_BLOCK, n), :] for i in range(0, max(n, 1), DIAGONAL_BLOCK)]
-        return xp.concat([xp.linalg.diagonal(self(block, block)) for block in blocks])
-
-
-class Precomputed(InputKernel):
-    """Stands for a Gram matrix that the caller has computed.
-
-    X holds the rows k(x, x_1), …, k(x, x_n) for the n training points. The attribute ``precomputed`` tells the builders
-    of features to take columns of X instead of calling the kernel.
-
-    Examples
-    --------
-    >>> Precomputed().precomputed
-    True
-    """
-
-    precomputed: ClassVar[bool] = True
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        raise TypeError(
-            "A precomputed kernel cannot be evaluated: X holds rows of its Gram matrix. Take their columns, or use "
-            "a kernel of inputs, for example 'rbf', where kernel values at new points are needed."
-        )
-
-    def diag(self, X: Array) -> Array:
-        """An error: the place of a row in the Gram matrix is not known here."""
-        return self(X, X)
+# The class itself is abstract, a subclass is not: it may give its profile, or __call__ and diag.
+InputKernel.__abstractmethods__ = frozenset({"profile"})

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 from infinitask._base.arrays import Array, namespace
 from infinitask._base.validation import count
 
+from ._base import Formula
 from ._task import TaskKernel, task_kernel
 
 
@@ -44,6 +45,10 @@ class ClassTask(TaskKernel):
     def __init__(self, kernel: Any, n_classes: int) -> None:
         self.kernel = kernel
         self.n_classes = n_classes
+
+    def formula(self) -> Formula:
+        """k_Θ times the similarity of the classes."""
+        return "classes", {"n_classes": self.n_classes}, (task_kernel(self.kernel),)
 
     @property
     def diagonal(self) -> bool:  # type: ignore[override]

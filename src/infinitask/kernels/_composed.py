@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
 from infinitask._base.validation import numbers
 
-from ._base import InputKernel
+from ._base import Formula, InputKernel
 from ._distances import matrices, matrix
 from ._ranks import Ranks
 
@@ -56,6 +56,10 @@ class Sum(_Pair):
     array([[22.]])
     """
 
+    def formula(self) -> Formula:
+        """A sum."""
+        return "sum", {}, self._checked()
+
     def __call__(self, X: Array, Z: Array) -> Array:
         left, right = self._checked()
         return left(X, Z) + right(X, Z)
@@ -86,6 +90,10 @@ class Product(_Pair):
     >>> (Linear() * Linear())(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
     array([[121.]])
     """
+
+    def formula(self) -> Formula:
+        """A product."""
+        return "product", {}, self._checked()
 
     @property
     def stationary(self) -> bool:
@@ -130,16 +138,20 @@ class _Changing(_Around):
     """k(x, z) = k₀(g(x), g(z))."""
 
     @abstractmethod
-    def change(self, d: int) -> Callable[[HostArray], HostArray]:
-        """g, for NumPy arrays (n, d)."""
+    def _changed(self, X: Array) -> Array:
+        """g(x) for the rows of a matrix."""
 
-    @abstractmethod
-    def change_key(self) -> Hashable:
-        """Equal for kernels of one class that have the same g."""
+    def __call__(self, X: Array, Z: Array) -> Array:
+        X, Z = matrices(X, Z)
+        return self._inner()(self._changed(X), self._changed(Z))
+
+    def diag(self, X: Array) -> Array:
+        """k(x_i, x_i), (n,)."""
+        return self._inner().diag(self._changed(matrix(X)))
 
 
 class Scaled(_Changing):
-    """Gives each input its own length scale, 1/s_j times that of k₀.
+    """Gives each feature its own length scale, 1/s_j times that of k₀.
 
     k(x, z) = k₀(x∘s, z∘s).
 
@@ -148,7 +160,7 @@ class Scaled(_Changing):
     kernel : InputKernel
         k₀. A data dependent ``gamma`` is found from x∘s.
     scales : sequence of float
-        s_j ≥ 0, one for each input; an input with s_j = 0 is ignored.
+        s_j ≥ 0, one for each feature; a feature with s_j = 0 is ignored.
 
     Examples
     --------
@@ -162,6 +174,10 @@ class Scaled(_Changing):
         self.kernel = kernel
         self.scales = scales
 
+    def formula(self) -> Formula:
+        """k₀ of scaled inputs."""
+        return "scaled", {"scales": numbers("Scaled: scales", self.scales)}, (self._inner(),)
+
     @property
     def stationary(self) -> bool:
         """Whether k₀ is stationary."""
@@ -169,34 +185,17 @@ class Scaled(_Changing):
 
     def resolve(self, X: Array) -> Self:
         """A copy with k₀ resolved on x∘s."""
-        return type(self)(self._inner().resolve(self._scaled(matrix(X))), self.scales)
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        X, Z = matrices(X, Z)
-        return self._inner()(self._scaled(X), self._scaled(Z))
+        return type(self)(self._inner().resolve(self._changed(matrix(X))), self.scales)
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        inner = self._inner()._slopes(self._scaled(X), self._scaled(Z), W)
+        inner = self._inner()._slopes(self._changed(X), self._changed(Z), W)
         return inner * as_like(self._numbers(int(X.shape[1])), X)
 
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
-        return self._inner().diag(self._scaled(matrix(X)))
-
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
-        """Frequencies of k₀, each input's multiplied by its s_j."""
+        """Frequencies of k₀, each feature's multiplied by its s_j."""
         return self._numbers(n_features_in)[:, None] * self._inner().spectral(n_features_in, n_components, rng)
 
-    def change(self, d: int) -> Callable[[HostArray], HostArray]:
-        """x ↦ x∘s."""
-        scales = self._numbers(d)
-        return lambda X: X * scales
-
-    def change_key(self) -> Hashable:
-        """The scales."""
-        return np.asarray(self.scales, dtype=float).tobytes()
-
-    def _scaled(self, X: Array) -> Array:
+    def _changed(self, X: Array) -> Array:
         return X * as_like(self._numbers(int(X.shape[1])), X)
 
     def _numbers(self, d: int) -> HostArray:
@@ -210,17 +209,17 @@ class Scaled(_Changing):
 
 
 class Additive(_Around):
-    """Learns sums of functions of one input each.
+    """Learns sums of functions of one feature each.
 
-    k(x, z) = (1/d) Σ_j k₀(x_j, z_j). With few rows and many inputs such a sum can be learnt where a function of all
-    inputs together cannot.
+    k(x, z) = (1/d) Σ_j k₀(x_j, z_j). With few rows and many features such a sum can be learnt if a function of all
+    features together cannot.
 
     Parameters
     ----------
     kernel : InputKernel
-        k₀, of one input. A data dependent ``gamma`` is found for each input separately.
+        k₀, of one feature. A data dependent ``gamma`` is found for each feature separately.
     parts : tuple of InputKernel or None
-        k₀ as resolved on each input; ``resolve`` sets it.
+        k₀ as resolved on each feature; ``resolve`` sets it.
 
     Examples
     --------
@@ -233,6 +232,10 @@ class Additive(_Around):
     def __init__(self, kernel: InputKernel, parts: tuple[InputKernel, ...] | None = None) -> None:
         self.kernel = kernel
         self.parts = parts
+
+    def formula(self) -> Formula:
+        """A mean over the features; a single part stands for all of them."""
+        return "each", {}, self.parts or (self._inner(),)
 
     def resolve(self, X: Array) -> Self:
         """A copy with k₀ resolved on every column."""
@@ -271,11 +274,11 @@ class Additive(_Around):
 
 
 class Warped(_Changing):
-    """Replaces each input by its normal score, so that tails, outliers and units do not decide which rows are near.
+    """Replaces each feature by its normal score, so that tails, outliers and units do not decide which rows are near.
 
     k(x, z) = k₀(w(x), w(z)), with w_j(x_j) the normal score of x_j among the rows the kernel was resolved on. w_j goes
     through the normal quantiles of the ranks, is linear between neighbouring rows and constant beyond the first and the
-    last one. Monotone transformations of an input make no difference, and a function stays bounded outside the data.
+    last one. Monotone transformations of a feature make no difference, and a function stays bounded outside the data.
 
     Parameters
     ----------
@@ -298,6 +301,10 @@ class Warped(_Changing):
     def __init__(self, kernel: InputKernel, ranks: Ranks | None = None) -> None:
         self.kernel = kernel
         self.ranks = ranks
+
+    def formula(self) -> Formula:
+        """k₀ of normal scores."""
+        return "ranks", {"ranks": self.ranks}, (self._inner(),)
 
     def resolve(self, X: Array) -> Self:
         """A copy that knows the ranks of the rows of X, or those it had already."""
@@ -324,28 +331,14 @@ class Warped(_Changing):
             raise ValueError(f"Warped was resolved on {len(known)} columns and is given {X.shape[1]}; give it as many.")
         return known
 
-    def change(self, d: int) -> Callable[[HostArray], HostArray]:
-        """x ↦ w(x)."""
-        if self.ranks is None or len(self.ranks.columns) != d:
-            return self.warp  # which says what is wrong
-        return self.ranks
-
-    def change_key(self) -> Hashable:
-        """The ranks."""
-        return id(self.ranks)
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        return self._inner()(self.warp(X), self.warp(Z))
+    def _changed(self, X: Array) -> Array:
+        return self.warp(X)
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
         inner = self._inner()._slopes(self.warp(X), self.warp(Z), W)
         xp, known = namespace(X), self._known(X)
         slopes = [_slope(xp.asarray(X[:, j], copy=True), *k) for j, k in enumerate(known)]
         return inner * xp.stack(slopes, axis=1)[None, :, :]
-
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
-        return self._inner().diag(self.warp(X))
 
 
 def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:
@@ -356,9 +349,9 @@ def _piecewise_linear(x: Array, values: HostArray, scores: HostArray) -> Array:
     v, s = as_like(values, x), as_like(scores, x)
     right = xp.clip(xp.searchsorted(v, x), 1, values.size - 1)
     left = right - 1
-    share = (x - xp.take(v, left)) / (xp.take(v, right) - xp.take(v, left))
-    share = xp.clip(share, 0.0, 1.0)
-    return xp.take(s, left) + share * (xp.take(s, right) - xp.take(s, left))
+    fraction = (x - xp.take(v, left)) / (xp.take(v, right) - xp.take(v, left))
+    fraction = xp.clip(fraction, 0.0, 1.0)
+    return xp.take(s, left) + fraction * (xp.take(s, right) - xp.take(s, left))
 
 
 def _slope(x: Array, values: HostArray, scores: HostArray) -> Array:

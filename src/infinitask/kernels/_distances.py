@@ -24,31 +24,28 @@ from infinitask._base.arrays import Array, HostArray, namespace, to_host
 from infinitask._base.validation import number
 
 TEMPORARY_ENTRIES = 2**19
-"""The size of a temporary array: 4 MB of float64, which stay in the cache."""
+"""Numbers in a temporary array: 4 MB of float64, which stay in the cache."""
 
-DIFFERENCE_COLUMNS, DIFFERENCE_COLUMNS_NUMPY = 4, 3
-"""Up to this many columns, subtracting rows costs no more than a matrix product and is exact. NumPy subtracts by
-compiled loops."""
+DIFFERENCE_COLUMNS = 3
+"""Columns up to which subtracting rows costs no more than a matrix product, and is exact."""
 
 FEW_ROWS = 64
-"""With fewer rows on either side, compiled loops win again: preparing the matrix product takes what it saves."""
+"""With fewer rows on either side compiled loops are faster: preparing a matrix product takes what it saves."""
 
 MANY_NEAR = 64
-"""More than one pair in this many counts as many near pairs: subtracting them one by one does not pay."""
+"""One near pair in 64 is too many to be subtracted one by one."""
 
 CAREFUL_COLUMNS = 10
-"""Up to this many columns, compiled loops are fast enough to replace the product where it is less exact."""
+"""Columns up to which compiled loops are fast enough to replace a product that is less exact."""
 
 PRODUCT_ROUNDING = 2e-15
-"""The largest rounding error of γ‖x − z‖², eps·γ‖x‖², at which the product counts as exact. γ‖x‖² is then below 9; for
-Gaussian data with the median rule it is below 2. With 8 columns and 1000 rows on the other side the product takes
-1.0 ns for a pair, the loops take 2.2 ns, and exp takes 0.8 ns."""
+"""The largest rounding error of γ‖x − z‖², eps·γ‖x‖², at which the product counts as exact: γ‖x‖² is then below 9."""
 
-NEAR_SHARE = 1e-4
-"""Pairs below this part of ‖x‖² have lost four digits or more in the product, and are subtracted afterwards."""
+NEAR_FRACTION = 1e-4
+"""Pairs below this fraction of ‖x‖² have lost four digits or more in the product, and are subtracted afterwards."""
 
 MEDIAN_ROWS = 1000
-"""At most this many rows enter a median distance: half a million pairs fix it to three digits."""
+"""Rows that enter a median distance: half a million pairs fix it to three digits."""
 
 
 # ------------------------------------------------------------------------------------------- rows of matrices
@@ -127,8 +124,7 @@ def squared_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     """
     X, Z = matrices(X, Z)
     d, on_host = X.shape[1], isinstance(X, np.ndarray)
-    few_columns = d <= (DIFFERENCE_COLUMNS_NUMPY if on_host else DIFFERENCE_COLUMNS)
-    if few_columns or (on_host and min(X.shape[0], Z.shape[0]) < FEW_ROWS):
+    if d <= DIFFERENCE_COLUMNS or (on_host and min(X.shape[0], Z.shape[0]) < FEW_ROWS):
         return _squares(X, Z, gamma)
     xp = namespace(X, Z)
     left, right = X, Z
@@ -147,7 +143,7 @@ def squared_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
     squares = xp.concat([left, norms, ones[0]], axis=1) @ xp.concat([-2.0 * right, ones[1], others], axis=1).T
     # Near rows have nearly equal norms, so ‖x‖² can stand for both.
     if on_host:
-        rows, columns = _at_most(squares, NEAR_SHARE * norms)
+        rows, columns = _at_most(squares, NEAR_FRACTION * norms)
         if rows.size <= squares.size // MANY_NEAR:
             for start in range(0, rows.size, step := max(1, TEMPORARY_ENTRIES // d)):
                 i, j = rows[start : start + step], columns[start : start + step]
@@ -198,6 +194,13 @@ def chi2_distances(X: Array, Z: Array, gamma: float = 1.0) -> Array:
         return difference * (difference / (total + xp.astype(total == 0, total.dtype)))
 
     return _additive(X, Z, gamma, 1, term, _chi2_numpy)
+
+
+def products(X: Array, Z: Array, gamma: float = 1.0) -> Array:
+    """γ xᵀz for all pairs of rows, (n, p)."""
+    X, Z = matrices(X, Z)
+    root = math.sqrt(gamma)  # on either side, so that huge rows with a tiny gamma do not overflow
+    return X @ Z.T if gamma == 1.0 else (root * X) @ (root * Z).T
 
 
 def root_distances(X: Array, Z: Array, gamma: float, factor: float = 1.0, *, signed: bool = False) -> Array:

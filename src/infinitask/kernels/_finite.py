@@ -9,17 +9,15 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask._base.validation import finite
 
-from ._task import TaskKernel
-
-MATRIX_ROUNDING = 1e-12
-"""Tasks are equal, and a matrix is symmetric and positive semi-definite, up to this part of their size."""
+from ._base import Formula
+from ._task import SAME_TASK, TaskKernel
 
 
 class TaskMatrix(TaskKernel):
     """Multi-task learning with a known similarity of finitely many tasks.
 
     k(t_i, t_j) = A_ij for tasks t_0, …, t_{T−1}, which are the integers 0, …, T − 1 unless ``tasks`` names them. A task
-    of the list that is not a node is answered through the tasks it resembles; other tasks have no answer.
+    of the list that is not a node is predicted through the tasks it resembles; other tasks have no prediction.
 
     Parameters
     ----------
@@ -58,11 +56,16 @@ class TaskMatrix(TaskKernel):
         self.matrix = matrix
         self.tasks = tasks
 
+    def formula(self) -> Formula:
+        """Entries of a matrix, by the names of its rows."""
+        A, tasks = self._checked()
+        return "matrix", {"matrix": A, "tasks": tasks}, ()
+
     def resolve(self, nodes: Array) -> Self:
         """A copy, after a check of the eigenvalues of the matrix."""
         A, _ = self._checked()
         eigenvalues = np.linalg.eigvalsh(A)
-        if eigenvalues[0] < -MATRIX_ROUNDING * len(A) * max(abs(eigenvalues[0]), abs(eigenvalues[-1])):
+        if eigenvalues[0] < -SAME_TASK * len(A) * max(abs(eigenvalues[0]), abs(eigenvalues[-1])):
             raise ValueError(
                 f"TaskMatrix was given a matrix with the eigenvalue {eigenvalues[0]:.3g}; a kernel must be positive "
                 "semi-definite. Set negative eigenvalues to 0, or add a multiple of the identity."
@@ -74,7 +77,7 @@ class TaskMatrix(TaskKernel):
         A = finite("TaskMatrix: matrix", self.matrix, 2)
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"TaskMatrix was given a matrix of shape {A.shape}; it must be square.")
-        if np.max(np.abs(A - A.T)) > MATRIX_ROUNDING * np.max(np.abs(A)):
+        if np.max(np.abs(A - A.T)) > SAME_TASK * np.max(np.abs(A)):
             raise ValueError(
                 f"TaskMatrix was given a matrix that differs from its transpose by {np.max(np.abs(A - A.T)):.3g}; "
                 "similarity goes both ways: give a symmetric one, for instance (A + A.T) / 2."
@@ -102,7 +105,7 @@ def _membership(tasks: Array, names: HostArray) -> Array:
             "number them, and give these numbers as measure=Discrete(numbers)."
         )
     labels = as_like(names, tasks)
-    same = xp.abs(tasks - labels[None, :]) <= MATRIX_ROUNDING * xp.clip(xp.abs(labels), 1.0)
+    same = xp.abs(tasks - labels[None, :]) <= SAME_TASK * xp.clip(xp.abs(labels), 1.0)
     known = xp.any(same, axis=1)
     if not bool(xp.all(known)):
         wrong = float(to_host(tasks[:, 0])[~to_host(known)][0])

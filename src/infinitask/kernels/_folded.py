@@ -7,6 +7,7 @@ input each, which are known everywhere from their values at a few points. Neithe
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import Any, Self, final
@@ -15,16 +16,13 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 
-from ._towards import Towards, _Linear, _Part, _PerInput, _Plus, _summed
+from ._towards import Towards, _Joined, _Linear, _Part, _PerInput, _summed
 
 NODES = (16, 24, 32, 48, 64, 96, 128, 192, 256)
 """How many points an interpolation may have."""
 
 INTERPOLATION_ERROR = 3e-15
 """The largest error of an interpolated exp(−t²); rounding alone makes 1e-15 to 2e-15 of it."""
-
-NO_DISTANCE = 1e-290
-"""Stands for the distance of a point from itself: its weight is then all that counts."""
 
 
 @final
@@ -49,10 +47,10 @@ class Folded:
     def __init__(self, towards: Towards, A: HostArray) -> None:
         self.towards, self.A = towards, A
         whole = towards.part
-        parts = whole.parts if isinstance(whole, _Plus) else [whole]
+        parts = whole.parts if isinstance(whole, _Joined) and whole.join is np.add else [whole]
         found = [(part, _short(part)) for part in parts]
         rest = [part for part, short in found if short is None]
-        self.rest: _Part | None = _Plus(rest) if len(rest) > 1 else rest[0] if rest else None
+        self.rest = None if not rest else rest[0] if len(rest) == 1 else _Joined(np.add, rest)
         self.short = [short for _, short in found if short is not None]
         self.weights = [short.weights(A) for short in self.short]
 
@@ -71,9 +69,10 @@ class Folded:
     def __call__(self, X: HostArray) -> HostArray:
         """(n, q), for rows that ``towards`` takes."""
         inputs = self.towards.inputs(X)
-        if all(short.takes(inputs) for short in self.short):
+        each = [short.inside(inputs) for short in self.short]
+        if all(rows.all() for rows in each):
             return self._all(inputs)
-        inside = np.logical_and.reduce([short.inside(inputs) for short in self.short])
+        inside = np.logical_and.reduce(each)
         values = np.empty((X.shape[0], self.A.shape[1]))
         values[~inside] = self.towards(X[~inside]) @ self.A
         if np.any(inside):
@@ -103,10 +102,6 @@ class _Short(ABC):
     def inside(self, inputs: list[HostArray]) -> HostArray:
         """Which rows it is made for, (n,)."""
         return np.ones(inputs[0].shape[0], dtype=bool)
-
-    def takes(self, inputs: list[HostArray]) -> bool:
-        """Whether it is made for all of them."""
-        return True
 
 
 def _short(part: _Part) -> _Short | None:
@@ -146,11 +141,11 @@ class _Interpolated(_Short):
     @classmethod
     def of(cls, part: _PerInput) -> Self | None:
         """None where the functions have kinks, or vary too much over the range of an input."""
-        if any(nu != math.inf for nu, _ in part.profiles):
+        if not all(p.is_exponential for p in part.profiles):
             return None
         widest = 0.0
         if part.others.size:
-            rates = np.max([gamma[:, 0] for _, gamma in part.profiles], axis=0)
+            rates = np.max([p.gamma[:, 0] for p in part.profiles], axis=0)
             widest = float(np.max(np.sqrt(rates) * np.ptp(part.columns, axis=1)))
         count = next((count for count in NODES if _error(count, _rounded_up(widest)) <= INTERPOLATION_ERROR), None)
         return None if count is None or count * 2 > part.at_high.shape[1] else cls(part, count)
@@ -160,10 +155,6 @@ class _Interpolated(_Short):
         X = inputs[self.part.view]
         return X[:, self.part.two], X[:, self.part.others, None]
 
-    def takes(self, inputs: list[HostArray]) -> bool:
-        x = self._inputs(inputs)[1]
-        return bool(np.all(x >= self.low) and np.all(x <= self.high))
-
     def inside(self, inputs: list[HostArray]) -> HostArray:
         x = self._inputs(inputs)[1]
         return np.asarray(np.all((x >= self.low) & (x <= self.high), axis=(1, 2)))
@@ -171,11 +162,7 @@ class _Interpolated(_Short):
     def __call__(self, inputs: list[HostArray]) -> HostArray:
         two, x = self._inputs(inputs)
         n = x.shape[0]
-        away = x - self.points
-        away[away == 0.0] = NO_DISTANCE
-        shares = self.signs / away
-        shares /= shares.sum(axis=2, keepdims=True)
-        features: HostArray = shares.reshape(n, -1)
+        features: HostArray = _weights(x - self.points, self.signs).reshape(n, -1)
         if not self.part.two.size:
             return features
         low, high = _summed((two - self.part.ends) ** 2, self.part.at_ends)
@@ -186,7 +173,7 @@ class _Interpolated(_Short):
         blocks = []
         for j, (points, z) in enumerate(zip(self.points, part.columns, strict=True)):
             squares = (points[:, None] - z) ** 2
-            blocks.append(_summed(squares, [(nu, float(gamma[j, 0])) for nu, gamma in part.profiles]) @ A)
+            blocks.append(_summed(squares, part.of_column(j)) @ A)
         high = part.at_high @ A
         blocks += [A.sum(axis=0) - high, high]
         return np.asarray(np.concatenate(blocks) / d)
@@ -198,6 +185,14 @@ def _chebyshev(count: int) -> tuple[HostArray, HostArray]:
     signs = np.where(np.arange(count) % 2 == 0, 1.0, -1.0)
     signs[[0, -1]] *= 0.5
     return np.sin(0.5 * np.pi * np.linspace(-1.0, 1.0, count)), signs
+
+
+def _weights(away: HostArray, signs: HostArray) -> HostArray:
+    """Barycentric weights of the points at these distances, which are overwritten; at a point, its weight is 1."""
+    away[away == 0.0] = sys.float_info.min
+    weights = signs / away
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
 
 
 def _rounded_up(width: float) -> float:
@@ -216,8 +211,4 @@ def _error(count: int, width: float) -> float:
     def gaussian(at: HostArray) -> Any:
         return np.exp(-(((at[:, None] - z) * (0.5 * width)) ** 2))
 
-    away = t[:, None] - points
-    away[away == 0.0] = NO_DISTANCE
-    shares = signs / away
-    shares /= shares.sum(axis=1, keepdims=True)
-    return float(np.max(np.abs(shares @ gaussian(points) - gaussian(t))))
+    return float(np.max(np.abs(_weights(t[:, None] - points, signs) @ gaussian(points) - gaussian(t))))

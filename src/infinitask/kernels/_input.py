@@ -1,43 +1,32 @@
-"""Input kernels k_X with a formula, and :func:`input_kernel`, which finds them by name.
-
-Most are a decreasing function of a distance: exp(−γ·distance), or a Matérn of it.
-"""
+"""Input kernels k_X with a formula: each is a function of a distance or a product, its ``profile``."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
-from infinitask._base.arrays import Array, HostArray, namespace
+from infinitask._base.arrays import Array, HostArray
 from infinitask._base.validation import polynomial_parameters
 
-from ._base import CallableKernel, InputKernel, Precomputed
+from ._base import InputKernel, Names
+from ._description import Profile
 from ._distances import (
-    chi2_distances,
     chi2_gamma,
-    decay,
     euclidean_gamma,
     gamma_by_rule,
-    l1_distances,
     l1_gamma,
-    matrices,
-    matrix,
     norm_gamma,
-    one_per_row,
     positive_gamma,
-    root_distances,
-    squared_distances,
     variance_gamma,
 )
 
 
 class _GammaKernel(InputKernel):
-    """A kernel with a ``gamma``; k(x, x) = 1 unless a subclass says otherwise."""
+    """A kernel with a ``gamma``."""
 
     def __init__(self, gamma: float | str = "median") -> None:
         self.gamma = gamma
@@ -48,10 +37,6 @@ class _GammaKernel(InputKernel):
         gamma = gamma_by_rule(type(self).__name__, self.gamma, rules, X)
         return clone(self).set_params(gamma=gamma)  # type: ignore[no-any-return]
 
-    def diag(self, X: Array) -> Array:
-        """Ones, (n,)."""
-        return one_per_row(X)
-
     @property
     def _gamma(self) -> float:
         return positive_gamma(type(self).__name__, self.gamma)
@@ -60,33 +45,6 @@ class _GammaKernel(InputKernel):
     @abstractmethod
     def _median(X: Array) -> float:
         """The ``gamma`` of the rule "median"."""
-
-
-def _radial_slopes(X: Array, Z: Array, W: Array, pairs: Array) -> Array:
-    """Σ_j W_sij pairs_ij (x_i − z_j) by two matrix products, (s, n, d).
-
-    x_i and the sum of z_j cancel where rows are near: around the mean of Z they are as small as they can be.
-    """
-    xp = namespace(X, Z)
-    middle = xp.mean(Z, axis=0, keepdims=True) if Z.shape[0] > 0 else xp.zeros_like(X[:1, :])
-    X, Z = X - middle, Z - middle
-    each = []
-    for s in range(int(W.shape[0])):  # one function at a time: (n, p) numbers, not (s, n, p)
-        weights = W[s, :, :] * pairs
-        each.append(xp.sum(weights, axis=1, keepdims=True) * X - weights @ Z)
-    return xp.stack(each, axis=0)
-
-
-def _product_slopes(X: Array, Z: Array, W: Array, pairs: Array) -> Array:
-    """Σ_j W_sij pairs_ij z_j, (s, n, d)."""
-    return namespace(X, Z).stack([(W[s, :, :] * pairs) @ Z for s in range(int(W.shape[0]))], axis=0)
-
-
-def _column_slopes(X: Array, Z: Array, W: Array, pairs: Array, slope: Callable[[Array, Array], Array]) -> Array:
-    """Σ_j W_sij pairs_ij slope(x_ik, z_jk), (s, n, d): a pass over all pairs for each column k."""
-    xp, Wp = namespace(X, Z), W * pairs[None, :, :]
-    columns = [xp.sum(Wp * slope(X[:, k : k + 1], Z[:, k : k + 1].T)[None, :, :], axis=2) for k in range(X.shape[1])]
-    return xp.stack(columns, axis=2)
 
 
 class RBF(_GammaKernel):
@@ -104,14 +62,13 @@ class RBF(_GammaKernel):
     array([[1.   , 0.135]])
     """
 
+    names: ClassVar[Names] = {"rbf": {}}
     stationary = True
     _median = staticmethod(euclidean_gamma)
 
-    def __call__(self, X: Array, Z: Array) -> Array:
-        return decay(squared_distances(X, Z, self._gamma))
-
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        return _radial_slopes(X, Z, W, -2.0 * self._gamma * self(X, Z))
+    def profile(self) -> Profile:
+        """exp(−u) with u = γ‖x − z‖²."""
+        return Profile("squared", self.gamma, series=(1.0,))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with entries from N(0, 2γ)."""
@@ -139,6 +96,7 @@ class Matern(_GammaKernel):
     array([[1.   , 0.135]])
     """
 
+    names: ClassVar[Names] = {"matern12": {"nu": 0.5}, "matern32": {"nu": 1.5}, "matern52": {"nu": 2.5}}
     stationary = True
     _median = staticmethod(euclidean_gamma)
 
@@ -146,21 +104,10 @@ class Matern(_GammaKernel):
         self.nu = nu
         self.gamma = gamma
 
-    def __call__(self, X: Array, Z: Array) -> Array:
-        nu = self._nu
-        r = root_distances(X, Z, self._gamma, 4.0 * nu)
-        polynomial = 1.0 if nu == 0.5 else 1.0 + r if nu == 1.5 else 1.0 + r + r * r / 3.0
-        return polynomial * decay(r)  # last, because it overwrites r
-
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        nu = self._nu
-        r = root_distances(X, Z, self._gamma, 4.0 * nu)
-        if nu == 0.5:
-            away = namespace(r).astype(r > 0, r.dtype)
-            factor = away / (r + (1.0 - away))
-        else:
-            factor = 1.0 if nu == 1.5 else (1.0 + r) / 3.0
-        return _radial_slopes(X, Z, W, (-4.0 * nu * self._gamma) * (factor * decay(r)))
+    def profile(self) -> Profile:
+        """A polynomial of r times exp(−r) with r = √(4νγ)‖x − z‖."""
+        series = (1.0, 1.0, 3.0)[: round(self._nu + 0.5)]
+        return Profile("squared", self.gamma, 4.0 * self._nu, root=True, series=series)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with columns from a multivariate t with 2ν degrees of freedom and scale 1/ℓ."""
@@ -190,15 +137,13 @@ class Laplacian(_GammaKernel):
     array([[0.368]])
     """
 
+    names: ClassVar[Names] = {"laplacian": {}}
     stationary = True
     _median = staticmethod(l1_gamma)
 
-    def __call__(self, X: Array, Z: Array) -> Array:
-        return decay(l1_distances(X, Z, self._gamma))
-
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        sign = namespace(X, Z).sign
-        return _column_slopes(X, Z, W, -self._gamma * self(X, Z), lambda x, z: sign(x - z))
+    def profile(self) -> Profile:
+        """exp(−u) with u = γ‖x − z‖₁."""
+        return Profile("l1", self.gamma, series=(1.0,))
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """W (d, n_components) with independent Cauchy entries of scale γ."""
@@ -220,19 +165,12 @@ class Chi2(_GammaKernel):
     array([[0.368]])
     """
 
+    names: ClassVar[Names] = {"chi2": {}}
     _median = staticmethod(chi2_gamma)
 
-    def __call__(self, X: Array, Z: Array) -> Array:
-        return decay(chi2_distances(X, Z, self._gamma))
-
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        # of (x−z)²/(x+z); at x = z = 0 it is the slope to the right, for there is no other side
-        def slope(x: Array, z: Array) -> Array:
-            total = x + z
-            share = z / (total + namespace(total).astype(total == 0, total.dtype))
-            return 1.0 - 4.0 * share * share
-
-        return _column_slopes(X, Z, W, -self._gamma * self(X, Z), slope)
+    def profile(self) -> Profile:
+        """exp(−u) with u = γ times the χ² distance."""
+        return Profile("chi2", self.gamma, series=(1.0,))
 
 
 class Linear(InputKernel):
@@ -245,17 +183,11 @@ class Linear(InputKernel):
     array([[11.]])
     """
 
-    def __call__(self, X: Array, Z: Array) -> Array:
-        X, Z = matrices(X, Z)
-        return X @ Z.T
+    names: ClassVar[Names] = {"linear": {}}
 
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        return _product_slopes(X, Z, W, namespace(X).ones_like(X[:, :1]))
-
-    def diag(self, X: Array) -> Array:
-        """‖x_i‖², (n,)."""
-        X = matrix(X)
-        return namespace(X).sum(X * X, axis=1)
+    def profile(self) -> Profile:
+        """xᵀz."""
+        return Profile("product")
 
 
 class Polynomial(_GammaKernel):
@@ -277,6 +209,7 @@ class Polynomial(_GammaKernel):
     array([[144.]])
     """
 
+    names: ClassVar[Names] = {"poly": {}, "polynomial": {}}
     _median = staticmethod(norm_gamma)
 
     def __init__(self, degree: int = 3, gamma: float | str = 1.0, coef0: float = 1.0) -> None:
@@ -284,82 +217,7 @@ class Polynomial(_GammaKernel):
         self.gamma = gamma
         self.coef0 = coef0
 
-    def __call__(self, X: Array, Z: Array) -> Array:
-        X, Z = matrices(X, Z)
+    def profile(self) -> Profile:
+        """u^degree with u = γ xᵀz + c."""
         degree, coef0 = polynomial_parameters("Polynomial", self.degree, self.coef0)
-        root = math.sqrt(self._gamma)  # on either side, so that huge rows with a tiny gamma do not overflow
-        return ((root * X) @ (root * Z).T + coef0) ** degree
-
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        degree, coef0 = polynomial_parameters("Polynomial", self.degree, self.coef0)
-        root = math.sqrt(self._gamma)
-        lower = ((root * X) @ (root * Z).T + coef0) ** (degree - 1)
-        return _product_slopes(X, root * Z, W, degree * root * lower)
-
-    def diag(self, X: Array) -> Array:
-        """(γ‖x_i‖² + c)^degree, (n,)."""
-        X = math.sqrt(self._gamma) * matrix(X)
-        degree, coef0 = polynomial_parameters("Polynomial", self.degree, self.coef0)
-        return (namespace(X).sum(X * X, axis=1) + coef0) ** degree
-
-
-_NAMES: dict[str, Callable[[float | str], InputKernel]] = {
-    "rbf": lambda gamma: RBF(gamma=gamma),
-    "laplacian": lambda gamma: Laplacian(gamma=gamma),
-    "matern12": lambda gamma: Matern(nu=0.5, gamma=gamma),
-    "matern32": lambda gamma: Matern(nu=1.5, gamma=gamma),
-    "matern52": lambda gamma: Matern(nu=2.5, gamma=gamma),
-    "chi2": lambda gamma: Chi2(gamma=gamma),
-    "linear": lambda gamma: Linear(),
-    "poly": lambda gamma: Polynomial(gamma=gamma),
-    "polynomial": lambda gamma: Polynomial(gamma=gamma),
-    "precomputed": lambda gamma: Precomputed(),
-}
-
-
-def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
-    """The input kernel that a name, a function or a kernel object stands for.
-
-    Parameters
-    ----------
-    spec : str, InputKernel or callable
-        "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "poly" (or "polynomial"),
-        "precomputed"; a kernel object, returned as it is; or a function f(X, Z) of two matrices that returns
-        their Gram matrix.
-    gamma : float, "median" or "scale", default="median"
-        For names of kernels that have one (see :func:`takes_gamma`); an object has its own.
-
-    Returns
-    -------
-    InputKernel
-
-    Examples
-    --------
-    >>> input_kernel("matern52", gamma=2.0)
-    Matern(gamma=2.0, nu=2.5)
-    """
-    if isinstance(spec, InputKernel):
-        return spec
-    if isinstance(spec, str) and spec in _NAMES:
-        return _NAMES[spec](gamma)
-    # A class, or some other estimator, is callable too, but not a function of two matrices.
-    if callable(spec) and not isinstance(spec, type | BaseEstimator | str):
-        return CallableKernel(spec)
-    raise ValueError(
-        f"kernel={spec!r} is not an input kernel; expected one of {', '.join(map(repr, _NAMES))}, "
-        "an object such as RBF(gamma=0.5), or a function of two matrices that returns their Gram matrix."
-    )
-
-
-def takes_gamma(spec: Any) -> bool:
-    """Whether :func:`input_kernel` uses its ``gamma`` for this ``spec``.
-
-    True for names of kernels that have one. False for "linear" and "precomputed", for kernel objects, which have their
-    own, and for functions.
-
-    Examples
-    --------
-    >>> takes_gamma("rbf"), takes_gamma("linear"), takes_gamma(RBF())
-    (True, False, False)
-    """
-    return isinstance(spec, str) and isinstance(input_kernel(spec), _GammaKernel)
+        return Profile("product", self.gamma, offset=coef0, power=degree)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like
 from infinitask._base.validation import numbers
 
-from ._base import InputKernel
+from ._base import Formula, InputKernel
 from ._composed import _Around, _Changing
-from ._distances import matrices, matrix
+from ._distances import matrix
 from ._input import RBF
 
 
@@ -44,9 +43,9 @@ class Metric(_Changing):
         self.kernel = kernel
         self.root = root
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # short: a learnt root has as many numbers as there are pairs of inputs
-        return f"{type(self).__name__}(kernel={self.kernel!r}, root=<{' × '.join(map(str, np.shape(self.root)))}>)"
+    def formula(self) -> Formula:
+        """k₀ of turned inputs."""
+        return "metric", {"root": numbers("Metric: root", self.root)}, (self._inner(),)
 
     @property
     def stationary(self) -> bool:
@@ -55,15 +54,7 @@ class Metric(_Changing):
 
     def resolve(self, X: Array) -> Self:
         """A copy with k₀ resolved on xR."""
-        return type(self)(self._inner().resolve(self._turned(matrix(X))), self.root)
-
-    def __call__(self, X: Array, Z: Array) -> Array:
-        X, Z = matrices(X, Z)
-        return self._inner()(self._turned(X), self._turned(Z))
-
-    def diag(self, X: Array) -> Array:
-        """k(x_i, x_i), (n,)."""
-        return self._inner().diag(self._turned(matrix(X)))
+        return type(self)(self._inner().resolve(self._changed(matrix(X))), self.root)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """R w for the frequencies w of k₀."""
@@ -71,19 +62,10 @@ class Metric(_Changing):
         return np.asarray(root @ self._inner().spectral(root.shape[1], n_components, rng))
 
     def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        inner = self._inner()._slopes(self._turned(X), self._turned(Z), W)
+        inner = self._inner()._slopes(self._changed(X), self._changed(Z), W)
         return inner @ as_like(self._numbers(int(X.shape[1])).T, X)
 
-    def change(self, d: int) -> Callable[[HostArray], HostArray]:
-        """x ↦ xR."""
-        root = self._numbers(d)
-        return lambda X: X @ root
-
-    def change_key(self) -> Hashable:
-        """R."""
-        return np.shape(self.root), np.asarray(self.root, dtype=float).tobytes()
-
-    def _turned(self, X: Array) -> Array:
+    def _changed(self, X: Array) -> Array:
         return X @ as_like(self._numbers(int(X.shape[1])), X)
 
     def _numbers(self, d: int) -> HostArray:
@@ -110,7 +92,7 @@ class LearntMetric(_Around):
     Parameters
     ----------
     kernel : InputKernel or None, default=None
-        k₀; None: ``RBF()``. A ``gamma`` that is a rule is settled in the new metric; where λ is "auto", half of the
+        k₀; None: ``RBF()``. A ``gamma`` that is a rule is resolved in the new metric; if λ is "auto", half of the
         length scale of the rule, and two and four times it, are tried as well.
     diagonal : bool, default=True
         Whether each input has a scale of its own and no more. False: directions are learnt, which takes more rows.

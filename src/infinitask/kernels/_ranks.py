@@ -14,7 +14,7 @@ from infinitask._base.arrays import Array, HostArray, to_host
 from ._distances import FEW_ROWS
 
 MAX_KNOTS = 257
-"""At most this many values of an input are kept for its normal scores, evenly spaced in rank."""
+"""Values of a feature that are kept for its normal scores, evenly spaced in rank."""
 
 
 @final
@@ -49,9 +49,9 @@ class Ranks:
         right = np.clip(np.searchsorted(values, places), lowest, highest)
         left = right - 1
         before = values.imag[left]
-        share = np.clip((X - before) / (values.imag[right] - before), 0.0, 1.0)
+        fraction = np.clip((X - before) / (values.imag[right] - before), 0.0, 1.0)
         start = scores[left]
-        return np.asarray(start + share * (scores[right] - start))
+        return np.asarray(start + fraction * (scores[right] - start))
 
     @cached_property
     def _numbers(self) -> HostArray:

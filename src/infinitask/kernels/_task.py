@@ -1,33 +1,33 @@
 """Task kernels k_Θ and their derivatives.
 
-A task kernel says how similar the answers for two tasks s and t are. A penalty on ∂h/∂θ, such as the non-crossing one,
-needs ∂₂k(·, t), which lies in the space of functions only if ∂₁∂₂k exists. The smoothness of the kernel thus decides
-which penalties are possible.
+A task kernel says how similar the predictions for two tasks s and t are. A penalty on ∂h/∂θ, such as the non-crossing
+one, needs ∂₂k(·, t), which lies in the space of functions only if ∂₁∂₂k exists. The smoothness of the kernel thus
+decides which penalties are possible.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, clone
+import numpy as np
+from sklearn.base import clone
 
 from infinitask._base.arrays import Array, as_like, namespace, to_host
 from infinitask._base.validation import number, polynomial_parameters
 
+from ._base import Formula, Kernel, Named, Names
+from ._description import Profile
 from ._distances import as_rows, decay, euclidean_gamma, gamma_by_rule, matrices, positive_gamma, root_distances
 
 SAME_TASK = 1e-12
-"""A coordinate of the nodes that varies by less than this part of its size does not vary."""
-
-_DERIVATIVES = {(0, 0): "k", (1, 0): "∂₁k", (0, 1): "∂₂k", (1, 1): "∂₁∂₂k"}
+"""Tasks that differ by less than this fraction of their size are equal."""
 
 
-class TaskKernel(BaseEstimator, ABC):
-    """Says how similar the answers for two tasks are, and gives derivatives in θ.
+class TaskKernel(Kernel):
+    """Says how similar the predictions for two tasks are, and gives derivatives in θ.
 
     k_Θ(s, t) is a positive semi-definite function of two tasks. ``kernel.resolve(nodes)`` returns a copy in which a
     data dependent ``gamma`` is a number; the copy maps tasks S (p, d) or (p,) and T (q, d) or (q,) to the Gram matrix
@@ -46,9 +46,11 @@ class TaskKernel(BaseEstimator, ABC):
     nodes; the mean of the positive distances where that is 0, and γ = 1 where all nodes coincide. Where θ has several
     coordinates, each is measured in the standard deviation of the nodes, and ``gamma`` becomes a tuple.
 
-    To write another kernel, derive from this class and implement ``_gram``.
+    To write another kernel, derive from this class and implement ``_gram``; and ``profile``, if a page or an ONNX graph
+    shall evaluate it. ``names`` lets users give it by name.
     """
 
+    _named: ClassVar[Named] = {}
     max_order: ClassVar[int] = 1
     diagonal: ClassVar[bool] = False
 
@@ -66,19 +68,20 @@ class TaskKernel(BaseEstimator, ABC):
         orders : (i, j), default=(0, 0)
         """
         name = type(self).__name__
-        if not isinstance(orders, (tuple, list)) or tuple(orders) not in _DERIVATIVES:
+        if not isinstance(orders, (tuple, list)) or tuple(orders) not in ((0, 0), (1, 0), (0, 1), (1, 1)):
             raise ValueError(f"{name} was asked for orders={orders!r}; each of the two is 0 or 1.")
         orders = (orders[0], orders[1])
+        derivative = "∂₁" * orders[0] + "∂₂" * orders[1] + "k"
         if max(orders) > self.max_order:
             raise ValueError(
-                f"{name} has no derivative {_DERIVATIVES[orders]} in its RKHS, and a penalty on the derivative in θ "
+                f"{name} has no derivative {derivative} in its RKHS, and a penalty on the derivative in θ "
                 "(noncrossing) needs it; use 'rbf', 'matern32', 'matern52' or 'polynomial' as task_kernel and "
                 "bias_kernel, or drop the penalty."
             )
         S, T = matrices(as_rows(S), as_rows(T))
         if max(orders) > 0 and S.shape[1] != 1:
             raise ValueError(
-                f"{name} was asked for {_DERIVATIVES[orders]} on tasks with {S.shape[1]} coordinates; derivatives "
+                f"{name} was asked for {derivative} on tasks with {S.shape[1]} coordinates; derivatives "
                 "exist for one-dimensional tasks only: drop the penalty on the derivative, or use a Θ ⊂ ℝ."
             )
         return self._gram(S, T, orders)
@@ -104,6 +107,12 @@ class _StationaryTask(TaskKernel):
     """
 
     gamma: float | str | tuple[float, ...] | None
+
+    def formula(self) -> Formula:
+        """A function of a distance; of scaled tasks, if each coordinate has its own ``gamma``."""
+        if not isinstance(self.gamma, tuple):
+            return super().formula()
+        return "scaled", {"scales": np.sqrt(self._gammas(len(self.gamma)))}, (clone(self).set_params(gamma=1.0),)
 
     def resolve(self, nodes: Array) -> Self:
         """A copy whose ``gamma`` is a number, or one for each coordinate."""
@@ -188,8 +197,14 @@ class Gaussian(_StationaryTask):
            [ 0.607,  0.   ]])
     """
 
+    names: ClassVar[Names] = {"rbf": {}, "gaussian": {}}
+
     def __init__(self, gamma: float | str | tuple[float, ...] | None = "median") -> None:
         self.gamma = gamma
+
+    def profile(self) -> Profile:
+        """exp(−u) with u = γ‖s − t‖²."""
+        return Profile("squared", self.gamma, series=(1.0,))
 
     def slope_error(self, step: float) -> float:
         """See :meth:`TaskKernel.slope_error`: ∂₁³∂₂³k(θ, θ) = 120 γ³."""
@@ -222,9 +237,16 @@ class MaternTask(_StationaryTask):
     array([[1.   , 0.483]])
     """
 
+    names: ClassVar[Names] = {"matern32": {"nu": 1.5}, "matern52": {"nu": 2.5}}
+
     def __init__(self, nu: float = 1.5, gamma: float | str | tuple[float, ...] | None = "median") -> None:
         self.nu = nu
         self.gamma = gamma
+
+    def profile(self) -> Profile:
+        """A polynomial of v times exp(−v)."""
+        series = (1.0, 1.0) if self.nu == 1.5 else (1.0, 1.0, 3.0)
+        return Profile("squared", self.gamma, self._squared_rate_per_gamma(), root=True, series=series)
 
     def slope_error(self, step: float) -> float:
         """See :meth:`TaskKernel.slope_error`; known for ν = 5/2 only.
@@ -270,9 +292,16 @@ class PolynomialTask(TaskKernel):
     (array([[9.]]), array([[12.]]))
     """
 
+    names: ClassVar[Names] = {"poly": {}, "polynomial": {}}
+
     def __init__(self, degree: int = 3, coef0: float = 1.0) -> None:
         self.degree = degree
         self.coef0 = coef0
+
+    def profile(self) -> Profile:
+        """u^degree with u = sᵀt + c."""
+        degree, coef0 = polynomial_parameters("PolynomialTask", self.degree, self.coef0)
+        return Profile("product", offset=coef0, power=degree)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         degree, coef0 = polynomial_parameters("PolynomialTask", self.degree, self.coef0)
@@ -288,7 +317,7 @@ class PolynomialTask(TaskKernel):
 
 
 class ConstantTask(TaskKernel):
-    """Gives all tasks the same answer: k(s, t) = 1.
+    """Gives all tasks the same prediction: k(s, t) = 1.
 
     Examples
     --------
@@ -297,6 +326,12 @@ class ConstantTask(TaskKernel):
     array([[1.],
            [1.]])
     """
+
+    names: ClassVar[Names] = {"constant": {}}
+
+    def profile(self) -> Profile:
+        """u^0."""
+        return Profile("product", power=0)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         xp = namespace(S, T)
@@ -319,10 +354,15 @@ class PiecewiseLinear(TaskKernel):
     array([[1.  , 1.25, 1.25]])
     """
 
+    names: ClassVar[Names] = {"piecewise-linear": {}}
     max_order: ClassVar[int] = 0
 
     def __init__(self, offset: float = 1.0) -> None:
         self.offset = offset
+
+    def profile(self) -> Profile:
+        """min(s, t) + c."""
+        return Profile("minimum", offset=number("PiecewiseLinear: offset", self.offset))
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         xp = namespace(S, T)
@@ -354,25 +394,17 @@ class Diagonal(TaskKernel):
            [1., 0.]])
     """
 
+    names: ClassVar[Names] = {"diagonal": {}}
     max_order: ClassVar[int] = 0
     diagonal: ClassVar[bool] = True
+
+    def profile(self) -> Profile:
+        """1 for equal tasks, else 0."""
+        return Profile("equal")
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
         xp = namespace(S, T)
         return xp.astype(xp.all(S[:, None, :] == T[None, :, :], axis=2), S.dtype)
-
-
-_NAMES: dict[str, Callable[[float | str | None], TaskKernel]] = {
-    "rbf": Gaussian,
-    "gaussian": Gaussian,
-    "matern32": lambda gamma: MaternTask(nu=1.5, gamma=gamma),
-    "matern52": lambda gamma: MaternTask(nu=2.5, gamma=gamma),
-    "poly": lambda gamma: PolynomialTask(),
-    "polynomial": lambda gamma: PolynomialTask(),
-    "constant": lambda gamma: ConstantTask(),
-    "piecewise-linear": lambda gamma: PiecewiseLinear(),
-    "diagonal": lambda gamma: Diagonal(),
-}
 
 
 def task_kernel(spec: Any, gamma: float | str | None = None, *, name: str = "task_kernel") -> TaskKernel:
@@ -399,9 +431,9 @@ def task_kernel(spec: Any, gamma: float | str | None = None, *, name: str = "tas
     """
     if isinstance(spec, TaskKernel):
         return spec
-    if isinstance(spec, str) and spec in _NAMES:
-        return _NAMES[spec]("median" if gamma is None else gamma)
+    if isinstance(spec, str) and spec in TaskKernel._named:
+        return TaskKernel.from_name(spec, "median" if gamma is None else gamma)
     raise ValueError(
-        f"{name}={spec!r} is not a task kernel; expected one of {', '.join(map(repr, _NAMES))}, or an object "
-        "such as Gaussian(gamma=0.5). A kernel of your own derives from TaskKernel, which knows derivatives."
+        f"{name}={spec!r} is not a task kernel; expected one of {', '.join(map(repr, TaskKernel._named))}, or an "
+        "object such as Gaussian(gamma=0.5). A kernel of your own derives from TaskKernel, which knows derivatives."
     )

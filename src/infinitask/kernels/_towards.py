@@ -1,17 +1,17 @@
 """k(x, Z) for rows Z that stay, such as the landmarks of a fitted model.
 
-What depends on Z alone is made once, and what the parts of a sum share is computed once: the inputs that
-:class:`~infinitask.kernels.Scaled` and others hand on, and the distances of kernels that look at the same inputs. For a
-single row the calls of Python cost more than the arithmetic, so there are few of them.
+What depends on Z alone is computed once, and so is what the parts of a sum share: the inputs that
+:class:`~infinitask.kernels.Scaled` and others change, and the distances of kernels of the same inputs. Everything is
+read from the description of the kernel. For a single row the calls of Python cost more than the arithmetic, so there
+are few of them.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from dataclasses import dataclass, replace
+from typing import Any, TypeGuard, final
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -19,22 +19,14 @@ from scipy.spatial.distance import cdist
 from infinitask._base.arrays import HostArray
 
 from ._base import InputKernel
-from ._composed import Additive, Product, Sum, _Changing
+from ._description import Description, Profile
 from ._distances import FEW_ROWS, l1_distances, magnitude, squared_distances
-from ._input import RBF, Laplacian, Linear, Matern
 
 ORDINARY = 1e30
 """Inputs and bandwidths beyond this size are left to the kernels themselves, which take care that nothing overflows."""
 
 ENTRIES_IN_CACHE = 2**16
-"""Numbers of a sum over inputs that are computed together for a single row: 512 KiB stay in the cache. With 3000
-landmarks and 30 inputs that takes 150 µs, an eighth of it 190 µs."""
-
-ROWS_ONE_BY_ONE = 4
-"""Up to this many rows a sum over inputs is computed row by row, with more rows input by input."""
-
-Profile: TypeAlias = tuple[float, Any]
-"""ν and γ of a Matérn kernel as a function of squared distances, ν = ∞ for exp(−γ d²); γ may be a column."""
+"""Numbers of a sum over inputs that are computed together for a single row: 512 KiB, which stay in the cache."""
 
 
 @final
@@ -60,7 +52,7 @@ class Towards:
     def __init__(self, kernel: InputKernel, Z: HostArray) -> None:
         self._views = [_View(0, None, np.ascontiguousarray(Z))]
         self._known: dict[Hashable, int] = {}
-        self.part = self._joined(self._terms(kernel, 0))
+        self.part = self._joined(self._terms(kernel.describe(), 0))
         sizes = [magnitude(view.Z) for view in self._views]
         self._ordinary = 0 not in Z.shape and all(size == 1.0 for size in sizes)
 
@@ -89,42 +81,42 @@ class Towards:
         return inputs
 
     # ----------------------------------------------------------------------------------------- taking a kernel apart
-    def _terms(self, kernel: InputKernel, view: int) -> list[tuple[InputKernel, int]]:
+    def _terms(self, node: Description, view: int) -> list[tuple[Description, int]]:
         """Kernels whose sum this one is, none of them around another that it hands changed inputs; and their views."""
-        if type(kernel) is Sum:
-            return self._terms(kernel.left, view) + self._terms(kernel.right, view)
-        # a class of a user that derives from one of ours may do something else
-        if not isinstance(kernel, _Changing) or "change" not in vars(type(kernel)):
-            return [(kernel, view)]
+        if node.kind == "sum":
+            return [term for part in node.parts for term in self._terms(part, view)]
         Z = self._views[view].Z
-        change = kernel.change(int(Z.shape[1]))
-        key = view, type(kernel), kernel.change_key()
-        if key not in self._known:
-            self._known[key] = len(self._views)
+        change, key = _change(node, int(Z.shape[1]))
+        if change is None:
+            return [(node, view)]
+        place = view, node.kind, key
+        if place not in self._known:
+            self._known[place] = len(self._views)
             self._views.append(_View(view, change, np.ascontiguousarray(change(Z))))
-        return self._terms(kernel.kernel, self._known[key])
+        return self._terms(node.parts[0], self._known[place])
 
-    def _joined(self, terms: list[tuple[InputKernel, int]]) -> _Part:
+    def _joined(self, terms: list[tuple[Description, int]]) -> _Part:
         """The sum of the terms; those that look at the same distances are computed together."""
-        radial: dict[tuple[int, bool], list[Profile]] = {}
+        radial: dict[tuple[int, str], list[Profile]] = {}
         each: dict[int, list[Profile]] = {}
         parts: list[_Part] = []
-        for kernel, view in terms:
+        for node, view in terms:
             Z = self._views[view].Z
-            profile = _profile(kernel)
-            per_input = _per_input(kernel, Z)
-            if profile is not None:
-                radial.setdefault((view, type(kernel) is Laplacian), []).append(profile)
+            profile, per_input = node.profile, _per_input(node, int(Z.shape[1]))
+            if _is_known(profile):
+                radial.setdefault((view, profile.of), []).append(profile)
             elif per_input is not None:
                 each.setdefault(view, []).append(per_input)
-            elif type(kernel) is Product:
-                left, right = (self._joined(self._terms(factor, view)) for factor in (kernel.left, kernel.right))
-                parts.append(_Times(left, right))
+            elif node.kind == "product":
+                factors = [self._joined(self._terms(part, view)) for part in node.parts]
+                parts.append(_Joined(np.multiply, factors))
+            elif profile is not None and profile.is_linear:
+                parts.append(_Linear(view, Z))
             else:
-                parts.append(_Linear(view, Z) if type(kernel) is Linear else _Plain(view, Z, kernel))
-        parts += [_Radial(view, self._views[view].Z, taxicab, p) for (view, taxicab), p in radial.items()]
+                parts.append(_Plain(view, Z, node.kernel))
+        parts += [_Radial(view, self._views[view].Z, of, p) for (view, of), p in radial.items()]
         parts += [_PerInput(view, self._views[view].Z, profiles) for view, profiles in each.items()]
-        return parts[0] if len(parts) == 1 else _Plus(parts)
+        return parts[0] if len(parts) == 1 else _Joined(np.add, parts)
 
 
 @final
@@ -137,28 +129,48 @@ class _View:
     Z: HostArray
 
 
-def _profile(kernel: InputKernel) -> Profile | None:
-    """A function of a distance that is known here; None for other kernels."""
-    if type(kernel) not in (RBF, Matern, Laplacian) or not 1.0 / ORDINARY <= kernel._gamma <= ORDINARY:
+def _change(node: Description, d: int) -> tuple[Callable[[HostArray], HostArray] | None, Hashable]:
+    """g of a kernel k₀(g(x), g(z)) of d inputs and what tells it from others; None for other kernels."""
+    if node.kind == "ranks" and node.values["ranks"] is not None:
+        ranks = node.values["ranks"]
+        return (ranks if len(ranks.columns) == d else None), id(ranks)
+    numbers = node.values.get({"scaled": "scales", "metric": "root"}.get(node.kind, ""))
+    if numbers is None or numbers.shape[0] != d:  # the kernel itself says what is wrong
+        return None, None
+    key = numbers.shape, numbers.tobytes()
+    return (lambda X: X * numbers) if node.kind == "scaled" else (lambda X: X @ numbers), key
+
+
+def _is_known(profile: Profile | None) -> TypeGuard[Profile]:
+    """Whether it is a function of a distance that decays, at an ordinary rate."""
+    return (
+        profile is not None
+        and profile.of in _DISTANCES
+        and profile.series != ()
+        and profile.offset == 0.0
+        and 1.0 / ORDINARY <= profile.gamma <= ORDINARY
+    )
+
+
+def _per_input(node: Description, d: int) -> Profile | None:
+    """The profile of a mean of functions of one input each that differ in γ only, with a column of γ; else None."""
+    if node.kind != "each" or len(node.parts) not in (1, d):
         return None
-    return (kernel._nu if type(kernel) is Matern else math.inf), kernel._gamma
-
-
-def _per_input(kernel: InputKernel, Z: HostArray) -> Profile | None:
-    """The same for a mean of functions of one input each, with a column of γ."""
-    if type(kernel) is not Additive:
+    found = [part.profile for part in node.parts]
+    profiles = [profile for profile in found if _is_known(profile)]
+    shapes = {(p.of, p.factor, p.root, p.series) for p in profiles}
+    if len(profiles) < len(found) or len(shapes) > 1:
         return None
-    parts = kernel._each(Z)
-    profiles = [_profile(part) for part in parts]
-    if len({type(part) for part in parts}) > 1 or len({p and p[0] for p in profiles}) > 1 or profiles[0] is None:
+    gamma = np.full((d, 1), [[p.gamma] for p in profiles])
+    if profiles[0].of == "squared":
+        return replace(profiles[0], gamma=gamma)
+    if not profiles[0].is_exponential:
         return None
-    gamma = np.array([[p[1]] for p in profiles if p is not None])
-    if type(parts[0]) is Laplacian:  # of one input it is a Matérn kernel
-        return 0.5, 0.5 * gamma**2
-    return profiles[0][0], gamma
+    # of one input, exp(−γ|x − z|) is a Matérn kernel
+    return Profile("squared", 0.5 * gamma**2, 2.0, root=True, series=(1.0,))
 
 
-def mean_over_inputs(kernel: Additive, X: HostArray, Z: HostArray) -> HostArray | None:
+def mean_over_inputs(kernel: InputKernel, X: HostArray, Z: HostArray) -> HostArray | None:
     """The Gram matrix (n, p) of a mean of functions of one input each; None where the kernel is to compute it itself.
 
     Parameters
@@ -167,7 +179,7 @@ def mean_over_inputs(kernel: Additive, X: HostArray, Z: HostArray) -> HostArray 
     X : ndarray (n, d)
     Z : ndarray (p, d)
     """
-    profile = _per_input(kernel, Z)
+    profile = _per_input(kernel.describe(), int(Z.shape[1]))
     ordinary = 0 not in (*X.shape, *Z.shape) and magnitude(X) == 1.0 == magnitude(Z)
     return _PerInput(0, Z, [profile])([X]) if profile is not None and ordinary else None
 
@@ -185,7 +197,7 @@ class _Part(ABC):
 class _Plain(_Part):
     """A kernel that nothing more is known of."""
 
-    def __init__(self, view: int, Z: HostArray, kernel: InputKernel) -> None:
+    def __init__(self, view: int, Z: HostArray, kernel: Any) -> None:
         self.view, self.Z, self.kernel = view, Z, kernel
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
@@ -204,43 +216,31 @@ class _Linear(_Part):
 
 
 @final
-class _Plus(_Part):
-    """A sum."""
+class _Joined(_Part):
+    """A sum or a product, by a function of NumPy."""
 
-    def __init__(self, parts: list[_Part]) -> None:
-        self.parts = parts
+    def __init__(self, join: np.ufunc, parts: list[_Part]) -> None:
+        self.join, self.parts = join, parts
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
         total = self.parts[0](inputs)
         for part in self.parts[1:]:
-            total += part(inputs)
+            self.join(total, part(inputs), out=total)
         return total
 
 
-@final
-class _Times(_Part):
-    """A product."""
-
-    def __init__(self, left: _Part, right: _Part) -> None:
-        self.left, self.right = left, right
-
-    def __call__(self, inputs: list[HostArray]) -> HostArray:
-        product = self.left(inputs)
-        product *= self.right(inputs)
-        return product
+_DISTANCES = {"squared": ("sqeuclidean", squared_distances), "l1": ("cityblock", l1_distances)}
 
 
 @final
 class _Radial(_Part):
     """A sum of functions of one distance."""
 
-    def __init__(self, view: int, Z: HostArray, taxicab: bool, profiles: list[Profile]) -> None:
-        self.view, self.Z = view, Z
-        self.metric = "cityblock" if taxicab else "sqeuclidean"
-        self.distances = l1_distances if taxicab else squared_distances
-        self.profiles = profiles
-        self.rate = max(gamma for _, gamma in profiles)
-        self.relative = [(nu, gamma / self.rate) for nu, gamma in profiles]
+    def __init__(self, view: int, Z: HostArray, of: str, profiles: list[Profile]) -> None:
+        self.view, self.Z, self.profiles = view, Z, profiles
+        self.metric, self.distances = _DISTANCES[of]
+        self.rate = max(p.gamma for p in profiles)
+        self.relative = [replace(p, gamma=p.gamma / self.rate) for p in profiles]
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
         X = inputs[self.view]
@@ -265,19 +265,23 @@ class _PerInput(_Part):
         self.two, self.others = np.flatnonzero(two), np.flatnonzero(~two)
         self.ends = np.stack([low, high])[:, None, two]
         self.at_high = np.ascontiguousarray((Z[:, two] == high[two]).T, dtype=float)
-        self.at_ends = [(nu, _same(gamma[two].T)) for nu, gamma in profiles]
+        self.at_ends = [replace(p, gamma=_same(p.gamma[two].T)) for p in profiles]
         self.columns = np.ascontiguousarray(Z[:, ~two].T)
-        self.profiles = [(nu, gamma[~two]) for nu, gamma in profiles]
+        self.profiles = [replace(p, gamma=p.gamma[~two]) for p in profiles]
         d, p = self.columns.shape
         width = max(1, min(d, ENTRIES_IN_CACHE // p))
         self.blocks = [slice(start, min(start + width, d)) for start in range(0, d, width)]
-        self.each = [[(nu, _same(gamma[block])) for nu, gamma in self.profiles] for block in self.blocks]
+        self.each = [[replace(p, gamma=_same(p.gamma[block])) for p in self.profiles] for block in self.blocks]
+
+    def of_column(self, j: int) -> list[Profile]:
+        """The functions of one input with more than two values."""
+        return [replace(p, gamma=float(p.gamma[j, 0])) for p in self.profiles]
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
         X = inputs[self.view]
         total = self._of_two_values(X[:, self.two])
         rest = X[:, self.others]
-        if X.shape[0] <= ROWS_ONE_BY_ONE:
+        if X.shape[0] < len(self.columns):
             for row, x in zip(total, rest[:, :, None], strict=True):
                 self._add_row(row, x)
         else:
@@ -297,7 +301,7 @@ class _PerInput(_Part):
         n, p = total.shape
         step = max(1, ENTRIES_IN_CACHE // p)
         squares = np.empty((min(n, step), p))
-        each = [[(nu, float(gamma[j, 0])) for nu, gamma in self.profiles] for j in range(len(self.columns))]
+        each = [self.of_column(j) for j in range(len(self.columns))]
         for start in range(0, n, step):
             rows = slice(start, min(start + step, n))
             part, room = total[rows], squares[: rows.stop - start]
@@ -334,17 +338,14 @@ def _summed(squares: HostArray, profiles: list[Profile]) -> HostArray:
 
 def _at(squares: HostArray, profile: Profile, out: HostArray) -> HostArray:
     """One profile; ``out`` may be ``squares``, and is used up."""
-    nu, gamma = profile
-    if nu == math.inf:
-        np.multiply(squares, -gamma, out=out)
+    if profile.is_exponential:
+        np.multiply(squares, -profile.gamma, out=out)
         np.exp(out, out=out)
         return out
-    np.multiply(squares, 4.0 * nu * gamma, out=out)
-    np.sqrt(out, out=out)
+    np.multiply(squares, profile.factor * profile.gamma, out=out)
+    if profile.root:
+        np.sqrt(out, out=out)
     decayed = np.exp(-out)
-    if nu == 2.5:
-        decayed *= 1.0 + out + out * out / 3.0
-    elif nu == 1.5:
-        out += 1.0
-        decayed *= out
+    if len(profile.series) > 1:
+        decayed *= profile.polynomial(out)
     return decayed

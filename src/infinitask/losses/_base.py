@@ -60,6 +60,11 @@ class Row(NamedTuple):
     soft_high: Any = None
     """q for u > 0, None for 0."""
 
+    @property
+    def plain(self) -> bool:
+        """Whether the row is an interval of slopes and nothing else."""
+        return self.dead_zone is self.soft_low is self.soft_high is None
+
 
 class Loss(BaseEstimator, ABC):
     """Measures how bad a prediction h for task θ is, given the target y: ℓ_θ(y, h), convex in h.
@@ -111,6 +116,9 @@ class Loss(BaseEstimator, ABC):
             B ≥ |y|.
         """
         return None
+
+    few: bool = False
+    """Whether few of the pairs have a target, so that little is computed at the others."""
 
     def values_of(self, targets: Array) -> Array:
         """The targets as numbers, (n, 1) or (n, m), where ``targets`` may say more of them."""

@@ -19,14 +19,11 @@ def _positive(a: Array) -> Array:
     return xp.clip(a, smallest)
 
 
-class _OneDimensional(BoxLoss):
-    dim = 1
-
-
-class _Levels(_OneDimensional):
+class _Levels:
     """A loss of levels θ in (0, 1) whose slopes lie in [θ − 1, θ]."""
 
-    degree = 1
+    dim: int | None = 1
+    degree: int | None = 1
 
     def stability(self, theta: HostArray, weights: HostArray, ends: tuple[float, float], y_bound: float) -> Stability:
         """See :meth:`Loss.stability`."""
@@ -35,7 +32,7 @@ class _Levels(_OneDimensional):
         return Stability.of_levels(y_bound, *ends, slope=slope, middle=max(mean, mass - mean))
 
 
-class Pinball(_Levels):
+class Pinball(_Levels, BoxLoss):
     """For quantiles: max(θ r, (θ − 1) r), r = y − h, is smallest at the θ-quantile.
 
     Examples
@@ -50,7 +47,7 @@ class Pinball(_Levels):
         return Row(theta - 1.0, theta)
 
 
-class MQuantile(_Levels):
+class MQuantile(_Levels, BoxLoss):
     """For M-quantiles: the pinball loss with its kink rounded on [−κ, κ], |θ − 1[r<0]| ψ₁^κ(r).
 
     ψ₁^κ(r) is r²/(2κ) where |r| ≤ κ and |r| − κ/2 beyond.
@@ -87,7 +84,7 @@ class MQuantile(_Levels):
         return Row(theta - 1.0, theta, soft_low=kappa / _positive(1.0 - theta), soft_high=kappa / _positive(theta))
 
 
-class Expectile(_OneDimensional):
+class Expectile(BoxLoss):
     """For expectiles: |θ − 1[r<0]| r², r = y − h, is smallest at the θ-expectile.
 
     Examples
@@ -96,6 +93,8 @@ class Expectile(_OneDimensional):
     >>> Expectile().value(np.array([0.25]), np.array([[2.0]]), np.array([[0.0]]))
     array([[1.]])
     """
+
+    dim = 1
 
     degree = 2
 
@@ -108,7 +107,7 @@ class Expectile(_OneDimensional):
         return Row(None, None, soft_low=0.5 / _positive(1.0 - theta), soft_high=0.5 / _positive(theta))
 
 
-class CostSensitiveHinge(_OneDimensional):
+class CostSensitiveHinge(BoxLoss):
     """For decisions with a trade-off θ of the two errors: c (1 − y h)₊, c = |(θ + 1)/2 − 1[y = −1]|, y ∈ {−1, 1}.
 
     Parameters
@@ -125,6 +124,8 @@ class CostSensitiveHinge(_OneDimensional):
     array([[0.75  ],
            [0.0625]])
     """
+
+    dim = 1
 
     domain = (-1.0, 1.0)
     target_bound = 1.0
@@ -160,7 +161,7 @@ class CostSensitiveHinge(_OneDimensional):
         return Row(xp.clip(cost, max=0.0), xp.clip(cost, 0.0), soft_low=soft, soft_high=soft)
 
 
-class LevelSet(_OneDimensional):
+class LevelSet(BoxLoss):
     """For level sets: (1/θ)(−z)₊ with z = h − t, the mass outside the set divided by the fraction allowed.
 
     The other part of the one-class problem, −t(θ), is linear in the unknowns and is added by the objective.
@@ -171,6 +172,8 @@ class LevelSet(_OneDimensional):
     >>> LevelSet().value(np.array([0.5]), None, np.array([[-1.0]]))
     array([[2.]])
     """
+
+    dim = 1
 
     domain = (0.0, 1.0)
     support = (0.05, 1.0)
@@ -184,7 +187,7 @@ class LevelSet(_OneDimensional):
         return 1.0 * theta
 
 
-class EpsilonInsensitive(_OneDimensional):
+class EpsilonInsensitive(BoxLoss):
     """For support vector regression: (|r| − θ)₊, r = y − h, with θ the half-width of the tube.
 
     Parameters
@@ -198,6 +201,8 @@ class EpsilonInsensitive(_OneDimensional):
     >>> EpsilonInsensitive().value(np.array([0.25]), np.array([[1.0]]), np.array([[0.0]]))
     array([[0.75]])
     """
+
+    dim = 1
 
     domain = (0.0, math.inf)
     support = (0.0, 1.0)
@@ -280,7 +285,7 @@ class Huber(BoxLoss):
         return Row(zero - delta, zero + delta, soft_low=1.0, soft_high=1.0)
 
 
-class _Falling(BoxLoss):
+class _Falling:
     """A penalty on the derivative d = ∂h/∂θ, which stands in the place of h, where it is negative."""
 
     weight: float
@@ -294,7 +299,7 @@ class _Falling(BoxLoss):
         return number(name, self.weight, low=0.0, hint="Leave the penalty out for a weight of 0.")
 
 
-class NonCrossing(_Falling):
+class NonCrossing(_Falling, BoxLoss):
     """Penalises curves that fall with θ: λ_nc (−d)₊ of the derivative d = ∂h/∂θ, which stands in the place of h.
 
     With κ > 0 the kink is rounded on [−κ, 0], as the paper has it for M-quantiles: λ_nc ψ₊^κ(−d), where ψ₊^κ(p) is
@@ -331,7 +336,7 @@ class NonCrossing(_Falling):
         return Row(0.0 * theta, weight + 0.0 * theta, soft_high=soft)
 
 
-class SquaredNonCrossing(_Falling):
+class SquaredNonCrossing(_Falling, BoxLoss):
     """The same penalty squared: λ_nc (−d)₊², as the paper has it for expectiles.
 
     Small steps down cost next to nothing, so it leaves more of them than :class:`NonCrossing` does.

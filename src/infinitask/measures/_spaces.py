@@ -72,15 +72,21 @@ def _frozen(distribution: Any, *parameters: float) -> Any:
 
 
 class _Marginal(Measure):
-    """A measure on an interval, given by a frozen distribution of SciPy."""
+    """A measure on an interval, given by a frozen distribution of SciPy; its ends are parameters, or are overridden."""
+
+    low: float
+    high: float
 
     @abstractmethod
     def _distribution(self) -> Any:
         """The frozen distribution, after a check of the parameters."""
 
-    @abstractmethod
     def _bounds(self) -> tuple[float, float]:
         """The ends of the interval. SciPy's own are off by a rounding error, which may lie outside a loss's domain."""
+        low, high = self.low, self.high
+        if not (is_number(low) and is_number(high) and low < high):
+            raise ValueError(f"{self!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
+        return float(low), float(high)
 
     @property
     def support(self) -> tuple[HostArray, HostArray]:
@@ -99,20 +105,7 @@ class _Marginal(Measure):
         return np.asarray(self._distribution().pdf(_as_points(theta, 1)), dtype=float)
 
 
-class _Bounded(_Marginal):
-    """A measure on an interval whose ends are parameters."""
-
-    low: float
-    high: float
-
-    def _bounds(self) -> tuple[float, float]:
-        low, high = self.low, self.high
-        if not (is_number(low) and is_number(high) and low < high):
-            raise ValueError(f"{self!r} has low={low!r} and high={high!r}; give finite numbers with low < high.")
-        return float(low), float(high)
-
-
-class Uniform(_Bounded):
+class Uniform(_Marginal):
     """All tasks of an interval count the same: dμ(θ) = dθ / (high − low) on [low, high].
 
     Parameters
@@ -134,7 +127,7 @@ class Uniform(_Bounded):
         return _frozen(stats.uniform, low, high - low)
 
 
-class Beta(_Bounded):
+class Beta(_Marginal):
     """Tasks near chosen parts of an interval count more.
 
     dμ(θ) ∝ t^(a−1) (1 − t)^(b−1) dθ with t = (θ − low) / (high − low), on [low, high].
@@ -163,7 +156,7 @@ class Beta(_Bounded):
         return _frozen(stats.beta, a, b, low, high - low)
 
 
-class TruncatedNormal(_Bounded):
+class TruncatedNormal(_Marginal):
     """Tasks near one task count more.
 
     dμ(θ) ∝ exp(−(θ − loc)² / (2 scale²)) dθ on [low, high]; the bounds are values of θ.

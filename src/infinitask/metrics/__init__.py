@@ -1,4 +1,4 @@
-"""How good the answers for a continuum of tasks are, as numbers in the style of scikit-learn.
+"""How good predictions for a continuum of tasks are, as numbers in the style of scikit-learn.
 
 Functions take ``(y_true, y_pred, …, sample_weight=None)``; predictions for q tasks are (n, q). Scorers are callables
 ``(estimator, X, y)`` for ``scoring=`` of scikit-learn's searches: greater is better, so losses are negated.
@@ -18,14 +18,13 @@ mass_volume_scorer          −∫ λ(t_α) dα                                 
 
 ω_i are the sample weights divided by their sum, ρ_θ(r) = max(θ r, (θ − 1) r) the pinball loss, q_ij the quantile and
 ŷ_ij the label predicted for x_i at θ_j, c_θ = (1 + θ)/2 for positives and (1 − θ)/2 for negatives, λ(t_α) the volume of
-the smallest set {s ≥ t} of the score that holds a share α of the data. Levels outside the Θ of the model are left out;
-a model on a discrete measure is asked at its points. ``QuantileScorer``, ``CostScorer``, ``LevelSetScorer`` and
-``MassVolumeScorer`` make scorers at levels of one's own.
+the smallest set {s ≥ t} of the score that holds a fraction α of the data. A model is scored at the levels inside its Θ,
+and at the points of a discrete measure. ``QuantileScorer`` scores quantiles by any metric, at any levels. Other scorers
+take other levels by ``dataclasses.replace(cost_scorer, theta=(-0.5, 0.5))``.
 """
 
-from infinitask.metrics._classification import SensitivitySpecificity, integrated_cost, sensitivity_specificity
+from infinitask.metrics._classification import integrated_cost, sensitivity_specificity
 from infinitask.metrics._level_sets import (
-    MassVolumeCurve,
     mass_volume_area,
     mass_volume_curve,
     theta_property_deviation,
@@ -40,9 +39,6 @@ from infinitask.metrics._quantile import (
     mean_interval_width,
 )
 from infinitask.metrics._scorers import (
-    CostScorer,
-    LevelSetScorer,
-    MassVolumeScorer,
     QuantileScorer,
     calibration_scorer,
     cost_scorer,
@@ -55,12 +51,7 @@ from infinitask.metrics._scorers import (
 )
 
 __all__ = [
-    "CostScorer",
-    "LevelSetScorer",
-    "MassVolumeCurve",
-    "MassVolumeScorer",
     "QuantileScorer",
-    "SensitivitySpecificity",
     "calibration_error",
     "calibration_scorer",
     "cost_scorer",

@@ -56,7 +56,7 @@ class MassVolumeCurve(NamedTuple):
 
 
 def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) -> float:
-    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: how far the fractions left out are from those asked for.
+    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: how far the fractions outside are from those asked for.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def mass_volume_curve(
     X : array (n, d)
         Data, preferably not those of the fit.
     n_samples : int
-        Number of Monte Carlo points. The relative error of the volume is about (n_samples · share of the
+        Number of Monte Carlo points. The relative error of the volume is about (n_samples · fraction of the
         box)^(−1/2): in many dimensions no number of points is enough.
     box : (low, high) or None
         Corners of the box, (d,) each; None: the bounding box of X.
@@ -128,7 +128,7 @@ def mass_volume_curve(
     >>> X = np.random.default_rng(0).standard_normal((5000, 2))
     >>> mass, volume, _ = mass_volume_curve(lambda Z: -np.sum(Z**2, axis=1), X, random_state=0)
     >>> half = volume[np.searchsorted(mass, 0.5)]
-    >>> bool(abs(half - 2 * np.pi * np.log(2)) < 0.2)  # the disc that holds half of a normal law
+    >>> bool(abs(half - 2 * np.pi * np.log(2)) < 0.2)  # the disc that holds half of a normal distribution
     True
     """
     X = finite("X", X, 2)
@@ -142,8 +142,8 @@ def mass_volume_curve(
     scores = _scores(score, X)
     thresholds, place = np.unique(-scores, return_inverse=True)
     mass = np.cumsum(np.bincount(place, weights=shares(sample_weight, X.shape[0])))
-    share = 1.0 - np.searchsorted(background, -thresholds, side="left") / background.size
-    return MassVolumeCurve(np.minimum(mass, 1.0), share * float(np.prod(high - low)), -thresholds)
+    in_box = 1.0 - np.searchsorted(background, -thresholds, side="left") / background.size
+    return MassVolumeCurve(np.minimum(mass, 1.0), in_box * float(np.prod(high - low)), -thresholds)
 
 
 def mass_volume_area(

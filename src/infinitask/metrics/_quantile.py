@@ -96,7 +96,7 @@ def crps(y_true: Any, y_pred: Any, quantiles: Any = None, sample_weight: Any = N
     --------
     >>> import numpy as np
     >>> levels = (np.arange(100) + 0.5) / 100
-    >>> round(crps([0.5], levels[None], levels), 4)  # a uniform law on (0, 1), at its middle: 1/12
+    >>> round(crps([0.5], levels[None], levels), 4)  # a uniform distribution on (0, 1), at its middle: 1/12
     0.0834
     """
     if hasattr(y_pred, "crps"):
@@ -112,13 +112,13 @@ def crps(y_true: Any, y_pred: Any, quantiles: Any = None, sample_weight: Any = N
 
 
 def interval_coverage(y_true: Any, y_interval: Any, sample_weight: Any = None) -> Any:
-    """Σ_i ω_i 1[l_i ≤ y_i ≤ u_i]: the share of targets inside their intervals.
+    """Σ_i ω_i 1[l_i ≤ y_i ≤ u_i]: the fraction of targets inside their intervals.
 
     Parameters
     ----------
     y_true : array (n,)
     y_interval : array (n, 2), or (n, q, 2) for q coverages
-        Lower and upper ends, as ``predict_interval`` returns them. −∞ and +∞ are ends too: they leave out nothing.
+        Lower and upper ends, as ``predict_interval`` returns them. −∞ and +∞ are ends too: they exclude nothing.
     sample_weight : array (n,) or None
 
     Returns

@@ -1,11 +1,11 @@
 """Metrics as ``scoring=`` of scikit-learn's searches: callables of (estimator, X, y), greater is better.
 
-Three families ask ``predict`` for a grid of tasks and hand the answers to a metric; they share :class:`TaskScorer`.
+Three families ask ``predict`` for a grid of tasks and hand the predictions to a metric; they share
+:class:`TaskScorer`.
 """
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import is_number, numbers
 from infinitask.metrics._classification import integrated_cost
 from infinitask.metrics._level_sets import mass_volume_area, theta_property_deviation
@@ -26,12 +27,11 @@ from infinitask.metrics._quantile import (
 )
 
 GRID_PARTS = 100
-"""Without levels of its own a scorer divides Θ into this many equal parts and asks at the 99 points between them: the
-percentiles for Θ = (0, 1)."""
+"""A scorer without levels asks at the 99 points that divide Θ into 100 equal parts: the percentiles for Θ = (0, 1)."""
 
 
 class TaskScorer(ABC):
-    """Asks a model for the answers at a grid of tasks, and returns minus a metric of them.
+    """Asks a model for predictions at a grid of tasks, and returns minus a metric of them.
 
     A subclass says under which name ``predict`` takes the tasks, and calls its metric.
     """
@@ -45,8 +45,8 @@ class TaskScorer(ABC):
     metric: Callable[..., float]
 
     @abstractmethod
-    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
-        """The metric of the answers of the model at the levels; smaller is better."""
+    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
+        """The metric of the predictions at the levels; smaller is better."""
 
     def check(self, model: Any) -> None:  # noqa: B027  # most take every model that is asked such tasks
         """An error where a fitted model, whose ``predict`` takes such tasks, cannot be scored."""
@@ -57,15 +57,15 @@ class TaskScorer(ABC):
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the metric at the levels; greater is better."""
-        core = _core(estimator)
-        if not _takes(core, self.asks):
+        core = inner_model(estimator)
+        if not takes(core, self.asks):
             raise TypeError(
                 f"{self!r} was given a {type(core).__name__}, whose predict takes no {self.asks}; it scores models "
                 f"that are asked predict(X, {self.asks}=…), such as {self.example}, alone or at the end of a pipeline."
             )
         self.check(core)
         # predict of a search takes no tasks; that of the model it has chosen does
-        model = estimator if _takes(estimator, self.asks) else getattr(estimator, "best_estimator_", estimator)
+        model = inner_model(estimator, stop=lambda candidate: takes(candidate, self.asks))
         given = getattr(self, self.asks)
         levels = _levels(core, *self.domain) if given is None else numbers(self.asks, given)
         return -self.loss(model, y, model.predict(X, **{self.asks: levels}), levels, sample_weight)
@@ -118,11 +118,11 @@ class QuantileScorer(TaskScorer):
     metric: Callable[..., float]
     quantiles: tuple[float, ...] | None = None
 
-    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
         """See :class:`TaskScorer`."""
         if not callable(self.metric):
             raise TypeError(f"metric={self.metric!r} was given; it must be a function such as integrated_pinball_loss.")
-        return self.metric(y, answers, levels, sample_weight=sample_weight)
+        return self.metric(y, predicted, levels, sample_weight=sample_weight)
 
 
 @final
@@ -163,10 +163,10 @@ class CostScorer(TaskScorer):
                 "classes score probabilities, scoring='neg_log_loss', or the cost of predict(X, theta)."
             )
 
-    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
         """See :class:`TaskScorer`."""
         classes = getattr(model, "classes_", (None,))
-        return self.metric(y, answers, levels, pos_label=classes[-1], sample_weight=sample_weight)
+        return self.metric(y, predicted, levels, pos_label=classes[-1], sample_weight=sample_weight)
 
 
 @final
@@ -175,7 +175,7 @@ class LevelSetScorer(TaskScorer):
     """Scores how well level sets leave out the fractions asked for: a float, greater is better, at most 0.
 
     The score is −theta_property_deviation(ν, estimator.predict(X, nu=ν)), that is
-    −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance between the fraction left out and the
+    −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance between the fraction outside and the
     fraction asked for. ``theta_property_scorer`` has ``nu=None``.
 
     Parameters
@@ -198,9 +198,9 @@ class LevelSetScorer(TaskScorer):
 
     nu: tuple[float, ...] | None = None
 
-    def loss(self, model: Any, y: Any, answers: Any, levels: HostArray, sample_weight: Any) -> float:
+    def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
         """See :class:`TaskScorer`."""
-        return self.metric(levels, answers, sample_weight)
+        return self.metric(levels, predicted, sample_weight)
 
 
 @final
@@ -272,7 +272,7 @@ cost_scorer = CostScorer()
 mass_volume_scorer = MassVolumeScorer()
 """Minus the area under the mass–volume curve."""
 theta_property_scorer = LevelSetScorer()
-"""Minus the largest distance of the fraction left out from the fraction asked for."""
+"""Minus the largest distance of the fraction outside from the fraction asked for."""
 
 
 def _levels(model: Any, low: float, high: float) -> HostArray:
@@ -291,19 +291,3 @@ def _shown(levels: tuple[float, ...] | None, low: float, high: float) -> str:
         step = (high - low) / GRID_PARTS
         return f"{low + step:g}, {low + 2.0 * step:g}, …, {high - step:g}"
     return ", ".join(f"{level:g}" if is_number(level) else repr(level) for level in np.atleast_1d(levels).tolist())
-
-
-def _takes(estimator: Any, name: str) -> bool:
-    """Whether ``predict`` of the estimator takes an argument of that name."""
-    predict = getattr(estimator, "predict", None)
-    known = {} if predict is None else inspect.signature(predict).parameters
-    return name in known or any(p.kind is p.VAR_KEYWORD for p in known.values())
-
-
-def _core(estimator: Any) -> Any:
-    """The model inside pipelines, searches, self-tuned models and transformed targets."""
-    for name in ("best_estimator_", "regressor_"):
-        if hasattr(estimator, name):
-            return _core(getattr(estimator, name))
-    steps = getattr(estimator, "steps", None)
-    return _core(steps[-1][1]) if steps else estimator

@@ -26,14 +26,8 @@ if TYPE_CHECKING:
     from infinitask.objective._base import BaseObjective
 
 
-MAX_MISS = 1e-14
-"""Part of the range of S by which a node may miss its balance."""
-
-AT_CORNER = 1e-12
+ROUNDING = 1e-12
 """Part of the range of S below which a node is at its corner: sums in another order differ by that much."""
-
-MAX_EXCESS = 1e-9
-"""Part of the excess that may be left."""
 
 CORNER_DISTANCE = 4.0
 """How far from every target the corners look, in units of :attr:`Objective.scale`, where the slopes of the loss have no
@@ -111,8 +105,8 @@ class Balance:
             Whether sums with Φ are made, which :meth:`steps` does not need.
         """
         first, *others = objective.integrals
-        rows_of = [t.loss.row(t.theta, None) for t in others if isinstance(t.loss, BoxLoss) and t.targets is None]
-        exact = len(rows_of) == len(others) and all(r.dead_zone is r.soft_low is r.soft_high is None for r in rows_of)
+        rows_of = [None if t.targets is not None else t.row_of(slice(None)) for t in others]
+        exact = all(row is not None and row.plain for row in rows_of)
         host = objective.host_integrals[0]
         bias_cols = host.bias_cols if bias_cols is None else bias_cols
         assert bias_cols is not None
@@ -176,14 +170,14 @@ class Balance:
         """How far u of every node moves to a corner, in [0, 1], and whether to the upper one, (m,) each; see above."""
         below, above = nodes.mass - self.low.mass, self.high.mass - nodes.mass
         span = np.minimum(below + above, self.size)
-        below, above = (np.where(way <= AT_CORNER * span, 0.0, way) for way in (below, above))
+        below, above = (np.where(way <= ROUNDING * span, 0.0, way) for way in (below, above))
         # a node at a corner can only leave it: first move the others, each by as much as it is free to
         for room in (np.minimum(below, above), below + above):
             delta = self._change(room, excess)
             if delta is None:
                 continue
             # a node at a corner that would have to go beyond it by rounding stays there
-            delta = np.where(np.abs(delta) <= MAX_MISS * span, 0.0, delta)
+            delta = np.where(np.abs(delta) <= 1e-14 * span, 0.0, delta)
             up = delta > 0.0
             way = np.where(up, above, -below)
             s = np.divide(delta, way, out=np.where(delta == 0.0, 0.0, np.inf), where=way != 0.0)
@@ -207,7 +201,7 @@ class Balance:
 
         delta = towards(excess)
         delta = delta + towards(missing(delta))  # R may be badly conditioned: once more with what is left
-        slack = MAX_EXCESS * np.max(np.abs(excess)) + MAX_MISS * np.abs(self.bias_cols).T @ (
+        slack = 1e-9 * np.max(np.abs(excess)) + 1e-14 * np.abs(self.bias_cols).T @ (
             self.weights * np.minimum(room, self.size)
         )
         return delta if np.all(np.abs(missing(delta)) <= slack) else None

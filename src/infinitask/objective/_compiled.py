@@ -19,6 +19,7 @@ the compiler then takes several nodes at a time.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 import numba
@@ -28,8 +29,10 @@ from infinitask._base.arrays import HostArray
 STEEPEST = 1e30
 """The inverse of a softness of 0: any residual but 0 then goes to an end of the interval."""
 
-LOW, HIGH, DEAD, SOFT_LOW, SOFT_HIGH, STEEP_LOW, STEEP_HIGH, BARE_LOW, BARE_HIGH, WEIGHT, KAPPA, SPREAD, TILT = range(
-    13
+Line = IntEnum(
+    "Line",
+    "LOW HIGH DEAD SOFT_LOW SOFT_HIGH STEEP_LOW STEEP_HIGH BARE_LOW BARE_HIGH WEIGHT KAPPA SPREAD TILT",
+    start=0,
 )
 """The lines of a table: a, b, ε, q for u < 0 and u > 0, 1/(κ + q) and 1/q likewise, w, κ, w (b − a)/2, w (b + a)/2."""
 
@@ -46,8 +49,14 @@ def _compiled(function: Any) -> Any:
 @_compiled
 def _kinked_row(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float, float, float]:
     """Σ w (ℓ, lower bound at u, κ(u − v)²) over the nodes, for a kink at 0 and nothing else; r becomes u."""
-    low, high, steep, weight, kappa = row[LOW], row[HIGH], row[STEEP_HIGH], row[WEIGHT], row[KAPPA]
-    spread, tilt = row[SPREAD], row[TILT]
+    low, high, steep, weight, kappa = (
+        row[Line.LOW],
+        row[Line.HIGH],
+        row[Line.STEEP_HIGH],
+        row[Line.WEIGHT],
+        row[Line.KAPPA],
+    )
+    spread, tilt = row[Line.SPREAD], row[Line.TILT]
     value, bound, square = 0.0, 0.0, 0.0
     for j in range(r.shape[0]):
         u = min(max(r[j] * steep[j] + centre[j], low[j]), high[j])
@@ -61,9 +70,20 @@ def _kinked_row(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float,
 @_compiled
 def _row_sums(r: HostArray, centre: HostArray, row: HostArray) -> tuple[float, float, float]:
     """The same for any row; r stays."""
-    low, high, dead, soft_low, soft_high = row[LOW], row[HIGH], row[DEAD], row[SOFT_LOW], row[SOFT_HIGH]
-    steep_low, steep_high, bare_low, bare_high = row[STEEP_LOW], row[STEEP_HIGH], row[BARE_LOW], row[BARE_HIGH]
-    weight, kappa = row[WEIGHT], row[KAPPA]
+    low, high, dead, soft_low, soft_high = (
+        row[Line.LOW],
+        row[Line.HIGH],
+        row[Line.DEAD],
+        row[Line.SOFT_LOW],
+        row[Line.SOFT_HIGH],
+    )
+    steep_low, steep_high, bare_low, bare_high = (
+        row[Line.STEEP_LOW],
+        row[Line.STEEP_HIGH],
+        row[Line.BARE_LOW],
+        row[Line.BARE_HIGH],
+    )
+    weight, kappa = row[Line.WEIGHT], row[Line.KAPPA]
     value, bound, square = 0.0, 0.0, 0.0
     for j in range(r.shape[0]):
         # both sides are computed before one is chosen, or the compiler takes one node at a time
@@ -87,8 +107,8 @@ def _row_duals(r: HostArray, centre: HostArray, row: HostArray) -> None:
     A loop of its own: one that writes must check that what it writes is not among what it reads, and for more arrays
     than these the compiler would rather take one node at a time. It costs 0.3 ns a pair and saves 1.5.
     """
-    low, high, dead, kappa = row[LOW], row[HIGH], row[DEAD], row[KAPPA]
-    steep_low, steep_high = row[STEEP_LOW], row[STEEP_HIGH]
+    low, high, dead, kappa = row[Line.LOW], row[Line.HIGH], row[Line.DEAD], row[Line.KAPPA]
+    steep_low, steep_high = row[Line.STEEP_LOW], row[Line.STEEP_HIGH]
     for j in range(r.shape[0]):
         shifted = r[j] + kappa[j] * centre[j]
         far = max(abs(shifted) - dead[j], 0.0)

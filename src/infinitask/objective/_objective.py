@@ -13,6 +13,7 @@ from infinitask._base.arrays import Array, HostArray, as_like, double, namespace
 from infinitask._base.threads import shared_out
 from infinitask.losses import BoxLoss, Row
 from infinitask.losses._base import Sums
+from infinitask.objective import _structure
 from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
 from infinitask.objective._base import BaseObjective
 from infinitask.objective._table import Table
@@ -34,15 +35,12 @@ MAX_KNOWN_PAIRS = 500_000
 tenth of the time of a fit."""
 
 MAX_WEIGHTED_ENTRIES = 2**17
-"""Up to this many entries of Φ (1 MiB) the rows times their weights are kept. A larger copy would push Φ itself out of
+"""Up to 131 072 entries of Φ (1 MiB) the rows times their weights are kept. A larger copy would push Φ itself out of
 the cache (n = 1000 with 1000 features: a third of the time of a fit); there the weights enter the smaller factor of the
 gradient at every evaluation."""
 
-MAX_TYPICAL_ROWS = 2_000
-"""At most about this many rows decide what a typical loss is."""
-
 FAR = 20.0
-"""A row whose loss, or distance from the others, is more than this many times the median is far: it counts as that."""
+"""A row whose loss, or distance from the others, is more than 20 times the median is an outlier: it counts as that."""
 
 _Part = TypeVar("_Part")
 
@@ -75,6 +73,8 @@ class Objective(BaseObjective):
     keeps_copies : bool
         Whether small copies that save time stay between evaluations; False where many such objectives are kept at once,
         and memory is counted.
+    gram : ndarray (n, n) or None
+        Φ Φᵀ up to rounding, if it is known.
     """
 
     rows: Array
@@ -88,6 +88,7 @@ class Objective(BaseObjective):
     compiled: bool | None = None
     threads: bool = True
     keeps_copies: bool = True
+    gram: HostArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
@@ -103,6 +104,37 @@ class Objective(BaseObjective):
     def n_pairs(self) -> int:
         """Samples × nodes of all integrals."""
         return int(self.rows.shape[0]) * sum(int(term.theta.shape[0]) for term in self.integrals)
+
+    # --------------------------------------------------------------------------------------- structure
+    @cached_property
+    def kinked(self) -> bool:
+        """Whether each loss is an interval of slopes with a kink, and looks at all pairs."""
+        return _structure.kinked(self)
+
+    @property
+    def without_bias(self) -> bool:
+        """Whether no bias has unknowns of its own, and all integrals see the same rows."""
+        return self.bias_size == 0 and self.bias_linear is None and self._one_weight
+
+    @cached_property
+    def constant_first(self) -> bool:
+        """Whether the first feature is a constant, and may carry a bias."""
+        return bool(namespace(self.rows).all(self.rows[:, 0] == self.rows[0, 0]))
+
+    @cached_property
+    def free_levels(self) -> bool:
+        """Whether a free level stands at every node, and the slopes of the only loss are intervals around 0."""
+        return _structure.free_levels(self)
+
+    @cached_property
+    def one_class(self) -> bool:
+        """Whether each node has an h of its own and slopes in [0, 1/θ], as the one-class machine of a fraction θ."""
+        return _structure.one_class(self)
+
+    @property
+    def tied(self) -> int:
+        """How many neighbouring nodes have values that sum to 0; 1: none."""
+        return self.integrals[0].loss.zero_sum
 
     def split(self, z: HostArray) -> tuple[Array, Array | None]:
         """C (r, s) and c (s_b,) in the library and on the device of the rows."""
@@ -344,43 +376,40 @@ class Objective(BaseObjective):
         first = self.integrals[0]
         xp = namespace(self.rows)
         if first.targets is not None:
-            y, share = first.loss.values_of(first.targets), first.loss.shares_of(first.targets)
-            if share is not None:
-                return self._scale_of_shared(to_host(y), to_host(share))
-            size = float(xp.mean(self.sample_weight @ xp.abs(y)))
-            spread = float(xp.mean(self.sample_weight @ xp.abs(y - self.sample_weight @ y)))
-            few = to_host(y[self._few_rows, :])
-            typical = float(np.median(np.abs(few - np.median(few))))
-            spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
-            # the spread of a constant target is rounding
-            return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
+            return self._spread(first)
         over_rows = self.rows @ (self.rows.T @ self.sample_weight)
         over_nodes = first.cols @ (first.cols.T @ first.weights)
         scale = float(xp.mean(xp.abs(over_rows))) * float(xp.mean(xp.abs(over_nodes))) / self.alpha
         return scale if scale > 0.0 else 1.0
 
-    def _scale_of_shared(self, y: HostArray, share: HostArray) -> float:
-        """The spread of targets that count by shares, or do not count at all."""
-        weight = to_host(self.sample_weight)[:, None] * share * to_host(self.integrals[0].weights)
-        weight = weight / np.sum(weight)
-        size = float(np.sum(weight * np.abs(y)))
-        spread = float(np.sum(weight * np.abs(y - np.sum(weight * y))))
-        few = y[self._few_rows][share[self._few_rows] > 0.0]
+    def _spread(self, term: Integral) -> float:
+        """The mean distance of the targets from their mean, in which far ones count no more than :data:`FAR` others."""
+        assert term.targets is not None
+        y, share = to_host(term.loss.values_of(term.targets)), term.loss.shares_of(term.targets)
+        weight, few = to_host(self.sample_weight)[:, None], y[self._few_rows]
+        if share is not None:  # targets count by shares, or not at all
+            share = to_host(share)
+            weight, few = weight * share * to_host(term.weights), few[share[self._few_rows] > 0.0]
+            weight = weight / np.sum(weight)
+            size, spread = (float(np.sum(weight * np.abs(v))) for v in (y, y - np.sum(weight * y)))
+        else:
+            size, spread = (float(np.mean(weight[:, 0] @ np.abs(v))) for v in (y, y - weight[:, 0] @ y))
         typical = float(np.median(np.abs(few - np.median(few))))
         spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
+        # the spread of a constant target is rounding
         return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
 
     @cached_property
     def _few_rows(self) -> HostArray:
-        """Positions of at most about MAX_TYPICAL_ROWS rows that count."""
+        """Positions of at most about 2 000 rows that count."""
         counted = np.flatnonzero(to_host(self.sample_weight) > 0.0)
-        return counted[:: -(-counted.size // MAX_TYPICAL_ROWS)]
+        return counted[:: -(-counted.size // 2_000)]
 
     @cached_property
     def typical_loss(self) -> float:
         """The mean loss of h = 0, in which rows that are far from the others count no more than :data:`FAR` others.
 
-        One absurd target may own the objective, and no h changes that: this is what a model can change. ∞ where the
+        One outlier may dominate the objective, and no h changes that: this is what a model can change. ∞ where the
         loss of h = 0 says nothing, as for level sets.
         """
         first, rows = self.integrals[0], self._few_rows
@@ -493,11 +522,19 @@ class Objective(BaseObjective):
 
     def reordered(self, order: HostArray, reach: HostArray) -> Objective:
         """The same objective with its rows in another order, in which they have this reach."""
-        terms, weight = tuple(t.picked(order) for t in self.integrals), self.sample_weight[order]
-        return replace(self, rows=self.rows[order], sample_weight=weight, integrals=terms, reach=reach)
+        return replace(self._picked(order), reach=reach)
 
     def only(self, index: HostArray) -> Objective:
         """The same objective with some of its rows."""
-        terms, weight = tuple(t.picked(index) for t in self.integrals), self.sample_weight[index]
-        xp = namespace(weight)
-        return replace(self, rows=self.rows[index], sample_weight=weight / xp.sum(weight), integrals=terms, reach=None)
+        some = self._picked(index)
+        return replace(some, sample_weight=some.sample_weight / namespace(self.rows).sum(some.sample_weight))
+
+    def _picked(self, index: HostArray) -> Objective:
+        return replace(
+            self,
+            rows=self.rows[index],
+            sample_weight=self.sample_weight[index],
+            integrals=tuple(term.picked(index) for term in self.integrals),
+            reach=None,
+            gram=None if self.gram is None else self.gram[np.ix_(index, index)],
+        )

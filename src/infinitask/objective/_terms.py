@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, namespace
-from infinitask.losses import Loss
+from infinitask.losses import BoxLoss, Loss, Row
 
 if TYPE_CHECKING:
     from infinitask.objective._balance import NodeSums
@@ -78,6 +78,15 @@ class Integral:
     def targets_of(self, block: slice) -> Array | None:
         """The targets of a block of rows."""
         return None if self.targets is None else self.targets[block, ...]
+
+    def row_of(self, block: slice) -> Row | None:
+        """The interval of slopes for a block of rows, and what else the table says; None where the loss has no row."""
+        return self.loss.row(self.theta, self.targets_of(block)) if isinstance(self.loss, BoxLoss) else None
+
+    def residual(self, targets: Array | None, h: Array) -> Array:
+        """What the slopes of a loss with a row multiply."""
+        assert isinstance(self.loss, BoxLoss)
+        return self.loss.residual(targets, h)
 
     def picked(self, index: HostArray) -> Integral:
         """The same for some rows, or for all in another order; the weights of the rows still sum to one."""
@@ -162,23 +171,16 @@ BLOCK_ENTRIES = 65_536
 non-crossing: an evaluation takes 6.8 ms here, 11 ms at half of it (the threads wait for the interpreter more often) and
 14 ms at twice (the temporaries leave the cache)."""
 
-FAST_PRODUCT, MIN_PIECE = 1_000_000, 24
-"""Multiplications of a product up to which OpenBLAS makes 36 to 45 GFlop/s, not 11 to 18; and the fewest rows of a
-piece of a product."""
+FAST_PRODUCT = 1_000_000
+"""Multiplications of a product up to which OpenBLAS makes 36 to 45 GFlop/s, not 11 to 18."""
 
 PIECES_OF_BLOCK = 4
 """The most pieces of Φ C in one block: more would leave threads too few blocks to share, fewer cost more calls."""
 
-MAX_GROUPS = 16
-"""The most groups of blocks that threads share out among themselves."""
-
-MAX_MEAN_REACH = 0.8
-"""Up to this mean part of a row before its zeros begin it pays to bring the rows in order."""
-
 
 def _piece(inner: int, columns: int) -> int:
     """Rows of a fast product with an (inner, columns) matrix."""
-    return max(MIN_PIECE, FAST_PRODUCT // (inner * columns))
+    return max(24, FAST_PRODUCT // (inner * columns))
 
 
 def product(left: Array, right: Array, out: HostArray | None = None) -> Array:
@@ -214,7 +216,7 @@ def blocks_of(n: int, nodes: int, shape: tuple[int, int] | None, entries: int) -
 
 def groups_of(blocks: list[slice]) -> list[list[slice]]:
     """Blocks in groups, each a run of blocks."""
-    count = min(MAX_GROUPS, len(blocks) // 2) or 1
+    count = min(16, len(blocks) // 2) or 1
     return [blocks[k * len(blocks) // count : (k + 1) * len(blocks) // count] for k in range(count)]
 
 
@@ -232,7 +234,7 @@ def staircase(rows: HostArray) -> tuple[HostArray, HostArray] | None:
     r = rows.shape[1]
     filled = rows[:, ::-1] != 0.0
     reach = np.where(np.any(filled, axis=1), r - np.argmax(filled, axis=1), 1)
-    if float(np.mean(reach)) > MAX_MEAN_REACH * r:
+    if float(np.mean(reach)) > 0.8 * r:
         return None
     order = np.argsort(reach, kind="stable")
     return order, reach[order]

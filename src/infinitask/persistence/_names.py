@@ -23,17 +23,22 @@ ALL = "*"
 OWN_CLASSES = {
     **dict.fromkeys(
         (
-            *("infinitask.calibration", "infinitask.estimators", "infinitask.features", "infinitask.field"),
-            *("infinitask.integrations", "infinitask.kernels", "infinitask.losses", "infinitask.measures"),
+            *("infinitask.calibration", "infinitask.estimators", "infinitask.field", "infinitask.integrations"),
+            *("infinitask.losses", "infinitask.measures"),
             *("infinitask.metrics", "infinitask.penalties", "infinitask.pipelines", "infinitask.predictive"),
             *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
             *("infinitask.measures._spaces", "infinitask.tasks", "infinitask.tuning"),
         ),
         ALL,
     ),
+    "infinitask.features": f"{ALL} FourierMap KernelMap NodeMap PrecomputedMap TaskMap",
     "infinitask.features._inverse": "Inverse",
     "infinitask.features._maps": "CombinedMap",
     "infinitask.fitting": "Recipe Relevance Units",
+    "infinitask.kernels": f"{ALL} CallableKernel ClassTask Precomputed Product Ranks Sum",
+    "infinitask.integrations._level": "LevelView",
+    "infinitask.metrics._level_sets": "MassVolumeCurve",
+    "infinitask.metrics._scorers": "CostScorer LevelSetScorer MassVolumeScorer",
     "infinitask.objective": "Smoothing",
     "infinitask.pipelines._table_step": "TableEncoder",
     "infinitask.solvers": "Reason Solution Start",
@@ -231,8 +236,10 @@ def known_functions() -> frozenset[str]:
 
 def _listed(names: Mapping[str, str], which: Callable[[Any], bool]) -> frozenset[str]:
     """The names of a table, in full."""
-    lines = {module: _offered(module, which) if line == ALL else line.split() for module, line in names.items()}
-    return frozenset(f"{module}.{name}" for module, line in lines.items() for name in line)
+    words = [(module, word) for module, line in names.items() for word in line.split()]
+    return frozenset(
+        f"{module}.{name}" for module, word in words for name in (_offered(module, which) if word == ALL else [word])
+    )
 
 
 def _offered(name: str, which: Callable[[Any], bool]) -> list[str]:

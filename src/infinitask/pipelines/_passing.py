@@ -40,22 +40,15 @@ class PassesOn(ABC):
 
     def _passed_on(self, name: str, method: Any) -> Any:
         """A method of the model inside as one of this model."""
-        first = next(iter(inspect.signature(method).parameters), None)
-        if first != "X":
+        takes_rows = next(iter(inspect.signature(method).parameters), None) == "X"
 
-            @wraps(method)
-            def passed_on(*arguments: Any, **params: Any) -> Any:
-                answer = method(*arguments, **params)
-                return self if answer is self._inside() else answer
-
-        else:
-
-            @wraps(method)
-            def passed_on(*arguments: Any, **params: Any) -> Any:
-                if not arguments and "X" not in params:
-                    return method(**params)  # its own error is the one to see
+        @wraps(method)
+        def passed_on(*arguments: Any, **params: Any) -> Any:
+            if takes_rows and (arguments or "X" in params):
                 X = params.pop("X") if "X" in params else arguments[0]
                 return self._asked(name, X, arguments[1:], params)
+            answer = method(*arguments, **params)  # without rows, its own error is the one to see
+            return self if answer is self._inside() else answer
 
         return passed_on
 

@@ -27,6 +27,24 @@ def _last_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
+def _with_tasks(name: str, summary: str) -> Any:
+    """A method of the last step as one of the pipeline, which hands all arguments on."""
+
+    def method(self: TaskPipeline, X: Any, *arguments: Any, **params: Any) -> Any:
+        return self._asked(name, X, arguments, params)
+
+    method.__name__, method.__qualname__ = name, f"TaskPipeline.{name}"
+    method.__doc__ = f"""{summary}
+
+        Parameters
+        ----------
+        X : array or table (n, d)
+        *arguments, **params
+            Of the last step: ``quantiles``, ``theta``, ``nu``, …
+        """
+    return available_if(_last_has(name))(method)
+
+
 class TaskPipeline(PassesOn, Pipeline):
     """A pipeline of scikit-learn with all methods and fitted attributes of its last step.
 
@@ -113,53 +131,10 @@ class TaskPipeline(PassesOn, Pipeline):
 
     # ---------------------------------------------------------------------------------------- predicting
     # scikit-learn's own take no arguments for the last step, or only some by name
-    @available_if(_last_has("predict"))
-    def predict(self, X: Any, *arguments: Any, **params: Any) -> Any:
-        """What the last step predicts for X.
-
-        Parameters
-        ----------
-        X : array or table (n, d)
-        *arguments, **params
-            Of the last step: ``quantiles``, ``theta``, ``nu``, …
-        """
-        return self._asked("predict", X, arguments, params)
-
-    @available_if(_last_has("predict_proba"))
-    def predict_proba(self, X: Any, *arguments: Any, **params: Any) -> Any:
-        """The probabilities that the last step gives to the classes.
-
-        Parameters
-        ----------
-        X : array or table (n, d)
-        *arguments, **params
-            Of the last step.
-        """
-        return self._asked("predict_proba", X, arguments, params)
-
-    @available_if(_last_has("decision_function"))
-    def decision_function(self, X: Any, *arguments: Any, **params: Any) -> Any:
-        """The decision function of the last step.
-
-        Parameters
-        ----------
-        X : array or table (n, d)
-        *arguments, **params
-            Of the last step: ``theta``, ``nu``, …
-        """
-        return self._asked("decision_function", X, arguments, params)
-
-    @available_if(_last_has("score_samples"))
-    def score_samples(self, X: Any, *arguments: Any, **params: Any) -> Any:
-        """The scores that the last step gives to rows.
-
-        Parameters
-        ----------
-        X : array or table (n, d)
-        *arguments, **params
-            Of the last step.
-        """
-        return self._asked("score_samples", X, arguments, params)
+    predict = _with_tasks("predict", "What the last step predicts for X.")
+    predict_proba = _with_tasks("predict_proba", "The probabilities that the last step gives to the classes.")
+    decision_function = _with_tasks("decision_function", "The decision function of the last step.")
+    score_samples = _with_tasks("score_samples", "The scores that the last step gives to rows.")
 
     @available_if(_last_has("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
@@ -244,7 +219,7 @@ class TaskPipeline(PassesOn, Pipeline):
     # ------------------------------------------------------------------------------- what else the model has
     @property
     def relevance_(self) -> Relevance:
-        """Which inputs of the model matter, under the names that the steps before gave them."""
+        """Which features of the model matter, under the names that the steps before gave them."""
         last = self.steps[-1][1]
         found: Relevance = last.relevance_
         if hasattr(last, "feature_names_in_") or len(self.steps) == 1:

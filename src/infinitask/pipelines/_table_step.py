@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 from skrub import TableVectorizer
 
-from infinitask.pipelines._tables import as_pandas
-
-LARGEST = float(np.finfo(np.float32).max)
-"""Numbers of a table are encoded in single precision."""
-
-NAMED_COLUMNS = 12
-"""At most this many columns are named in a sentence."""
+from infinitask.pipelines._tables import LARGEST, as_pandas, listed
 
 NOTHING = ("", "?", "-", "...", "#n/a", "<na>", "n/a", "na", "nan", "-nan", "nat", "none", "null", "missing", "unknown")
 """Text, in small letters, that stands for a missing value."""
@@ -52,12 +46,12 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
         texts = self.kind_to_columns_["high_cardinality"] if drops else []
         if texts and encoded.shape[1] == 0:
             raise ValueError(
-                f"All columns hold text or many categories ({_listed(texts)}), and level sets leave these out: every "
+                f"All columns hold text or many categories ({listed(texts)}), and level sets leave these out: every "
                 "new text is unusual. Give columns of numbers, dates or few categories, or raise max_categories."
             )
         if texts:
             warnings.warn(
-                f"Level sets leave out columns of text or many categories: {_listed(texts)}. New texts are encoded "
+                f"Level sets leave out columns of text or many categories: {listed(texts)}. New texts are encoded "
                 "unlike those of the fit, and nearly all rows would be unusual. Drop these columns, make numbers or "
                 "few categories of them, or raise max_categories.",
                 UserWarning,
@@ -122,7 +116,7 @@ def _missing(missing: list[str], others: list[str]) -> str:
     near = difflib.get_close_matches(missing[0].lower(), small, n=1)
     hint = f" The table has {small[near[0]]!r}: rename it if that is {missing[0]!r}." if near else ""
     return (
-        f"The table has no column{'' if one else 's'} {_listed([repr(name) for name in missing])}, which the model was "
+        f"The table has no column{'' if one else 's'} {listed([repr(name) for name in missing])}, which the model was "
         f"fitted to; add {'it' if one else 'them'}, with missing values where nothing is known.{hint}"
     )
 
@@ -154,9 +148,3 @@ def _check_sizes(X: Any) -> None:
                 f"dtype('float32')) in {large.size} of {values.size} rows; leave such cells empty, which counts as "
                 "missing, or give its logarithm."
             )
-
-
-def _listed(names: Any) -> str:
-    known = [str(name) for name in names]
-    more = f" and {len(known) - NAMED_COLUMNS} more" if len(known) > NAMED_COLUMNS else ""
-    return ", ".join(known[:NAMED_COLUMNS]) + more

@@ -1,10 +1,15 @@
-"""Tables of other libraries than pandas."""
+"""Tables of other libraries than pandas, and the names of their columns."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from infinitask.estimators._sources import not_blocks
+
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number of a table: tables are encoded in single precision."""
 
 
 def as_table(X: Any) -> Any:
@@ -25,6 +30,13 @@ def as_pandas(X: Any) -> Any:
             "A frame of polars is converted by pyarrow and pandas, which are not installed: "
             "pip install infinitask[table,parquet]"
         ) from error
+
+
+def listed(names: Any, limit: int = 12) -> str:
+    """At most ``limit`` names, for a sentence."""
+    known = [str(name) for name in names]
+    more = f" and {len(known) - limit} more" if len(known) > limit else ""
+    return ", ".join(known[:limit]) + more
 
 
 def _library(X: Any) -> str:

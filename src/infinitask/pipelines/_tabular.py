@@ -13,9 +13,6 @@ from sklearn.preprocessing import OneHotEncoder
 from infinitask._base.validation import count, flag
 from infinitask.pipelines._pipeline import TaskPipeline
 
-TEXT_SEED = 0
-"""Of the random projection inside the encoding of text: the same table is encoded in the same way."""
-
 
 def tabular(
     estimator: Any, *, max_categories: int = 30, text_components: int = 8, indicators: bool = True
@@ -97,6 +94,7 @@ def _vectorizer(max_categories: int, text_components: int, *, marks: bool, texts
         numeric=SimpleImputer(strategy="median", add_indicator=marks),
         # no category is dropped: one that is not known would look like it
         low_cardinality=OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype="float32"),
-        high_cardinality=StringEncoder(n_components=text_components, random_state=TEXT_SEED) if texts else "drop",
+        # a fixed seed of its random projection: the same table is encoded in the same way
+        high_cardinality=StringEncoder(n_components=text_components, random_state=0) if texts else "drop",
         datetime=plain_pipeline(DatetimeEncoder(), SimpleImputer(strategy="median")),
     )

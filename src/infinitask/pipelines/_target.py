@@ -13,13 +13,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import naming, numbers, seed
 from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._sources import in_kind, in_memory
-from infinitask.estimators.cross_conformal import _inside
 from infinitask.losses import Pinball
-from infinitask.metrics._scorers import _core, _levels, _takes
+from infinitask.metrics._scorers import _levels
 from infinitask.predictive import QuantileDistribution
 
 SAME = 1e-6
@@ -27,9 +27,6 @@ SAME = 1e-6
 
 ROUNDING = 1e-9
 """Rounding of func and its inverse, in parts of the size of what they return."""
-
-STEP = 1e-3
-"""A step on the scale of g(y), relative to its size."""
 
 FAR = 1.0
 """Predictions of g(y) that are beyond its range in the fit by more than this part of it are warned of."""
@@ -113,7 +110,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         for name in ("func", "inverse_func"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"{name}={getattr(self, name)!r} was given; it must be a function, such as np.log.")
-        if not _takes(_inside(self.estimator), "quantiles"):
+        if not takes(inner_model(self.estimator), "quantiles"):
             raise TypeError(
                 f"estimator={self.estimator!r} was given, whose predict takes no quantiles; a function of the target "
                 "takes quantiles to quantiles and nothing else, so give a model that is asked predict(X, quantiles=…), "
@@ -157,7 +154,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _rises_at(self, z: float) -> bool:
         """Whether inverse_func rises around a number: all that is known where all targets are equal."""
-        low, high = self._inverse(z + STEP * max(1.0, abs(z)) * np.array([-1.0, 1.0]))
+        low, high = self._inverse(z + 1e-3 * max(1.0, abs(z)) * np.array([-1.0, 1.0]))
         return bool(low <= high)
 
     # --------------------------------------------------------------------------------------- in the units of y
@@ -186,8 +183,8 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             )
         return np.asarray(sign * u)
 
-    def _warn_of_far(self, z: HostArray, y: HostArray) -> None:
-        """A warning where the model inside is far beyond the targets of its fit, which an exponential makes absurd."""
+    def _warn_of_outliers(self, z: HostArray, y: HostArray) -> None:
+        """A warning where the model inside is far beyond the targets of its fit, which an exponential makes huge."""
         low, high = self._range
         width = FAR * (high - low)
         far = np.isfinite(z) & ((z < low - width) | (z > high + width))
@@ -203,14 +200,12 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     def _answering(self) -> Any:
         """The model that is asked: that of g(y), or the one that a search has chosen or varies."""
         model = vars(self).get("estimator_", self.estimator)
-        if _takes(model, "quantiles"):
-            return model
-        return getattr(model, "best_estimator_", getattr(model, "estimator", model))
+        return inner_model(model, stop=lambda candidate: takes(candidate, "quantiles"))
 
     @property
     def quantiles(self) -> Any:
         """The levels that ``predict`` answers when none are asked for: those of the model inside."""
-        return getattr(_core(self._answering()), "quantiles", 0.5)
+        return getattr(inner_model(self._answering()), "quantiles", 0.5)
 
     def _at(self, X: Any, levels: HostArray) -> HostArray:
         """Quantiles of y at levels (q,) or a single one."""
@@ -220,7 +215,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         asked = float(turned) if levels.ndim == 0 else turned
         z = np.asarray(self._answering().predict(X, quantiles=asked), dtype=np.float64)
         y = self._in_units(z)
-        self._warn_of_far(z, y)  # not of intervals: conformal ones may well end far out
+        self._warn_of_outliers(z, y)  # not of intervals: conformal ones may well end far out
         return y
 
     # ---------------------------------------------------------------------------------------- predicting
@@ -276,11 +271,11 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         X : array or table (n, d)
         """
         check_is_fitted(self)
-        law = self._answering().predict_distribution(X)
-        values = self._in_units(law.values)
+        found = self._answering().predict_distribution(X)
+        values = self._in_units(found.values)
         if self.increasing_:
-            return QuantileDistribution(law.levels, values)
-        return QuantileDistribution(1.0 - law.levels[::-1], values[:, ::-1])
+            return QuantileDistribution(found.levels, values)
+        return QuantileDistribution(1.0 - found.levels[::-1], values[:, ::-1])
 
     @_where_inner_has("predict_distribution")
     def predict_cdf(self, X: Any, y: Any) -> HostArray:
@@ -295,7 +290,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_where_inner_has("sample")
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> HostArray:
-        """Independent draws from the conditional distributions of y: (n, n_samples).
+        """Independent samples of the conditional distributions of y: (n, n_samples).
 
         Parameters
         ----------
@@ -324,14 +319,14 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             At most 1; 0 for a model no better than the unconditional quantiles of y.
         """
         check_is_fitted(self)
-        levels, share = self._rule()
+        levels, weights = self._rule()
         predicted = self._at(X, levels)
         y = targets_of(predicted, y)
         weight = weights_of(sample_weight, predicted)
         constants = np.quantile(y, levels, method="inverted_cdf", weights=weight)
 
         def loss(h: HostArray) -> float:
-            return float(weight @ Pinball().value(levels, y[:, None], h) @ share)
+            return float(weight @ Pinball().value(levels, y[:, None], h) @ weights)
 
         worst, found = loss(np.broadcast_to(constants, predicted.shape)), loss(predicted)
         if worst == 0.0:
@@ -340,14 +335,14 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _rule(self) -> tuple[HostArray, HostArray]:
         """Levels of y, and their weights: the nodes inside (0, 1), or percentiles for a model without nodes."""
-        core = _core(self._answering())
+        core = inner_model(self._answering())
         nodes = getattr(core, "nodes_", None)
         if nodes is None:
             levels = _levels(core, 0.0, 1.0)
             return levels, np.full(levels.size, 1.0 / levels.size)
         inside = (nodes > 0.0) & (nodes < 1.0)
-        levels, share = nodes[inside], core.weights_[inside]
-        return (levels, share) if self.increasing_ else (1.0 - levels, share)
+        levels, weights = nodes[inside], core.weights_[inside]
+        return (levels if self.increasing_ else 1.0 - levels), weights
 
     # --------------------------------------------------------------------------------------- scikit-learn
     def __sklearn_is_fitted__(self) -> bool:

@@ -6,22 +6,22 @@ as ``ax_`` and ``figure_``. Nothing is shown: call ``matplotlib.pyplot.show`` or
 
 ======================================= ===========================================================================
 quantiles
-:class:`QuantileFanDisplay`             along one input, an index or time
-:class:`ConditionalQuantileDisplay`     quantile function and density at chosen inputs
-:class:`ReliabilityDisplay`             does a share θ of the rows lie below the quantile of level θ?
-:class:`PITDisplay`                     are the predicted laws right?
+:class:`QuantileFanDisplay`             along one feature, an index or time
+:class:`ConditionalQuantileDisplay`     quantile function and density at chosen rows
+:class:`ReliabilityDisplay`             does a fraction θ of the rows lie below the quantile of level θ?
+:class:`PITDisplay`                     are the predicted distributions right?
 :class:`CrossingDisplay`                where do curves cross?
 decisions
-:class:`DecisionBoundaryDisplay`        boundaries at several costs of error, two inputs
+:class:`DecisionBoundaryDisplay`        boundaries at several costs of error, two features
 :class:`ThetaROCDisplay`                every policy of one fit, the chosen one marked
 :class:`ExpectedCostDisplay`            what decisions cost
 :class:`NetBenefitDisplay`              what decisions are worth
 level sets
-:class:`LevelSetDisplay`                nested sets, two inputs
+:class:`LevelSetDisplay`                nested sets, two features
 :class:`ThetaPropertyDisplay`           do the sets leave out what they say?
 :class:`MassVolumeDisplay`              how small are the sets?
 all models
-:class:`RelevanceDisplay`               which inputs matter?
+:class:`RelevanceDisplay`               which features matter?
 :class:`ConvergenceDisplay`             how the duality gap closed
 :class:`ContestDisplay`                 what a self-tuned model compared
 ======================================= ===========================================================================

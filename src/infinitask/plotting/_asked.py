@@ -1,4 +1,4 @@
-"""What a display asks of a model: which kind it is, its inputs, their names, and the tasks that it knows."""
+"""What a display asks of a model: which kind it is, its features, their names, and the tasks that it knows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.inner_model import steps_and_model
 from infinitask._base.validation import count, is_number
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._frames import as_arrays
-from infinitask.pipelines import TransformedTarget
 from infinitask.pipelines._tables import as_table
 from infinitask.tuning._self_tuned import SelfTuned
 
@@ -39,7 +39,7 @@ def _predicts_quantiles(model: Any) -> bool:
 
 
 CURVES = Kind("quantiles", _predicts_quantiles, "InfiniteQuantileRegressor")
-QUANTILES = Kind("predicted laws", _with_method("predict_distribution"), "InfiniteQuantileRegressor")
+QUANTILES = Kind("predicted distributions", _with_method("predict_distribution"), "InfiniteQuantileRegressor")
 DECISIONS = Kind("decisions for all costs of error", _with_method("roc_curve"), "InfiniteCostSensitiveClassifier")
 LEVEL_SETS = Kind("level sets", _with_method("mass_volume_curve"), "InfiniteOneClassSVM")
 ANY = Kind("a fit", lambda model: isinstance(model, (BaseInfiniteTask, SelfTuned)), "InfiniteQuantileRegressor")
@@ -55,21 +55,23 @@ class Asked:
     model : estimator
         The model itself.
     whole : estimator
-        What the user gave, which knows the names of the inputs.
-    before : transformer or None
-        What inputs go through first.
+        What the user gave, which knows the names of the features.
+    before : tuple of transformers
+        The steps that rows pass first.
     """
 
     model: Any
     whole: Any
-    before: Any
+    before: tuple[Any, ...]
 
     def inputs(self, X: Any) -> Any:
         """X as the model itself takes it."""
-        return X if self.before is None else self.before.transform(X)
+        for step in self.before:
+            X = step.transform(X)
+        return X
 
     def names(self, X: Any = None) -> tuple[str, ...]:
-        """The names of the inputs, from the fit or from X; "x0", "x1", … where there are none, "x" for a single one."""
+        """The names of the features, from the fit or from X; else "x0", "x1", …, and "x" for a single one."""
         known = getattr(self.whole, "feature_names_in_", getattr(X, "columns", None))
         if known is not None:
             return tuple(str(name) for name in known)
@@ -90,29 +92,19 @@ class Asked:
 
 def asked(model: Any, kind: Kind, display: str) -> Asked:
     """Open a fitted model of some kind, or an error that says which model is needed."""
-    whole, before = model, None
-    while not isinstance(model, type):
-        if isinstance(model, Pipeline):
-            check_is_fitted(model)
-            before = model[:-1] if len(model.steps) > 1 else None
-            model = model.steps[-1][1]
-        elif not kind.holds(model) and isinstance(model, TransformedTarget):
-            check_is_fitted(model)
-            model = model.estimator_  # of another scale, for what is about the fit
-        elif not kind.holds(model) and hasattr(model, "best_estimator_"):
-            model = model.best_estimator_  # of a search
-        else:
-            break
+    whole = model
+    # a pipeline passes the methods of its model on, and the model itself is wanted
+    before, model = steps_and_model(whole, stop=lambda inner: not isinstance(inner, Pipeline) and kind.holds(inner))
     if isinstance(model, type) or not kind.holds(model):
         given = f"The class {model.__name__}" if isinstance(model, type) else f"A model of type {type(model).__name__}"
         raise TypeError(
             f"{given} was given; {display} shows {kind.have} and needs a fitted model, such as {kind.example}."
         )
-    check_is_fitted(model)
-    return Asked(as_arrays(model), whole, before)
+    check_is_fitted(whole)
+    return Asked(as_arrays(model), whole, tuple(step for _, step in before))
 
 
-# ------------------------------------------------------------------------------------------------- inputs
+# ------------------------------------------------------------------------------------------------- features
 class Slice(NamedTuple):
     """Inputs along one of them: its values (k,), the rows with the others held, and its name."""
 
@@ -160,9 +152,9 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
     names : tuple of str
     X : table (n, d)
     feature : int or str
-        Which input changes.
+        Which feature changes.
     at : mapping or None
-        Names or positions of other inputs, and values to hold them at.
+        Names or positions of other features, and values to hold them at.
     grid : int
         How many values.
     """
@@ -170,10 +162,7 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
     j = position(feature, names, "feature")
     if not holds_numbers(columns[j]):
         raise ValueError(f"feature={feature!r} was given, a column of words; a slice goes along a column of numbers.")
-    known = columns[j][np.isfinite(columns[j].astype(np.float64))]  # a pipeline may fill holes
-    if known.size == 0:
-        raise ValueError(f"feature={feature!r} was given, of which X holds no finite value; give rows that have some.")
-    low, high = float(np.min(known)), float(np.max(known))
+    low, high = finite_range(columns[j], f"feature={feature!r} was given")
     if not low < high:
         raise ValueError(
             f"feature={feature!r} was given, which is {low:g} in all rows of X; there is nothing to go along."
@@ -183,6 +172,19 @@ def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] |
     rows = [np.full(x.size, held[k]) for k in range(len(columns))]
     rows[j] = x
     return Slice(x, like(X, rows), names[j])
+
+
+def finite_range(column: HostArray, given: str) -> tuple[float, float]:
+    """The smallest and the largest finite number of a column; an error, which begins with ``given``, where none is."""
+    known = column[np.isfinite(column.astype(np.float64))]  # a pipeline may fill holes
+    if known.size == 0:
+        raise ValueError(f"{given}, of which X holds no finite value; give rows that have some.")
+    return float(np.min(known)), float(np.max(known))
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """At most eight names, for a sentence."""
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
 def holds_numbers(column: HostArray) -> bool:
@@ -205,15 +207,14 @@ def held_at(X: Any, names: tuple[str, ...], at: Mapping[Any, Any] | None) -> lis
 
 
 def position(feature: Any, names: tuple[str, ...], argument: str) -> int:
-    """The position of an input that is given by its name or position."""
+    """The position of a feature that is given by its name or position."""
     if isinstance(feature, str) and feature in names:
         return names.index(feature)
     if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < len(names):
         return int(feature)
-    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     raise ValueError(
         f"{argument} names {feature!r}, which is no input of the model; give a position below {len(names)} or one of "
-        f"the names: {shown}."
+        f"the names: {listed(names)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""How far a share of n rows strays by chance."""
+"""How far a fraction of n rows deviates by chance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from infinitask._base.validation import count, fraction
 
 
 def binomial_band(share: Any, n: int, confidence: float) -> tuple[HostArray, HostArray]:
-    """Where the share of n rows lies with at least this probability, if each counts with probability ``share``.
+    """Where the fraction of n rows lies with at least this probability, if each counts with probability ``share``.
 
     P(low ≤ K/n ≤ high) ≥ ``confidence`` for K binomial; at every share by itself, not for all of them together.
 

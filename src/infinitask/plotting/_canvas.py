@@ -11,17 +11,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import count
-from infinitask.plotting._look import Look, look_of
-
-SIZE = (6.8, 4.4)
-"""Width and height of a figure in inches."""
-
-LETTERS = 7.5
-"""Letters of a title to an inch of the figure."""
-
-LETTERS_ALONG_BAR, SHORTEST_LINE = 12.5, 12
-"""Letters to an inch along a colour bar, and the fewest letters of a line of its label."""
+from infinitask.plotting._look import SIZE, Look, look_of
 
 Painting = tuple[Any, Look]
 """Axes (or several), and the look of what is drawn there."""
@@ -48,13 +38,6 @@ class Display:
         """A legend beside the axes, or at a given place; within axes that someone else made, where it hides least."""
         place = place or {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
         axes.legend(**(place if self._own else {"loc": "best"}))
-
-    def _legend_below(self, axes: Any, columns: int) -> None:
-        """A legend below the axes and their label; within axes that someone else made, where it hides least."""
-        if not self._own:
-            axes.legend(loc="best")
-            return
-        axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower right", ncols=columns)
 
     @contextmanager
     def _canvas(
@@ -86,7 +69,7 @@ class Display:
             return
         plt = _matplotlib("matplotlib.pyplot")
         look = Look.of_settings() if look is None else look_of(look)
-        title = "\n".join(textwrap.wrap(title, int(LETTERS * size[0])))
+        title = "\n".join(textwrap.wrap(title, int(7.5 * size[0])))  # letters to an inch of the figure
         with plt.rc_context(look.settings()):
             layout = "compressed" if equal else "constrained"
             figure, axes = plt.subplots(1, columns, figsize=size, layout=layout)
@@ -135,7 +118,7 @@ def _look_on(ax: Any) -> Look:
 
 def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> None:
     """Add a colour bar without a frame beside the axes."""
-    letters = max(int(LETTERS_ALONG_BAR * _height(axes)), SHORTEST_LINE)
+    letters = max(int(12.5 * _height(axes)), 12)  # at least 12 to a line
     lines = len(textwrap.wrap(label, letters))
     balanced = next(w for w in range(-(-len(label) // lines), letters + 1) if len(textwrap.wrap(label, w)) <= lines)
     bar = axes.figure.colorbar(mapping, ax=axes, ticks=ticks, pad=0.02, aspect=30)
@@ -162,14 +145,6 @@ def few(levels: HostArray, most: int = 9) -> HostArray:
         return levels
     step = -(-(levels.size - 1) // (most - 1))
     return levels[::step]
-
-
-def plane(low: HostArray, high: HostArray, grid: int) -> tuple[HostArray, HostArray, HostArray]:
-    """A grid over a box with a margin: both coordinates (grid, grid) and the points (grid², 2)."""
-    grid = count("grid", grid, least=2)
-    margin = np.where(high > low, 0.04 * (high - low), 0.5)
-    a, b = np.meshgrid(*np.linspace(low - margin, high + margin, grid).T)
-    return a, b, np.column_stack([a.ravel(), b.ravel()])
 
 
 def percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""The quantile function and the density of y at chosen inputs."""
+"""The quantile function and the density of y at chosen rows."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, count
 from infinitask.plotting._asked import QUANTILES, asked
 from infinitask.plotting._canvas import Display
+from infinitask.plotting._look import SIZE
 from infinitask.predictive import QuantileDistribution
 
 MAX_POINTS = 8
-"""The most inputs whose curves can still be told apart."""
-
-TAIL = 0.005
-"""Share of the mass that may be left out of the picture at each end."""
+"""The most rows whose curves can still be told apart."""
 
 
 @final
 @dataclass(eq=False, repr=False)
 class ConditionalQuantileDisplay(Display):
-    """The conditional law of y at chosen inputs: its quantile function, and its density.
+    """The conditional distribution of y at chosen rows: its quantile function, and its density.
 
     Parameters
     ----------
@@ -34,7 +32,7 @@ class ConditionalQuantileDisplay(Display):
     density : ndarray (k, g)
         The densities at ``y``.
     names : list of str
-        What the legend calls the k inputs.
+        What the legend calls the k rows.
     y_name : str
 
     Attributes
@@ -75,16 +73,16 @@ class ConditionalQuantileDisplay(Display):
         ax: Any = None,
         look: Any = None,
     ) -> Self:
-        """Draw the laws that a model predicts for some rows.
+        """Draw the distributions that a model predicts for some rows.
 
         Parameters
         ----------
         estimator : estimator
             A fitted model of quantiles, alone or at the end of a pipeline.
         X : table (k, d)
-            The chosen inputs, at most eight.
+            The chosen rows, at most eight.
         names : sequence of str or None
-            What to call them; None: by their value where there is one input, by their row otherwise.
+            What to call them; None: by their value where there is one feature, by their row otherwise.
         y_name : str
             What y is.
         grid : int
@@ -112,12 +110,12 @@ class ConditionalQuantileDisplay(Display):
         ax: Any = None,
         look: Any = None,
     ) -> Self:
-        """Draw laws that are known already.
+        """Draw distributions that are known already.
 
         Parameters
         ----------
         law : QuantileDistribution
-            Of k inputs, at most eight; see ``predict_distribution``.
+            Of k rows, at most eight; see ``predict_distribution``.
         names, y_name, grid, kind, ax, look
             As in :meth:`from_estimator`.
         """
@@ -130,7 +128,7 @@ class ConditionalQuantileDisplay(Display):
         if len(names) != k:
             raise ValueError(f"names holds {len(names)} entries for {k} inputs; give one for each.")
         low, high = float(law.levels[0]), float(law.levels[-1])
-        levels = np.linspace(max(low, TAIL), min(high, 1.0 - TAIL), grid)
+        levels = np.linspace(max(low, 0.005), min(high, 0.995), grid)  # extreme tails are not drawn
         values = law.ppf(levels)
         margin = 0.05 * float(np.ptp(values))
         y = np.linspace(values.min() - margin, values.max() + margin, grid)
@@ -150,14 +148,13 @@ class ConditionalQuantileDisplay(Display):
             None: what suits the axes, or the settings of matplotlib.
         """
         given = 0 if ax is None else np.size(np.asarray(ax, dtype=object))
-        kind = choice("kind", ("quantiles" if given == 1 else "both") if kind is None else kind, KINDS)
+        default = "quantiles" if given == 1 else "both"
+        kind = choice("kind", default if kind is None else kind, ("both", "quantiles", "density"))
         if given and given != (2 if kind == "both" else 1):
             raise ValueError(f"kind={kind!r} was given with {given} axes; both curves need two, one of them needs one.")
-        columns, size = (2, (9.6, 4.2)) if kind == "both" else (1, (6.8, 4.4))
-        with self._canvas(ax, look, f"The law of {self.y_name} at chosen inputs", size=size, columns=columns) as (
-            axes,
-            look_,
-        ):
+        columns, size = (2, (9.6, 4.2)) if kind == "both" else (1, SIZE)
+        title = f"The distribution of {self.y_name} at chosen inputs"
+        with self._canvas(ax, look, title, size=size, columns=columns) as (axes, look_):
             each = list(np.ravel(np.asarray(axes, dtype=object)))
             styles = look_.series(len(self.names))
             if kind in ("both", "quantiles"):
@@ -171,6 +168,3 @@ class ConditionalQuantileDisplay(Display):
                 each[-1].set(xlabel=self.y_name, ylabel="density", ylim=(0.0, None))
             each[0].legend(loc="best")
         return self
-
-
-KINDS = ("both", "quantiles", "density")

@@ -14,30 +14,27 @@ from infinitask.plotting._asked import SELF_TUNED, asked
 from infinitask.plotting._canvas import Display
 from infinitask.plotting._look import Look
 
-WIDTH = 40
-"""Letters of a kernel's name in a line."""
-
 
 @final
 @dataclass(eq=False, repr=False)
 class ContestDisplay(Display):
-    """What a self-tuned model compared: the loss of every kernel on rows left out, and the one that was chosen.
+    """What a self-tuned model compared: the loss of every kernel on held-out rows, and the one that was chosen.
 
     Parameters
     ----------
     names : list of str
         The kernels that competed.
     losses : ndarray (kernels, k)
-        The mean loss of each kernel at each ``alphas``, infinite where a fit could not win and was left out; for level
-        sets (kernels, 1), the share of the reference points in the sets.
+        The mean loss of each kernel at each ``alphas``, infinite where a fit could not win and was skipped; for level
+        sets (kernels, 1), the fraction of the reference points in the sets.
     best : (int, int)
         The position of the choice.
     alphas : ndarray (k,) or None
         The weights λ that competed; None for level sets.
     errors : ndarray (kernels, k) or None
-        The standard error of a loss over the folds, as far as it differs from that of ignoring the inputs.
+        The standard error of a loss over the folds, as far as it differs from that of ignoring the features.
     ignoring : float or None
-        The mean loss of answers that do not look at the inputs.
+        The mean loss of predictions that ignore the features.
     measure : str
         What a loss is.
 
@@ -64,7 +61,7 @@ class ContestDisplay(Display):
     alphas: HostArray | None = None
     errors: HostArray | None = None
     ignoring: float | None = None
-    measure: str = "loss on rows left out"
+    measure: str = "loss on held-out rows"
 
     @classmethod
     def from_estimator(
@@ -82,7 +79,7 @@ class ContestDisplay(Display):
         results = asked(estimator, SELF_TUNED, cls.__name__).model.cv_results_
         if "areas" in results:
             losses = np.asarray(results["areas"])[:, None]
-            words = "mean share of reference points in the sets"
+            words = "mean fraction of reference points in the sets"
             found = cls(list(results["kernels"]), losses, (int(results["best"]), 0), measure=words)
         else:
             table, ignoring = np.asarray(results["losses"]), np.asarray(results["ignoring_x"])
@@ -113,7 +110,7 @@ class ContestDisplay(Display):
     def chosen_loss(self) -> float:
         """The loss of the choice.
 
-        A λ that all but ignores the inputs need not have been fitted: its loss is that of ignoring them. One that was
+        A λ that all but ignores the features need not have been fitted: its loss is that of ignoring them. One that was
         refined with more rows is drawn at the best of its kernel.
         """
         k, i = self.best
@@ -187,7 +184,7 @@ class ContestDisplay(Display):
         self._legend(axes)
 
     def _line_of_ignoring(self, draw: Any, look: Look, farthest: float = np.inf) -> None:
-        """The loss without inputs; where that is so far off that all else would look alike, in words alone."""
+        """The loss without features; where that is so far off that all else would look alike, in words alone."""
         if self.ignoring is None:
             return
         line = {"linestyle": "--", "color": look.muted, "linewidth": 1.2}
@@ -204,7 +201,4 @@ def _ring(look: Look) -> dict[str, Any]:
 
 def _short(name: str) -> str:
     """A name in at most two lines."""
-    lines = textwrap.wrap(name.strip("'"), WIDTH) or [name]
-    return "\n".join(
-        [lines[0], lines[1] if len(lines) == 2 else f"{lines[1][: WIDTH - 1]}…"] if len(lines) > 1 else lines
-    )
+    return textwrap.fill(name.strip("'"), 40, max_lines=2, placeholder="…")

@@ -3,17 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 from infinitask.plotting._asked import DECISIONS, asked
 from infinitask.plotting._canvas import Display
 from infinitask.predictive import CostCurve, NetBenefitCurve
 
 
+@dataclass(eq=False, repr=False)
+class DecisionCurveDisplay(Display):
+    """What both displays share: a curve that a classifier makes from rows with labels."""
+
+    curve: Any
+    _method: ClassVar[str]
+    """The method of the classifier that makes the curve."""
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, ax: Any = None, look: Any = None
+    ) -> Self:
+        """Draw the curve of a model on rows that it has not seen.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier, alone or at the end of a pipeline.
+        X : table (n, d)
+        y : array (n,)
+        sample_weight : array (n,) or None
+        ax, look
+            As in :meth:`plot`.
+        """
+        given = asked(estimator, DECISIONS, cls.__name__)
+        return cls(getattr(given.model, cls._method)(given.inputs(X), y, sample_weight)).plot(ax, look=look)
+
+    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
+        """Draw the curve; every display has its own."""
+        raise NotImplementedError
+
+
 @final
 @dataclass(eq=False, repr=False)
-class ExpectedCostDisplay(Display):
-    """What decisions cost for every true trade-off, beside the two policies that do not look at the inputs.
+class ExpectedCostDisplay(DecisionCurveDisplay):
+    """What decisions cost for every true trade-off, beside the two policies that do not look at the features.
 
     Parameters
     ----------
@@ -38,25 +70,7 @@ class ExpectedCostDisplay(Display):
     """
 
     curve: CostCurve
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, ax: Any = None, look: Any = None
-    ) -> Self:
-        """Draw the costs of a model on rows that it has not seen.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier, alone or at the end of a pipeline.
-        X : table (n, d)
-        y : array (n,)
-        sample_weight : array (n,) or None
-        ax, look
-            As in :meth:`plot`.
-        """
-        given = asked(estimator, DECISIONS, cls.__name__)
-        return cls(given.model.cost_curve(given.inputs(X), y, sample_weight)).plot(ax, look=look)
+    _method = "cost_curve"
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
         """Draw the costs.
@@ -92,7 +106,7 @@ class ExpectedCostDisplay(Display):
 
 @final
 @dataclass(eq=False, repr=False)
-class NetBenefitDisplay(Display):
+class NetBenefitDisplay(DecisionCurveDisplay):
     """What decisions are worth to someone who acts from a given probability on: decision-curve analysis.
 
     Parameters
@@ -118,25 +132,7 @@ class NetBenefitDisplay(Display):
     """
 
     curve: NetBenefitCurve
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, sample_weight: Any = None, ax: Any = None, look: Any = None
-    ) -> Self:
-        """Draw the net benefit of a model on rows that it has not seen.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier, alone or at the end of a pipeline.
-        X : table (n, d)
-        y : array (n,)
-        sample_weight : array (n,) or None
-        ax, look
-            As in :meth:`plot`.
-        """
-        given = asked(estimator, DECISIONS, cls.__name__)
-        return cls(given.model.net_benefit_curve(given.inputs(X), y, sample_weight)).plot(ax, look=look)
+    _method = "net_benefit_curve"
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
         """Draw the net benefit.

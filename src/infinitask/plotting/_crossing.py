@@ -13,19 +13,16 @@ from infinitask._base.validation import levels_within, predictions
 from infinitask.plotting._asked import CURVES, asked, sliced
 from infinitask.plotting._canvas import Display, colour_bar
 
-LEVELS = np.round(np.linspace(0.01, 0.99, 99), 2)
-"""Levels whose curves are compared where none are given."""
-
 
 @final
 @dataclass(eq=False, repr=False)
 class CrossingDisplay(Display):
-    """Where quantile curves cross: over an input and the level, how far each curve lies below the one before it.
+    """Where quantile curves cross: over a feature and the level, how far each curve lies below the one before it.
 
     Parameters
     ----------
     x : ndarray (k,)
-        Values of the input, ascending.
+        Values of the feature, ascending.
     quantiles : ndarray (q,)
         Levels, ascending.
     depth : ndarray (k, q − 1)
@@ -70,7 +67,7 @@ class CrossingDisplay(Display):
         ax: Any = None,
         look: Any = None,
     ) -> Self:
-        """Compare the curves of a model along one input, the others at their medians.
+        """Compare the curves of a model along one feature, the others at their medians.
 
         Parameters
         ----------
@@ -86,7 +83,7 @@ class CrossingDisplay(Display):
             As in :meth:`plot`.
         """
         given = asked(estimator, CURVES, cls.__name__)
-        levels = np.sort(given.tasks(quantiles, LEVELS))
+        levels = np.sort(given.tasks(quantiles, np.arange(1, 100) / 100.0))
         x, rows, name = sliced(given.names(X), X, feature, at, grid)
         curves = given.model.predict(given.inputs(rows), levels)
         return cls._of(x, curves, levels, name).plot(ax, look=look)
@@ -116,7 +113,7 @@ class CrossingDisplay(Display):
 
     @property
     def share(self) -> float:
-        """The share of the places (x, level) at which neighbouring curves have crossed."""
+        """The fraction of the places (x, level) at which neighbouring curves have crossed."""
         return float(np.mean(self.depth > 0.0))
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
@@ -129,14 +126,8 @@ class CrossingDisplay(Display):
         look : {"light", "dark"}, Look or None
             None: what suits the axes, or the settings of matplotlib.
         """
-        from numpy.ma import masked_less_equal
-
-        none = (
-            "No quantile curves cross"
-            if self.share == 0.0
-            else f"Curves cross at {100.0 * self.share:.2g}% of the places"
-        )
-        with self._canvas(ax, look, none) as (axes, look_):
+        crossed = f"Curves cross at {100.0 * self.share:.2g}% of the places"
+        with self._canvas(ax, look, crossed if self.share else "No quantile curves cross") as (axes, look_):
             middle = 0.5 * (self.quantiles[1:] + self.quantiles[:-1])
             axes.set(xlabel=self.x_name, ylabel="quantile level", xlim=(self.x[0], self.x[-1]))
             axes.set_ylim(self.quantiles[0], self.quantiles[-1])
@@ -148,7 +139,7 @@ class CrossingDisplay(Display):
             mesh = axes.pcolormesh(
                 self.x,
                 middle,
-                masked_less_equal(self.depth.T, 0.0),
+                np.ma.masked_less_equal(self.depth.T, 0.0),
                 cmap=look_.colours() if look_.is_dark else look_.colours().reversed(),
                 shading="nearest",
                 rasterized=True,

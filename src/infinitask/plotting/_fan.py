@@ -1,4 +1,4 @@
-"""Quantiles as a fan: along one input, along an index, or along time."""
+"""Quantiles as a fan: along one feature, along an index, or along time."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, levels_within, predictions
-from infinitask.plotting._along import in_order, is_time, numbers_of, short_dates
 from infinitask.plotting._asked import CURVES, asked, columns_of, name_of, position, sliced
 from infinitask.plotting._canvas import Display, colour_bar, percent
 
 BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 """Levels of a fan where none are given: intervals of 50, 80 and 90%, and the median."""
 
-MANY_LEVELS, TICKS = 12, (0.25, 0.5, 0.75)
-"""From MANY_LEVELS levels on, lines are drawn; TICKS are named by their colour bar, besides its ends."""
+MANY_LEVELS = 12
+"""From this number of levels on, lines are drawn instead of bands."""
 
 
 @final
 @dataclass(eq=False, repr=False)
 class QuantileFanDisplay(Display):
-    """Quantiles as a fan around the median: along one input, along an index, or along time.
+    """Quantiles as a fan around the median: along one feature, along an index, or along time.
 
     Parameters
     ----------
     x : array (k,)
-        Where the quantiles are known: values of an input, an index, or times.
+        Where the quantiles are known: values of a feature, an index, or times.
     curves : ndarray (k, q)
         The quantiles.
     quantiles : ndarray (q,)
@@ -39,7 +38,7 @@ class QuantileFanDisplay(Display):
     x_name, y_name : str
         Labels of the axes.
     held : bool
-        Whether there are other inputs, which are held: the points have other values of them.
+        Whether there are other features, which are held: the points have other values of them.
 
     Attributes
     ----------
@@ -82,7 +81,7 @@ class QuantileFanDisplay(Display):
         ax: Any = None,
         look: Any = None,
     ) -> Self:
-        """Draw the quantiles of a model along one input, or of the rows of X along an index or time.
+        """Draw the quantiles of a model along one feature, or of the rows of X along an index or time.
 
         Parameters
         ----------
@@ -93,15 +92,15 @@ class QuantileFanDisplay(Display):
         y : array (n,) or None
             Observations, drawn as points.
         feature : int or str
-            Which input changes, by position or name.
+            Which feature changes, by position or name.
         along : array (n,) or None
             An index or times, one for each row of X: the quantiles of the rows are drawn along it instead.
         at : mapping or None
-            Names or positions of other inputs, and values to hold them at instead of their medians.
+            Names or positions of other features, and values to hold them at instead of their medians.
         quantiles : array (q,) or None
             Levels; None: those of intervals of 50, 80 and 90%, and the median.
         grid : int
-            How many values of the input.
+            How many values of the feature.
         kind, ax, look
             As in :meth:`plot`.
         """
@@ -114,7 +113,7 @@ class QuantileFanDisplay(Display):
                 j = position(feature, names, "feature")
                 points = (columns_of(X)[j], np.asarray(y))
         else:
-            x, order, name = in_order(along, "along")
+            x, order, name = _in_order(along, "along")
             if x.size != np.shape(X)[0]:
                 raise ValueError(f"along holds {x.size} entries for {np.shape(X)[0]} rows of X; give one for each row.")
             rows = X.iloc[order] if hasattr(X, "iloc") else np.asarray(X)[order]
@@ -144,7 +143,7 @@ class QuantileFanDisplay(Display):
         quantiles : array (q,)
             The levels.
         x : array (n,) or None
-            Where: an input, an index or times, in any order; None: 0, 1, 2, …
+            Where: a feature, an index or times, in any order; None: 0, 1, 2, …
         y : array (n,) or None
             Observations at the same places, drawn as points.
         kind, ax, look
@@ -153,7 +152,7 @@ class QuantileFanDisplay(Display):
         levels = levels_within("quantiles", quantiles, 0.0, 1.0)
         n = np.shape(curves)[0] if np.ndim(curves) else 0
         curves = predictions(curves, n, levels.size, "levels")
-        place, order, name = in_order(np.arange(n) if x is None else x, "x")
+        place, order, name = _in_order(np.arange(n) if x is None else x, "x")
         if len(place) != n:
             raise ValueError(f"x holds {len(place)} entries for {n} rows of curves; give one for each row.")
         by_level = np.argsort(levels)
@@ -191,8 +190,8 @@ class QuantileFanDisplay(Display):
                 axes.plot(*self.points, "o", color=look_.ink, label=words, **marks)
             (self._bands if kind == "bands" else self._lines)(axes, look_)
             axes.set(xlabel=self.x_name, ylabel=self.y_name, xlim=(self.x[0], self.x[-1]))
-            if is_time(self.x):
-                axes.xaxis.set_major_formatter(short_dates(axes))
+            if _is_time(self.x):
+                axes.xaxis.set_major_formatter(_dates(axes))
             if kind == "bands":
                 self._legend(axes)
             elif self.points is not None:
@@ -213,15 +212,10 @@ class QuantileFanDisplay(Display):
         shades, pairs = look.colours(pale=0.35), self.pairs
         outer, inner = (0.08, 0.5) if look.is_dark else (0.8, 0.25)  # the middle has the stronger colour
         for k, (low, high) in enumerate(pairs):
-            share = self.quantiles[high] - self.quantiles[low]
+            words = f"middle {percent(self.quantiles[high] - self.quantiles[low])}"
             place = inner if len(pairs) == 1 else outer + (inner - outer) * k / (len(pairs) - 1)
-            shape = {
-                "color": shades(place),
-                "linewidth": 0,
-                "zorder": 1.0 + 0.1 * k,
-                "label": f"middle {percent(share)}",
-            }
-            axes.fill_between(self.x, self.curves[:, low], self.curves[:, high], **shape)
+            area = {"color": shades(place), "linewidth": 0, "zorder": 1.0 + 0.1 * k, "label": words}
+            axes.fill_between(self.x, self.curves[:, low], self.curves[:, high], **area)
         middle = np.flatnonzero(np.abs(self.quantiles - 0.5) < 1e-9)
         if middle.size:
             axes.plot(self.x, self.curves[:, middle[0]], color=look.ink, linewidth=1.6, label="median", zorder=2.5)
@@ -229,9 +223,8 @@ class QuantileFanDisplay(Display):
     def _lines(self, axes: Any, look: Any) -> None:
         from matplotlib.collections import LineCollection
 
-        if is_time(self.x):
-            axes.xaxis_date()
-        x = numbers_of(self.x)
+        axes.xaxis.update_units(self.x)
+        x = axes.convert_xunits(self.x)
         lines = LineCollection(
             [np.column_stack([x, curve]) for curve in self.curves.T],
             array=self.quantiles,
@@ -242,7 +235,26 @@ class QuantileFanDisplay(Display):
         axes.autoscale_view()
         if self.quantiles.size > 1:
             first, last = self.quantiles[[0, -1]]
-            ticks = (
-                self.quantiles if self.quantiles.size < 8 else [first, *(t for t in TICKS if first < t < last), last]
-            )
+            quartiles = [level for level in (0.25, 0.5, 0.75) if first < level < last]
+            ticks = self.quantiles if self.quantiles.size < 8 else [first, *quartiles, last]
             colour_bar(axes, lines, "quantile level", ticks, look)
+
+
+def _in_order(along: Any, argument: str) -> tuple[HostArray, HostArray, str]:
+    """An index or times in ascending order, that order, and their name."""
+    values = np.asarray(along)
+    if values.ndim != 1 or values.size < 2:
+        raise ValueError(f"{argument} of shape {values.shape} was given; it must be (n,) with two entries at least.")
+    order = np.argsort(values, kind="stable")
+    return values[order], order, name_of(along, "time" if _is_time(values) else "index")
+
+
+def _is_time(x: Any) -> bool:
+    return bool(np.issubdtype(np.asarray(x).dtype, np.datetime64))
+
+
+def _dates(axes: Any) -> Any:
+    """A formatter that writes the year once."""
+    from matplotlib.dates import ConciseDateFormatter
+
+    return ConciseDateFormatter(axes.xaxis.get_major_locator())

@@ -18,6 +18,9 @@ DARK_PAPER = 0.35
 READABLE = 4.5
 """The contrast that text needs on its paper (WCAG 2, level AA)."""
 
+SIZE = (6.8, 4.4)
+"""Width and height of a figure in inches."""
+
 
 @final
 @dataclass(frozen=True)
@@ -89,13 +92,13 @@ class Look:
 
     # ---------------------------------------------------------------------------------------------- colours
     def colours(self, pale: float = 0.0) -> Any:
-        """The colour map of tasks: plasma without the end that is lost on the paper, mixed with a share of paper."""
+        """The colour map of tasks: plasma without the end that is lost on the paper, mixed with a fraction of paper."""
         from matplotlib import colormaps
         from matplotlib.colors import ListedColormap, to_rgba
 
         ends, pale = ((0.28, 1.0), 0.5 * pale) if self.is_dark else ((0.0, 0.92), pale)  # black dims more than white
         return ListedColormap(
-            pale * np.array(to_rgba(self.paper)) + (1.0 - pale) * colormaps["plasma"](_between(*ends))
+            pale * np.array(to_rgba(self.paper)) + (1.0 - pale) * colormaps["plasma"](np.linspace(*ends, 256))
         )
 
     def steps(self, levels: HostArray, pale: float = 0.0) -> Any:
@@ -207,7 +210,3 @@ def _mixed(ink: Any, paper: Any, share: float) -> str:
     from matplotlib.colors import to_hex, to_rgb
 
     return str(to_hex((1.0 - share) * np.array(to_rgb(ink)) + share * np.array(to_rgb(paper))))
-
-
-def _between(low: float, high: float) -> HostArray:
-    return np.linspace(low, high, 256)

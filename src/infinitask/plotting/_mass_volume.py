@@ -7,7 +7,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from infinitask.metrics import MassVolumeCurve, mass_volume_curve
+from infinitask.metrics import mass_volume_curve
+from infinitask.metrics._level_sets import MassVolumeCurve
 from infinitask.plotting._asked import LEVEL_SETS, asked
 from infinitask.plotting._canvas import Display
 
@@ -61,7 +62,7 @@ class MassVolumeDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            A fitted model of level sets, alone or at the end of a pipeline; volumes are those of the inputs of the
+            A fitted model of level sets, alone or at the end of a pipeline; volumes are those of the features of the
             model itself.
         X : table (n, d)
         n_samples : int
@@ -115,7 +116,7 @@ class MassVolumeDisplay(Display):
             style = look_.curve(len(axes.lines))
             mass, volume = np.append(0.0, self.curve.mass), np.append(0.0, self.curve.volume)
             axes.step(mass, volume, where="pre", linewidth=1.8, label=self.name, **style)
-            axes.set(xlabel="share of the data in the set", ylabel="volume of the set")
+            axes.set(xlabel="fraction of the data in the set", ylabel="volume of the set")
             axes.set(xlim=(0.0, 1.0), ylim=(0.0, None))
             axes.legend(loc="upper left")
         return self

@@ -1,4 +1,4 @@
-"""The histogram of F(y | x), which is flat where predicted laws are right."""
+"""The histogram of F(y | x), which is flat where predicted distributions are right."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from infinitask.plotting._canvas import Display, percent
 @final
 @dataclass(eq=False, repr=False)
 class PITDisplay(Display):
-    """Whether predicted laws are right: a histogram of F(y_i | x_i), which is flat where they are.
+    """Whether predicted distributions are right: a histogram of F(y_i | x_i), which is flat where they are.
 
-    A hill in the middle says that laws are too wide, hills at both ends that they are too narrow, a slope that they lie
-    too high or too low.
+    A hill in the middle says that distributions are too wide, hills at both ends that they are too narrow, a slope that
+    they lie too high or too low.
 
     Parameters
     ----------
     edges : ndarray (bins + 1,)
         Of the bins, from 0 to 1.
     share : ndarray (bins,)
-        The share of rows in each bin.
+        The fraction of rows in each bin.
     low, high : float
-        Where the share of a bin lies with probability ``confidence`` if the laws are right, at each bin by itself.
+        Where the fraction of a bin lies with probability ``confidence`` if the distributions are right, at each bin by
+        itself.
     n : int
         The number of rows.
     confidence : float
@@ -115,7 +116,7 @@ class PITDisplay(Display):
         look : {"light", "dark"}, Look or None
             None: what suits the axes, or the settings of matplotlib.
         """
-        with self._canvas(ax, look, "Are the predicted laws right?") as (axes, look_):
+        with self._canvas(ax, look, "Are the predicted distributions right?") as (axes, look_):
             width = np.diff(self.edges)
             axes.bar(
                 self.edges[:-1],
@@ -125,13 +126,15 @@ class PITDisplay(Display):
                 color=look_.colours(pale=0.45)(0.25 if not look_.is_dark else 0.65),
                 edgecolor=look_.paper,
                 linewidth=1.2,
-                label=f"share of {self.n} rows",
+                label=f"fraction of {self.n} rows",
             )
             words = f"where {percent(self.confidence)} fall by chance"
             axes.axhspan(self.low, self.high, color=look_.muted, alpha=0.25, linewidth=0, label=words)
-            axes.axhline(1.0 / self.share.size, linestyle="--", color=look_.ink, linewidth=1.2, label="right laws")
+            axes.axhline(
+                1.0 / self.share.size, linestyle="--", color=look_.ink, linewidth=1.2, label="right distributions"
+            )
             top = max(float(self.share.max()), self.high)
-            axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.35 * top), ylabel="share of rows")
+            axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.35 * top), ylabel="fraction of rows")
             axes.set_xlabel("predicted probability of a value at or below the observed one")
             self._legend(axes, loc="upper center", ncols=3, columnspacing=1.2)
         return self

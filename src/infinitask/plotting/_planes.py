@@ -1,4 +1,4 @@
-"""Two inputs, the others held: decision boundaries over the trade-off, and nested level sets."""
+"""Two features, the others held: decision boundaries over the trade-off, and nested level sets."""
 
 from __future__ import annotations
 
@@ -17,17 +17,27 @@ TRADE_OFFS = np.round(np.linspace(-0.8, 0.8, 9), 12)
 FRACTIONS = np.round(np.linspace(0.1, 0.9, 9), 12)
 """Tasks that are drawn where none are given."""
 
-POINT = 4.2
-"""The size of a point."""
 
-SLENDER = 1.6
-"""The largest ratio of width and height at which a unit is drawn equally long on both axes."""
+@dataclass(eq=False, repr=False)
+class PlaneDisplay(Display):
+    """What both displays share: values on a grid over two features, and axes that show all of it."""
+
+    a: HostArray
+    b: HostArray
+    values: HostArray
+
+    def _finish(self, axes: Any, names: tuple[str, ...]) -> None:
+        """Name the axes, end them with the grid, and draw a unit equally long on both if they stay readable."""
+        axes.set(xlabel=names[0], ylabel=names[1])
+        axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))
+        ratio = float(np.ptp(self.a)) / float(np.ptp(self.b))
+        axes.set_aspect("equal" if 1.0 / 1.6 <= ratio <= 1.6 else "auto")
 
 
 @final
 @dataclass(eq=False, repr=False)
-class DecisionBoundaryDisplay(Display):
-    """The decision boundary of a classifier over two inputs, at several trade-offs between its errors.
+class DecisionBoundaryDisplay(PlaneDisplay):
+    """The decision boundary of a classifier over two features, at several trade-offs between its errors.
 
     Parameters
     ----------
@@ -42,11 +52,11 @@ class DecisionBoundaryDisplay(Display):
     positive : ndarray (n,) of bool or None
         Which of them are positive.
     names : (str, str)
-        Of the inputs.
+        Of the features.
     labels : (str, str)
         What the legend calls the classes.
     held : dict
-        Names of other inputs, and where they are held.
+        Names of other features, and where they are held.
 
     Attributes
     ----------
@@ -64,9 +74,6 @@ class DecisionBoundaryDisplay(Display):
     (50, 50, 3)
     """
 
-    a: HostArray
-    b: HostArray
-    values: HostArray
     theta: HostArray
     X: HostArray | None = None
     positive: HostArray | None = None
@@ -99,14 +106,14 @@ class DecisionBoundaryDisplay(Display):
         y : array (n,) or None
             The labels; None: the rows are not drawn.
         features : pair of int or str, or None
-            The two inputs that change, by position or name: columns of numbers. None: those of a model with two.
+            The two features that change, by position or name: columns of numbers. None: those of a model with two.
         at : mapping or None
-            Names or positions of other inputs, and values to hold them at instead of typical ones: medians of
-            numbers, the most frequent of words. The rows are drawn where their two inputs are, whatever their others.
+            Names or positions of other features, and values to hold them at instead of typical ones: medians of
+            numbers, the most frequent of words. The rows are drawn where their two features are, whatever their others.
         theta : array (q,) or None
             Trade-offs; None: −0.8, −0.6, …, 0.8.
         grid : int
-            Points of the plane along each input.
+            Points of the plane along each feature.
         ax, look
             As in :meth:`plot`.
         """
@@ -143,15 +150,16 @@ class DecisionBoundaryDisplay(Display):
                 if height.min() < 0.0 < height.max():
                     axes.contour(self.a, self.b, height, levels=[0.0], colors=[mapping.to_rgba(theta)], linewidths=1.8)
             if self.X is not None and self.positive is not None:
-                marks = {"linestyle": "none", "markersize": POINT, "markeredgecolor": look_.ink, "markeredgewidth": 0.7}
+                marks = {"linestyle": "none", "markersize": 4.2, "markeredgecolor": look_.ink, "markeredgewidth": 0.7}
                 for name, rows, colour in zip(
                     self.labels, (~self.positive, self.positive), (look_.paper, look_.ink), strict=True
                 ):
                     axes.plot(*self.X[rows].T, marker="o", **marks, color=colour, alpha=0.8, label=name, zorder=1)
-                self._legend_below(axes, 2)  # boundaries go anywhere: within the axes it would hide some
-            axes.set(xlabel=self.names[0], ylabel=self.names[1])
-            axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))
-            _equal_where_alike(axes, self.a, self.b)
+                if self._own:  # boundaries go anywhere: within the axes it would hide some
+                    axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower right", ncols=2)
+                else:
+                    axes.legend(loc="best")
+            self._finish(axes, self.names)
             label = "trade-off (above 0 a missed positive costs more)"
             colour_bar(axes, mapping, label, few(self.theta), look_)
         return self
@@ -159,8 +167,8 @@ class DecisionBoundaryDisplay(Display):
 
 @final
 @dataclass(eq=False, repr=False)
-class LevelSetDisplay(Display):
-    """Nested density level sets of a model over two inputs, one for each outlier fraction.
+class LevelSetDisplay(PlaneDisplay):
+    """Nested density level sets of a model over two features, one for each outlier fraction.
 
     Parameters
     ----------
@@ -173,9 +181,9 @@ class LevelSetDisplay(Display):
     X : ndarray (n, 2)
         Rows that are drawn.
     names : (str, str)
-        Of the inputs.
+        Of the features.
     held : dict
-        Names of other inputs, and where they are held.
+        Names of other features, and where they are held.
 
     Attributes
     ----------
@@ -193,9 +201,6 @@ class LevelSetDisplay(Display):
     (40, 40, 2)
     """
 
-    a: HostArray
-    b: HostArray
-    values: HostArray
     nu: HostArray
     X: HostArray
     names: tuple[str, ...] = ("x0", "x1")
@@ -221,13 +226,13 @@ class LevelSetDisplay(Display):
         estimator : estimator
             A fitted model of level sets, alone or at the end of a pipeline.
         X : table (n, d)
-            Rows, drawn as points where their two inputs are, whatever their others.
+            Rows, drawn as points where their two features are, whatever their others.
         features, at
             As in :meth:`DecisionBoundaryDisplay.from_estimator`.
         nu : array (q,) or None
             Fractions left outside; None: 0.1, 0.2, …, 0.9.
         grid : int
-            Points of the plane along each input.
+            Points of the plane along each feature.
         ax, look
             As in :meth:`plot`.
         """
@@ -262,19 +267,11 @@ class LevelSetDisplay(Display):
                     lines = {"levels": [0.0], "colors": [edge], "linewidths": 1.0 if outermost else 0.8}
                     axes.contour(self.a, self.b, height, zorder=1.0 + step * (place + 0.5), **lines)
             axes.plot(*self.X.T, "o", color=look_.ink, markersize=2.2, markeredgewidth=0, alpha=0.5)
-            axes.set(xlabel=self.names[0], ylabel=self.names[1])
-            axes.set(xlim=(self.a.min(), self.a.max()), ylim=(self.b.min(), self.b.max()))
-            _equal_where_alike(axes, self.a, self.b)
+            self._finish(axes, self.names)
             colour_bar(axes, mapping, "fraction of the data left outside", few(self.nu), look_)
         return self
 
 
-def _equal_where_alike(axes: Any, a: HostArray, b: HostArray) -> None:
-    """A unit is as long on both axes where that leaves axes that can be read."""
-    ratio = float(np.ptp(a)) / float(np.ptp(b))
-    axes.set_aspect("equal" if 1.0 / SLENDER <= ratio <= SLENDER else "auto")
-
-
 def _others(held: dict[str, Any]) -> str:
-    """What a title says where there are other inputs."""
+    """What a title says where there are other features."""
     return f", {'the other input' if len(held) == 1 else 'other inputs'} held" if held else ""

@@ -1,4 +1,4 @@
-"""Which inputs matter."""
+"""Which features matter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from infinitask.plotting._canvas import Display
 @final
 @dataclass(eq=False, repr=False)
 class RelevanceDisplay(Display):
-    """Which inputs matter: how much the answer changes when one of them changes by its standard deviation.
+    """Which features matter: how much the answer changes when one of them changes by its standard deviation.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class RelevanceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, max_inputs: int = 20, ax: Any = None, look: Any = None) -> Self:
-        """Draw ``relevance_`` of a fitted model; in a pipeline, of the inputs of its last step.
+        """Draw ``relevance_`` of a fitted model; in a pipeline, of the features of its last step.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class RelevanceDisplay(Display):
         return cls(given.model.relevance_, count("max_inputs", max_inputs)).plot(ax, look=look)
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw a bar for each input, the one that matters most on top.
+        """Draw a bar for each feature, the one that matters most on top.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Shares that were promised against shares that were seen: of quantiles, and of level sets."""
+"""Fractions that were promised against fractions that were seen: of quantiles, and of level sets."""
 
 from __future__ import annotations
 
@@ -17,16 +17,9 @@ from infinitask.plotting._look import Look
 LEVELS = np.round(np.linspace(0.05, 0.95, 19), 2)
 """Levels and fractions that are looked at where none are given."""
 
-SMALL_FRACTION = 0.01
-"""Where a model knows fractions down to 0, shares are looked at from here on."""
-
-WIDE, SMALLEST_SPAN = (0.2, 0.8), 0.02
-"""Levels from one end of WIDE to the other are drawn on axes from 0 to 1; others on axes of their own, no smaller than
-SMALLEST_SPAN."""
-
 
 def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, confidence: float, n: int) -> None:
-    """The promised shares against the seen ones, with the band of chance and the diagonal."""
+    """The promised fractions against the seen ones, with the band of chance and the diagonal."""
     start, end = _span(nominal, observed)
     fine = np.linspace(start, end, 201)
     low, high = binomial_band(fine, n, confidence)
@@ -39,27 +32,27 @@ def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, con
 
 
 def _span(nominal: HostArray, observed: HostArray) -> tuple[float, float]:
-    """From where to where the axes go: all shares, or those that were asked for where these are a part."""
-    if nominal.min() <= WIDE[0] and nominal.max() >= WIDE[1]:
+    """From where to where the axes go: from 0 to 1, or the range of the levels where it is a small part of that."""
+    if nominal.min() <= 0.2 and nominal.max() >= 0.8:
         return 0.0, 1.0
     low, high = min(nominal.min(), observed.min()), max(nominal.max(), observed.max())
-    margin = 0.1 * max(high - low, SMALLEST_SPAN)
+    margin = 0.1 * max(high - low, 0.02)
     return max(0.0, float(low - margin)), min(1.0, float(high + margin))
 
 
 @final
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Display):
-    """Whether quantiles cover what they say: the share of rows below each of them, against its level.
+    """Whether quantiles cover what they say: the fraction of rows below each of them, against its level.
 
     Parameters
     ----------
     nominal : ndarray (q,)
         The levels, ascending.
     observed : ndarray (q,)
-        Σ_i 1[y_i ≤ Q_i(θ_j)]/n, the share of rows at or below.
+        Σ_i 1[y_i ≤ Q_i(θ_j)]/n, the fraction of rows at or below.
     low, high : ndarray (q,)
-        Where the share of a model with the right quantiles lies with probability ``confidence``, at each level by
+        Where that fraction lies for the right quantiles with probability ``confidence``, at each level by
         itself.
     n : int
         The number of rows.
@@ -143,7 +136,7 @@ class ReliabilityDisplay(Display):
         return cls(levels, observed, low, high, y.size, confidence).plot(ax, look=look)
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw the shares.
+        """Draw the fractions.
 
         Parameters
         ----------
@@ -154,23 +147,23 @@ class ReliabilityDisplay(Display):
         """
         with self._canvas(ax, look, "Do the quantiles cover what they say?", size=(5.4, 5.2)) as (axes, look_):
             _against(axes, look_, self.nominal, self.observed, self.confidence, self.n)
-            axes.set(xlabel="quantile level", ylabel="share of rows at or below the quantile")
+            axes.set(xlabel="quantile level", ylabel="fraction of rows at or below the quantile")
         return self
 
 
 @final
 @dataclass(eq=False, repr=False)
 class ThetaPropertyDisplay(Display):
-    """Whether level sets leave out what they say: the share of rows outside, against the fraction asked for.
+    """Whether level sets leave out what they say: the fraction of rows outside, against the fraction asked for.
 
     Parameters
     ----------
     nu : ndarray (q,)
         The fractions asked for, ascending.
     outside : ndarray (q,)
-        The share of rows outside of each set.
+        The fraction of rows outside of each set.
     low, high : ndarray (q,)
-        Where the share lies with probability ``confidence`` if the fraction is right, at each fraction by itself.
+        Where that fraction lies with probability ``confidence`` if the sets are right, for each set by itself.
     n : int
         The number of rows.
     confidence : float
@@ -202,7 +195,7 @@ class ThetaPropertyDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, *, nu: Any = None, confidence: float = 0.9, ax: Any = None, look: Any = None
     ) -> Self:
-        """Draw the shares that the sets of a model leave out, best of rows that it has not seen.
+        """Draw the fractions that the sets of a model leave out, best of rows that it has not seen.
 
         Parameters
         ----------
@@ -217,8 +210,8 @@ class ThetaPropertyDisplay(Display):
             As in :meth:`plot`.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
-        smallest = float(given.model.measure_.support[0][0]) if hasattr(given.model, "measure_") else SMALL_FRACTION
-        fractions = given.tasks(nu, np.union1d(LEVELS, [smallest or SMALL_FRACTION]))
+        smallest = float(given.model.measure_.support[0][0]) if hasattr(given.model, "measure_") else 0.0
+        fractions = given.tasks(nu, np.union1d(LEVELS, [smallest or 0.01]))
         inside = given.model.predict(given.inputs(X), fractions)
         return cls.from_predictions(inside, fractions, confidence=confidence, ax=ax, look=look)
 
@@ -226,7 +219,7 @@ class ThetaPropertyDisplay(Display):
     def from_predictions(
         cls, inside: Any, nu: Any, *, confidence: float = 0.9, ax: Any = None, look: Any = None
     ) -> Self:
-        """Draw the shares of decisions that are known already.
+        """Draw the fractions of decisions that are known already.
 
         Parameters
         ----------
@@ -249,7 +242,7 @@ class ThetaPropertyDisplay(Display):
         return cls(fractions, outside, low, high, n, confidence).plot(ax, look=look)
 
     def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw the shares.
+        """Draw the fractions.
 
         Parameters
         ----------
@@ -260,5 +253,5 @@ class ThetaPropertyDisplay(Display):
         """
         with self._canvas(ax, look, "Do the sets leave out what they say?", size=(5.4, 5.2)) as (axes, look_):
             _against(axes, look_, self.nu, self.outside, self.confidence, self.n)
-            axes.set(xlabel="fraction asked for", ylabel="share of rows outside")
+            axes.set(xlabel="fraction asked for", ylabel="fraction of rows outside")
         return self

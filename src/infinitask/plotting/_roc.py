@@ -118,14 +118,13 @@ class ThetaROCDisplay(Display):
             As in :meth:`plot`.
         """
         levels = levels_within("theta", theta, -1.0, 1.0)
-        sensitivity, specificity = sensitivity_specificity(y_true, y_pred, pos_label, sample_weight)
-        if np.shape(sensitivity) != levels.shape:
+        rates = sensitivity_specificity(y_true, y_pred, pos_label, sample_weight)
+        if np.shape(rates.sensitivity) != levels.shape:
             raise ValueError(
                 f"y_pred of shape {np.shape(y_pred)} was given for {levels.size} values of theta; give one column each."
             )
-        order = np.argsort(levels)
-        curve = ROCCurve(levels[order], 1.0 - specificity[order], sensitivity[order])
-        return cls(curve, chosen).plot(ax, look=look)
+        found: Self = rates.plot(levels, ax, chosen=chosen, look=look)
+        return found
 
     @property
     def line(self) -> HostArray:
@@ -175,7 +174,7 @@ class ThetaROCDisplay(Display):
                     clip_on=False,
                     label=f"chosen trade-off {self.curve.theta[k]:.3g}",
                 )
-            axes.set(xlabel="share of negatives that raise an alarm", ylabel="share of positives that are found")
+            axes.set(xlabel="fraction of negatives that raise an alarm", ylabel="fraction of positives that are found")
             axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
             axes.legend(loc="lower right")
             colour_bar(axes, dots, "trade-off (above 0 a missed positive costs more)", None, look_)

@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, column_or_1d
 
 from infinitask._base.arrays import HostArray, place, to_host
+from infinitask._base.inner_model import steps_and_model
 from infinitask._base.validation import naming
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.estimators._decisions import TRADE_OFFS
@@ -24,26 +25,19 @@ from infinitask.report._page import Page
 from infinitask.report._rows import Shown, columns, looked_at, most_rows, names_of, row_names, table
 from infinitask.report._table import Table
 from infinitask.tasks.level_set import SORTING_LEVELS
-from infinitask.tuning import (
-    InfiniteCostSensitiveClassifierCV,
-    InfiniteOneClassSVMCV,
-    InfiniteQuantileRegressorCV,
-)
-
-FORMAT = 1
-"""The form of the data on a page."""
+from infinitask.tuning._self_tuned import SelfTuned
 
 PERCENTS = np.arange(1, 100) / 100.0
 """Levels and coverages at which a page says how often they held."""
 
 RELIABILITY_ROWS = 5_000
-"""At most this many rows are asked whether quantiles and intervals hold: shares are known to one percent then."""
+"""At most this many rows say whether quantiles and intervals hold: fractions are then known to one percent."""
 
 CHANCE = 0.9
-"""Of the band in which shares fall by chance."""
+"""Probability of the band in which fractions of rows fall by chance."""
 
 FIRST_TO_LEAVE = 200
-"""Rows with the smallest p-values that are on a page in any case, where half of its rows are as many."""
+"""Rows with the smallest p-values that are on a page in any case, up to half of its rows."""
 
 Model = InfiniteQuantileRegressor | InfiniteCostSensitiveClassifier | InfiniteOneClassSVM
 
@@ -116,7 +110,7 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
         about, base, cells = fields.columns(), packed(fields.base), fields.values()
         relevance = None if relevance is None else fields.combined(relevance)
     payload: Exported = {
-        "format": FORMAT,
+        "format": 1,
         "kind": kind,
         "title": str(title) if title is not None else _title(kind, _target(y)),
         "target": _target(y),
@@ -133,13 +127,9 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
 
 
 def _taken_apart(model: Any) -> tuple[Any, Any]:
-    """The last step of a pipeline, and the steps before it; None where there are none."""
-    if not isinstance(model, Pipeline):
-        return model, None
-    check_is_fitted(model)
-    before = [step for step in model.steps[:-1] if step[1] not in (None, "passthrough")]
-    # not model[:-1]: the constructor of a subclass may take other arguments
-    return model.steps[-1][1], Pipeline(before) if before else None
+    """The model inside, and the steps before it; None where there are none."""
+    steps, last = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
+    return last, Pipeline(steps) if steps else None
 
 
 def _dense(Z: Any) -> HostArray:
@@ -158,8 +148,9 @@ def _encoded_names(Z: Any, encoder: Any, p: int) -> list[str]:
 
 def _inner(model: Any) -> Model:
     """The model that answers."""
-    tuned = (InfiniteQuantileRegressorCV, InfiniteCostSensitiveClassifierCV, InfiniteOneClassSVMCV)
-    found = as_arrays(model._best() if isinstance(model, tuned) else model)
+    if isinstance(model, SelfTuned):
+        check_is_fitted(model)  # a fitted one was opened
+    found = as_arrays(model)
     if isinstance(found, TransformedTarget):
         raise TypeError(
             "A page was asked for a TransformedTarget, and a page knows no functions of the target. Explore the model "
@@ -259,7 +250,7 @@ def _level_set_answers(model: Any, X: Any, y: HostArray | None, width: int) -> t
 
 
 def _chance(n: int) -> Exported:
-    """Where a share of n rows lies by chance if it is the promised one."""
+    """Where a fraction of n rows lies by chance if it is the promised one."""
     share = np.arange(101) / 100.0
     low, high = binomial_band(share, n, CHANCE)
     return {"rows": n, "confidence": CHANCE, "share": packed(share), "low": packed(low), "high": packed(high)}

@@ -7,7 +7,6 @@ formula of ours, such as a kernel given as a function, cannot be written down, a
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,32 +14,11 @@ import numpy as np
 from infinitask._base.arrays import HostArray, to_host
 from infinitask.calibration._levels import TABLE_SIZE
 from infinitask.calibration._thresholds import Shift
-from infinitask.features import KernelMap, NodeMap, TaskMap
-from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, PrecomputedMap
+from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, NodeMap, PrecomputedMap, TaskMap
 from infinitask.field import Field
-from infinitask.kernels import (
-    RBF,
-    Additive,
-    CallableKernel,
-    Chi2,
-    ConstantTask,
-    Gaussian,
-    InputKernel,
-    Laplacian,
-    Linear,
-    Matern,
-    MaternTask,
-    Metric,
-    PiecewiseLinear,
-    Polynomial,
-    PolynomialTask,
-    Precomputed,
-    Product,
-    Scaled,
-    Sum,
-    TaskKernel,
-    Warped,
-)
+from infinitask.kernels import Precomputed
+from infinitask.kernels._description import Description
+from infinitask.kernels._ranks import Ranks
 from infinitask.predictive import ConformalCalibration, Levels
 
 Exported = dict[str, Any]
@@ -56,67 +34,41 @@ def packed(values: Any) -> Exported:
 
 
 # ----------------------------------------------------------------------------------------------------- kernels
-_INPUT_KERNELS: dict[type[InputKernel], Callable[[Any, int], Exported]] = {
-    RBF: lambda k, d: {"type": "rbf", "gamma": float(k.gamma)},
-    Matern: lambda k, d: {"type": "matern", "nu": float(k.nu), "gamma": float(k.gamma)},
-    Laplacian: lambda k, d: {"type": "laplacian", "gamma": float(k.gamma)},
-    Chi2: lambda k, d: {"type": "chi2", "gamma": float(k.gamma)},
-    Linear: lambda k, d: {"type": "linear"},
-    Polynomial: lambda k, d: {
-        "type": "polynomial",
-        "gamma": float(k.gamma),
-        "degree": int(k.degree),
-        "coef0": float(k.coef0),
-    },
-    Sum: lambda k, d: {"type": "sum", "left": input_kernel(k.left, d), "right": input_kernel(k.right, d)},
-    Product: lambda k, d: {"type": "product", "left": input_kernel(k.left, d), "right": input_kernel(k.right, d)},
-    Scaled: lambda k, d: {"type": "scaled", "scales": packed(k.scales), "kernel": input_kernel(k.kernel, d)},
-    Metric: lambda k, d: {
-        "type": "metric",
-        "root": packed(k.root),
-        "kernel": input_kernel(k.kernel, int(np.shape(k.root)[1])),
-    },
-    Warped: lambda k, d: {
-        "type": "warped",
-        "columns": [[packed(values), packed(scores)] for values, scores in k.ranks.columns],
-        "kernel": input_kernel(k.kernel, d),
-    },
-    Additive: lambda k, d: {
-        "type": "additive",
-        "parts": [input_kernel(part, 1) for part in (k.parts or (k.kernel,) * d)],
-    },
-}
-
-_TASK_KERNELS: dict[type[TaskKernel], Callable[[Any], Exported]] = {
-    Gaussian: lambda k: {"type": "gaussian", "gamma": float(k.gamma)},
-    MaternTask: lambda k: {"type": "matern", "nu": float(k.nu), "gamma": float(k.gamma)},
-    PolynomialTask: lambda k: {"type": "polynomial", "degree": int(k.degree), "coef0": float(k.coef0)},
-    ConstantTask: lambda k: {"type": "constant"},
-    PiecewiseLinear: lambda k: {"type": "piecewise-linear", "offset": float(k.offset)},
-}
+KINDS = ("function", "sum", "product", "scaled", "metric", "ranks", "each")
+"""Kinds of descriptions that ``assets/kernels.js`` evaluates."""
 
 
-def input_kernel(kernel: InputKernel, d: int) -> Exported:
-    """A resolved kernel of d inputs; an error for one without a formula of ours."""
-    write = _INPUT_KERNELS.get(type(kernel))
-    if write is not None:
-        return write(kernel, d)
-    if isinstance(kernel, CallableKernel):
+def input_kernel(node: Description) -> Exported:
+    """The description of an input kernel; an error for one without a formula of ours."""
+    if node.kind in KINDS:
+        return _written(node)
+    if node.kind == "python":
         what = "a kernel that is a function of Python"
-    elif isinstance(kernel, Precomputed):
+    elif node.kind == "precomputed":
         what = "a kernel matrix that was computed beforehand"
     else:
-        what = f"the kernel {type(kernel).__name__}, which is not one of infinitask.kernels"
+        what = f"the kernel {node.name}, which is not one of infinitask.kernels"
     raise ValueError(_cannot(what, "a named kernel such as 'rbf', or sums and products of those in infinitask.kernels"))
 
 
-def task_kernel(kernel: TaskKernel) -> Exported:
-    """A resolved task kernel; an error for one that knows its own tasks only, or that is not ours."""
-    write = _TASK_KERNELS.get(type(kernel))
-    if write is None:
-        what = f"the task kernel {type(kernel).__name__}, which a slider cannot follow from task to task"
+def task_kernel(node: Description) -> Exported:
+    """The description of a task kernel; an error for one that knows its own tasks only, or that is not ours."""
+    if node.kind != "function" or node.values["of"] == "equal":
+        what = f"the task kernel {node.name}, which a slider cannot follow from task to task"
         raise ValueError(_cannot(what, "task_kernel='rbf', 'matern32', 'matern52', 'polynomial' or 'piecewise-linear'"))
-    return write(kernel)
+    return _written(node)
+
+
+def _written(node: Description) -> Exported:
+    values = {name: _number(value) for name, value in node.values.items()}
+    return {"kind": node.kind, **values, "parts": [input_kernel(part) for part in node.parts]}
+
+
+def _number(value: Any) -> Any:
+    """A value of a description as plain data; arrays as text."""
+    if isinstance(value, Ranks):
+        return [[packed(values), packed(scores)] for values, scores in value.columns]
+    return packed(value) if isinstance(value, np.ndarray) else value
 
 
 def _cannot(what: str, instead: str) -> str:
@@ -130,17 +82,16 @@ def _cannot(what: str, instead: str) -> str:
 def feature_map(left: FeatureMap) -> Exported:
     """x ↦ left(x)."""
     if isinstance(left, KernelMap):
-        landmarks = to_host(left.landmarks)
         return {
             "type": "kernel",
-            "kernel": input_kernel(left.kernel, int(landmarks.shape[1])),
-            "landmarks": packed(landmarks),
+            "kernel": input_kernel(left.kernel.describe()),
+            "landmarks": packed(left.landmarks),
             "transform": packed(left.transform),
         }
     if isinstance(left, CombinedMap) and isinstance(left.map, FourierMap):
         return {"type": "fourier", "frequencies": packed(left.map.frequencies), "transform": packed(left.right)}
     if isinstance(left, PrecomputedMap):
-        return input_kernel(Precomputed(), 1)  # which says what is wrong
+        return input_kernel(Precomputed().describe())  # which says what is wrong
     what = f"features of the kind {type(left).__name__}"
     raise ValueError(_cannot(what, "features='auto', 'exact', 'nystroem' or 'fourier'"))
 
@@ -154,7 +105,7 @@ def task_map(psi: TaskMap | NodeMap) -> Exported:
     rest = None if psi.rest is None else {"map": task_map(psi.rest[0]), "right": packed(psi.rest[1])}
     return {
         "type": "kernel",
-        "kernel": task_kernel(psi.kernel),
+        "kernel": task_kernel(psi.kernel.describe()),
         "landmarks": [{"nodes": packed(nodes[:, 0]), "order": int(order)} for nodes, order in psi.landmarks],
         "transform": packed(psi.transform),
         "rest": rest,
@@ -252,7 +203,7 @@ def level_sets(model: Any, score_levels: int) -> Exported:
     low, high = model._ends()
     fractions = FRACTIONS[(low <= FRACTIONS) & (high >= FRACTIONS)]
     nested, nu = bool(model.recipe_.order.rearranged), float(model.offset_)
-    levels = model._nested_levels() if nested else np.unique(np.append(model._levels(score_levels), nu))
+    levels = model._curve_levels() if nested else np.unique(np.append(model._levels(score_levels), nu))
     if levels.size < 2:
         raise ValueError(_cannot(f"the single fraction {levels[0]:g}", "a measure on an interval"))
     return {

@@ -21,25 +21,17 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask.report._export import Exported, packed
+from infinitask.report._rows import MAX_NUMBERS
 from infinitask.report._table import Table
 
 MAX_CHOICES = 300
-"""Values of a column that a person can choose from; of more, the most frequent ones."""
-
-MAX_TIMES = 400
-"""Dates with a time that a person can choose from; of more, evenly spaced ones."""
-
-MAX_TABLE_NUMBERS = 100_000
-"""Numbers that the answers for each day may take, one megabyte as text: about fifty years of six encoded columns."""
+"""Values of a column that a person can choose from; of more, the most frequent ones, or evenly spaced times."""
 
 PROBES = np.array([0.0, 1.0, 0.137, 0.5, 0.713, -0.31, 1.29])
-"""Where a number is asked for, as shares of its range, the ends first: curves and steps show between or beyond."""
+"""Where a number is asked for, as fractions of its range, the ends first: curves and steps show between or beyond."""
 
 EXACT = 1e-12
-"""Relative error of answers that are put together."""
-
-EXACT_SINGLE = 1e-6
-"""The same where the pipeline computes in single precision."""
+"""Relative error of answers that are put together; its root, if the pipeline computes in single precision."""
 
 NEVER_SEEN = "\x00 a value that no table holds"
 
@@ -151,7 +143,7 @@ class _Asked:
     def __init__(self, encode: Any, table: Table, Z: HostArray, rows: HostArray, names: list[str]) -> None:
         self._encode, self.table, self.rows, self.names = encode, table, rows, names
         single = np.all(Z.astype(np.float32).astype(np.float64) == Z, axis=0)
-        self.tolerance = np.where(single, EXACT_SINGLE, EXACT) * np.maximum(1e-300, np.max(np.abs(Z), axis=0))
+        self.tolerance = np.where(single, np.sqrt(EXACT), EXACT) * np.maximum(1e-300, np.max(np.abs(Z), axis=0))
         self.numbers = [table.numbers(j) for j in range(table.d)]
         self.days = [table.days(j) for j in range(table.d)]
         self.distinct = [table.distinct(j) if self._line(j) is None else None for j in range(table.d)]
@@ -191,9 +183,8 @@ class _Asked:
             found = self._number(j, line) if self.days[j] is None else self._days(j, line)
             if found is not None:
                 return found
-            limit = MAX_CHOICES if self.days[j] is None else MAX_TIMES
             self.distinct[j] = distinct = self.table.distinct(j)
-            if distinct.counts.size > limit and self.days[j] is None:
+            if distinct.counts.size > MAX_CHOICES and self.days[j] is None:
                 raise ValueError(
                     f"The column {self.names[j]!r} holds {distinct.counts.size} different numbers, and the pipeline "
                     "turns them into a curve or into steps; a page follows numbers that are shifted and scaled, and "
@@ -242,60 +233,61 @@ class _Asked:
         if not fits:
             return None
         error, single, origin, slope = min(fits, key=lambda fit: fit[:2])
-        allowed = EXACT if np.any(answers.astype(np.float32) != answers) else EXACT_SINGLE
+        allowed = EXACT if np.any(answers.astype(np.float32) != answers) else np.sqrt(EXACT)
         if error > allowed:
             return None
-        missing = self._without_value(j, line, answers)
 
-        def encoded(c: HostArray) -> Exported:
-            return {
-                "type": "affine",
-                "single": single,
-                "origin": origin,
-                "offset": packed(answers[0, c]),
-                "slope": packed(slope[c]),
-                "missing": None if missing is None else packed(missing[0, c]),
-            }
+        def written(c: HostArray) -> Exported:
+            affine = {"offset": packed(answers[0, c]), "slope": packed(slope[c])}
+            return {"type": "affine", "single": single, "origin": origin, **affine}
 
-        shown = line[self.rows]
+        def made(values: HostArray, c: HostArray) -> HostArray:
+            return np.asarray(answers[0, c] + (_rounded(values, single) - origin)[:, None] * slope[c])
 
-        def row_answers(c: HostArray) -> HostArray:
-            made: HostArray = answers[0, c] + (_rounded(shown, single) - origin)[:, None] * slope[c]
-            return made if missing is None else np.where(np.isnan(shown)[:, None], missing[0, c], made)
-
-        known = [answers] if missing is None else [answers, missing]
-        return Field(j, column, shown, known, encoded, row_answers)
+        return self._with_missing(j, column, line, answers, written, made)
 
     def _days(self, j: int, line: HostArray) -> Field | None:
         """Dates with an answer for each day; None if there are too many."""
         column = self._of_line(j, line)
         days = np.arange(column["low"], column["high"] + 1.0)
-        if days.size > MAX_TABLE_NUMBERS:
+        if days.size > MAX_NUMBERS:
             return None
         answers = self.with_column(j, self.table.dates(j, days), days.size)
         if answers is None:
             return None
         width = np.count_nonzero(np.ptp(answers, axis=0) > self.tolerance)
-        if days.size * width > MAX_TABLE_NUMBERS:
+        if days.size * width > MAX_NUMBERS:
             return None
-        missing = self._without_value(j, line, answers)
+
+        def written(c: HostArray) -> Exported:
+            return {"type": "table", "values": packed(answers[:, c])}
+
+        def made(values: HostArray, c: HostArray) -> HostArray:
+            at = np.where(np.isnan(values), 0.0, values - column["low"]).astype(np.intp)
+            return answers[at][:, c]
+
+        return self._with_missing(j, column, line, answers, written, made)
+
+    def _with_missing(
+        self,
+        j: int,
+        column: Exported,
+        line: HostArray,
+        answers: HostArray,
+        written: Callable[[HostArray], Exported],
+        made: Callable[[HostArray, HostArray], HostArray],
+    ) -> Field:
+        """A field of numbers or days; a missing value has an answer of its own."""
+        missing, shown = self._without_value(j, line, answers), line[self.rows]
 
         def encoded(c: HostArray) -> Exported:
-            return {
-                "type": "table",
-                "values": packed(answers[:, c]),
-                "missing": None if missing is None else packed(missing[0, c]),
-            }
-
-        shown = line[self.rows]
+            return written(c) | {"missing": None if missing is None else packed(missing[0, c])}
 
         def row_answers(c: HostArray) -> HostArray:
-            at = np.where(np.isnan(shown), 0.0, shown - column["low"]).astype(np.intp)
-            made = answers[at][:, c]
-            return made if missing is None else np.where(np.isnan(shown)[:, None], missing[0, c], made)
+            found = made(shown, c)
+            return found if missing is None else np.where(np.isnan(shown)[:, None], missing[0, c], found)
 
-        known = [answers] if missing is None else [answers, missing]
-        return Field(j, column, shown, known, encoded, row_answers)
+        return Field(j, column, shown, [answers] if missing is None else [answers, missing], encoded, row_answers)
 
     # ---------------------------------------------------------------------------------------------- choices
     def _choice(self, j: int) -> Field:
@@ -303,7 +295,7 @@ class _Asked:
         distinct = self.distinct[j]
         assert distinct is not None
         time = self.table.is_time(j)
-        listed = distinct.evenly(MAX_TIMES) if time else distinct.most_frequent(MAX_CHOICES)
+        listed = distinct.evenly(MAX_CHOICES) if time else distinct.most_frequent(MAX_CHOICES)
         others = np.setdiff1d(distinct.codes[self.rows], listed)
         kept = np.concatenate([listed, others])
         idx = np.tile(self.typical, (kept.size, 1))

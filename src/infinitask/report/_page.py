@@ -16,6 +16,7 @@ from typing import final
 from infinitask.report._export import Exported
 
 SCRIPTS = (
+    "kernels.js",
     "field.js",
     "models.js",
     "charts.js",
@@ -30,9 +31,6 @@ SCRIPTS = (
     "start.js",
 )
 """The program, in this order; plain scripts that share one scope."""
-
-NOTEBOOK_HEIGHT = 900
-"""Pixels of a page within a notebook."""
 
 
 @final
@@ -106,7 +104,7 @@ class Page:
     def _repr_html_(self) -> str:
         """The page in a frame of its own: its style and a notebook's do not meet."""
         source, title = html.escape(self.html), html.escape(str(self.payload["title"]))
-        style = f"width:100%;height:{NOTEBOOK_HEIGHT}px;border:0"
+        style = "width:100%;height:900px;border:0"
         return f'<iframe srcdoc="{source}" title="{title}" style="{style}"></iframe>'
 
 

@@ -17,7 +17,7 @@ MAX_NUMBERS = 250_000
 """Numbers that the rows of a page may take, 2.7 MB as text: with many columns there are fewer rows."""
 
 MAX_LOOKED_AT = 20_000
-"""Rows of a larger table that are looked at, evenly spaced: shares are then known to half a percent."""
+"""Rows of a larger table that are read, evenly spaced: fractions are then known to half a percent."""
 
 
 @final

@@ -13,9 +13,6 @@ from infinitask._base.arrays import HostArray
 MAX_LABEL = 60
 """Letters of a value that are shown."""
 
-DAY_LENGTH = np.timedelta64(1, "D")
-"""Dates are whole multiples of it since 1970."""
-
 
 def is_missing(value: Any) -> bool:
     """Whether a cell holds nothing: None, NaN, NaT or pandas' NA."""
@@ -176,4 +173,4 @@ class Table:
 
     def dates(self, j: int, days: HostArray) -> Any:
         """Cells of column j that hold these days."""
-        return (np.datetime64(0, "D") + days.astype(np.int64) * DAY_LENGTH).astype(self.column(j).dtype)
+        return (np.datetime64(0, "D") + days.astype(np.int64) * np.timedelta64(1, "D")).astype(self.column(j).dtype)

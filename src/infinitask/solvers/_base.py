@@ -81,7 +81,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer of a solver.
+    """What a solver found.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class DualPoint:
 class Certificate:
     """The best upper and lower bounds so far.
 
-    The gap is relative to |P|, or to the typical loss where that is less: one absurd target may own P, and must not end
+    The gap is relative to |P|, or to the typical loss where that is less: one outlier may dominate P, and must not end
     the solver early. ``floor`` replaces them where they are smaller: rounding decides there, and a perfect fit must not
     loop.
     """
@@ -199,7 +199,7 @@ class Certificate:
         self.z = np.zeros(objective.size)
         self.dual = -np.inf
         """The lower bound; −∞ while no feasible dual point is known."""
-        # computed with the first evaluation: a free bias makes it as dear as one, and other bounds do not need it
+        # computed with the first evaluation: a free bias makes it as expensive as one, and other bounds do not need it
         self._find_origin: Callable[[], tuple[float, HostArray] | None] | None = objective.origin
         self._origin: DualPoint | None = None
         self._dual: DualPoint | None = None
@@ -289,6 +289,20 @@ class Ledger:
                 self._write("Loading compiled loops; at their first use on a machine numba compiles them, about 2 s.")
             self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  {'left':>6}  step")
 
+    def begin(self, smoothing: Smoothing) -> Evaluation:
+        """Evaluate the objective at its start; the floor of the gap is a part of what it is there."""
+        here = self.evaluate(self.objective.start(), smoothing)
+        # an objective without targets is 0 there: its size is that of h
+        self.certificate.floor = PERFECT_FIT * (min(abs(here.primal), self.certificate.typical) or self.objective.scale)
+        return here
+
+    def turn(self, objective: BaseObjective, turned: Callable[[HostArray], HostArray]) -> None:
+        """Go on with the same objective in other unknowns, which are ``turned(z)``; bounds and counts stay."""
+        before, self.objective, self.dual_at = self.certificate, objective, None
+        self.certificate = Certificate(objective)
+        self.certificate.floor = before.floor
+        self.certificate.take(turned(before.z), before.primal, before.dual)
+
     def evaluate(self, z: HostArray, smoothing: Smoothing, label: str = "") -> Evaluation:
         """One pass over the data; the certificate, the counts and the history take it in."""
         evaluation = self.objective.evaluate(z, smoothing)
@@ -297,28 +311,23 @@ class Ledger:
             return evaluation
         if self.certificate.update(z, evaluation):
             self.dual_at = Start(z.copy(), smoothing)
-        self.history.append((self.n_evaluations, evaluation.primal, self.certificate.dual))
-        self._tell()
-        now = time.perf_counter()
-        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5 or self.n_evaluations == 1):
-            self._shown = now
-            self.show(label)
+        self._record(evaluation.primal, label)
         return evaluation
 
     def take(self, z: HostArray, primal: float, dual: float, n_evaluations: int, label: str) -> None:
         """Take in a point and its bounds, found after ``n_evaluations`` evaluations; see :meth:`Certificate.take`."""
         self.certificate.take(z, primal, dual)
         self.n_evaluations = self.n_iter = n_evaluations
-        self.history.append((n_evaluations, primal, self.certificate.dual))
-        self._tell()
-        now = time.perf_counter()
-        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5):
-            self._shown = now
-            self.show(label)
+        self._record(primal, label)
 
-    def _tell(self) -> None:
+    def _record(self, primal: float, label: str) -> None:
+        self.history.append((self.n_evaluations, primal, self.certificate.dual))
         if is_heard():
             tell(Solving(self.n_evaluations, float(self.certificate.gap), self.tol))
+        now = time.perf_counter()
+        if self.verbose and (self.verbose > 1 or now - self._shown > 0.5 or self.n_evaluations == 1):
+            self._shown = now
+            self.show(label)
 
     def show(self, label: str) -> None:
         """Write one line of progress."""
@@ -365,7 +374,7 @@ class Ledger:
         return evaluation.error <= max(0.3 * sum(evaluation.slack), 0.2 * self.aim * self.certificate.scale)
 
     def solution(self, stalled: Reason = Reason.STALLED) -> Solution:
-        """The answer; ``stalled`` is the reason where neither the gap nor the limit of evaluations was reached."""
+        """What was found; ``stalled`` is the reason where neither the gap nor the limit of evaluations was reached."""
         c = self.certificate
         reason = Reason.CONVERGED if self.converged else Reason.OUT_OF_EVALUATIONS if self.exhausted else stalled
         self.show("done")

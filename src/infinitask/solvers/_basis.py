@@ -20,19 +20,11 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, double, namespace, to_host
 from infinitask.objective import BaseObjective, Objective, PartedObjective, Smoothing, product, staircase
 
-BIAS_DAMPING = 1e-2
-"""Part of the usual curvature of a free bias that is added to its Hessian: see :attr:`Eigenbasis.damping`."""
-
 MAX_FEATURES_FOR_ALL = 400
 """Up to this number of features all eigenvectors are computed, which takes 15 ms."""
 
-LEADING_VECTORS, LEADING_VECTORS_OF_MANY, MANY_FEATURES = 256, 160, 1000
-"""The number of eigenvectors that are computed for more features, and for more than MANY_FEATURES. With 2000 features
-in eight dimensions all would take a second, 160 a twentieth of it and 256 a tenth; a fit saves no more evaluations by
-the others than they cost. With 500 features they cost little, and 160 would take a quarter more evaluations."""
-
-ROWS_AT_A_TIME = 512
-"""Rows that are visited together on the host."""
+LEADING_VECTORS = 200
+"""The number of eigenvectors that are computed for more features: with 2000 features a tenth of the time of all."""
 
 
 def _gram(cols: HostArray, weights: HostArray) -> HostArray:
@@ -172,7 +164,7 @@ class Eigenbasis:
         first = objective.host_integrals[0]
         if objective.free and first.bias_cols is not None:
             usual = np.minimum(first.weights @ first.bias_cols**2 / objective.scale, objective.alpha)
-            damping[objective.size - objective.bias_size :] = BIAS_DAMPING * usual
+            damping[objective.size - objective.bias_size :] = 1e-2 * usual
         return damping
 
     def back(self, z: HostArray) -> HostArray:
@@ -212,7 +204,7 @@ def _of_rows(objective: Objective, near: HostArray | None = None) -> tuple[HostA
     if r <= MAX_FEATURES_FOR_ALL:
         e, U = np.linalg.eigh(_moments(objective))
         return U, np.maximum(e, 0.0), 0.0
-    count = LEADING_VECTORS if r <= MANY_FEATURES else LEADING_VECTORS_OF_MANY
+    count = LEADING_VECTORS
     first = np.zeros((r, count))
     for phi, omega in _parts(objective):
         width = phi.shape[1]
@@ -227,8 +219,8 @@ def _of_rows(objective: Objective, near: HostArray | None = None) -> tuple[HostA
 def _parts(objective: Objective) -> Iterator[tuple[Array, Array]]:
     """Φ and ω of some rows at a time, so that no second array of the size of Φ is made."""
     n = int(objective.rows.shape[0])
-    for start in range(0, n, ROWS_AT_A_TIME if isinstance(objective.rows, np.ndarray) else n):
-        block = slice(start, min(start + ROWS_AT_A_TIME, n) if isinstance(objective.rows, np.ndarray) else n)
+    step = 512 if isinstance(objective.rows, np.ndarray) else n
+    for block in (slice(start, min(start + step, n)) for start in range(0, n, step)):
         yield objective.features(block), objective.mean_weight[block]
 
 

@@ -21,12 +21,6 @@ SIZE = 6
 NOTHING = -1e300
 """In place of −∞: times a weight of 0 it is 0."""
 
-MAX_ROUNDS, SMALL_GAIN = 12, 1e-10
-"""The most changes of a mixture, and the relative gain that ends them."""
-
-EQUAL_POINTS = 1e-11
-"""The ridge, relative to the largest ‖p_i‖², with which mixtures are solved for."""
-
 
 class Bundle:
     """Dual points of B problems.
@@ -73,8 +67,8 @@ def mixture(lower: HostArray, gram: HostArray) -> HostArray:
     every = np.arange(len(lower))
     weights = np.zeros_like(lower)
     weights[every, np.argmax(lower - 0.5 * np.einsum("bii->bi", gram), axis=1)] = 1.0
-    enough = SMALL_GAIN * np.max(np.abs(np.where(lower > NOTHING, lower, 0.0)), axis=1)
-    for _ in range(MAX_ROUNDS):
+    enough = 1e-10 * np.max(np.abs(np.where(lower > NOTHING, lower, 0.0)), axis=1)
+    for _ in range(12):
         slope = lower - np.einsum("bij,bj->bi", gram, weights)
         to, off = np.argmax(slope, axis=1), np.argmin(np.where(weights > 0.0, slope, np.inf), axis=1)
         gain = slope[every, to] - slope[every, off]
@@ -94,7 +88,7 @@ def _within(lower: HostArray, gram: HostArray, weights: HostArray) -> HostArray:
     part = np.where(inside[:, :, None] & inside[:, None, :], gram, 0.0)
     size = np.maximum(np.max(np.einsum("bii->bi", part), axis=1), 1e-300)
     # equal points have equal rows: a trace of a ridge shares the weight between them
-    ridge = np.where(inside, (EQUAL_POINTS * size)[:, None], size[:, None])
+    ridge = np.where(inside, (1e-11 * size)[:, None], size[:, None])
     solved = np.linalg.solve(
         part + ridge[:, :, None] * np.eye(gram.shape[1]), np.stack([np.where(inside, lower, 0.0), 1.0 * inside], axis=2)
     )

@@ -13,9 +13,6 @@ from infinitask.objective import Integral
 NEGLIGIBLE = 1e-13
 """Eigenvalues of rows and columns below this part of the largest are 0; what that may cost is taken off the dual."""
 
-SAME_STAIR = 0.5
-"""Columns are visited together as long as the shortest has this part of the rows' directions of the longest."""
-
 
 @dataclass(frozen=True, eq=False)
 class Columns:
@@ -73,7 +70,8 @@ class Columns:
 def stairs(e: HostArray, f: HostArray, least: float) -> list[tuple[int, slice]]:
     """Runs of columns l, and for each the first k of the rows' directions with e_k f_l above ``least``.
 
-    f falls fast for a smooth task kernel: with 3 000 rows, 50 nodes and λ = 1e-6 about 11 000 of 48 000 directions
+    Columns are visited together as long as the shortest has half of the rows' directions of the longest. f falls fast
+    for a smooth task kernel: with 3 000 rows, 50 nodes and λ = 1e-6 about 11 000 of 48 000 directions
     have e f > λ/10⁴.
     """
     first = [int(np.searchsorted(e, least / each)) if least > 0.0 else 0 for each in f]
@@ -81,7 +79,7 @@ def stairs(e: HostArray, f: HostArray, least: float) -> list[tuple[int, slice]]:
     end = f.size
     while end > 0:
         begin = end - 1
-        while begin > 0 and e.size - first[begin - 1] >= SAME_STAIR * (e.size - first[end - 1]):
+        while begin > 0 and e.size - first[begin - 1] >= 0.5 * (e.size - first[end - 1]):
             begin -= 1
         runs.append((first[end - 1], slice(begin, end)))
         end = begin

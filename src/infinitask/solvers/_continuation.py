@@ -20,196 +20,127 @@ from functools import cached_property
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, namespace, to_host
 from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
 from infinitask.solvers._base import (
     MAX_CENTRE_PAIRS,
-    PERFECT_FIT,
     Ledger,
     Reason,
     Solution,
     Start,
-    aim_at,
     cost_by_unknowns,
     evaluation_cost,
 )
 from infinitask.solvers._basis import Eigenbasis
-from infinitask.solvers._free_levels import by_levels, suits_levels
+from infinitask.solvers._engine import Engine, Given
 from infinitask.solvers._lbfgs import lbfgs_stage
-from infinitask.solvers._level_sets import by_walk, suits_walk
-from infinitask.solvers._newton import MAX_SOLVE_COST, NewtonSystem, newton_stage
-from infinitask.solvers._small_ridge import by_splitting, suits_splitting
+from infinitask.solvers._newton import CHEAP_SOLVE, MAX_SOLVE_COST, NewtonSystem, newton_stage
 
-SOLVERS = ("auto", "lbfgs", "newton")
+LBFGS_EVALUATIONS, LBFGS_GROWTH = 15.0, 0.55
+"""L-BFGS takes about the first number of evaluations for each integral where nλ = 1, and more as this power of 1/nλ; λ
+in terms of the mean of k(x, x) and of the size of y."""
+
+FEW_UNKNOWNS = 1_000
+"""Up to this number of unknowns Newton's steps are cheap, and no other engine takes less time."""
 
 MAX_IDLE_EVALUATIONS = 400
 """L-BFGS is stuck after this number of evaluations that did not halve the optimisation error."""
 
-MIN_IDLE_NEWTON_STEPS, MAX_IDLE_NEWTON_STEPS = 0.5, 3
-"""Where Newton's method can take over, those evaluations must have cost at least the first number of Newton steps, and
-L-BFGS is stuck in any case when they have cost the second."""
-
 NEWTON_STEPS_TO_FINISH, MAX_GAP_TO_FINISH = 4, 1e-2
 """Newton's method needs about this number of steps to finish. L-BFGS hands over when it has cost as much and the gap is
-below the second number. Farther off, few pairs may be curved here and thousands on the way: with one positive in twenty
-and n = 5000 a fit took 18 s instead of 1.5."""
+below the second number: farther off, few pairs may be curved here and thousands on the way."""
 
 FAR_START = 300.0
 """A start is far from the solution where the optimisation error is more than this number times the slack: the way then
 begins with more smoothing."""
 
-CHEAP_SOLVE, MAX_SOLVE_IN_EVALUATIONS = 1e10, 50.0
-"""A dense solve is taken if it costs at most this number of operations, or at most this number of evaluations; else
-conjugate gradients."""
+MAX_FAILURES = 10
+"""Newton stages that may fail before L-BFGS tries again, or the solver gives up."""
 
-MAX_FAILURES_FIRST, MAX_FAILURES = 3, 30
-"""Newton stages that may fail before L-BFGS tries again, and before the solver gives up."""
+SHRINK, SHRINK_NEWTON = 0.3, 0.5
+"""Factors by which κ shrinks between stages of L-BFGS and, at the least, between Newton's proximal steps: with 0.1, few
+pairs are curved, and Newton's steps are short."""
 
-MIN_SHRINK, MAX_SHRINK = 0.1, 0.5
-"""The range of the factor by which κ shrinks. A factor near 1 costs stages, a small one leaves Newton's region."""
-
-MIN_SHRINK_NEWTON = 0.5
-"""The smallest factor by which κ shrinks between Newton's proximal steps. With 0.1, five levels jointly (n = 400, a gap
-of 1e-6) take 98 evaluations instead of 60: too far from the last solution, few pairs are curved, and steps are
-short."""
-
-MAX_CENTRED_LBFGS_PAIRS, MIN_SHRINK_CENTRED = 500_000, 0.3
-"""Up to this number of pairs L-BFGS smooths around its last dual point as well, and κ shrinks by no smaller factor: on
-120 small fits a fifth of the evaluations are saved."""
-
-SLACK_POWER = 0.75
-"""κ shrinks with this power of the slack, which is made of pairs within κ of a kink, each off by up to κ: it goes with
-κ² where the pairs are spread evenly and with κ where all lie at the kink. With 1/2, level sets lose some accuracy: the
-fraction outside is off by 0.013 instead of 0.007."""
+MAX_CENTRED_LBFGS_PAIRS = 500_000
+"""Up to this number of pairs L-BFGS smooths around its last dual point, which saves a fifth of the evaluations."""
 
 
-def solve(
-    objective: BaseObjective,
-    *,
-    solver: str = "auto",
-    tol: float = 1e-4,
-    max_iter: int = 10_000,
-    verbose: int = 0,
-    start: Start | None = None,
-    basis: Eigenbasis | None = None,
-    gram: HostArray | None = None,
-) -> Solution:
-    """Minimise P to a relative duality gap of ``tol``.
+class Continuation(Engine):
+    """L-BFGS and Newton's method with ever less smoothing.
 
     Parameters
     ----------
-    objective : BaseObjective
-        One whose rows are in parts needs a ``basis`` and takes L-BFGS.
-    solver : {"auto", "lbfgs", "newton"}
-        "auto" starts with L-BFGS and lets Newton finish where L-BFGS is slow; for a small λ it starts with splitting.
-    tol : float
-        From 1e-6 down to 1e-9 the aim is a hundredth of it on small problems, where that is cheap.
-    max_iter : int
-        The most evaluations of the objective.
-    verbose : int
-    start : Start or None
-        The end of the way of a problem that is close to this one; None: from 0.
-    basis : Eigenbasis or None
-        Of this objective; None: it is computed.
-    gram : ndarray (n, n) or None
-        Φ Φᵀ, if it is known; level sets need it.
-
-    Returns
-    -------
-    Solution
+    method : {"auto", "lbfgs", "newton"}
+        "auto": L-BFGS first, and Newton's method where that is slow.
     """
-    if solver not in SOLVERS:
-        raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
-    if not isinstance(objective, Objective):
-        assert basis is not None
-        return _by_path(objective, "lbfgs", tol, max_iter, verbose, start, basis)
-    before, scale = None, objective.scale
-    if solver == "auto" and suits_splitting(objective):
-        before, start = by_splitting(objective, tol, max_iter, verbose, start)
-        if before.converged or before.n_evaluations >= max_iter:
-            return before
-        max_iter -= before.n_evaluations
-    if solver == "auto" and start is None and basis is None and suits_levels(objective):
-        ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
-        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, scale)
-        start, dual_at = by_levels(objective, ledger)
-        before = replace(ledger.solution(), smoothing=Smoothing((0.0,)), dual_at=dual_at)
-        if before.converged or before.n_evaluations >= max_iter:
-            return before
-        max_iter -= before.n_evaluations
-    if solver == "auto" and max_iter > 1 and suits_walk(objective):  # no start is as good
-        ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
-        ledger.certificate.floor = PERFECT_FIT * scale  # the objective is 0 at the start, and as large as h elsewhere
-        before, start = by_walk(objective, ledger, gram)
-        if before.converged or before.n_evaluations >= max_iter:
-            return before
-        max_iter -= before.n_evaluations
-    basis = Eigenbasis.of(objective) if basis is None else basis
-    return _by_path(objective, solver, tol, max_iter, verbose, start, basis, before)
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+
+    def cost(self, objective: Objective, given: Given) -> float:
+        """See :meth:`Engine.cost`."""
+        if objective.size <= FEW_UNKNOWNS:
+            return 0.0
+        if objective.tied > 1:
+            return np.inf
+        n = int(objective.rows.shape[0])
+        # a constant feature carries the bias: it is no part of k(x, x)
+        some = objective.rows[:: -(-n // 1_000), int(objective.constant_first) :]
+        size = float(np.mean(to_host(namespace(some).sum(some**2, axis=1))))
+        if size == 0.0:
+            return 0.0
+        # kinks are those of losses that grow as y does: λ times the size of y has no units
+        ridge = objective.alpha * objective.scale / size
+        return float(LBFGS_EVALUATIONS * len(objective.integrals) * (n * ridge) ** -LBFGS_GROWTH)
+
+    def run(self, objective: BaseObjective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
+        """See :meth:`Engine.run`."""
+        basis, start, after = given.basis, given.start, ledger.n_evaluations
+        if basis is None:
+            assert isinstance(objective, Objective)
+            basis = Eigenbasis.of(objective)
+        ledger.turn(basis.objective, basis.forth)
+        smoothing = _widest(objective)
+        if start is None or start.floor is None:
+            z, here = basis.objective.start(), ledger.begin(smoothing)
+        if start is not None:
+            ledger.certificate.floor = ledger.certificate.floor if start.floor is None else start.floor
+            near = basis.smoothing_forth(start.smoothing)
+            z, here, smoothing = _near(ledger, basis.forth(start.z), near, smoothing)
+        path = _Path(ledger, basis, z, smoothing, after)
+        if self.method == "lbfgs":
+            path.by_lbfgs(here, lambda z, stalled: False)
+        elif self.method == "newton":
+            path.by_newton(MAX_SOLVE_COST)
+        else:
+            if after:
+                path.by_newton(CHEAP_SOLVE)
+                here = here if ledger.done else ledger.evaluate(path.z, path.smoothing)
+            # each gets stuck where the other may not
+            for gives_up in (path.expensive, path.stuck):
+                if not ledger.done:
+                    path.by_lbfgs(here, gives_up)
+                if not ledger.done:
+                    path.by_newton(CHEAP_SOLVE)
+                if not ledger.done:
+                    here = ledger.evaluate(path.z, path.smoothing)
+        found = ledger.solution(Reason.LBFGS_STALLED if self.method == "lbfgs" else Reason.NEWTON_STALLED)
+        smoothing, at = basis.smoothing_back(path.smoothing), found.dual_at
+        at = None if at is None else Start(basis.back(at.z), basis.smoothing_back(at.smoothing))
+        found = replace(found, z=basis.back(found.z), smoothing=smoothing, dual_at=at)
+        return found, Start(found.z, smoothing, found.floor)
 
 
-def _by_path(
-    objective: BaseObjective,
-    solver: str,
-    tol: float,
-    max_iter: int,
-    verbose: int,
-    start: Start | None,
-    basis: Eigenbasis,
-    before: Solution | None = None,
-) -> Solution:
-    """The solution by ever less smoothing; ``before`` is what was found until now, in ``before.n_evaluations``."""
-    scale = objective.scale
-    # Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the
-    # risk: on the paper's largest problem with κ = 0 and λ = 1e-7 that takes 68 evaluations instead of 81. A risk that
-    # is smooth by itself gains nothing: with κ = 10 and λ = 1e-3 it would be 33 instead of 23.
-    rest = 0.1 if objective.integrals[0].loss.smooth(0.1 * scale) else 1.0
-    parts = [0.1 if t == 0 else rest for t in range(len(objective.integrals))]
-    widest = [part * scale * size for part, size in zip(parts, objective.relative_sizes, strict=True)]
-    kappa = tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, widest, strict=True))
-    smoothing = Smoothing(kappa)
-    ledger = Ledger(basis.objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
-    if before is not None:
-        ledger.certificate.take(basis.forth(before.z), before.objective, before.dual)
-    if start is None or start.floor is None:
-        z = basis.objective.start()
-        here = ledger.evaluate(z, smoothing)
-        # the level sets' objective is 0 there; its size is that of h
-        ledger.certificate.floor = PERFECT_FIT * (min(abs(here.primal), objective.typical_loss) or scale)
-    if start is not None:
-        ledger.certificate.floor = ledger.certificate.floor if start.floor is None else start.floor
-        near = basis.smoothing_forth(start.smoothing)
-        z, here, smoothing = _near(ledger, basis.forth(start.z), near, smoothing)
-    path = _Path(ledger, basis, z, smoothing)
-    if solver == "lbfgs":
-        path.by_lbfgs(here, lambda z, stalled: False)
-    elif solver == "newton":
-        path.by_newton(MAX_FAILURES, MAX_SOLVE_COST)
-    else:
-        if before is not None:
-            path.by_newton(MAX_FAILURES_FIRST, path.dense_limit)
-            here = ledger.evaluate(path.z, path.smoothing) if not ledger.done else here
-        # each gets stuck where the other may not
-        for gives_up, failures in ((path.dear, MAX_FAILURES_FIRST), (path.stuck, MAX_FAILURES)):
-            if ledger.done:
-                break
-            path.by_lbfgs(here, gives_up)
-            if ledger.done:
-                break
-            path.by_newton(failures, path.dense_limit)
-            if ledger.done:
-                break
-            here = ledger.evaluate(path.z, path.smoothing)
-    solution = ledger.solution(Reason.LBFGS_STALLED if solver == "lbfgs" else Reason.NEWTON_STALLED)
-    if before is not None:
-        solution = joined(before, solution)
-    at = solution.dual_at
-    return replace(
-        solution,
-        z=basis.back(solution.z),
-        smoothing=basis.smoothing_back(path.smoothing),
-        dual_at=None if at is None else Start(basis.back(at.z), basis.smoothing_back(at.smoothing)),
-    )
+def _widest(objective: BaseObjective) -> Smoothing:
+    """How the losses are smoothed at first.
+
+    Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the risk.
+    A risk that is smooth by itself gains nothing.
+    """
+    first = 0.1 * objective.scale
+    rest = first if objective.integrals[0].loss.smooth(first) else objective.scale
+    sizes = [first, *(rest * size for size in objective.relative_sizes[1:])]
+    return Smoothing(tuple(0.0 if t.loss.smooth(k) else k for t, k in zip(objective.integrals, sizes, strict=True)))
 
 
 def joined(first: Solution, then: Solution) -> Solution:
@@ -226,11 +157,12 @@ def joined(first: Solution, then: Solution) -> Solution:
 class _Path:
     """The state of a solve: the point, how the losses are smoothed there, and the ledger."""
 
-    def __init__(self, ledger: Ledger, basis: Eigenbasis, z: HostArray, smoothing: Smoothing) -> None:
+    def __init__(self, ledger: Ledger, basis: Eigenbasis, z: HostArray, smoothing: Smoothing, begun: int) -> None:
         self.ledger = ledger
         self.basis = basis
         self.z = z
         self.smoothing = smoothing
+        self.begun = begun
 
     @property
     def in_memory(self) -> Objective:
@@ -253,18 +185,12 @@ class _Path:
         step = 3e6 + min(cost_by_unknowns(objective, n), by_pairs, MAX_SOLVE_COST)
         return float(2.0 + step / self.evaluation)
 
-    @property
-    def dense_limit(self) -> float:
-        """The most operations of a dense solve, where there is an alternative."""
-        return min(MAX_SOLVE_COST, max(CHEAP_SOLVE, MAX_SOLVE_IN_EVALUATIONS * self.evaluation))
-
-    def dear(self, z: HostArray, stalled: int) -> bool:
+    def expensive(self, z: HostArray, stalled: int) -> bool:
         """Whether L-BFGS got stuck, or has cost as much as it would to finish with Newton's method from here."""
         step = self.newton_step(z, self.smoothing)
-        close = self.ledger.certificate.gap <= MAX_GAP_TO_FINISH
-        enough_idle = max(MAX_IDLE_EVALUATIONS, MIN_IDLE_NEWTON_STEPS * step)
-        slow = stalled >= min(enough_idle, MAX_IDLE_NEWTON_STEPS * step)
-        return slow or (close and self.ledger.n_evaluations >= NEWTON_STEPS_TO_FINISH * step)
+        close, finish = self.ledger.certificate.gap <= MAX_GAP_TO_FINISH, NEWTON_STEPS_TO_FINISH * step
+        slow = stalled >= min(MAX_IDLE_EVALUATIONS, finish)
+        return slow or (close and self.ledger.n_evaluations - self.begun >= finish)
 
     @staticmethod
     def stuck(z: HostArray, stalled: int) -> bool:
@@ -284,22 +210,13 @@ class _Path:
                 return
             kappa = self.smoothing.kappa
             share = 0.5 * ledger.aim * ledger.certificate.scale / len(kappa)
-            smaller = tuple(
-                k
-                if k == 0.0 or slack <= share
-                else k * min(MAX_SHRINK, max(MIN_SHRINK, (0.7 * share / slack) ** SLACK_POWER))
-                for k, slack in zip(kappa, here.slack, strict=True)
-            )
+            smaller = tuple(k if slack <= share else SHRINK * k for k, slack in zip(kappa, here.slack, strict=True))
             if not ledger.enough(here) or (smaller == kappa and not centred):
                 return
-            if centred:
-                kappa = tuple(max(least, MIN_SHRINK_CENTRED * k) for least, k in zip(smaller, kappa, strict=True))
-                self.smoothing = Smoothing(kappa, self.in_memory.duals(self.z, self.smoothing))
-            else:
-                self.smoothing = Smoothing(smaller)
+            self.smoothing = Smoothing(smaller, self.in_memory.duals(self.z, self.smoothing) if centred else None)
             here = ledger.evaluate(self.z, self.smoothing)
 
-    def by_newton(self, max_failures: int, limit: float) -> None:
+    def by_newton(self, limit: float) -> None:
         """Proximal steps of the dual, each one solved by Newton, until the gap is reached or too many fail.
 
         Each step takes the envelope around the dual point of the last one, so that the slack vanishes at any κ. A
@@ -310,8 +227,7 @@ class _Path:
         ledger, system = self.ledger, NewtonSystem(self.in_memory, self.basis.damping, limit)
         smoothing = self.smoothing
         centred = self.basis.objective.n_pairs <= MAX_CENTRE_PAIRS
-        least = MIN_SHRINK_NEWTON if centred else MIN_SHRINK
-        factor, failures = least, 0
+        factor, failures = SHRINK_NEWTON, 0
         while not ledger.done:
             metric = self.basis.metric(self.z, smoothing)
             before = ledger.n_iter
@@ -320,12 +236,12 @@ class _Path:
                 return
             steps = ledger.n_iter - before
             if fine:
-                factor = max(least, factor**1.5) if steps <= 3 else factor**0.5 if steps > 8 else factor
+                factor = max(SHRINK_NEWTON, factor**1.5) if steps <= 3 else factor**0.5 if steps > 8 else factor
                 centre = self.in_memory.duals(self.z, smoothing) if centred else None
                 smoothing = Smoothing(tuple(factor * k for k in smoothing.kappa), centre)
             else:
                 failures += 1
-                if failures > max_failures:
+                if failures > MAX_FAILURES:
                     return
                 factor = min(0.8, factor**0.5)
                 smoothing = replace(smoothing, kappa=tuple(4.0 * k for k in smoothing.kappa))

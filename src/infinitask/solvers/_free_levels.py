@@ -14,145 +14,92 @@ that are balanced afterwards, it took 270, 350 and more than 400.
 
 Only the leading eigenvectors of the rows are split. In all other directions the ridge outweighs the losses, and C is
 Φᵀ ω u w Ψ/λ, renewed whenever the bounds are computed. Rows whose u are at the ends of their intervals at all nodes are
-left out after a while: their losses are linear there, and add a part to C that does not change.
+skipped after a while: their losses are linear there, and add a part to C that does not change.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from infinitask._base.arrays import HostArray, as_like, namespace, to_host
-from infinitask.losses import BoxLoss
+from infinitask._base.arrays import HostArray, as_like
 from infinitask.objective import Objective, Smoothing
-from infinitask.solvers._base import Ledger, Start
+from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
+from infinitask.solvers._engine import Engine, Given
 from infinitask.solvers._leading import leading
+from infinitask.solvers._steps import CHANGE_LATER, HAND_OVER, RELAXATION, Looks, change, within_range
 
 MAX_PAIRS = 1_000_000
 """Rows × nodes; ten arrays of that size are held."""
 
-MAX_STEPS, PATIENCE, FAR_GAP = 1_600, 200, 10.0
-"""The most iterations; with 800 of them a fit of 3 500 rows and λ = 1e-5 is handed on close to its end, and takes 10
-instead of 3 s. After PATIENCE of them, others take over where the gap is more than FAR_GAP times the one asked for: so
-it is where λ is so small that the rows are all but interpolated (eight inputs, λ = 1e-6)."""
+MAX_STEPS, PATIENCE = 1_600, 200
+"""The most iterations. After PATIENCE of them others take over if the gap is not expected to be reached by these: so it
+is where λ is so small that the rows are all but interpolated."""
 
-FIRST_LOOK, MIN_BETWEEN, MAX_GROWTH, USUAL_POWER = 20, 4, 1.6, 2.0
-"""The bounds cost as much as five to ten iterations. They are computed after FIRST_LOOK of them, and then when the gap
-is expected to be small enough, by the power of the number of iterations with which it falls: at least MIN_BETWEEN
-iterations later, and before there are MAX_GROWTH times as many. That takes 2 to 8 bounds, where a quarter of the
-iterations between two of them took 4 to 15."""
+SMALL_RIDGE = 1e-2
+"""σ at the beginning is one over the size of the targets; below this λ, in terms of the mean of k(x, x), it falls
+with λ."""
 
-RELAXATION = 1.8
-"""How far an iteration goes beyond the ridge step; between 1 and 2. With 1.6 up to a fifth more iterations."""
+PAIRS_TOGETHER = 2**14
+"""Nodes are visited in groups of about 16 000 pairs, whose arrays stay in the cache."""
 
-FIRST_STEP, SMALL_RIDGE = 1.0, 1e-2
-"""σ at the beginning, for targets of size one; below SMALL_RIDGE, in terms of the mean of k(x, x), it falls with λ.
-λ = 1e-2 takes 26 iterations, from 0.5 on 36; λ = 1e-4 takes 146, and 262 where σ falls with λ^(3/4) (n = 500 and 1000,
-two inputs)."""
-
-ADAPT_AT = frozenset((10, 20, 30, 50, 80, 130, 200, 300, 450, 700, 1_000))
-"""Iterations after which σ is adapted. After every tenth the iterations are about as many."""
-
-UNBALANCED, MAX_CHANGE, MAX_APART = 3.0, 3.0, 30.0
-"""The σ_j of a node follows its two residuals: it changes where one is this many times the other, by at most the second
-factor, and stays within MAX_APART times the median of all nodes. With one σ for all nodes, λ = 1e-3 and 1e-4 take 60
-and 190 iterations instead of 40 and 130 (n = 1000, eight inputs); with two inputs it makes no difference. A larger σ,
-at which one residual is ten times the other, suits quantiles; here it takes four times as many iterations (n = 500 and
-1000, two inputs, λ = 1e-3)."""
-
-PAIRS_TOGETHER, MIN_TOGETHER = 2**14, 4
-"""Nodes are visited in groups of about PAIRS_TOGETHER pairs, whose arrays stay near, and of at least MIN_TOGETHER."""
-
-STABLE = 0.5
-"""σ stays below this part of λ/(e f) of the directions that are not split."""
-
-FIRST_CHOICE, FAR_FROM_END, WORTH, SLOW = 50, 3.0, 0.7, 0.7
-"""From iteration FIRST_CHOICE on rows are left out, while the gap is FAR_FROM_END times its aim, where at most the part
-WORTH of the rows stays. All rows come back for good where the gap then stays above SLOW times the last one. Eight
-inputs and λ = 1e-4: 144 instead of 210 iterations with 500 rows, and 109 instead of 141 with 2000, each of which costs
-half as much. From 30 iterations on, too many rows are left out that have to come back."""
+FIRST_CHOICE, WORTH = 50, 0.7
+"""From iteration FIRST_CHOICE on rows are skipped if at most the part WORTH of the rows stays. All rows come back for
+good if the gap then stays above that part of the last one. It halves the time of a small λ."""
 
 DAMPING = 0.7
 """How far the directions that are not split go towards their best values, whenever the bounds are computed. With 1 the
-gap grows again where bounds are rare (n = 2000, eight inputs, λ = 1e-4); with 0.5 a tenth more iterations."""
+gap grows again where bounds are rare."""
 
-NEARLY, BALANCED, MAX_HALVINGS = 1e-6, 1e-7, 60
-"""Levels balance a node when the sum of its slopes is at most this part of what one side can pull: within an iteration
-(with 1e-3 up to a half more iterations, with 1e-2 four times as many at λ = 1e-4; less costs nothing), and for a bound;
-and the most steps towards such a level."""
+BALANCED = 1e-7
+"""Levels balance a node when the sum of its slopes is at most this part of what one side can pull."""
 
-ROUNDING = 1e-13
-"""Residuals below this are rounding: with six different rows and a gap of 1e-6 to reach, σ grew to 6e15."""
 
-FARTHEST = 0.3
-"""The largest step of Newton's method for a level, for targets of size one."""
+class FreeLevels(Engine):
+    """Splitting with the level of each node found together with its losses."""
 
-LEAST_FREE = 1e-3
-"""The least share of the rows of a node that is taken to lie at the kink in such a step."""
+    needs = ("free_levels",)
+
+    def cost(self, objective: Objective, given: Given) -> float:
+        """See :meth:`Engine.cost`: no other engine costs less, but what is known of a similar problem is not used."""
+        known = given.start is not None or given.basis is not None
+        return np.inf if known or objective.n_pairs > MAX_PAIRS else 0.0
+
+    def run(self, objective: Objective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
+        """See :meth:`Engine.run`."""
+        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
+        run, looks, look = _Run(objective.on_host()), Looks(ledger.aim), 20  # at most MAX_PAIRS keep no device busy
+        last, due, gap = min(ledger.max_iter, MAX_STEPS), 10, np.inf
+        best, u, sigma = -np.inf, run.u, 1.0
+        for step in range(1, last + 1):
+            if step == due:
+                run.adapting_step()
+                due = int(np.ceil(CHANGE_LATER * step))
+            else:
+                run.step()
+            if step in (look, last):
+                z, primal, dual = run.bounds()
+                if dual > best:
+                    best, u, sigma = dual, run.u, float(np.median(run.sigma))
+                ledger.take(z, primal, dual, step, f"splitting with levels, σ {np.median(run.sigma):.1e}")
+                before, gap = gap, ledger.certificate.gap
+                looks.add(step, gap)
+                if ledger.done or (step >= PATIENCE and looks.expected > MAX_STEPS):
+                    break
+                if gap > WORTH * before:
+                    run.visit_all()
+                elif step >= FIRST_CHOICE and gap > 3.0 * ledger.aim:
+                    run.skip_rows()
+                look = step + looks.wait
+        z, around = ledger.certificate.z, Smoothing((1.0 / sigma,), (as_like(u.T, objective.rows),))
+        found = replace(ledger.solution(), smoothing=Smoothing((0.0,)), dual_at=Start(z, around))
+        return found, Start(z, Smoothing((HAND_OVER / sigma,)), ledger.certificate.floor)
 
 
 def suits_levels(objective: Objective) -> bool:
-    """Whether the only bias is a free level at every node, and the losses are intervals of slopes around 0."""
-    term, *others = objective.integrals
-    if others or not objective.free or objective.bias_linear is not None or objective.n_pairs > MAX_PAIRS:
-        return False
-    m, loss = int(term.theta.shape[0]), term.loss
-    if term.bias_cols is None or term.bias_cols.shape != (m, m) or term.row_weight is not None:
-        return False
-    if objective.rows.dtype != namespace(objective.rows).float64 or term.targets is None:
-        return False
-    if term.loss.shares_of(term.targets) is not None:
-        return False
-    if not isinstance(loss, BoxLoss) or loss.smooth(1.0) or np.linalg.cond(to_host(term.bias_cols)) > 1e3:
-        return False
-    row = loss.row(term.theta, term.targets)
-    if not row.soft_low is row.soft_high is row.dead_zone is None or row.low is None or row.high is None:
-        return False
-    return bool(np.all(to_host(row.low) <= 0.0) and np.all(to_host(row.high) >= 0.0))
-
-
-def by_levels(objective: Objective, ledger: Ledger) -> tuple[Start, Start]:
-    """Iterate until the ledger is done, or the iterations are used up; where to go on then, and the best dual point.
-
-    Parameters
-    ----------
-    objective : Objective
-    ledger : Ledger
-        Of it; it takes in the bounds.
-    """
-    run, look = _Run(objective.on_host()), FIRST_LOOK  # at most MAX_PAIRS keep no device busy
-    seen: list[tuple[int, float]] = []  # iterations and gaps
-    last, best, u, sigma = min(ledger.max_iter, MAX_STEPS), -np.inf, run.u, 1.0
-    for step in range(1, last + 1):
-        if step in ADAPT_AT:
-            run.adapting_step()
-        else:
-            run.step()
-        if step in (look, last):
-            z, primal, dual = run.bounds()
-            if dual > best:
-                best, u, sigma = dual, run.u, float(np.median(run.sigma))
-            ledger.take(z, primal, dual, step, f"splitting with levels, σ {np.median(run.sigma):.1e}")
-            gap = ledger.certificate.gap
-            if ledger.done or (step >= PATIENCE and gap > FAR_GAP * ledger.tol):
-                break
-            if seen and gap > SLOW * seen[-1][1]:
-                run.visit_all()
-            elif step >= FIRST_CHOICE and gap > FAR_FROM_END * ledger.aim:
-                run.leave_out()
-            seen.append((step, gap))
-            look = _next_look(seen, ledger.aim)
-    z, around = ledger.certificate.z, Smoothing((1.0 / sigma,), (as_like(u.T, objective.rows),))
-    return Start(z, Smoothing((0.1 / sigma,)), ledger.certificate.floor), Start(z, around)
-
-
-def _next_look(seen: list[tuple[int, float]], aim: float) -> int:
-    """The iteration after which the gap is expected to be at its aim."""
-    step, gap = seen[-1]
-    power = USUAL_POWER
-    if len(seen) > 1 and 0.0 < gap < seen[-2][1] < np.inf:
-        power = max(1.0, float(np.log(seen[-2][1] / gap) / np.log(step / seen[-2][0])))
-    growth = (gap / aim) ** (1.0 / power) if aim > 0.0 and np.isfinite(gap) else np.inf
-    return max(step + MIN_BETWEEN, int(np.ceil(step * min(growth, MAX_GROWTH))))
+    """Whether :class:`FreeLevels` solves an objective for which no start is known."""
+    return FreeLevels().worthwhile(objective)
 
 
 class _Run:
@@ -168,37 +115,35 @@ class _Run:
         self.weights, self.targets, self.cols = term.weights, term.targets, np.asarray(term.cols)
         self.largest_col = float(np.linalg.eigvalsh(self.cols.T @ (self.weights[:, None] * self.cols))[-1])
         n, m = self.rows.shape[0], self.weights.size
-        assert isinstance(term.loss, BoxLoss)
-        row = term.loss.row(term.theta, term.targets)
-        low, high = row.low, row.high
-        assert low is not None
-        assert high is not None
-        self.low, self.high, self.y = (_by_node(part, n, m) for part in (low, high, term.targets))
+        row = term.row_of(slice(None))
+        assert row is not None
+        self.low, self.high, self.y = (_by_node(part, n, m) for part in (row.low, row.high, term.targets))
         size = float(np.median(np.abs(term.targets))) or 1.0
-        self.farthest = FARTHEST * size
+        self.farthest = 0.3 * size
         # the most that either side of a node can pull
         self.reach = np.minimum(self.high @ self.omega, -(self.low @ self.omega))
         mean = float(self.omega @ np.einsum("ij,ij->i", self.rows, self.rows)) or 1.0
-        first = FIRST_STEP * min(1.0, self.ridge / (SMALL_RIDGE * mean)) / size
+        first = min(1.0, self.ridge / (SMALL_RIDGE * mean)) / size
         self.level, self.u, self.final = np.zeros(m), np.zeros((m, n)), False
         self.rest = np.zeros((self.cols.shape[1], self.rows.shape[1]))
-        self._visit(np.arange(n), self.y, np.zeros((m, n)), np.full(m, first))
+        self._choose_rows(np.arange(n), self.y, np.zeros((m, n)), np.full(m, first))
         for group in self.groups:
-            self._settle(group, NEARLY)
+            self._balance_levels(group)
         self._aim_at(np.zeros((m, n)))
 
-    def _visit(self, kept: HostArray, T: HostArray, D: HostArray, sigma: HostArray) -> None:
+    def _choose_rows(self, kept: HostArray, T: HostArray, D: HostArray, sigma: HostArray) -> None:
         """Choose rows, and take over T and D of all rows."""
         self.kept, some = kept, slice(None) if kept.size == self.omega.size else kept
         self.some_omega = self.omega[some]
         self.e, self.V, self.leading, rest = leading(self.rows[some], self.some_omega, self.ridge / self.largest_col)
         self.pulling = np.ascontiguousarray((self.leading * self.some_omega).T)
         complete = self.V.shape[1] == min(kept.size, self.rows.shape[1])
-        self.largest = np.inf if complete else STABLE * self.ridge / (rest * self.largest_col)
+        # in the directions that are not split the ridge outweighs the losses
+        self.largest = np.inf if complete else 0.5 * self.ridge / (rest * self.largest_col)
         self.T, self.D, self.between = T[:, some].copy(), D[:, some].copy(), (self.low[:, some], self.high[:, some])
         # what the rows that are not visited pull at every node
         self.pull_of_others = self.u @ self.omega - self.u[:, some] @ self.some_omega
-        count = max(MIN_TOGETHER, PAIRS_TOGETHER // kept.size)
+        count = max(4, PAIRS_TOGETHER // kept.size)
         self.groups = [slice(i, min(i + count, sigma.size)) for i in range(0, sigma.size, count)]
         self.raw, self.field = np.empty((count, kept.size)), np.empty((count, kept.size))
         self.inner = np.zeros((self.cols.shape[1], kept.size))
@@ -239,19 +184,19 @@ class _Run:
             field *= RELAXATION
             T *= 1.0 - RELAXATION
             T += field
-            self._settle(group, NEARLY)
+            self._balance_levels(group)
             np.multiply(D, -2.0, out=raw)
             raw += T
             self.pulled -= self.weighted[:, group] @ raw
 
-    def _settle(self, group: slice, share: float) -> None:
-        """Levels at which D balances, up to a share of what can be: Newton's method, and halving where it strays."""
+    def _balance_levels(self, group: slice) -> None:
+        """Levels at which D balances: Newton's method, and halving where it strays."""
         nodes = np.arange(group.start, group.stop)
         T, D, (lowest, highest) = self.T[group], self.D[group], (end[group] for end in self.ends)
-        level, enough = self.level[group].copy(), share * self.reach[group] / self.sigma[group]
+        level, enough = self.level[group].copy(), BALANCED * self.reach[group] / self.sigma[group]
         others = self.pull_of_others[group] / self.sigma[group]
         below, above = np.full(nodes.size, -np.inf), np.full(nodes.size, np.inf)
-        for step in range(MAX_HALVINGS):
+        for step in range(60):
             raw = np.subtract(T, level[:, None], out=self.raw[: nodes.size])
             np.maximum(raw, lowest, out=D)
             np.minimum(D, highest, out=D)
@@ -269,7 +214,7 @@ class _Run:
                 level, enough, others, total = (part[off] for part in (level, enough, others, total))
                 below, above = below[off], above[off]
                 off = off[off]
-            free = np.maximum((raw == D).astype(np.float64) @ self.some_omega, LEAST_FREE)
+            free = np.maximum((raw == D).astype(np.float64) @ self.some_omega, 1e-3)
             np.copyto(below, level, where=total > 0.0)
             np.copyto(above, level, where=total < 0.0)
             fresh = level + np.maximum(np.minimum(total / free, self.farthest), -self.farthest)
@@ -304,14 +249,14 @@ class _Run:
         dual_coef = pulls @ self.rows
         return dual_coef, dual_coef - (pulls[:, self.kept] @ self.leading.T) @ self.V.T
 
-    def leave_out(self) -> None:
+    def skip_rows(self) -> None:
         """Visit only rows with a u inside of its interval."""
         inside = np.any((self.ends[0] < self.D) & (self.ends[1] > self.D), axis=0)
         if not self.final and 0 < np.count_nonzero(inside) <= WORTH * inside.size:
             self._go_on_with(self.kept[inside])
 
     def visit_all(self) -> None:
-        """Visit all rows from now on, if some were left out."""
+        """Visit all rows from now on, if some were skipped."""
         if self.kept.size < self.omega.size:
             self.final = True
             self._go_on_with(np.arange(self.omega.size))
@@ -320,14 +265,14 @@ class _Run:
         D = self.u / self.sigma[:, None]
         T = self.y - self.all + D
         T[:, self.kept], D[:, self.kept] = self.T, self.D
-        self._visit(kept, T, D, self.sigma)
+        self._choose_rows(kept, T, D, self.sigma)
         self.rest = self._rest()[1]
         self._aim_at(self.cols @ (self.rest @ self.rows[kept].T))
 
     def _balanced(self) -> HostArray:
         """u of all rows with Σ_i ω_i u_ij = 0 at every node, (m, n)."""
         for group in self.groups:
-            self._settle(group, BALANCED)
+            self._balance_levels(group)
         # rounding must not leave the interval; what is left of a sum goes by making the larger side smaller
         u = self.u.copy()
         u[:, self.kept] = ((1.0 - 1e-15) * self.sigma)[:, None] * self.D
@@ -351,21 +296,11 @@ class _Run:
 
     def adapting_step(self) -> None:
         """One iteration, and σ_j changed where one residual of a node is much larger than the other."""
-
-        def norm(values: HostArray) -> HostArray:
-            return np.asarray(np.sqrt((values * values) @ self.some_omega) + 1e-30)
-
         before = self.D - self.T
         self.step()
         now, field = self.D - self.T, self.cols @ self.inner
-        apart = norm(self.goal + now - field) / norm(self.y[:, self.kept] - self.goal + field)
-        moved = norm(now - before) / norm(self.D)
-        # where both are rounding they say nothing, and σ would run away
-        ratio = np.where(np.maximum(apart, moved) > ROUNDING, apart / moved, 1.0)
-        change = np.clip(np.sqrt(ratio), 1.0 / MAX_CHANGE, MAX_CHANGE)
-        sigma = self.sigma * np.where(np.maximum(ratio, 1.0 / ratio) > UNBALANCED, change, 1.0)
-        middle = float(np.median(sigma))
-        sigma = np.clip(sigma, middle / MAX_APART, middle * MAX_APART)
+        values = (self.goal + now - field, now - before, self.y[:, self.kept] - self.goal + field, self.D)
+        sigma = within_range(self.sigma * change(np.array([(value * value) @ self.some_omega for value in values])))
         self._change(np.minimum(sigma, self.largest), self.sigma)
         self._pull()
 

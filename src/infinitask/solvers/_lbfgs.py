@@ -35,11 +35,6 @@ STEPS_REMEMBERED = 20
 EVALUATIONS_BEFORE_ASKING = 25
 """Evaluations between two questions whether to give up: the answer costs about one evaluation."""
 
-SHORT_LBFGS_STEP, MIN_METRIC_STEPS = 0.5, 4
-"""A step shorter than this says that the metric no longer fits: it is measured again if it has served for at least
-this number of steps. On 120 small fits that saves a twentieth of the time; measured again at every short step, the
-metric would cost more than it saves."""
-
 
 class StepMemory:
     """An estimate of the inverse Hessian from the last steps.
@@ -131,7 +126,7 @@ def lbfgs_stage(
         z, here = z + step * along, fresh
         age += 1
         ledger.n_iter += 1
-        if step < SHORT_LBFGS_STEP and age >= MIN_METRIC_STEPS:
+        if step < 0.5 and age >= 4:  # a short step says that a metric of some age no longer fits
             memory, metric, age = StepMemory(z.size), measure(z, smoothing), 0
             downhill = metric.solve(here.gradient)
             continue

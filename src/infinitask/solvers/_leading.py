@@ -7,14 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from infinitask._base.arrays import HostArray
+from infinitask.solvers._basis import MAX_FEATURES_FOR_ALL
 
-FEW_FEATURES, FIRST_LEADING = 300, 64
-"""With more than FEW_FEATURES features the leading eigenvectors of the rows are computed by subspace iteration:
-FIRST_LEADING of them, and twice as many until they are enough."""
-
-HELD, WELL_HELD = 0.02, 1.0
-"""Directions with e f below HELD λ are held by the ridge. Leading eigenvectors are enough where all others have e f
-below WELL_HELD λ: with 0.2, 0.5 and 1 the iterations are the same in number (n = 1000 and 2000, eight inputs)."""
+HELD = 0.02
+"""Directions with e f below this part of λ are held by the ridge."""
 
 
 class Leading(NamedTuple):
@@ -33,7 +29,7 @@ class Leading(NamedTuple):
 def leading(rows: HostArray, omega: HostArray, ridge: float) -> Leading:
     """Those directions that a ridge does not hold, or enough of them."""
     n, r = rows.shape
-    count, rng, few = FIRST_LEADING, np.random.default_rng(0), min(n, r) <= FEW_FEATURES
+    count, rng, few = 64, np.random.default_rng(0), min(n, r) <= MAX_FEATURES_FOR_ALL
     single = rows if few else rows.astype(np.float32)
     while not few and count <= min(n, r) // 3:
         # one step of subspace iteration: they need not be exact, for what they miss is held by the ridge
@@ -42,7 +38,7 @@ def leading(rows: HostArray, omega: HostArray, ridge: float) -> Leading:
         Q = np.linalg.qr((single.T @ probes).astype(np.float64))[0]
         Z = rows @ Q
         e, S = np.linalg.eigh(Z.T @ (omega[:, None] * Z))
-        if e[0] <= WELL_HELD * ridge:
+        if e[0] <= ridge:  # in all other directions the ridge outweighs the losses
             kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
             S = S[:, kept]
             return Leading(e[kept], Q @ S, np.ascontiguousarray((Z @ S).T), max(float(e[0]), HELD * ridge))

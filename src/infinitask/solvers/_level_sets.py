@@ -17,92 +17,62 @@ from dataclasses import replace
 import numpy as np
 
 from infinitask._base.arrays import HostArray, as_like, to_host
-from infinitask.losses import LevelSet
 from infinitask.objective import Objective, Smoothing
-from infinitask.solvers._base import Ledger, Solution, Start
+from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
+from infinitask.solvers._engine import Engine, Given
 from infinitask.solvers._one_class_knots import Knots
 from infinitask.solvers._one_class_path import Path
 
 MAX_ROWS = 8_000
 """With more rows their Gram matrix is too large: 512 MB here."""
 
-ORTHONORMAL = 1e-8
-"""How far Ψᵀ w Ψ may be from the identity."""
-
-GRAM_BLOCK = 512
-"""Rows of Φ whose products are computed at once."""
-
 BELOW = (0.5, 0.001)
 """The walk goes on to this part of the smallest node: fractions lie below their nodes where t is held by its ridge. The
 second number is for a ridge so heavy that the first one is not enough."""
 
-MANY_KNOTS = 20
-"""From this number of nodes on, every second one is a knot at first. On Spambase with γ = 0.25 (48 of 100 nodes) the
-gap is 1.4e-5 then, and 3.7e-6 with all of them, which takes 1.4 times as long."""
 
-FIRST_WEIGHT = 10.0
-"""How much t is drawn to the thresholds of its nodes at first."""
+class OneClassWalk(Engine):
+    """All one-class machines by one walk, and the bias that joins them."""
 
-MAX_STEPS, SMALL_STEP = 50, 1e-10
-"""The most Newton steps for t, and the relative decrease that ends them."""
+    needs = ("one_class",)
 
-SECANT = 1e-3
-"""s′ is measured over this part of ρ."""
+    def cost(self, objective: Objective, given: Given) -> float:
+        """See :meth:`Engine.cost`: no start is as good."""
+        return 0.0 if int(objective.rows.shape[0]) <= MAX_ROWS else np.inf
 
-
-def suits_walk(objective: Objective) -> bool:
-    """Whether the problem is that of level sets, with an h of its own for every node, and of few rows."""
-    term, *others = objective.integrals
-    if others or not isinstance(term.loss, LevelSet) or term.bias_cols is None or objective.alpha_bias <= 0.0:
-        return False
-    n, (m, s) = int(objective.rows.shape[0]), term.cols.shape
-    if not isinstance(objective.rows, np.ndarray) or term.row_weight is not None or m != s or n > MAX_ROWS:
-        return False
-    if abs(float(np.sum(objective.sample_weight)) - 1.0) > ORTHONORMAL:  # the walk begins at θ = 1
-        return False
-    gram = term.cols.T @ (term.weights[:, None] * term.cols)
-    return bool(np.max(np.abs(to_host(gram) - np.eye(s))) < ORTHONORMAL)
-
-
-def by_walk(objective: Objective, ledger: Ledger, gram: HostArray | None = None) -> tuple[Solution, Start]:
-    """The solution by a walk, and where to go on if its gap is too large.
-
-    Parameters
-    ----------
-    objective : Objective
-    ledger : Ledger
-        Of it; it takes in what is proved.
-    gram : ndarray (n, n) or None
-        Φ Φᵀ up to rounding; None: it is computed. Bounds are computed with Φ, and hold in any case.
-    """
-    term = objective.host_integrals[0]
-    theta, weights = np.ravel(to_host(term.theta)), to_host(term.weights)
-    omega = to_host(objective.sample_weight)
-    counted = np.flatnonzero(omega > 0.0)
-    rows = np.asarray(objective.rows)[counted]
-    assert term.bias_cols is not None
-    linear = objective.linear[objective.size - objective.bias_size :]
-    K = _gram(rows) if gram is None else gram
-    if K.shape[0] != counted.size:
-        K = K[np.ix_(counted, counted)]
-    smoothing = Smoothing((1e-3 * objective.scale,))
-    for path in _paths(K, omega[counted], theta):
-        threshold = _Threshold(path, theta, weights, term.bias_cols, linear, objective)
-        c = threshold.best()
-        machines = np.column_stack([path.machine(s) for s in threshold.fractions(c)])
-        A = np.clip(machines, 0.0, omega[counted][:, None]) / theta  # rounding must not leave the dual's interval
-        C = rows.T @ A @ (weights[:, None] * term.cols) / objective.alpha
-        pull = (weights * np.sum(A, axis=0)) @ term.bias_cols - linear
-        dual = -0.5 * objective.alpha * float(np.sum(C**2)) - 0.5 * float(pull @ pull) / objective.alpha_bias
-        z = np.concatenate([C.ravel(), c])
-        ledger.certificate.take(z, np.inf, dual)
-        ledger.evaluate(z, smoothing, "walk")
-        if ledger.converged or ledger.exhausted:
-            break
-    U = np.zeros((omega.size, theta.size))
-    U[counted] = A / omega[counted][:, None]
-    at = Start(z, Smoothing(smoothing.kappa, (as_like(U, objective.rows),)))
-    return replace(ledger.solution(), smoothing=smoothing, dual_at=at), Start(z, smoothing, ledger.certificate.floor)
+    def run(self, objective: Objective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
+        """See :meth:`Engine.run`. The Gram matrix may be off by rounding: bounds are computed with Φ."""
+        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
+        term = objective.host_integrals[0]
+        theta, weights = np.ravel(to_host(term.theta)), to_host(term.weights)
+        omega = to_host(objective.sample_weight)
+        counted = np.flatnonzero(omega > 0.0)
+        rows = np.asarray(objective.rows)[counted]
+        assert term.bias_cols is not None
+        linear = objective.linear[objective.size - objective.bias_size :]
+        K = rows @ rows.T if objective.gram is None else objective.gram
+        if K.shape[0] != counted.size:
+            K = K[np.ix_(counted, counted)]
+        smoothing = Smoothing((1e-3 * objective.scale,))
+        for path in _paths(K, omega[counted], theta):
+            threshold = _Threshold(path, theta, weights, term.bias_cols, linear, objective)
+            c = threshold.best()
+            machines = np.column_stack([path.machine(s) for s in threshold.fractions(c)])
+            A = np.clip(machines, 0.0, omega[counted][:, None]) / theta  # rounding must not leave the dual's interval
+            C = rows.T @ A @ (weights[:, None] * term.cols) / objective.alpha
+            pull = (weights * np.sum(A, axis=0)) @ term.bias_cols - linear
+            dual = -0.5 * objective.alpha * float(np.sum(C**2)) - 0.5 * float(pull @ pull) / objective.alpha_bias
+            z = np.concatenate([C.ravel(), c])
+            ledger.certificate.take(z, np.inf, dual)
+            ledger.evaluate(z, smoothing, "walk")
+            if ledger.converged or ledger.exhausted:
+                break
+        U = np.zeros((omega.size, theta.size))
+        U[counted] = A / omega[counted][:, None]
+        at = Start(z, Smoothing(smoothing.kappa, (as_like(U, objective.rows),)))
+        return replace(ledger.solution(), smoothing=smoothing, dual_at=at), Start(
+            z, smoothing, ledger.certificate.floor
+        )
 
 
 def _paths(K: HostArray, omega: HostArray, theta: HostArray) -> Iterator[Path | Knots]:
@@ -118,22 +88,8 @@ def _paths(K: HostArray, omega: HostArray, theta: HostArray) -> Iterator[Path | 
     else:
         return
     rest = np.sort(theta[theta < path.fractions[0]])
-    if rest.size >= MANY_KNOTS:
-        yield Knots(K, omega, np.unique([BELOW[0] * smallest, *rest[::2]]), path)
-    yield Knots(K, omega, np.unique([BELOW[0] * smallest, *rest]), path)
-
-
-def _gram(rows: HostArray) -> HostArray:
-    """Φ Φᵀ, without the products with zeros at the ends of rows."""
-    n = len(rows)
-    K = np.empty((n, n))
-    for i in range(0, n, GRAM_BLOCK):
-        block = rows[i : i + GRAM_BLOCK]
-        used = np.flatnonzero(np.any(block != 0.0, axis=0))
-        end = int(used[-1]) + 1 if used.size else 1
-        K[i : i + GRAM_BLOCK, : i + GRAM_BLOCK] = block[:, :end] @ rows[: i + GRAM_BLOCK, :end].T
-        K[:i, i : i + GRAM_BLOCK] = K[i : i + GRAM_BLOCK, :i].T
-    return K
+    for knots in (rest[::2], rest):  # half of them take less time, and are mostly enough
+        yield Knots(K, omega, np.unique([BELOW[0] * smallest, *knots]), path)
 
 
 class _Threshold:
@@ -169,17 +125,17 @@ class _Threshold:
     def best(self) -> HostArray:
         """The best c."""
         target = -self.path.threshold(self.theta) / (self.alpha * self.theta)
-        scaled = FIRST_WEIGHT * self.weights[:, None] * self.cols
+        scaled = 10.0 * self.weights[:, None] * self.cols  # near the thresholds of the nodes at first
         c = np.linalg.solve(self.cols.T @ scaled + self.ridge * np.eye(self.linear.size), scaled.T @ target)
         value = self._value(c)
-        for _ in range(MAX_STEPS):
+        for _ in range(50):
             step, found = self._step(c), value
             for length in 0.5 ** np.arange(12):
                 new = c - length * step
                 found = self._value(new)
                 if found < value:
                     break
-            if not found < value - SMALL_STEP * abs(value):
+            if not found < value - 1e-10 * abs(value):
                 return np.asarray(new if found < value else c)
             c, value = new, found
         return np.asarray(c)
@@ -202,9 +158,9 @@ class _Threshold:
     def _step(self, c: HostArray) -> HostArray:
         """Newton's step."""
         rho = self._rho(c)
-        width = SECANT * float(self.path.thresholds[-1])
+        width = 1e-3 * float(self.path.thresholds[-1])  # s′ is the slope of a secant
         bend = (self._fraction(rho + width) - self._fraction(rho - width)) / (2.0 * width)
         gradient = self.linear + self.ridge * c - self.cols.T @ (self.weights * self._fraction(rho) / self.theta)
-        bend = self.weights * self.alpha * np.maximum(bend, SECANT * np.max(bend))
+        bend = self.weights * self.alpha * np.maximum(bend, 1e-3 * np.max(bend))
         hessian = self.cols.T @ (bend[:, None] * self.cols)
         return np.asarray(np.linalg.solve(hessian + self.ridge * np.eye(c.size), gradient))

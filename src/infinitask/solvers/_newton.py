@@ -31,18 +31,11 @@ from infinitask.solvers._line_search import line_search
 MAX_SOLVE_COST = 3e11
 """The most operations of one dense solve: several seconds on two cores."""
 
-MAX_IDLE_STEPS = 4
-"""A Newton stage ends after this number of full steps in a row that left more than half of the error."""
+CHEAP_SOLVE = 1e10
+"""The most operations of a dense solve where there is an alternative."""
 
-SHORT_NEWTON_STEP, MAX_SHORT_STEPS = 0.25, 4
-"""A Newton stage ends after this number of steps in a row that were shorter than the first number."""
-
-MIN_PAIRS_UNLISTED, MAX_COST_UNLISTED = 200_000, 1e10
-"""From this number of pairs on, and up to this number of operations, a step is taken by unknowns, whatever the number
-of curved pairs: their list may have millions."""
-
-MAX_NEWTON_STEPS = 15
-"""The most Newton steps at one level of smoothing; then a level closer to the last one is tried."""
+MIN_PAIRS_UNLISTED = 200_000
+"""From this number of pairs on, a cheap step is taken by unknowns: the list of curved pairs may have millions."""
 
 PAIRS_AT_A_TIME = 16_384
 """Pairs whose features are gathered at a time."""
@@ -157,7 +150,7 @@ class NewtonSystem:
     def direction(self, z: HostArray, smoothing: Smoothing, g: HostArray, metric: Metric) -> tuple[HostArray, str]:
         """−(Λ + ZᵀWZ)⁻¹ g, and how it was found; by conjugate gradients where a dense system would be too large."""
         n, p = self.rows.shape[0], self.objective.size
-        if n * self.cols.shape[0] > MIN_PAIRS_UNLISTED and cost_by_unknowns(self.objective, n) < MAX_COST_UNLISTED:
+        if n * self.cols.shape[0] > MIN_PAIRS_UNLISTED and cost_by_unknowns(self.objective, n) < CHEAP_SOLVE:
             return self.by_unknowns(z, smoothing, g), f"{p} unknowns"
         active = self.active(z, smoothing)
         if active.row.size == 0:
@@ -316,7 +309,7 @@ def newton_stage(
     label = f"Newton, smoothing {smoothing.kappa[0]:.1e}"
     here = ledger.evaluate(z, smoothing, label)
     short, idle, goal = 0, 0, 0.5 * here.error
-    for _ in range(MAX_NEWTON_STEPS):
+    for _ in range(15):  # then a level of smoothing closer to the last one is tried
         if ledger.done or ledger.enough(here):
             return z, True
         try:
@@ -329,10 +322,10 @@ def newton_stage(
         z, here = z + step * direction, fresh
         ledger.n_iter += 1
         # kinks on the way cut steps short; several short ones in a row mean that the problem should be smoother
-        short = short + 1 if step < SHORT_NEWTON_STEP else 0
+        short = short + 1 if step < 0.25 else 0
         # full steps that do not reduce the error lead nowhere: hardly any pair determines a free bias
         idle = 0 if step < 1.0 or here.error <= goal else idle + 1
         goal = min(goal, 0.5 * here.error) if idle == 0 else goal
-        if short >= MAX_SHORT_STEPS or idle >= MAX_IDLE_STEPS:
+        if max(short, idle) >= 4:
             break
     return z, ledger.done or ledger.enough(here)

@@ -17,15 +17,12 @@ from infinitask.solvers._one_class_path import Path
 TOL = 1e-5
 """Tolerance of a machine: fields on its margin differ by as much, in terms of the largest entry of K times n."""
 
-CACHE = 1_000
-"""Megabytes that a machine may use; the Gram matrix is in memory as well."""
-
 
 class Knots:
     """Machines of some fractions, and mixtures of neighbours between them.
 
     A mixture is a dual point of the fraction between its neighbours, and all but its machine. The attributes are those
-    of :class:`~infinitask.solvers._one_class_path.Path`, and a walk that ended early answers for the fractions it saw.
+    of :class:`~infinitask.solvers._one_class_path.Path`, and a walk that ended early serves the fractions it saw.
 
     Parameters
     ----------
@@ -52,7 +49,7 @@ class Knots:
         n, self._walk = omega.size, walk
         machines, thresholds = [], []
         for fraction in fractions:
-            machine = OneClassSVM(kernel="precomputed", nu=float(fraction), tol=TOL, cache_size=CACHE)
+            machine = OneClassSVM(kernel="precomputed", nu=float(fraction), tol=TOL, cache_size=1_000)
             machine.fit(K, sample_weight=n * omega)
             b = np.zeros(n)
             b[machine.support_] = machine.dual_coef_[0]

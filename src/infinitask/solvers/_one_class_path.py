@@ -1,4 +1,4 @@
-r"""All one-class machines by one walk over the fraction that is left out.
+r"""All one-class machines by one walk over the fraction outside of the level set.
 
 Where every node has an h of its own, the level sets' problem falls apart, up to the ridge on t, into the one-class
 machines of its nodes. With b = θ times the dual point, the machine of θ is
@@ -16,6 +16,7 @@ from how fast b moves; until then they are not looked at.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,30 +28,26 @@ JITTER = 1e-6
 on the margin are equal to a millionth of b only, so that a threshold can part them. The objective changes by a part of
 about 1e-6."""
 
-RESIDUAL = 1e-7
-"""The inverse of K_MM is computed again where it solves for 1 with a larger error."""
-
 NEAR, MIN_NEAR = 6, 64
 """The rows nearest to the margin are looked at: a sixth of all rows, and at least 64."""
 
 SHORT_LIFE, LONG_LIFE = 8, 300
 """Where near rows must be found again within SHORT_LIFE events, the next LONG_LIFE events look at all rows."""
 
-EXACT_EVERY = 20
-"""K b is computed from b at every twentieth search for near rows, and from the change of b at the others."""
-
-WORK, WORK_PER_PAIR = 5e8, 400.0
-"""The walk gives up after WORK + n² WORK_PER_PAIR operations. With a narrow kernel most rows are on the margin, and
-machines one by one are faster."""
+WORK_PER_PAIR = 400.0
+"""The walk gives up after n² times this number of operations, with n at least 1 000. With a narrow kernel most rows are
+on the margin, and machines one by one are faster."""
 
 REMEMBERED = 64
 """b is kept at every 64th event; the steps between are repeated from there."""
 
-STILL = 1e-12
-"""Rates below this part of the largest are 0."""
 
-OUTSIDE, INSIDE, MARGIN = 1, 0, 2
-"""Where a row is: outside of the level set (b = ω), inside (b = 0), or on its boundary."""
+class Side(IntEnum):
+    """Where a row is: outside of the level set (b = ω), inside (b = 0), or on its boundary."""
+
+    INSIDE = 0
+    OUTSIDE = 1
+    MARGIN = 2
 
 
 class Path:
@@ -181,7 +178,7 @@ class _Margin:
     def direction(self) -> HostArray:
         """K_MM⁻¹ 1."""
         v = self._solved()
-        if np.max(np.abs(1.0 - self.gram @ v)) > RESIDUAL:
+        if np.max(np.abs(1.0 - self.gram @ v)) > 1e-7:
             self._invert()
             v = self._solved()
         return v
@@ -201,7 +198,7 @@ class _Walk:
         self.K, self.omega = K, omega
         self.largest = float(np.max(np.diagonal(K)))
         self.b, self.theta = omega.copy(), float(np.sum(omega))
-        self.at = np.full(omega.size, OUTSIDE, dtype=np.int8)
+        self.at = np.full(omega.size, Side.OUTSIDE, dtype=np.int8)
         self.field = K @ self.b
         self.work, self.events, self.searches, self.all_until = 0.0, 0, 0, 0
         self.steps: list[_Step] = []
@@ -214,11 +211,11 @@ class _Walk:
 
     def _begin(self) -> None:
         """A margin of one row: of those outside, the one that is nearest."""
-        outside = np.flatnonzero(self.at == OUTSIDE)
+        outside = np.flatnonzero(self.at == Side.OUTSIDE)
         first = int(outside[np.argmax(self.field[outside])])
         self.margin = _Margin(self.K, JITTER * self.largest)
         self.margin.add(first)
-        self.at[first] = MARGIN
+        self.at[first] = Side.MARGIN
         self.known, self.moved = self.b.copy(), np.zeros(self.b.size, dtype=bool)
         self.moved[first] = True
         self.found_at = -SHORT_LIFE
@@ -227,7 +224,7 @@ class _Walk:
     @property
     def too_wide(self) -> bool:
         """Whether the margin is so wide that others are faster."""
-        return self.work > WORK + WORK_PER_PAIR * self.b.size**2
+        return self.work > WORK_PER_PAIR * max(self.b.size, 1_000) ** 2
 
     def event(self, fraction: float) -> None:
         """From one event to the next, or to a fraction."""
@@ -266,8 +263,8 @@ class _Walk:
 
     def _meetings(self, dfield: HostArray) -> HostArray:
         """When the rows that are looked at would meet the margin; inf for those that do not."""
-        still = STILL * self.largest
-        comes = np.where(self.sides == OUTSIDE, dfield > still, (self.sides == INSIDE) & (dfield < -still))
+        still = 1e-12 * self.largest  # rounding
+        comes = np.where(self.sides == Side.OUTSIDE, dfield > still, (self.sides == Side.INSIDE) & (dfield < -still))
         times = np.full(dfield.size, np.inf)
         np.divide(-self.above, dfield, out=times, where=comes)
         return np.asarray(np.maximum(times, 0.0))
@@ -275,7 +272,7 @@ class _Walk:
     def _join(self, j: int) -> None:
         row, m = int(self.near[j]), len(self.margin.rows)
         self.margin.add(row)
-        self.at[row] = self.sides[j] = MARGIN
+        self.at[row] = self.sides[j] = Side.MARGIN
         self.moved[row] = True
         if m == len(self.columns):
             self.columns = np.concatenate([self.columns, np.empty_like(self.columns)])
@@ -287,7 +284,7 @@ class _Walk:
         self.columns[k] = self.columns[last]
         up = self.b[row] > 0.5 * self.omega[row]
         self.b[row] = self.omega[row] if up else 0.0
-        self.at[row] = OUTSIDE if up else INSIDE
+        self.at[row] = Side.OUTSIDE if up else Side.INSIDE
         self.sides[np.searchsorted(self.near, row)] = self.at[row]
         if last == 0:
             self._update()
@@ -295,7 +292,7 @@ class _Walk:
 
     def _update(self) -> None:
         """K b at all rows, from how b has changed."""
-        if self.searches % EXACT_EVERY == 0:
+        if self.searches % 20 == 0:  # changes add up rounding
             self.field = self.K @ self.b
         else:
             rows = np.flatnonzero(self.moved)

@@ -1,4 +1,4 @@
-r"""Order that is proved: ∂h/∂θ ≥ 0 for *all* θ at the training inputs.
+r"""Order that is proved: ∂h/∂θ ≥ 0 for *all* θ at the training rows.
 
 A penalty looks at nodes. Between them a proof is needed, and the reproducing property gives one: for a curve
 g(θ) = ∂h(x)(θ)/∂θ = ⟨c, ψ'(θ)⟩ of the RKHS, |g''| ≤ ‖c‖ ‖ψ'''‖, and ‖ψ'''‖² = ∂₁³∂₂³k(θ, θ) is one number for a
@@ -26,43 +26,24 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.features import TaskMap
-from infinitask.kernels import TaskKernel
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
 from infinitask.solvers._base import PERFECT_FIT, Reason, Solution
-from infinitask.solvers._continuation import solve
-
-MAX_ROUNDS = 6
-"""The most problems that are solved."""
+from infinitask.solvers._solve import solve
 
 FIRST_PENALTY = 16.0
 """The first weight of the penalty, relative to the slopes of the loss: enough on data where a tenth of the curves would
 fall."""
 
-FIRST_REFINEMENT, MAX_REFINEMENT = 4, 32
-"""Nodes of the penalty for each node of the risk: at first, and at most. With one, the slopes dip below zero between
-the nodes by some 1e-2."""
+FIRST_REFINEMENT = 4
+"""Nodes of the penalty for each node of the risk at first. With one, the slopes dip below zero between the nodes."""
 
-GRID_LOSS = 1e-5
-"""What the proof may lose to the step of its first grid, relative to the norm of a curve."""
-
-MIN_STEPS, MAX_FIRST_STEPS, MAX_STEPS = 500, 16_000, 256_000
-"""Steps of the grid of the proof: the fewest, and the most of the first and of any grid."""
-
-MAX_SLOPES = 2_000_000
-"""The most slopes that are held at a time."""
+MAX_STEPS = 256_000
+"""The most steps of the grid of the proof, which is refined as needed."""
 
 SLOPE_ROUNDING = 3e-8
 """Relative error of slopes computed through ψ: its transform has entries of up to 1e7 (pivots down to 1e-14), and the
 largest error measured in sixty digits was 9e-9."""
-
-
-def _first_steps(kernel: TaskKernel, length: float) -> int:
-    """Steps of the first grid: the fewest with which the proof loses no more than ``GRID_LOSS``, up to a limit."""
-    steps = MIN_STEPS
-    while steps < MAX_FIRST_STEPS and kernel.slope_error(length / steps) > GRID_LOSS:
-        steps *= 2
-    return steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +59,7 @@ class Order:
     bias_psi : TaskMap or None
         Those of the bias, where it has unknowns of its own.
     constant : float or None
-        The value of the first input feature, where that is constant and carries the bias.
+        The value of the first column of Φ, where that is constant and carries the bias.
     low, high : float
         The ends of Θ.
     steps : int
@@ -122,8 +103,7 @@ class Order:
                 f"noncrossing='hard' was given with Θ = [{low:g}, {high:g}]; order for all θ can be proved on a "
                 "bounded Θ only. Use a measure with a bounded support, or noncrossing='rearrange'."
             )
-        steps = max(_first_steps(task_map.kernel, high - low) for task_map in maps)
-        return cls(objective, psi, bias_psi, constant, low, high, steps)
+        return cls(objective, psi, bias_psi, constant, low, high, steps=1_000)
 
     # ----------------------------------------------------------------------------------------- the penalty
     def penalised(self, weight: float, refinement: int) -> Objective:
@@ -173,26 +153,26 @@ class Order:
         """ψ' of the bias on the grid, wherever its unknowns are, (steps + 1, s_b)."""
         return self._slopes if self.bias_psi is None else self.bias_psi(self._grid, 1)
 
-    def _proved(self, kernel: TaskKernel, slopes: HostArray, coef: HostArray) -> tuple[HostArray, HostArray]:
+    def _proved(self, psi: TaskMap, slopes: HostArray, coef: HostArray) -> tuple[HostArray, HostArray]:
         """Slopes of curves with coefficients (n, s) on the grid, and what the proof loses of each, (n,)."""
         step = float(self._grid[1] - self._grid[0])
         # ψ is isometric up to a percent of rounding in its smallest pivots
-        lost = 1.1 * kernel.slope_error(step) + SLOPE_ROUNDING * float(np.max(np.linalg.norm(slopes, axis=1)))
+        lost = 1.1 * psi.kernel.slope_error(step) + SLOPE_ROUNDING * float(np.max(np.linalg.norm(slopes, axis=1)))
         return coef @ slopes.T, lost * np.linalg.norm(coef, axis=1)
 
     def smallest_slope(self, z: HostArray) -> tuple[float, float]:
-        """A lower bound of ∂h/∂θ over all training inputs and all θ, and what of it the step of the grid costs."""
+        """A lower bound of ∂h/∂θ over all training rows and all θ, and what of it the step of the grid costs."""
         r, s = self.source.shape
         C = z[: r * s].reshape(r, s)
         rise, lost = 0.0, 0.0
         if self.bias_psi is not None:
-            rise_b, lost_b = self._proved(self.bias_psi.kernel, self._bias_slopes, z[None, r * s :])
+            rise_b, lost_b = self._proved(self.bias_psi, self._bias_slopes, z[None, r * s :])
             rise, lost = rise_b[0], float(lost_b[0])
         rows = to_host(self.source.rows).astype(np.float64, copy=False)
         smallest, cost = np.inf, 0.0
-        step = max(1, MAX_SLOPES // (self.steps + 1))
+        step = max(1, 2_000_000 // (self.steps + 1))  # 16 MB of slopes at a time
         for start in range(0, rows.shape[0], step):
-            slopes, loss = self._proved(self.psi.kernel, self._slopes, rows[start : start + step] @ C)
+            slopes, loss = self._proved(self.psi, self._slopes, rows[start : start + step] @ C)
             worst = np.min(slopes + rise, axis=1) - loss - lost
             if np.min(worst) < smallest:
                 smallest, cost = float(np.min(worst)), float(loss[np.argmin(worst)]) + lost
@@ -201,17 +181,17 @@ class Order:
     @cached_property
     def lift(self) -> HostArray:
         """Unknowns of a bias that provably rises at a rate of at least one everywhere."""
-        kernel, slopes = (self.psi if self.bias_psi is None else self.bias_psi).kernel, self._bias_slopes
+        psi, slopes = self.psi if self.bias_psi is None else self.bias_psi, self._bias_slopes
         s = slopes.shape[1]
         # the ridge keeps the norm, hence the loss of the proof, small
         c = np.linalg.lstsq(
             np.vstack([slopes, 1e-6 * np.eye(s)]), np.concatenate([np.ones(self._grid.size), np.zeros(s)])
         )[0]
-        rise, lost = self._proved(kernel, slopes, c[None, :])
+        rise, lost = self._proved(psi, slopes, c[None, :])
         rate = float(np.min(rise)) - float(lost[0])
         if rate <= 0.0:
             raise ValueError(
-                f"noncrossing='hard' was given with the task kernel {kernel!r}, in which no bias rises "
+                f"noncrossing='hard' was given with the task kernel {psi.kernel!r}, in which no bias rises "
                 "everywhere; raise its length scale (lower task_gamma) or use more nodes."
             )
         z = np.zeros(self.source.size)
@@ -234,7 +214,7 @@ def solve_in_order(
     max_iter: int,
     verbose: int,
 ) -> tuple[Solution, float]:
-    """The best model with ∂h/∂θ ≥ 0 for all θ at the training inputs, and the smallest slope that was proved.
+    """The best model with ∂h/∂θ ≥ 0 for all θ at the training rows, and the smallest slope that was proved.
 
     Parameters
     ----------
@@ -245,7 +225,7 @@ def solve_in_order(
     bias_psi : TaskMap or None
         ψ_b, where the bias has unknowns of its own.
     constant : float or None
-        The value of the first input feature, where that is constant and carries the bias.
+        The value of the first column of Φ, where that is constant and carries the bias.
     support : pair of arrays
         The ends of Θ.
     solver, tol, max_iter, verbose
@@ -255,7 +235,7 @@ def solve_in_order(
     weight, refinement, inner_tol = order.first_weight(), FIRST_REFINEMENT, 0.5 * tol
     bound, gap, steps, evaluations = -np.inf, np.inf, 0, 0
     best: Solution | None = None
-    for _ in range(MAX_ROUNDS):
+    for _ in range(6):
         penalised = order.penalised(weight, refinement)
         left = max(1, max_iter - evaluations)
         found = solve(penalised, solver=solver, tol=inner_tol, max_iter=left, verbose=verbose)
@@ -282,7 +262,7 @@ def solve_in_order(
         if gap <= tol or not found.converged or gap > 0.8 * before:
             break
         at_nodes = max(0.0, -min(float(np.min(to_host(fields[1]))) for _, fields in penalised.fields(found.z)))
-        if at_nodes < 0.5 * missing and refinement < MAX_REFINEMENT:
+        if at_nodes < 0.5 * missing:
             refinement *= 2  # the curves fall between the nodes
         else:
             weight, inner_tol = 4.0 * weight, 0.1 * inner_tol

@@ -11,8 +11,8 @@ closed form. In the joint eigenbasis of rows and columns (eigenvalues e of Φᵀ
 One iteration costs as much as an evaluation of the objective, and their number hardly feels λ: 20 to 70 for a gap of
 1e-2 whether λ = 1e-2 or 1e-6 (300 to 2 000 rows), where L-BFGS takes ten times as many at the small end.
 
-Problems that differ in the rows that count share the eigenbasis: a row that is left out keeps its value H_ij = h_ij and
-has no multiplier. So all folds of a cross-validation are solved at once, and h at the rows left out is known then.
+Problems that differ in the rows that count share the eigenbasis: a held-out row keeps its value H_ij = h_ij and
+has no multiplier. So all folds of a cross-validation are solved at once, and h at the held-out rows is known then.
 """
 
 from __future__ import annotations
@@ -27,14 +27,9 @@ import numpy as np
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask.objective import Integral, Objective
 from infinitask.solvers._columns import NEGLIGIBLE, Columns, stairs
+from infinitask.solvers._leading import HELD
 from infinitask.solvers._splitting_run import Run, field, row_blocks, weighted_gram
-
-CHECK_EVERY = 10
-"""Iterations between two looks at the gap, each of which costs half an iteration."""
-
-MAX_PATIENCE, NEAR = 5, 3.0
-"""Looks in double precision are at most this many times as far apart, and twice where the gap is at most NEAR times the
-one asked for."""
+from infinitask.solvers._steps import CHANGE_LATER
 
 SHORT_START = 0.3
 """The first σ where a derivative is penalised, in terms of the usual one. With 1 000 rows and λ = 1e-6, 200 iterations
@@ -42,14 +37,7 @@ from there lead to a gap of 3e-3, and from the usual one to a gap above 1."""
 
 MIN_SINGLE_ENTRIES = 500_000
 """Entries of ΦV from which iterations are in single precision. Below, an iteration is mostly the calls of NumPy, and in
-double precision y and y + 1000 have the same answers to many digits."""
-
-CHANGE_LATER = 1.4
-"""Steps of nodes change at the first iteration measured after this multiple of the last change. Every ten iterations
-they change about as well, but each time the columns are diagonalised again."""
-
-HELD = 0.02
-"""Directions with e f below this part of λ are held by the ridge."""
+double precision y and y + 1000 have the same predictions to many digits."""
 
 
 class State(NamedTuple):
@@ -158,8 +146,7 @@ class Splitting:
     @staticmethod
     def solves(objective: Objective) -> bool:
         """Whether an objective is of the kind above: no separate bias, and all integrals see the same rows."""
-        one_weight = all(term.row_weight is None for term in objective.integrals)
-        return objective.bias_size == 0 and objective.bias_linear is None and one_weight
+        return objective.without_bias
 
     @classmethod
     def of(cls, objective: Objective, *, single: bool = False) -> Splitting:
@@ -170,7 +157,7 @@ class Splitting:
         kept = e > NEGLIGIBLE * xp.max(e)
         lost = max(0.0, float(to_host(xp.max(e[~kept])))) if bool(xp.any(~kept)) else 0.0
         V = V[:, kept]
-        level = bool(xp.all(rows[:, 0] == rows[0, 0]))
+        level = objective.constant_first
         turned = _in_single(rows, V) if single and isinstance(rows, np.ndarray) else rows @ V
         found = cls._with(objective, turned, V, to_host(e[kept]).astype(np.float64), omega, level, lost)
         return found._single() if single else found
@@ -296,10 +283,9 @@ class Splitting:
         start: State | None = None,
         tol: float = 1e-2,
         max_iter: int = 400,
-        every: int = CHECK_EVERY,
+        every: int = 10,
         floor: float = 0.0,
-        seen: Callable[[State], bool] | None = None,
-        aim: float | None = None,
+        seen: Callable[[State], int] | None = None,
         by_node: bool = False,
     ) -> State:
         """Iterate until all gaps are at most ``tol``.
@@ -320,9 +306,7 @@ class Splitting:
         floor : float
             Where |P| is less, gaps are relative to this.
         seen : callable or None
-            Told of every such look; it returns whether that is enough.
-        aim : float or None
-            The gap that ``seen`` waits for: looks in double precision are dear, and rarer where it is far.
+            Told of every such look; it returns the iterations until the next one, or 0 to stop.
         by_node : bool
             Whether every node has a step of its own, as suits one problem with a small λ.
         """
@@ -337,38 +321,23 @@ class Splitting:
         omega = to_host((self if self.exact is None else self.exact).omega).astype(np.float64)
         run = Run(self, alpha, mask @ omega, counts)
         run.take_steps(state.nodes)
-        pulled, due, looks, change = run.pull(state), every, [], every
+        pulled, due, change = run.pull(state), every, every
         for it in range(1, max_iter + 1):
             measured = it % every == 0 or it == max_iter
             state, pulled, residuals = run.step(state, pulled, measured=measured)
             if it >= due or it == max_iter:
                 state = run.certified(state)._replace(n_iter=it)
                 gap = state.gap * np.abs(state.primal) / np.maximum(np.abs(state.primal), max(floor, 1e-300))
-                if np.all(gap <= tol) if seen is None else seen(state):
+                wait = (0 if np.all(gap <= tol) else every) if seen is None else seen(state)
+                if not wait:
                     break
-                looks.append((it, float(np.max(gap))))
-                due = it + every * (1 if aim is None else _patience(looks, aim))
+                due = it + wait
             if measured and it >= change:
                 fresh = run.balanced_by_node(state, residuals) if by_node else run.balanced(state, residuals)
                 if fresh is not state:
                     state, pulled = fresh, run.pull(fresh)
                 change = int(np.ceil(CHANGE_LATER * it)) if by_node else it + every
         return state
-
-
-def _patience(looks: list[tuple[int, float]], aim: float) -> int:
-    """How many times the usual number of iterations to wait for the next look, at most MAX_PATIENCE.
-
-    Half of what is left where the logarithm of the gap goes on as between the last two looks.
-    """
-    if len(looks) < 2:
-        return 1
-    (before, was), (now, gap) = looks[-2:]
-    if not np.isfinite(was):
-        return 1
-    fallen = np.log(was / gap) / (now - before) if 0.0 < gap < was else 0.0
-    left = np.log(gap / aim) / fallen if fallen > 0.0 and aim > 0.0 else np.inf
-    return int(np.clip(0.5 * left / CHECK_EVERY, 1, MAX_PATIENCE if gap > NEAR * aim else 2))
 
 
 def _in_single(rows: HostArray, V: HostArray) -> HostArray:

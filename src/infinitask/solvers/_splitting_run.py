@@ -9,36 +9,23 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask._base.threads import shared_out
-from infinitask.losses import BoxLoss
 from infinitask.objective import Integral
 from infinitask.solvers._bundle import Bundle
 from infinitask.solvers._columns import Columns, stairs
+from infinitask.solvers._steps import RELAXATION, change, within_range
 
 if TYPE_CHECKING:
     from infinitask.solvers._splitting import Splitting, State
 
-RELAXATION = 1.6
-"""How far an iteration goes beyond the ridge step; between 1 and 2."""
-
-UNBALANCED, MAX_CHANGE = 1.5, 3.0
-"""σ follows the two residuals: it changes where one is this many times the other, by at most the second factor.
-With 1 000 rows and λ = 1e-7 a gap of 1e-4 takes 440 iterations, with 5 instead of 1.5 580; with a penalty on crossing
-1 520 and 2 020."""
-
-APART, MAX_NODE_RANGE = 0.1, 30.0
-"""Steps of nodes aim at this ratio of the residuals, and lie within a factor of their median. A small λ takes far
-fewer iterations so: for a gap of 1e-4 (300 rows, λ = 1e-5, 1e-6, 1e-7) 240, 300 and 600 instead of 210, 690 and 2 280
-with one step and a ratio of 1; with a penalty on crossing 600, 480 and 750 instead of 810, 1 770 and 6 840. With a
-large λ and for a gap of a percent, as in cross-validation, one step takes fewer."""
+APART = 0.1
+"""Steps of nodes aim at this ratio of the residuals, at which a small λ takes far fewer iterations. With a large λ and
+for a gap of a percent, as in cross-validation, one step for all nodes and a ratio of 1 take fewer."""
 
 BLOCK_ENTRIES = 2**19
 """Entries of Φ in a block of rows on the host: 4 MiB stay near between the two halves of an iteration."""
 
 DEVICE_ENTRIES = 2**26
 """Rows × nodes × problems in a block of rows on a device."""
-
-GROUPS = 4
-"""Groups of blocks that threads share out; sums do not depend on the number of threads."""
 
 
 class Run:
@@ -52,12 +39,12 @@ class Run:
         The weight of the rows that count in each problem.
     counts : array (n, B, 1) or None
         1 for these rows, 0 for others.
-    judge : bool
+    bounds_only : bool
         Whether it only computes bounds, for the iterations of another one.
     """
 
     def __init__(
-        self, basis: Splitting, alpha: float, mass: HostArray, counts: Array | None, judge: bool = False
+        self, basis: Splitting, alpha: float, mass: HostArray, counts: Array | None, bounds_only: bool = False
     ) -> None:
         self.basis, self.mass, self.counts = basis, mass, counts
         self.ridge = alpha * mass
@@ -68,7 +55,7 @@ class Run:
         ends = np.cumsum([0, *(int(term.theta.shape[0]) for term in basis.terms)])
         self.parts = [(term, slice(*ends[t : t + 2])) for t, term in enumerate(basis.terms)]
         exact = basis if basis.exact is None else basis.exact
-        self.judge = self if judge else Run(exact, alpha, mass, counts, judge=True)
+        self.bounds = self if bounds_only else Run(exact, alpha, mass, counts, bounds_only=True)
         self.take_steps(None)
 
     def take_steps(self, nodes: HostArray | None) -> None:
@@ -77,7 +64,7 @@ class Run:
         Bounds stay in the basis of the splitting itself: what they leave out must be the same for all points that are
         mixed.
         """
-        self.columns, self.turn, exact = self.basis.columns, None, self.judge.basis
+        self.columns, self.turn, exact = self.basis.columns, None, self.bounds.basis
         if nodes is not None:
             columns = Columns.of(exact.terms, exact.columns.balance * as_like(nodes, exact.columns.balance))
             columns = columns.without(self.basis.least / float(self.basis.e[-1]))
@@ -96,7 +83,7 @@ class Run:
                 sums = [a + b for a, b in zip(sums, visit(block), strict=True)]
             return sums
 
-        groups = [self.blocks[g::GROUPS] for g in range(min(GROUPS, len(self.blocks)))]
+        groups = [self.blocks[g::4] for g in range(min(4, len(self.blocks)))]  # whatever the number of threads
         host = isinstance(self.basis.rows, np.ndarray)
         found = shared_out(total, groups) if host else [total(group) for group in groups]
         return [sum(parts[1:], parts[0]) for parts in zip(*found, strict=True)]
@@ -149,7 +136,7 @@ class Run:
         return state._replace(coef=coef), sums[0], sums[1] if measured else None
 
     def _slopes(self, block: slice, v: Array, kappa: Array) -> Array:
-        """κ times −∂ℓ of the losses smoothed by κ at v (rows, B, m); 0 where a row is left out."""
+        """κ times −∂ℓ of the losses smoothed by κ at v (rows, B, m); 0 at held-out rows."""
         xp = namespace(v)
         found = [self._of_term(term, block, v[:, :, part], kappa[:, part]) for term, part in self.parts]
         D = found[0] if len(found) == 1 else xp.concat(found, axis=2)
@@ -159,12 +146,11 @@ class Run:
     def _of_term(term: Integral, block: slice, v: Array, kappa: Array) -> Array:
         xp, (n, count, m) = namespace(v), v.shape
         y, loss = term.targets_of(block), term.loss
-        if isinstance(loss, BoxLoss):
-            row = loss.row(term.theta, y)
-            if row.soft_low is None and row.soft_high is None and row.dead_zone is None:
-                D = loss.residual(None if y is None else y[:, None, :], v)
-                D = D if row.low is None else xp.maximum(D, _between(row.low) * kappa)
-                return D if row.high is None else xp.minimum(D, _between(row.high) * kappa)
+        row = term.row_of(block)
+        if row is not None and row.plain:
+            D = term.residual(None if y is None else y[:, None, :], v)
+            D = D if row.low is None else xp.maximum(D, _between(row.low) * kappa)
+            return D if row.high is None else xp.minimum(D, _between(row.high) * kappa)
         flat, targets = xp.reshape(v, (n * count, m)), _repeated(y, count)
         each = xp.reshape(xp.broadcast_to(kappa, (n, count, m)), (n * count, m))
         return xp.reshape(each * loss.pointwise(term.theta, targets, flat, each, None).dual, (n, count, m))
@@ -180,7 +166,7 @@ class Run:
         eps = float(namespace(state.coef).finfo(state.coef.dtype).eps)
         # a little less, so that rounding does not put a dual point outside of its interval
         steps = (1.0 - 8.0 * eps) * state.sigma[:, None] * to_host(self.columns.balance)
-        return self.judge._certified(state._replace(coef=self._turned(state.coef)), steps)
+        return self.bounds._certified(state._replace(coef=self._turned(state.coef)), steps)
 
     def _turned(self, coef: Array) -> Array:
         """C in the basis of the splitting, without what is left out there."""
@@ -234,11 +220,8 @@ class Run:
             return u
         xp, found = namespace(u), []
         for term, part in self.parts:
-            low = high = None
-            if isinstance(term.loss, BoxLoss):
-                row = term.loss.row(term.theta, term.targets_of(block))
-                low, high = row.low, row.high
-            some = u[:, :, part]
+            row, some = term.row_of(block), u[:, :, part]
+            low, high = (None, None) if row is None else (row.low, row.high)
             some = some if low is None else xp.maximum(some, _between(low))
             found.append(some if high is None else xp.minimum(some, _between(high)))
         return found[0] if len(found) == 1 else xp.concat(found, axis=2)
@@ -283,34 +266,25 @@ class Run:
 
     def balanced(self, state: State, squares: Any) -> State:
         """The state with σ changed where one residual is much larger than the other."""
-        change = _change(squares @ to_host(self.columns.weights))
-        if np.all(change == 1.0):
+        factor = change(squares @ to_host(self.columns.weights))
+        if np.all(factor == 1.0):
             return state
-        return state._replace(sigma=state.sigma * change, D=state.D / as_like(change[:, None], state.D))
+        return state._replace(sigma=state.sigma * factor, D=state.D / as_like(factor[:, None], state.D))
 
     def balanced_by_node(self, state: State, squares: Any) -> State:
         """The state with σ and steps of nodes changed; the columns follow."""
-        change = _change(squares[:, 0, :], APART)
-        if np.all(change == 1.0):
+        factor = change(squares[:, 0, :], APART)
+        if np.all(factor == 1.0):
             return state
-        nodes = (1.0 if state.nodes is None else state.nodes) * change
+        nodes = (1.0 if state.nodes is None else state.nodes) * factor
         for _, part in self.parts:
-            middle = np.median(nodes[part])
-            nodes[part] = np.clip(nodes[part], middle / MAX_NODE_RANGE, middle * MAX_NODE_RANGE)
+            nodes[part] = within_range(nodes[part])
         middle = np.median(nodes[self.parts[0][1]])
         nodes, sigma = nodes / middle, state.sigma * middle
         before = to_host(self.columns.balance) * state.sigma
         self.take_steps(nodes)
-        factor = before / (to_host(self.columns.balance) * sigma)
-        return state._replace(sigma=sigma, D=state.D * as_like(factor, state.D), nodes=nodes)
-
-
-def _change(squares: HostArray, apart_to_moved: float = 1.0) -> HostArray:
-    """Factors of steps, from squared norms (4, …) of H − F, of the move of H, of F and of D."""
-    apart, moved, size, slope = np.sqrt(np.maximum(squares, 1e-30))
-    ratio = (apart / size) / (moved / slope) / apart_to_moved
-    change = np.clip(np.sqrt(ratio), 1.0 / MAX_CHANGE, MAX_CHANGE)
-    return np.asarray(np.where((ratio > UNBALANCED) | (ratio < 1.0 / UNBALANCED), change, 1.0))
+        scale = before / (to_host(self.columns.balance) * sigma)
+        return state._replace(sigma=sigma, D=state.D * as_like(scale, state.D), nodes=nodes)
 
 
 def field(rows: Array, coef: Array, columns: Columns, stairs: list[tuple[int, slice]]) -> Array:

@@ -1,12 +1,12 @@
-"""A fitted model as an ONNX graph, which answers without Python (extra "onnx").
+"""A fitted model as an ONNX graph, which predicts without Python (extra "onnx").
 
 :func:`to_onnx` writes (X, θ) ↦ h(x)(θ) with operators of the standard alone; what a model does to h afterwards, such as
 a shift of decisions, calibrated levels or curves put in order, is in the graph as well.
 
 * :mod:`~infinitask.integrations.onnx._graph` has tensors that are added and multiplied as arrays are;
-* :mod:`~infinitask.integrations.onnx._inputs` is φ: kernels of inputs, and features made of them;
-* :mod:`~infinitask.integrations.onnx._tasks` is ψ: kernels of tasks, and the bias;
-* :mod:`~infinitask.integrations.onnx._answers` says what a model answers;
+* :mod:`~infinitask.integrations.onnx._kernels` writes a kernel from its description;
+* :mod:`~infinitask.integrations.onnx._maps` is φ, ψ and the bias, made of kernels;
+* :mod:`~infinitask.integrations.onnx._answers` says what a model predicts;
 * :mod:`~infinitask.integrations.onnx._steps` has the steps of pipelines, :mod:`~infinitask.integrations.onnx._target`
   targets on another scale;
 * :mod:`~infinitask.integrations.onnx._export` is the file: names, metadata, and the comparison with Python.

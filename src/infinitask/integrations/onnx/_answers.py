@@ -1,4 +1,4 @@
-"""What a model answers at (X, θ), as a graph: h, and all that the model does to it before a user sees it."""
+"""What a model predicts at (X, θ), as a graph: h, and all that the model does to it before a user sees it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from infinitask.estimators.one_class import LevelSetEstimator
 from infinitask.estimators.quantile import QuantileEstimator
 from infinitask.field import Field
 from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear
-from infinitask.integrations.onnx._inputs import features
-from infinitask.integrations.onnx._tasks import SAME_TASK, bias, same_task, task_features
-from infinitask.kernels import TaskMatrix
+from infinitask.integrations.onnx._kernels import same_task
+from infinitask.integrations.onnx._maps import bias, features, task_features
+from infinitask.kernels._task import SAME_TASK
 from infinitask.predictive import Levels
 
 
@@ -101,8 +101,9 @@ def _allowed(model: BaseInfiniteTask, theta: Tensor, asked: Question) -> Tensor:
         inside = inside & (theta.graph.constant(float(first)) < theta) & (theta < float(last))
     theta = inside.where(theta, np.nan)
     nodes = np.asarray(model.nodes_, dtype=float).reshape(len(model.nodes_), -1)
-    if isinstance(model.task_kernel_, TaskMatrix):
-        nodes = model.task_kernel_._checked()[1][:, None]
+    kernel = model.task_kernel_.describe()
+    if kernel.kind == "matrix":
+        nodes = kernel.values["tasks"][:, None]
     elif not model.field_.knows_nodes_only:
         return theta
     nodes = np.unique(nodes, axis=0)
@@ -161,7 +162,7 @@ def _regressions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
 
 
 def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
-    """Quantiles at the levels that hold on rows left out; straight lines beyond the outer ones."""
+    """Quantiles at the levels that hold on held-out rows; straight lines beyond the outer ones."""
     table = levels._table
     taken = piecewise_linear(theta, table.levels, table.values[0])
     inside = taken.at_least(float(levels.low)).at_most(float(levels.high))
@@ -188,7 +189,7 @@ def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
         if shift is None:
             return values
         return values - piecewise_linear(_as_list(theta), shift.levels, shift.values).with_axis(0)
-    levels = model._nested_levels()
+    levels = model._curve_levels()
     curves = _at_levels(model.field_, X, levels) - np.broadcast_to(model._shift(levels), levels.shape)[None, :]
     curves = _in_order(curves, levels.size, increasing=False)
     low, high = model._ends()

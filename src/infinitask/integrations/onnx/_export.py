@@ -1,4 +1,4 @@
-"""The file: names of inputs and outputs, metadata, and the comparison with what Python answers."""
+"""The file: names of inputs and outputs, metadata, and the comparison with the predictions of Python."""
 
 from __future__ import annotations
 
@@ -22,21 +22,17 @@ from infinitask.integrations.onnx._answers import Question, answer, question
 from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor
 from infinitask.integrations.onnx._steps import changed, opened, undone
 from infinitask.integrations.onnx._target import in_units
-from infinitask.kernels import TaskMatrix
 from infinitask.pipelines import TransformedTarget
 
-IR_VERSION = 8
-"""Of the file: the oldest that goes with the operators."""
-
 LARGEST_DIFFERENCE = 1e-6
-"""From Python, relative to the largest answer: more is an error of the export."""
+"""From Python, relative to the largest prediction: more is an error of the export."""
 
 TIMES_OWN_ROUNDING = 4.0
 """How much more than Python from itself a graph may differ: the features of many close tasks are rounded by 1e-6, and
 differently for a task that is asked alone."""
 
-CHECKED_ROWS, CHECKED_TASKS = 50, 9
-"""How many answers are compared."""
+CHECKED = 50
+"""Rows and tasks at which predictions are compared."""
 
 
 def to_onnx(
@@ -116,8 +112,9 @@ def to_onnx(
         [helper.make_tensor_value_info("h", kind, ["n", "q"])],
         initializer=graph.constants,
     )
+    # the oldest format of files that goes with the operators
     written = helper.make_model(
-        body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="infinitask"
+        body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="infinitask"
     )
     _describe(written, model, core, asked)
     onnx.checker.check_model(written, full_check=True)
@@ -168,7 +165,7 @@ def _inside(core: Any) -> Any:
 
 
 def _whole(model: Any, X: Tensor, theta: Tensor) -> Tensor:
-    """The answers, with the steps of a pipeline before them."""
+    """The predictions, with the steps of a pipeline before them."""
     if isinstance(model, Field):
         return answer(model, X, theta)
     steps, core = opened(model)
@@ -266,7 +263,7 @@ def _compare(written: Any, model: Any, asked: Question, dtype: str) -> None:
 
 
 def _in_python(model: Any, X: HostArray, theta: HostArray, asked: Question) -> HostArray:
-    """What Python answers, (n, q)."""
+    """The predictions of Python, (n, q)."""
     if isinstance(model, Field):
         return model(X, theta)
     steps, core = opened(model)
@@ -282,7 +279,7 @@ def _rows(model: Any) -> HostArray:
     """Rows that the model has seen, as they were before the steps of its pipeline."""
     if isinstance(model, Field):
         left = getattr(model.left, "map", model.left)
-        return to_host(left.landmarks)[:CHECKED_ROWS] if isinstance(left, KernelMap) else np.zeros((1, _columns(model)))
+        return to_host(left.landmarks)[:CHECKED] if isinstance(left, KernelMap) else np.zeros((1, _columns(model)))
     steps, core = opened(model)
     inner = _inside(core)
     if inner is not None:
@@ -290,7 +287,7 @@ def _rows(model: Any) -> HostArray:
     elif core._looked_at is None:  # a Gram matrix
         return 1.0 + np.eye(3, _columns(model))
     else:
-        X = core._looked_at[0][:CHECKED_ROWS]
+        X = core._looked_at[0][:CHECKED]
     for step in reversed(steps):
         X = undone(step, X)
     return np.asarray(X)
@@ -298,12 +295,12 @@ def _rows(model: Any) -> HostArray:
 
 def _some_tasks(model: Any) -> HostArray:
     if isinstance(model, Field):
-        return np.asarray(model.psi.landmarks[0][0][:CHECKED_TASKS].squeeze(axis=1))
+        return np.asarray(model.psi.landmarks[0][0][:CHECKED].squeeze(axis=1))
     nodes = np.unique(_asked(model)[1].nodes_, axis=0)
-    return np.asarray(nodes[np.linspace(0, len(nodes) - 1, min(CHECKED_TASKS, len(nodes))).astype(int)])
+    return np.asarray(nodes[np.linspace(0, len(nodes) - 1, min(CHECKED, len(nodes))).astype(int)])
 
 
 def _knows_nodes_only(model: Any) -> bool:
     core = _asked(model)[1]
     field = core if isinstance(core, Field) else core.field_
-    return bool(field.knows_nodes_only or isinstance(field.psi.kernel, TaskMatrix))
+    return bool(field.knows_nodes_only or field.psi.kernel.describe().kind == "matrix")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -13,6 +14,18 @@ OPSET = 17
 """Of the standard operators: all runtimes since 2022 have it."""
 
 
+def _function(name: str) -> Callable[[Tensor], Tensor]:
+    return lambda x: x.graph(name, x)
+
+
+def _operator(name: str) -> Callable[[Tensor, Any], Tensor]:
+    return lambda left, right: left.graph(name, left, right)
+
+
+def _reflected(name: str) -> Callable[[Tensor, Any], Tensor]:
+    return lambda right, left: right.graph(name, left, right)
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Tensor:
@@ -21,72 +34,30 @@ class Tensor:
     graph: Graph
     name: str
 
-    def __add__(self, other: Any) -> Tensor:
-        return self.graph("Add", self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return self.graph("Add", other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return self.graph("Sub", self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return self.graph("Sub", other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return self.graph("Mul", self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return self.graph("Mul", other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return self.graph("Div", self, other)
-
-    def __neg__(self) -> Tensor:
-        return self.graph("Neg", self)
-
-    def __pow__(self, exponent: float) -> Tensor:
-        return self.graph("Pow", self, exponent)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return self.graph("MatMul", self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return self.graph("LessOrEqual", self, other)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return self.graph("Less", self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self.graph("GreaterOrEqual", self, other)
-
-    def __and__(self, other: Tensor) -> Tensor:
-        return self.graph("And", self, other)
+    __add__ = _operator("Add")
+    __sub__ = _operator("Sub")
+    __mul__ = _operator("Mul")
+    __truediv__ = _operator("Div")
+    __pow__ = _operator("Pow")
+    __matmul__ = _operator("MatMul")
+    __le__ = _operator("LessOrEqual")
+    __lt__ = _operator("Less")
+    __ge__ = _operator("GreaterOrEqual")
+    __and__ = _operator("And")
+    __radd__ = _reflected("Add")
+    __rsub__ = _reflected("Sub")
+    __rmul__ = _reflected("Mul")
+    __neg__ = _function("Neg")
+    abs = _function("Abs")
+    exp = _function("Exp")
+    sqrt = _function("Sqrt")
+    at_least = _operator("Max")
+    at_most = _operator("Min")
 
     @property
     def T(self) -> Tensor:
         """The transpose of a matrix."""
         return self.graph("Transpose", self, perm=[1, 0])
-
-    def abs(self) -> Tensor:
-        """|x|."""
-        return self.graph("Abs", self)
-
-    def exp(self) -> Tensor:
-        """e^x."""
-        return self.graph("Exp", self)
-
-    def sqrt(self) -> Tensor:
-        """√x."""
-        return self.graph("Sqrt", self)
-
-    def at_least(self, other: Any) -> Tensor:
-        """max(x, other)."""
-        return self.graph("Max", self, other)
-
-    def at_most(self, other: Any) -> Tensor:
-        """min(x, other)."""
-        return self.graph("Min", self, other)
 
     def take(self, places: Any, axis: int) -> Tensor:
         """Entries at places along an axis."""

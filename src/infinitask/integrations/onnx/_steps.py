@@ -7,25 +7,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from infinitask._base.arrays import HostArray
+from infinitask._base.inner_model import steps_and_model
 from infinitask.integrations.onnx._graph import Tensor
-from infinitask.pipelines import TaskSearch
 
 
 def opened(model: Any) -> tuple[list[Any], Any]:
-    """The steps before a model and the model itself, out of pipelines, searches and models that tune themselves."""
-    if isinstance(model, Pipeline):
-        before = [step for _, step in model.steps[:-1] if step is not None and step != "passthrough"]
-        inner, core = opened(model.steps[-1][1])
-        return [*before, *inner], core
-    if isinstance(model, TaskSearch):
-        return opened(model.search_)
-    if "best_estimator_" in vars(model):
-        return opened(model.best_estimator_)
-    return [], model
+    """The steps before a model and the model itself; a transformed target is not opened."""
+    steps, core = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
+    return [step for _, step in steps], core
 
 
 def changed(step: Any, X: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ _INVERSES: dict[Any, Callable[[Tensor], Tensor]] = {
 
 
 def in_units(model: TransformedTarget, z: Tensor) -> Tensor:
-    """g⁻¹ of answers about g(y); NaN where it is not the inverse of a monotone function, which Python refuses."""
+    """g⁻¹ of predictions of g(y); NaN where it is not the inverse of a monotone function, which Python refuses."""
     write = _INVERSES.get(model.inverse_func)
     if write is None:
         names = ", ".join(f"np.{function.__name__}" for function in _INVERSES)

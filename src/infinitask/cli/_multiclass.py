@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from infinitask.cli._classes import is_meant
-from infinitask.cli._screen import CommandError, Screen
-from infinitask.cli._tables import cells_of, listed
-
-LEAST_PROBABILITY = 1e-15
-"""A class that comes true has at least this probability, so that its log loss is finite."""
+from infinitask.cli._output import CommandError, Screen
+from infinitask.cli._tables import cells_of
+from infinitask.pipelines._tables import listed
 
 NO_PAGE = (
     "A page moves the trade-off between two classes, and {target} has {count}. infinitask fit learns them; "
@@ -24,7 +22,7 @@ NO_COMPARISON = (
 )
 
 
-def has_many(model: Any) -> bool:
+def is_multiclass(model: Any) -> bool:
     """Whether a fitted model decides between more than two classes."""
     return hasattr(model, "classes_") and len(model.classes_) > 2
 
@@ -84,14 +82,8 @@ def _places(path: Path, names: list[str], classes: Any, what: str) -> list[int]:
     return found
 
 
-def decided(model: Any, X: Any, costs: Any) -> dict[str, Any]:
-    """Decisions, by costs or by equal ones, and the probability of each class, as named columns."""
-    name, p, labels = getattr(model, "target_name_", "y"), model.predict_proba(X), decisions(model, X, costs)
-    return {name: labels} | {f"probability_{label}": p[:, k] for k, label in enumerate(model.classes_)}
-
-
-def decisions(model: Any, X: Any, costs: Any) -> Any:
-    """The labels that cost least.
+def predicted_classes(model: Any, X: Any, costs: Any) -> dict[str, Any]:
+    """The labels that cost least and the probability of each class, as named columns.
 
     Parameters
     ----------
@@ -100,22 +92,23 @@ def decisions(model: Any, X: Any, costs: Any) -> Any:
     costs : ndarray (K, K) or None
         None: all errors cost the same.
     """
-    return model.predict(X) if costs is None else model.predict(X, costs=costs)
+    name, p = getattr(model, "target_name_", "y"), model.predict_proba(X)
+    probabilities = {f"probability_{label}": p[:, k] for k, label in enumerate(model.classes_)}
+    return {name: model.predict(X, costs=costs)} | probabilities
 
 
-def quality(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any]:
-    """How good decisions and probabilities are, with what the decisions cost if that is known."""
+def class_quality(model: Any, X: Any, y: Any, costs: Any) -> dict[str, Any]:
+    """How good labels and probabilities are, with what the labels cost if that is known."""
     classes = list(model.classes_)
     unknown = sorted({str(label) for label in y} - {str(label) for label in classes})
     if unknown:
         raise CommandError(f"The rows have classes that the model does not know ({listed(unknown, 5)}).")
-    labels = decisions(model, X, costs)
     truth = np.array([classes.index(label) for label in y])
-    decision = np.array([classes.index(label) for label in labels])
+    decision = np.array([classes.index(label) for label in model.predict(X, costs=costs)])
     p = model.predict_proba(X)[np.arange(truth.size), truth]
     found = {
         "accuracy": float(np.mean(truth == decision)),
-        "log_loss": float(-np.mean(np.log(np.maximum(p, LEAST_PROBABILITY)))),
+        "log_loss": float(-np.mean(np.log(np.maximum(p, 1e-15)))),  # finite for a probability of 0 too
     }
     if costs is not None:
         found["mean_cost"] = float(np.mean(costs[truth, decision]))

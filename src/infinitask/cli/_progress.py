@@ -19,14 +19,11 @@ from infinitask._base.events import Chosen, CutShort, Event, Solving, Stage, Tri
 REFRESH = 0.1
 """Seconds between two changes of the line: a solver tells of thousands of evaluations in a second."""
 
-LONGEST, BAR = 36, 12
-"""Characters of what is done now and of the bar, so that the line fits a screen of 80 columns."""
-
-EMPTY: dict[str, Any] = {"of": None, "done": 0, "detail": ""}
-"""The fields of a line about work of unknown length."""
+LONGEST = 36
+"""Characters of what is done now, so that the line fits a screen of 80 columns."""
 
 
-class Watch:
+class ProgressLine:
     """One line on a terminal about the work that goes on, and a clock that ends a comparison.
 
     Parameters
@@ -46,6 +43,7 @@ class Watch:
         self.cut_short = self.ran_out = False
         self._begun, self._next = time.perf_counter(), 0.0
         self._stage = self._detail = ""
+        fields: dict[str, Any] = {"of": None, "done": 0, "detail": ""}
         self._bar = (
             Progress(
                 SpinnerColumn(),
@@ -59,7 +57,7 @@ class Watch:
             if shown
             else None
         )
-        self._task = None if self._bar is None else self._bar.add_task(_one_line(text), total=None, **EMPTY)
+        self._task = None if self._bar is None else self._bar.add_task(_one_line(text), total=None, **fields)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -83,18 +81,15 @@ class Watch:
             self.tried += 1
             self._detail = f"{event.count} done, best {event.best:.4g}"
             self._show(event.count, event.total, now=True)
-        elif isinstance(event, Stage):
-            self._stage, self._detail = event.text, ""
-            self._show(now=True)
-        elif isinstance(event, Chosen):
-            self._stage, self._detail = "fitting the best to all rows", ""
+        elif isinstance(event, (Stage, Chosen)):
+            self._stage = event.text if isinstance(event, Stage) else "fitting the best to all rows"
+            self._detail = ""
             self._show(now=True)
         elif isinstance(event, CutShort):
             self.cut_short, self._stage = True, "interrupted, fitting the best so far"
             self._show(now=True)
         elif isinstance(event, Solving) and not self._stage.startswith("try"):
-            gap = f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""
-            self._detail = gap
+            self._detail = f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""
             self._show()
 
     def _show(self, count: int = 0, total: int | None = None, *, now: bool = False) -> None:
@@ -116,7 +111,7 @@ class _Bar(ProgressColumn):
 
     def render(self, task: Task) -> RenderableType:
         of: int | None = task.fields["of"]
-        return Text("") if of is None else ProgressBar(total=of, completed=task.fields["done"], width=BAR)
+        return Text("") if of is None else ProgressBar(total=of, completed=task.fields["done"], width=12)
 
 
 def _one_line(text: str) -> str:

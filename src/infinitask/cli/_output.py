@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from infinitask.cli._watch import Watch
+from infinitask.cli._progress import ProgressLine
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,13 +27,6 @@ FAILED, INTERRUPTED = 1, 130
 
 SHOW_TRACEBACKS = "INFINITASK_TRACEBACK"
 """With this variable of the environment, errors keep their traceback."""
-
-
-WIDTH_OF_FILES = 160
-"""Characters of a line that is written to a file or another program: its tables are not folded as on a screen."""
-
-LARGE, VERY_LARGE = 1e4, 1e9
-"""Numbers between these are written without digits after the point and without an exponent."""
 
 
 class CommandError(Exception):
@@ -53,16 +46,16 @@ class Screen:
         self.as_json = as_json
         self.out, self.err = Console(highlight=False), Console(stderr=True, highlight=False)
         if not self.out.is_terminal:
-            self.out.width = max(self.out.width, WIDTH_OF_FILES)
+            self.out.width = max(self.out.width, 160)  # tables of a file are not folded as on a screen
         self.notes: list[str] = []
 
     @property
-    def is_watched(self) -> bool:
+    def shows_progress(self) -> bool:
         """Whether a person sees the progress: on a terminal, and not where JSON is asked for."""
         return self.err.is_terminal and not self.as_json
 
     @contextmanager
-    def step(self, text: str, seconds: float | None = None) -> Iterator[Watch]:
+    def step(self, text: str, seconds: float | None = None) -> Iterator[ProgressLine]:
         """Work that takes a while, with a line about it on a terminal; warnings on the way become notes.
 
         Parameters
@@ -72,20 +65,20 @@ class Screen:
         seconds : float or None
             After which a comparison ends with the best so far.
         """
-        watch = Watch(self.err, text, shown=self.is_watched, seconds=seconds)
+        progress = ProgressLine(self.err, text, shown=self.shows_progress, seconds=seconds)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            with watch.working():
-                yield watch
-        if self.is_watched:
-            self.err.print(f"[dim]{escape(text)}: {watch.elapsed:.1f} s[/dim]")
-        for sentence in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)):
-            self.note(sentence)
+            with progress.working():
+                yield progress
+        if self.shows_progress:
+            self.err.print(f"[dim]{escape(text)}: {progress.elapsed:.1f} s[/dim]")
+        self.note(*dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
 
-    def note(self, sentence: str) -> None:
+    def note(self, *sentences: str) -> None:
         """What a person should know about the data or the fit."""
-        self.notes.append(sentence)
-        self.err.print(f"[yellow]note[/yellow] {escape(sentence)}", soft_wrap=True)
+        for sentence in sentences:
+            self.notes.append(sentence)
+            self.err.print(f"[yellow]note[/yellow] {escape(sentence)}", soft_wrap=True)
 
     def hint(self, sentence: str) -> None:
         """What helps while a command runs, and is of no use afterwards."""
@@ -115,9 +108,9 @@ class Screen:
 
 
 def written(value: Any) -> str:
-    """A value for the screen; numbers have four digits, and those that are large all before the point."""
+    """A value for the screen; numbers have four digits, and those from 1e4 to 1e9 all before the point."""
     if isinstance(value, (float, np.floating)):
-        return f"{value:,.0f}" if LARGE <= abs(float(value)) < VERY_LARGE else f"{value:.4g}"
+        return f"{value:,.0f}" if 1e4 <= abs(float(value)) < 1e9 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

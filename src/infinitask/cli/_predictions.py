@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from infinitask.cli._many import decided, has_many, quality, read_costs
 from infinitask.cli._models import task_of
-from infinitask.cli._screen import CommandError, written
+from infinitask.cli._multiclass import class_quality, is_multiclass, predicted_classes, read_costs
+from infinitask.cli._output import CommandError, written
 from infinitask.cli._tables import pandas
 from infinitask.cli._targets import Task
 
@@ -82,8 +82,8 @@ def _decisions(
     if len(several) > 1:
         raise CommandError(f"Both {' and '.join(several[:2])} were given; give one of them.")
     _check_two(model, {"--theta": theta, "--fn-cost": costs})
-    if matrix is not None or has_many(model):
-        return decided(model, X, None if matrix is None else read_costs(matrix, model.classes_))
+    if matrix is not None or is_multiclass(model):
+        return predicted_classes(model, X, None if matrix is None else read_costs(matrix, model.classes_))
     if costs is not None:
         columns = {name: model.predict(X, theta=model.theta_from_costs(*costs))}
     elif theta is not None:
@@ -97,7 +97,7 @@ def _decisions(
 def _check_two(model: Any, given: dict[str, Any]) -> None:
     """An error where more than two classes are asked what two are."""
     asked = [name for name, value in given.items() if value is not None]
-    if asked and has_many(model):
+    if asked and is_multiclass(model):
         raise CommandError(
             f"{asked[0]} is about two classes, and the model has {len(model.classes_)}; give --costs with a table of "
             "what each decision costs where each class is true."
@@ -175,9 +175,9 @@ def evaluated(model: Any, X: Any, y: Any, wish: Wish | None = None) -> dict[str,
         raise CommandError(f"Costs of errors, or bounds on them, were given, and the model is one of {task}.")
     if task is Task.QUANTILE:
         return _quality_of_quantiles(model, X, np.asarray(y, dtype=np.float64))
-    if task is Task.COST and (has_many(model) or wish.matrix is not None):
+    if task is Task.COST and (is_multiclass(model) or wish.matrix is not None):
         _check_two(model, {"--fn-cost": wish.costs, **wish.deciding})
-        return quality(model, X, y, None if wish.matrix is None else read_costs(wish.matrix, model.classes_))
+        return class_quality(model, X, y, None if wish.matrix is None else read_costs(wish.matrix, model.classes_))
     if task is Task.COST:
         return _quality_of_decisions(model, X, np.asarray(y), wish)
     values = model.predict(X, nu=(known := [nu for nu in FRACTIONS if nu >= smallest_of(model)]))

@@ -1,0 +1,213 @@
+"""Kernels as a graph: k(x, Z) for constants Z, such as landmarks, from the description of a kernel."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from infinitask._base.arrays import HostArray
+from infinitask.integrations.onnx._graph import Tensor
+from infinitask.kernels._description import Description, Profile
+from infinitask.kernels._distances import DIFFERENCE_COLUMNS, PRODUCT_ROUNDING
+from infinitask.kernels._ranks import Ranks
+from infinitask.kernels._task import SAME_TASK
+
+ENTRIES_PER_ROW = 2**12
+"""Differences to landmarks that a row takes at a time, 32 KiB: a thousand rows take 32 MiB."""
+
+
+def gram(node: Description, X: Tensor, Z: HostArray, order: int = 0) -> Tensor:
+    """k(x, z) for the rows of X (n, d) and Z (p, d), or ∂₂k(x, z) for d = 1 and order 1: (n, p)."""
+    write = OPERATIONS.get(node.kind)
+    if write is not None:
+        return write(node, X, Z, order)
+    what = "a kernel that is a function of Python" if node.kind == "python" else f"the kernel {node.name}"
+    raise TypeError(
+        f"The model uses {what}, which has no ONNX graph here; fit with a named kernel such as 'rbf', or with sums and "
+        "products of those in infinitask.kernels."
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- distances
+def _differences(X: Tensor, Z: HostArray) -> Iterator[tuple[Tensor, HostArray]]:
+    """x_k of some columns, (n, 1, c), and z_k of the same, (1, p, c)."""
+    d, width = Z.shape[1], max(1, ENTRIES_PER_ROW // max(1, Z.shape[0]))
+    for start in range(0, d, width):
+        columns = np.arange(start, min(start + width, d))
+        yield X.take(columns, axis=1).with_axis(1), Z[None, :, columns]
+
+
+def _total(parts: list[Tensor]) -> Tensor:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _squared(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
+    """γ‖x − z‖², (n, p)."""
+    gamma = float(p.gamma)
+    # a power of two near √γ: exact, and squares of what remains neither overflow nor vanish
+    unit = math.ldexp(1.0, math.frexp(math.sqrt(gamma))[1])
+    X, Z, rate = X * unit, Z * unit, gamma / unit / unit
+    # where f has a finite slope at 0, rounding there is harmless
+    if p.is_smooth and Z.shape[1] > DIFFERENCE_COLUMNS:
+        middle = Z[:1] + np.mean(Z - Z[:1], axis=0, keepdims=True)
+        right = Z - middle
+        norms = np.sum(right * right, axis=1)
+        if sys.float_info.epsilon * rate * float(norms.max()) <= PRODUCT_ROUNDING:
+            left = X - middle
+            own = X.graph("ReduceSumSquare", left, axes=[1], keepdims=1)
+            squares: Tensor = own + norms[None, :] + left @ (-2.0 * right.T)
+            return squares.at_least(0.0) * rate
+    parts = [X.graph("ReduceSumSquare", x - z, axes=[2], keepdims=0) for x, z in _differences(X, Z)]
+    return _total(parts) * rate
+
+
+def _l1(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
+    return _total([X.graph("ReduceL1", x - z, axes=[2], keepdims=0) for x, z in _differences(X, Z)]) * float(p.gamma)
+
+
+def _chi2(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
+    X = (X >= 0.0).where(X, np.nan)  # Python refuses negative numbers
+    parts = []
+    for x, z in _differences(X, Z):
+        apart, both = x - z, x + z
+        # where x = z = 0 the denominator becomes 1, and the term is 0
+        parts.append((apart * (apart / (both + (both <= 0.0).real()))).sum(axis=2))
+    return _total(parts) * float(p.gamma)
+
+
+def _product(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
+    root = math.sqrt(p.gamma)
+    product: Tensor = (X * root) @ (root * Z).T
+    return product
+
+
+def same_task(S: Tensor, T: HostArray, tolerance: float = SAME_TASK) -> Tensor:
+    """Whether tasks (q, d) are those of T (p, d), up to rounding: (q, p)."""
+    slack = np.broadcast_to(tolerance * np.maximum(np.abs(T), 1.0), T.shape)
+    near = ((S.with_axis(1) - T[None]).abs() <= slack[None]).cast(np.int64)
+    return S.graph("Equal", near.sum(axis=2), np.array([T.shape[1]]))
+
+
+_STATISTICS: dict[str, Callable[[Tensor, HostArray, Profile], Tensor]] = {
+    "squared": _squared,
+    "l1": _l1,
+    "chi2": _chi2,
+    "product": _product,
+    "minimum": lambda S, T, p: S.at_most(T.T),
+    "equal": lambda S, T, p: same_task(S, T).real(),
+}
+
+
+# --------------------------------------------------------------------------------------------------- operations
+def _decay(u: Tensor) -> Tensor:
+    return (-u).exp()
+
+
+def _function(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
+    p = Profile(**node.values)
+    s = _STATISTICS[p.of](X, Z, p)
+    if order == 0:
+        values: Tensor = p.at(s, Tensor.sqrt, _decay)
+        return values
+    u: Tensor = p.argument(s, Tensor.sqrt)
+    if p.of == "product":
+        return u * 0.0 if p.power == 0 else (u ** (p.power - 1)) * float(p.power * p.gamma) * X
+    rate = float(p.factor * p.gamma)
+    inner = X.graph("Sign", X - Z.T) * -math.sqrt(rate) if p.root else (X - Z.T) * (-2.0 * rate)
+    slope: Tensor = p.slope(u)
+    return inner * slope * _decay(u)
+
+
+def _sum(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
+    return _total([gram(part, X, Z, order) for part in node.parts])
+
+
+def _times(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
+    left, right = (gram(part, X, Z) for part in node.parts)
+    return left * right
+
+
+def _scaled(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
+    scales = node.values["scales"]
+    inner = gram(node.parts[0], X * scales[None, :], Z * scales, order)
+    return inner if order == 0 else inner * float(scales[0])
+
+
+def _metric(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
+    root = node.values["root"]
+    return gram(node.parts[0], X @ root, Z @ root)
+
+
+def _ranks(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
+    ranks: Ranks = node.values["ranks"]
+    return gram(node.parts[0], _scores(X, ranks.columns), ranks(Z))
+
+
+def _scores(X: Tensor, known: tuple[tuple[HostArray, HostArray], ...]) -> Tensor:
+    """Each input through its own piecewise linear function, (n, d); the shorter ones are filled up with ∞."""
+    # a single value gets a second one with the same score
+    known = tuple(
+        (np.append(v, v[0] + max(1.0, abs(v[0]))), np.append(s, s[0])) if v.size == 1 else (v, s) for v, s in known
+    )
+    d, width = len(known), max(v.size for v, _ in known)
+    values, scores = np.full((d, width), np.inf), np.zeros((d, width))
+    for j, (v, s) in enumerate(known):
+        values[j, : v.size], scores[j, : s.size] = v, s
+    sizes = np.array([[v.size for v, _ in known]])
+    after = (X.graph.constant(values[None]) < X.with_axis(2)).cast(np.float32).sum(axis=2).cast(np.int64)
+    after = after.at_least(np.ones((1, d), dtype=np.int64)).at_most(sizes - 1)
+    place = after + (width * np.arange(d) - 1)[None, :]
+    gaps = np.ones((d, width))
+    rises = np.zeros((d, width))
+    for j, (v, s) in enumerate(known):
+        gaps[j, : v.size - 1], rises[j, : s.size - 1] = np.diff(v), np.diff(s)
+    start, gap, score, rise = (X.graph.constant(a.ravel()).take(place, axis=0) for a in (values, gaps, scores, rises))
+    return score + ((X - start) / gap).at_least(0.0).at_most(1.0) * rise
+
+
+def _each(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
+    d = int(Z.shape[1])
+    parts = node.parts if len(node.parts) == d else node.parts * d
+    profiles = [part.profile for part in parts]
+    known = [p for p in profiles if p is not None and p.of in ("squared", "l1")]
+    if len(known) == d and len({(p.of, p.factor, p.root, p.series, p.offset, p.power) for p in known}) == 1:
+        return _each_of_one_kind(known, X, Z) * (1.0 / d)
+    each = [gram(part, X.take(np.array([j]), axis=1), Z[:, j : j + 1]) for j, part in enumerate(parts)]
+    return _total(each) * (1.0 / d)
+
+
+def _each_of_one_kind(profiles: list[Profile], X: Tensor, Z: HostArray) -> Tensor:
+    """Σ_j f(γ_j, x_j − z_j) for functions of one distance, (n, p), some columns at a time."""
+    rates = np.array([p.gamma for p in profiles])
+    sums, first, squared = [], 0, profiles[0].of == "squared"
+    for x, z in _differences(X, Z):
+        gamma, first = rates[first : first + z.shape[2]][None, None, :], first + z.shape[2]
+        away = (x - z) * np.sqrt(gamma) if squared else (x - z).abs() * gamma
+        sums.append(profiles[0].at(away * away if squared else away, Tensor.sqrt, _decay).sum(axis=2))
+    return _total(sums)
+
+
+def _matrix(node: Description, S: Tensor, T: HostArray, order: int) -> Tensor:
+    names = node.values["tasks"]
+    places = np.argmin(np.abs(names[:, None] - T[:, 0]), axis=0)
+    columns: HostArray = node.values["matrix"][:, places]
+    return same_task(S, names[:, None]).real() @ columns
+
+
+OPERATIONS: dict[str, Callable[[Description, Tensor, HostArray, int], Tensor]] = {
+    "function": _function,
+    "sum": _sum,
+    "product": _times,
+    "scaled": _scaled,
+    "metric": _metric,
+    "ranks": _ranks,
+    "each": _each,
+    "matrix": _matrix,
+}
+"""How each kind of a description is written."""
