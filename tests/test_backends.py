@@ -24,7 +24,7 @@ from infinitask.kernels import RBF, Gaussian
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.streaming import Blocks
-from infinitask.streaming import _fit as large
+from tests.support.limits import visit_in_parts
 
 Floats = np.ndarray[Any, Any]
 N, NODES = 120, np.linspace(0.1, 0.9, 5)
@@ -100,7 +100,7 @@ def test_blocks_of_any_library_are_fitted(
     data: Any, visited: str, dtype: str, xp: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if visited == "in parts":
-        monkeypatch.setattr(large, "holds_all", lambda survey: False)
+        visit_in_parts(monkeypatch)
     options = {"features": "nystroem", "rank": 30, "random_state": 0, "tol": 1e-3}
 
     def blocks(there: Any) -> Blocks:
@@ -126,7 +126,7 @@ def test_a_device_gives_the_answer_of_numpy(
     X, y, weight = data
     rows: tuple[Any, ...] = X, targets(name, y), weight
     if visited == "in parts":
-        monkeypatch.setattr(large, "holds_all", lambda survey: False)
+        visit_in_parts(monkeypatch)
         rows = (Blocks([rows]),)
     first, other = fitted(name, *rows), fitted(name, *rows, device="cpu")
     assert other.dual_gap_ <= other.tol

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from infinitask import Field, InfiniteQuantileRegressor, field
-from infinitask._base import threads
 from infinitask.features import KernelMap, PivotedCholesky, TaskMap, task_features
 from infinitask.features._maps import CombinedMap
 from infinitask.kernels import RBF, CallableKernel, ConstantTask, Gaussian
+from tests.support.limits import use_threads
 
 INPUT, TASK = RBF(gamma=0.8), Gaussian(gamma=2.0)
 X = np.random.default_rng(0).normal(size=(15, 2))
@@ -25,6 +25,11 @@ NEW = np.random.default_rng(1).normal(size=(11, 2))
 THETA = np.array([0.05, 0.33, 0.5, 0.97])
 
 Floats = np.ndarray[Any, Any]
+
+
+def entries_per_thread(patch: pytest.MonkeyPatch, entries: int) -> None:
+    """Few rows at a time, so that there are several chunks."""
+    patch.setattr(field, "IN_MEMORY", entries)
 
 
 def build(bias: bool = True) -> Field:
@@ -80,7 +85,7 @@ def test_paired_values_are_the_diagonal(order: int, bias: bool, monkeypatch: pyt
     theta = np.linspace(0.0, 1.0, 11)
     expected = np.diag(h(NEW, theta, order))
     for chunk in (1, 4, 11, 4096):
-        monkeypatch.setattr(field, "IN_MEMORY", chunk * 15)
+        entries_per_thread(monkeypatch, chunk * 15)
         np.testing.assert_allclose(h.paired(NEW, theta, order), expected, atol=1e-11)
     np.testing.assert_array_equal(h.paired(NEW, list(theta), order), h.paired(NEW, theta[:, None], order))
 
@@ -114,7 +119,7 @@ def test_size_of_the_chunks_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> 
     h = build()
     whole = h(NEW, THETA)
     for chunk in (1, 4, 11):
-        monkeypatch.setattr(field, "IN_MEMORY", chunk * 15)
+        entries_per_thread(monkeypatch, chunk * 15)
         np.testing.assert_allclose(h(NEW, THETA), whole, atol=1e-12)
 
 
@@ -236,7 +241,7 @@ def test_tasks_that_changed_in_place_are_new_tasks(counted: Field) -> None:
     np.testing.assert_array_equal(after[:, 1:], before[:, 1:])
 
 
-def test_what_is_kept_is_little(counted: Field, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_field_keeps_little(counted: Field, monkeypatch: pytest.MonkeyPatch) -> None:
     for shift in range(20):
         counted(NEW, THETA + shift)
     assert len(vars(counted)["_kept"]) == field.KEPT_SECTIONS
@@ -267,8 +272,8 @@ def test_the_number_of_threads_does_not_matter(workers: int, monkeypatch: pytest
     many = np.random.default_rng(3).normal(size=(500, 2))
     expected, pairs = h(many, THETA), h.paired(many, np.linspace(0.0, 1.0, 500))
     with ThreadPoolExecutor(workers) as pool:
-        monkeypatch.setattr(threads, "_pool", lambda: pool)
-        monkeypatch.setattr(field, "IN_MEMORY", 7 * 15)
+        use_threads(monkeypatch, pool)
+        entries_per_thread(monkeypatch, 7 * 15)
         np.testing.assert_allclose(h(many, THETA), expected, rtol=0.0, atol=1e-12)
         np.testing.assert_allclose(h.paired(many, np.linspace(0.0, 1.0, 500)), pairs, rtol=0.0, atol=1e-12)
 
@@ -290,14 +295,14 @@ def test_what_goes_wrong_in_a_thread_is_told(monkeypatch: pytest.MonkeyPatch) ->
         return left @ right.T
 
     h = Field(KernelMap(CallableKernel(kernel), X, np.eye(15)), build().psi, np.ones((15, build().psi.rank)))
-    monkeypatch.setattr(field, "IN_MEMORY", 15)
+    entries_per_thread(monkeypatch, 15)
     far = np.concatenate([NEW, [[1e3, 1e3]]])
     with pytest.raises(ValueError, match="too far away"):
         h(far, THETA)
 
 
 def test_memory_is_that_of_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(field, "IN_MEMORY", 2**14)
+    entries_per_thread(monkeypatch, 2**14)
     h, n, theta = build(), 20_000, np.linspace(0.0, 1.0, 50)
     many = np.random.default_rng(3).normal(size=(n, 2))
     h(many[:10], theta)

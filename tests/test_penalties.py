@@ -18,6 +18,7 @@ from infinitask.measures import Quadrature
 from infinitask.penalties import IntegratedRidge, NonCrossing, Penalty, Ridge, SumPenalty
 from infinitask.solvers import solve
 from infinitask.tasks import Order, QuantileTask
+from tests.support.each import each
 from tests.support.names import case_name
 
 Floats = np.ndarray[Any, Any]
@@ -28,7 +29,7 @@ def increasing(nodes: Floats) -> Floats:
 
 
 # ----------------------------------------------------------------------------------------------- non-crossing
-@pytest.mark.parametrize("weight", [0.1, 1.0, 7.0])
+@each("weight", [0.1, 1.0, 7.0])
 def test_only_what_decreases_is_penalised(weight: float) -> None:
     theta = np.linspace(0.0, 1.0, 5)
     d = np.random.default_rng(0).normal(size=(20, 5))
@@ -50,7 +51,7 @@ BAD_WEIGHTS = [0, 0.0, -1.0, np.inf, np.nan, "much", None]
 SENTENCE = r"NonCrossing: weight=.*; it must be a finite number above 0\. Leave the penalty out for a weight of 0\."
 
 
-@pytest.mark.parametrize("weight", BAD_WEIGHTS)
+@each("weight", BAD_WEIGHTS)
 def test_a_weight_must_be_positive(weight: Any) -> None:
     loss = NonCrossing(weight)  # storing is not using
     theta, d = np.array([0.5]), np.array([[-1.0], [1.0]])
@@ -59,13 +60,13 @@ def test_a_weight_must_be_positive(weight: Any) -> None:
             use(theta, None, d)
 
 
-@pytest.mark.parametrize("weight", [0, 0.0, -1.0, np.inf, np.nan])
+@each("weight", [0, 0.0, -1.0, np.inf, np.nan])
 def test_the_width_wants_a_positive_weight_as_well(weight: float) -> None:
     with pytest.raises(ValueError, match=SENTENCE):
         NonCrossing(weight).width(np.array([0.5]))
 
 
-@pytest.mark.parametrize("weight", [2, np.float32(2.0), np.int64(2), 2.0])
+@each("weight", [2, np.float32(2.0), np.int64(2), 2.0])
 def test_a_weight_may_be_any_real_number(weight: Any) -> None:
     np.testing.assert_array_equal(NonCrossing(weight).value(np.array([0.5]), None, np.array([[-1.0]])), 2.0)
 
@@ -95,7 +96,7 @@ def test_crossing_never_grows_with_its_weight() -> None:
 
 
 # ------------------------------------------------------------------------------------------- integrated ridge
-@pytest.mark.parametrize("weight", [None, increasing])
+@each("weight", [None, increasing])
 def test_integrated_ridge_is_a_plain_ridge_in_its_basis(weight: Any) -> None:
     points, w = leggauss(9)
     nodes, w = (points[:, None] + 1.0) / 2.0, w / 2.0
@@ -113,7 +114,7 @@ def test_rho_is_one_by_default_and_the_weight_else() -> None:
     np.testing.assert_array_equal(IntegratedRidge(increasing).rho(nodes), increasing(nodes))
 
 
-@pytest.mark.parametrize(
+@each(
     "weight",
     [
         lambda nodes: nodes,  # (m, 1) in place of (m,)
@@ -128,9 +129,7 @@ def test_rho_must_be_positive_numbers(weight: Any) -> None:
         IntegratedRidge(weight).rho(np.array([[0.2], [0.5], [0.8]]))
 
 
-@pytest.mark.parametrize(
-    "penalty", [Ridge(), IntegratedRidge(), IntegratedRidge(increasing), NonCrossing(2.0)], ids=case_name
-)
+@each("penalty", [Ridge(), IntegratedRidge(), IntegratedRidge(increasing), NonCrossing(2.0)], ids=case_name)
 def test_clone_has_the_same_parameters(penalty: Any) -> None:
     twin = clone(penalty)
     assert type(twin) is type(penalty)
@@ -151,7 +150,7 @@ SUMS = [
 ]
 
 
-@pytest.mark.parametrize("penalty", SUMS, ids=lambda penalty: f"{len(penalty.penalties)} terms")
+@each("penalty", SUMS, ids=lambda penalty: f"{len(penalty.penalties)} terms")
 def test_a_sum_is_a_plain_ridge_in_its_basis(penalty: SumPenalty) -> None:
     rule, kernel = quadrature(), Gaussian(gamma=5.0)
     plain = task_features(kernel, rule.nodes, orders=(0, 1))

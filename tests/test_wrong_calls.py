@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -28,8 +28,7 @@ from infinitask.bounds import _discrepancy
 from infinitask.calibration import _sign_change
 from infinitask.measures import _rules, _spaces
 from infinitask.predictive import _neyman_pearson
-from tests.support.names import case_name
-from tests.support.wrong_calls import Wrong, check_refused
+from tests.support.wrong_calls import Wrong, check_all_refused, check_refused
 
 NAN, INF = float("nan"), float("inf")
 RNG = np.random.default_rng(0)
@@ -367,30 +366,41 @@ BOUNDS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
 ]
 
 
-def of_parts() -> Iterator[Wrong]:
+def of_measures() -> Iterator[Wrong]:
     for measure, name in MEASURES:
         yield Wrong(f"{measure!r:.60}", partial(rule, measure), name)
     for arguments, name in RULES:
         yield Wrong(
             f"a rule with {arguments!r:.60}", partial(rule, **{"measure": measures.Uniform()} | arguments), name
         )
+
+
+def of_kernels() -> Iterator[Wrong]:
     for kernel, name in KERNELS:
         yield Wrong(f"{type(kernel).__name__} {kernel.get_params(deep=False)!r:.50}", partial(kernel_at, kernel), name)
     for kernel, orders, name in TASK_KERNELS:
         call = partial(task_kernel_at, kernel, orders)
         yield Wrong(f"{type(kernel).__name__} {kernel.get_params(deep=False)!r:.50} {orders}", call, name)
+
+
+def of_features_and_specs() -> Iterator[Wrong]:
     for function, arguments, name in FEATURES + SPECS:
         shown = getattr(function, "__name__", function)
         yield Wrong(f"{shown}, {name}", partial(function, **arguments), name)
+
+
+def of_metrics_and_bounds() -> Iterator[Wrong]:
     for function, calls in METRICS + BOUNDS:
         for k, (arguments, name) in enumerate(calls):
             shown = getattr(function, "__qualname__", function)
             yield Wrong(f"{shown}, {name} {k}", partial(function, **arguments), name)
 
 
-@pytest.mark.parametrize("wrong", list(of_parts()), ids=lambda wrong: case_name(wrong.id))
-def test_a_wrong_argument_is_named(wrong: Wrong) -> None:
-    check_refused(wrong)
+@pytest.mark.parametrize(
+    "wrongs", [of_measures, of_kernels, of_features_and_specs, of_metrics_and_bounds], ids=lambda rows: rows.__name__
+)
+def test_a_wrong_argument_is_named(wrongs: Callable[[], Iterator[Wrong]]) -> None:
+    check_all_refused(wrongs())
 
 
 # ---------------------------------------------------------------------------------------- questions about a model
@@ -399,19 +409,20 @@ def quantile() -> Any:
     return InfiniteQuantileRegressor(n_nodes=4, alpha_bias=1e-3).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        *[({"X": value}, "X") for value in (X[:5], X + 1.0, X * NAN, X[:, :1], Y, None, "ab")],
-        *[({"y": value}, "y") for value in (Y[:5], Y + 1.0, Y * NAN, np.ones((8, 2)), "ab", None)],
-        *[({"y_bound": value}, "y_bound") for value in (1.0, 0.0, -1.0, NAN, "one")],
-        *[({"delta": value}, "delta") for value in (0.0, 1.0, 5, NAN, None)],
-        *[({"kappa_x": value}, "kappa_x") for value in (0.0, -1.0, NAN, "one")],
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_bound_of_other_rows_is_refused(quantile: Any, arguments: dict[str, Any], name: str) -> None:
-    check_refused(Wrong("", partial(bounds.bound_of, quantile, **{"X": X, "y": Y} | arguments), name))
+BOUND_OF: list[tuple[dict[str, Any], str]] = [
+    *[({"X": value}, "X") for value in (X[:5], X + 1.0, X * NAN, X[:, :1], Y, None, "ab")],
+    *[({"y": value}, "y") for value in (Y[:5], Y + 1.0, Y * NAN, np.ones((8, 2)), "ab", None)],
+    *[({"y_bound": value}, "y_bound") for value in (1.0, 0.0, -1.0, NAN, "one")],
+    *[({"delta": value}, "delta") for value in (0.0, 1.0, 5, NAN, None)],
+    *[({"kappa_x": value}, "kappa_x") for value in (0.0, -1.0, NAN, "one")],
+]
+
+
+def test_a_bound_of_other_rows_is_refused(quantile: Any) -> None:
+    check_all_refused(
+        Wrong(f"{arguments!r:.60}", partial(bounds.bound_of, quantile, **{"X": X, "y": Y} | arguments), name)
+        for arguments, name in BOUND_OF
+    )
 
 
 def test_a_bound_needs_a_model_that_has_one() -> None:
@@ -435,18 +446,16 @@ def test_a_bound_of_the_rows_of_the_fit_is_not_refused(quantile: Any) -> None:
     check_refused(Wrong("", partial(bounds.bound_of, weighted, X, Y), "weights"))
 
 
-@pytest.mark.parametrize(
-    ("scorer", "name"),
-    [
-        (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=(95,)), "quantiles"),
-        (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=()), "quantiles"),
-        (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=("half",)), "quantiles"),
-        (metrics.QuantileScorer(3), "metric"),
-        (metrics.cost_scorer, "theta"),
-        (metrics.theta_property_scorer, "nu"),
-        (metrics.mass_volume_scorer, "score_samples"),
-    ],
-    ids=lambda value: f"{value!r:.50}",
-)
-def test_a_wrong_scorer_is_named(quantile: Any, scorer: Any, name: str) -> None:
-    check_refused(Wrong("", partial(scorer, quantile, X, Y), name))
+SCORERS: list[tuple[Any, str]] = [
+    (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=(95,)), "quantiles"),
+    (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=()), "quantiles"),
+    (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=("half",)), "quantiles"),
+    (metrics.QuantileScorer(3), "metric"),
+    (metrics.cost_scorer, "theta"),
+    (metrics.theta_property_scorer, "nu"),
+    (metrics.mass_volume_scorer, "score_samples"),
+]
+
+
+def test_a_wrong_scorer_is_named(quantile: Any) -> None:
+    check_all_refused(Wrong(f"{scorer!r:.50}", partial(scorer, quantile, X, Y), name) for scorer, name in SCORERS)

@@ -21,6 +21,7 @@ from infinitask.datasets import make_sine
 from infinitask.losses import CostSensitiveHinge, Loss, Pinball
 from infinitask.measures import Beta, ClenshawCurtis, Discrete, GaussLegendre, Halton, MonteCarlo, Sobol, Uniform
 from infinitask.tuning import InfiniteQuantileRegressorCV
+from tests.support.each import each
 
 RULES = [GaussLegendre(), ClenshawCurtis(), Sobol(), Sobol(scramble=False), Halton(), Halton(scramble=False)]
 FINE = (np.arange(100) + 0.5) / 100.0
@@ -78,7 +79,7 @@ def test_the_cost_sensitive_bound_holds_and_says_something() -> None:
         assert float(np.mean(losses_of(model, X_new, y_new))) <= bound.risk < 0.5 == pytest.approx(bound.zero_risk)
 
 
-@pytest.mark.parametrize("task", ["quantile", "cost"])
+@each("task", ["quantile", "cost"])
 def test_the_mean_of_what_is_overfitted_is_at_most_the_stability_term(task: str) -> None:
     # a kernel so narrow that samples share nothing, and targets that are noise: as much is overfitted as λ allows
     gaps = []
@@ -99,8 +100,8 @@ def test_the_mean_of_what_is_overfitted_is_at_most_the_stability_term(task: str)
     assert share * bound.stability < np.mean(gaps) <= bound.stability
 
 
-@pytest.mark.parametrize("noncrossing", [0.0, 2.0])
-@pytest.mark.parametrize("bias_kernel", [None, "task", "constant"])
+@each("noncrossing", [0.0, 2.0])
+@each("bias_kernel", [None, "task", "constant"])
 def test_replacing_a_sample_moves_no_loss_by_more_than_two_beta(noncrossing: float, bias_kernel: Any) -> None:
     X, y = sine(30, 0)
     params = {"alpha": 0.2, "alpha_bias": 0.5, "gamma": 5.0, "task_gamma": 4.0, "n_nodes": 20, "tol": 1e-8}
@@ -164,7 +165,7 @@ def test_a_fit_that_stops_early_pays_for_it() -> None:
 
 
 # ------------------------------------------------------------------------------------------- how they shrink
-@pytest.mark.parametrize("form", ["proved", "printed"])
+@each("form", ["proved", "printed"])
 def test_samples_count_by_their_root(form: str) -> None:
     for bound in (
         lambda n: quantile_bound(n, 100, 0.5, y_bound=2.0, discrepancy=0.01, form=form),
@@ -177,7 +178,7 @@ def test_samples_count_by_their_root(form: str) -> None:
         assert bound(10**4).quadrature == bound(10**6).quadrature
 
 
-@pytest.mark.parametrize("form", ["proved", "printed"])
+@each("form", ["proved", "printed"])
 def test_nodes_count_by_log_m_over_m(form: str) -> None:
     m = np.array([2**k for k in range(6, 14)])
     terms = np.array([quantile_bound(1_000, int(k), 1.0, y_bound=1.0, form=form).quadrature for k in m])
@@ -186,7 +187,7 @@ def test_nodes_count_by_log_m_over_m(form: str) -> None:
     assert np.max(ratio) < 2.0 * np.min(ratio)
 
 
-@pytest.mark.parametrize("rule", [GaussLegendre(), Sobol()], ids=str)
+@each("rule", [GaussLegendre(), Sobol()], ids=str)
 def test_the_quadrature_term_of_a_model_shrinks_with_its_nodes(rule: Any) -> None:
     X, y = sine(60, 0)
     terms = [
@@ -200,7 +201,7 @@ def test_the_quadrature_term_of_a_model_shrinks_with_its_nodes(rule: Any) -> Non
     assert terms[0] > 2.0 * terms[1] > 4.0 * terms[2] > 0.0
 
 
-@pytest.mark.parametrize("form", ["proved", "printed"])
+@each("form", ["proved", "printed"])
 def test_more_penalty_and_less_certainty_make_smaller_bounds(form: str) -> None:
     def total(**changed: float) -> float:
         given = {"alpha": 0.1, "y_bound": 1.0, "delta": 0.05, "kappa_x": 1.0, "kappa_theta": 1.0, "slope_theta": 1.0}
@@ -257,7 +258,7 @@ def test_the_printed_corollaries() -> None:
 
 
 # ------------------------------------------------------------------------------------- nodes and discrepancies
-@pytest.mark.parametrize("m", [1, 2, 7, 30])
+@each("m", [1, 2, 7, 30])
 def test_the_discrepancy_is_the_largest_deviation_of_the_counts(m: int) -> None:
     rng = np.random.default_rng(m)
     u, w = rng.uniform(size=m), rng.dirichlet(np.ones(m))
@@ -270,7 +271,7 @@ def test_the_discrepancy_is_the_largest_deviation_of_the_counts(m: int) -> None:
     assert star_discrepancy(u) == pytest.approx(stats.kstest(u, "uniform").statistic)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
+@each("rule", RULES, ids=str)
 def test_the_discrepancy_of_a_sequence_bounds_that_of_every_even_rule(rule: Any) -> None:
     for m in [*range(1, 80), 127, 128, 129, 500]:
         quadrature = rule(Uniform(0.0, 1.0), m, rng=m)
@@ -282,7 +283,7 @@ def test_random_nodes_have_a_larger_discrepancy() -> None:
     assert star_discrepancy(nodes) > sequence_discrepancy(500)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
+@each("rule", RULES, ids=str)
 def test_koksma(rule: Any) -> None:
     quadrature = rule(Uniform(0.0, 1.0), 13, rng=0)
     u, w = quadrature.nodes[:, 0], quadrature.weights
@@ -291,7 +292,7 @@ def test_koksma(rule: Any) -> None:
         assert abs(np.sum(w[u <= cut]) - cut) <= star_discrepancy(u, w) + 1e-12
 
 
-@pytest.mark.parametrize("measure", [Uniform(0.2, 0.7), Beta(2.0, 3.0)], ids=str)
+@each("measure", [Uniform(0.2, 0.7), Beta(2.0, 3.0)], ids=str)
 def test_the_discrepancy_is_that_of_the_measure(measure: Any) -> None:
     X, y = sine(40, 0)
     model = InfiniteQuantileRegressor(alpha=1.0, measure=measure, n_nodes=12).fit(X, y)
@@ -413,7 +414,7 @@ def test_what_is_taken_for_granted_is_said() -> None:
     assert any("landmarks" in note for note in bound_of(drawn, X, y, y_bound=1.0).notes)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [("n", 0), ("m", 1.5), ("alpha", 0.0), ("delta", 1.0), ("delta", 0.0), ("y_bound", -1.0), ("kappa_x", np.nan)],
     ids=str,
@@ -479,7 +480,7 @@ def test_the_bound_of_a_self_tuned_model_is_that_of_the_model_it_chose() -> None
     assert any("chose" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(
+@each(
     "changed",
     [{"alpha": 10.0}, {"alpha_bias": 0.0}, {"noncrossing": 7.0}, {"measure": (0.4, 0.6)}, {"gamma": 1.0}],
     ids=repr,

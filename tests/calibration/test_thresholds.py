@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from infinitask import IndependentCostSensitiveClassifier, InfiniteCostSensitiveClassifier, InfiniteOneClassSVM
 from infinitask.calibration._log_odds import logistic_lines
 from infinitask.calibration._thresholds import Shift
+from tests.support.each import each
 
 
 def scores(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -114,7 +115,7 @@ def rare(n: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y.astype(int)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.03])
+@each("share", [0.01, 0.03])
 def test_alarms_go_from_none_to_all(share: float) -> None:
     X, y = rare(300, share, 0)
     assert 0 < y.sum() < 0.05 * 300
@@ -126,7 +127,7 @@ def test_alarms_go_from_none_to_all(share: float) -> None:
     assert 0.05 < np.mean(alarms[-4:]) < 1.0
 
 
-@pytest.mark.parametrize("cls", [InfiniteCostSensitiveClassifier, IndependentCostSensitiveClassifier])
+@each("cls", [InfiniteCostSensitiveClassifier, IndependentCostSensitiveClassifier])
 def test_decisions_are_calibrated_where_the_data_choose_the_ridge(cls: type[Any]) -> None:
     X, y = rare(120, 0.2, 1)
     settings: dict[str, Any] = (

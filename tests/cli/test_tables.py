@@ -11,12 +11,13 @@ import pytest
 
 from infinitask.cli._output import CommandError
 from infinitask.cli._tables import check_output, columns_of, read_table, write_table
+from tests.support.each import each
 
 FRAME = pd.DataFrame({"name": ["Zoë", "Ådne", "Ole; jr", np.nan], "size": [1.5, 2.25, np.nan, 4.0], "n": [1, 2, 3, 4]})
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+@each("separator", [",", ";", "\t", "|"])
+@each("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
 def test_any_separator_and_encoding(tmp_path: Path, separator: str, encoding: str) -> None:
     path = tmp_path / "data.csv"
     FRAME.to_csv(path, sep=separator, encoding=encoding, index=False)
@@ -62,7 +63,7 @@ def test_cells_with_separators_in_quotes_and_question_marks(tmp_path: Path) -> N
     assert frame["x"].isna().tolist() == [False, True]
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "says"),
     [
         (b"", "is empty"),
@@ -94,7 +95,7 @@ def test_files_and_columns_that_are_not_there(tmp_path: Path) -> None:
         columns_of(table, ["q"], "")
 
 
-@pytest.mark.parametrize("name", ["", "not/there.csv"])
+@each("name", ["", "not/there.csv"])
 def test_what_cannot_be_written_is_said_first(tmp_path: Path, name: Any) -> None:
     with pytest.raises(CommandError, match="folder"):
         check_output(tmp_path / name)

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from infinitask.datasets import make_mixture, make_sine, sine_quantile
+from tests.support.each import each
 
 
 def test_sine_has_sorted_inputs_on_its_interval() -> None:
@@ -32,8 +33,8 @@ def test_seeds_decide() -> None:
         assert not np.allclose(make(0), make(1))
 
 
-@pytest.mark.parametrize("theta", [0.05, 0.25, 0.5, 0.9])
-@pytest.mark.parametrize("half", ["left", "right"])
+@each("theta", [0.05, 0.25, 0.5, 0.9])
+@each("half", ["left", "right"])
 def test_sine_quantiles_have_their_coverage(theta: float, half: str) -> None:
     X, y = make_sine(20_000, random_state=1)
     below = y <= sine_quantile(X, theta)[:, 0]
@@ -59,7 +60,7 @@ def test_sine_quantile_takes_vectors_and_columns() -> None:
     assert sine_quantile(x, 0.3).shape == (5, 1)
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 5])
+@each("n_features", [1, 2, 5])
 def test_mixture_has_the_features_asked_for(n_features: int) -> None:
     X = make_mixture(40, n_features=n_features, random_state=0)
     assert X.shape == (40, n_features)
@@ -77,7 +78,7 @@ def test_mixture_has_three_clouds_of_unequal_spread() -> None:
     assert spread[0] > 1.2 * spread[1] > 1.5 * spread[2]
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "sentence"),
     [
         (lambda: make_sine(0), "n_samples=0"),

@@ -12,6 +12,7 @@ import pytest
 
 from infinitask import InfiniteTaskEstimator
 from infinitask.losses import BoxLoss, ConvexLoss, Row
+from tests.support.each import each
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,7 +58,7 @@ def test_every_program_runs_by_itself(program: str) -> None:
     exec(compile(program, "docs/add_a_task.md", "exec"), {"__name__": "tutorial"})
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=title)
+@each("program", PROGRAMS, ids=title)
 def test_no_program_is_longer_than_the_title_says(program: str) -> None:
     assert LINES is not None
     assert len(program.splitlines()) <= int(LINES[1])
@@ -122,7 +123,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 PAGES += sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@each("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_within_the_repository_leads_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         if "://" in link or "gallery/" in link:  # the gallery is there when the documentation is built
@@ -147,7 +148,7 @@ def test_the_page_on_the_architecture_names_files_and_names_that_exist() -> None
 READING = (ROOT / "docs" / "reading-the-paper.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("names", "file"), sorted(set(re.findall(r"\[`([^`]+)`\]\(\.\./([^)#]+\.py)\)", READING))))
+@each(("names", "file"), sorted(set(re.findall(r"\[`([^`]+)`\]\(\.\./([^)#]+\.py)\)", READING))))
 def test_every_line_of_code_of_the_paper_is_where_the_page_says(names: str, file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
     *owner, name = names.split(".")

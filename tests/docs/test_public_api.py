@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 import tomllib
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 import infinitask
+from tests.support.each import each
+from tests.support.package import ROOT, modules
 
 # The demo is a program: only its `main` is public.
 PROGRAMS = {"infinitask.demo"}
-
-
-def modules() -> list[ModuleType]:
-    """All modules but those for a library that is not installed, which name its extra."""
-    found = [infinitask]
-    for info in pkgutil.walk_packages(infinitask.__path__, prefix="infinitask."):
-        if info.name.endswith("__main__"):
-            continue
-        try:
-            found.append(importlib.import_module(info.name))
-        except ImportError as error:
-            if "pip install infinitask[" not in str(error):
-                raise
-    return found
 
 
 def defined(module: ModuleType) -> set[str]:
@@ -48,24 +32,27 @@ def is_private(module: ModuleType) -> bool:
     return any(part.startswith("_") for part in module.__name__.split("."))
 
 
-MODULES = modules()
-PUBLIC = [m for m in MODULES if not is_private(m) and m.__name__ not in PROGRAMS]
-PACKAGES = [m for m in MODULES if hasattr(m, "__path__") and not is_private(m)]
+def public() -> list[ModuleType]:
+    return [m for m in modules() if not is_private(m) and m.__name__ not in PROGRAMS]
+
+
+def packages() -> list[ModuleType]:
+    return [m for m in modules() if hasattr(m, "__path__") and not is_private(m)]
 
 
 def name_of(module: ModuleType) -> str:
     return module.__name__
 
 
-@pytest.fixture(params=MODULES, ids=name_of)
-def module(request: pytest.FixtureRequest) -> Any:
-    return request.param
+each_module = each("module", modules, ids=name_of)
 
 
+@each_module
 def test_every_module_says_what_it_is_for(module: ModuleType) -> None:
     assert module.__doc__
 
 
+@each_module
 def test_public_modules_list_what_they_offer_and_private_ones_do_not(module: ModuleType) -> None:
     assert hasattr(module, "__all__") != is_private(module)  # the package's list is the only one
     offered = getattr(module, "__all__", [])
@@ -74,12 +61,13 @@ def test_public_modules_list_what_they_offer_and_private_ones_do_not(module: Mod
         assert getattr(module, name) is not None, f"{module.__name__} offers {name} and does not have it"
 
 
-@pytest.mark.parametrize("module", PUBLIC, ids=name_of)
+@each("module", public, ids=name_of)
 def test_what_a_public_module_defines_is_what_it_offers(module: ModuleType) -> None:
     # a private module may keep helpers for its neighbours
     assert defined(module) <= set(module.__all__)
 
 
+@each_module
 def test_what_a_module_offers_is_documented(module: ModuleType) -> None:
     for name in getattr(module, "__all__", defined(module)):
         thing = getattr(module, name)
@@ -87,7 +75,7 @@ def test_what_a_module_offers_is_documented(module: ModuleType) -> None:
             assert inspect.getdoc(thing), f"{module.__name__}.{name} has no docstring"
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+@each("package", packages, ids=name_of)
 def test_what_a_package_offers_is_offered_where_it_is_defined(package: ModuleType) -> None:
     for name in package.__all__:
         thing = getattr(package, name)
@@ -103,14 +91,13 @@ def test_everything_can_be_imported_by_star() -> None:
 
 
 def test_version_is_that_of_the_project() -> None:
-    root = Path(__file__).parents[2]
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert infinitask.__version__ == project["version"]
-    assert f"\nversion: {project['version']}\n" in (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {project['version']}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert infinitask.__name__ == project["name"]
 
 
-@pytest.mark.parametrize("estimator", [thing for thing in vars(infinitask).values() if hasattr(thing, "get_params")])
+@each("estimator", [thing for thing in vars(infinitask).values() if hasattr(thing, "get_params")])
 def test_every_parameter_is_documented_once(estimator: Any) -> None:
     sections = inspect.getdoc(estimator).split("Examples\n")[0].split("Parameters\n----------\n")[1]
     heads = [line.partition(" : ")[0] for line in sections.splitlines() if re.match(r"\w[\w, ]*(?: : |$)", line)]

@@ -7,7 +7,7 @@ import importlib.util
 import re
 from pathlib import Path
 
-import pytest
+from tests.support.each import each
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "api").glob("*.rst"))
@@ -37,7 +37,7 @@ def listed() -> set[str]:
 LISTED = listed()
 
 
-@pytest.mark.parametrize("name", MODULES)
+@each("name", MODULES)
 def test_every_public_name_has_a_page(name: str) -> None:
     module = importlib.import_module(f"infinitask.{name}" if name else "infinitask")
     for public in set(module.__all__) - VALUES:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask._base.arrays import to_host
+from tests.support.arrays import to_host
+from tests.support.each import each
 
 COMMON: dict[str, Any] = {"gamma": 0.5, "n_nodes": 6, "tol": 0.1, "random_state": 0}
 
@@ -38,8 +39,8 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+@each("precision", ["float64", "float32"])
+@each("answer", ANSWERS.values(), ids=ANSWERS)
 def test_a_tensor_is_answered_by_one_of_its_kind(xp: Any, answer: Any, precision: str) -> None:
     given = xp.asarray(X.astype(precision))
     expected, found = answer(to_host(given)), answer(given)

@@ -17,14 +17,11 @@ from infinitask import (
     InfiniteSVR,
     InfiniteTaskEstimator,
 )
-from infinitask.kernels import RBF, Gaussian
 from infinitask.measures import Discrete, ProductMeasure, Uniform
+from tests.support.each import each
 from tests.support.estimator_cases import ESTIMATORS, LEVELS, Case, sample
 
-
-@pytest.fixture(params=ESTIMATORS, ids=lambda cls: cls.__name__)
-def case(request: pytest.FixtureRequest) -> Case:
-    return Case(request.param)
+each_case = each("case", [Case(value) for value in ESTIMATORS], ids=[value.__name__ for value in ESTIMATORS])
 
 
 @pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda cls: cls.__name__)
@@ -34,78 +31,22 @@ def fitted(request: pytest.FixtureRequest) -> tuple[Case, Any, np.ndarray]:
     return Case(request.param), Case(request.param).fit(X, y), X
 
 
-@pytest.fixture(params=[c for c in ESTIMATORS if c is not InfiniteOneClassSVM], ids=lambda cls: cls.__name__)
-def supervised(request: pytest.FixtureRequest) -> Case:
-    return Case(request.param)
+each_supervised = each(
+    "supervised",
+    [Case(value) for value in [c for c in ESTIMATORS if c is not InfiniteOneClassSVM]],
+    ids=[value.__name__ for value in [c for c in ESTIMATORS if c is not InfiniteOneClassSVM]],
+)
 
 
 # ------------------------------------------------------------------------------------------------- parameters
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("alpha", 0.0),
-        ("alpha", -1.0),
-        ("alpha", np.nan),
-        ("alpha", np.inf),
-        ("alpha", "small"),
-        ("alpha", None),
-        ("alpha_bias", -1.0),
-        ("alpha_bias", "small"),
-        ("tol", 0.0),
-        ("tol", -1e-3),
-        ("tol", np.nan),
-        ("max_iter", 0),
-        ("max_iter", 10.5),
-        ("max_iter", None),
-        ("n_nodes", 0),
-        ("n_nodes", 2.5),
-        ("n_nodes", True),
-        ("rank", 0),
-        ("rank", "few"),
-        ("solver", "simplex"),
-        ("solver", None),
-        ("kernel", "cosine-ish"),
-        ("kernel", None),
-        ("kernel", RBF),
-        ("kernel", Gaussian()),
-        ("gamma", "typical"),
-        ("gamma", -1.0),
-        ("task_kernel", "smooth"),
-        ("task_kernel", RBF()),
-        ("task_gamma", -1.0),
-        ("bias_kernel", "smooth"),
-        ("features", "all"),
-        ("features", None),
-        ("quadrature", "simpson"),
-        ("quadrature", None),
-        ("measure", "uniform"),
-        ("measure", (0.9, 0.1)),
-        ("measure", (-3.0, 3.0)),
-        ("random_state", "dice"),
-        ("verbose", "loud"),
-    ],
-    ids=repr,
-)
-def test_a_bad_parameter_is_named(case: Case, name: str, value: Any) -> None:
-    if not case.takes(name):
-        pytest.skip("has no such parameter")
-    if case.cls is InfiniteKernelRidge and value == (-3.0, 3.0):
-        pytest.skip("a logarithm may be any number")
-    if case.cls is InfiniteOneClassSVM and (name, value) == ("alpha", 0.0):
-        pytest.skip("alpha weighs the threshold, which may be free")
-    X, y = sample()
-    # gamma of a task kernel is called gamma there; random_state is scikit-learn's sentence
-    expected = {"task_gamma": "gamma", "random_state": "seed", "measure": "measure|Uniform"}.get(name, name)
-    with pytest.raises(ValueError, match=expected):
-        case.fit(X, y, **{name: value})
-
-
+@each_supervised
 def test_a_loss_of_one_number_refuses_a_plane_of_tasks(supervised: Case) -> None:
     X, y = sample()
     with pytest.raises(ValueError, match="measure"):
         supervised.fit(X, y, measure=ProductMeasure([Uniform(0.1, 0.9), Uniform(0.1, 0.9)]))
 
 
+@each_case
 def test_quadrature_of_a_discrete_measure_only(case: Case) -> None:
     X, y = sample()
     with pytest.raises(ValueError, match="Discrete"):
@@ -114,7 +55,8 @@ def test_quadrature_of_a_discrete_measure_only(case: Case) -> None:
     assert model.nodes_.tolist() == LEVELS
 
 
-@pytest.mark.parametrize("device", ["abacus", "", 3.5])
+@each_case
+@each("device", ["abacus", "", 3.5])
 def test_a_device_that_is_none(case: Case, device: Any) -> None:
     pytest.importorskip("torch")
     X, y = sample()
@@ -123,7 +65,7 @@ def test_a_device_that_is_none(case: Case, device: Any) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------- θ
-@pytest.mark.parametrize(
+@each(
     ("theta", "sentence"),
     [
         (-2.0, "outside Θ"),
@@ -145,7 +87,7 @@ def test_a_task_outside_theta(fitted: tuple[Case, Any, np.ndarray], theta: Any, 
         case.values(model, X, theta)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cls", "name"),
     [
         (InfiniteQuantileRegressor, "quantiles"),
@@ -155,9 +97,7 @@ def test_a_task_outside_theta(fitted: tuple[Case, Any, np.ndarray], theta: Any, 
         (InfiniteTaskEstimator, "theta"),
     ],
 )
-@pytest.mark.parametrize(
-    ("default", "sentence"), [(7.0, "contains 7.0, outside Θ"), ("half", "must be a number"), ([], "not empty")]
-)
+@each(("default", "sentence"), [(7.0, "contains 7.0, outside Θ"), ("half", "must be a number"), ([], "not empty")])
 def test_a_default_task_that_no_measure_covers_is_refused_by_fit(
     cls: type[Any], name: str, default: Any, sentence: str
 ) -> None:
@@ -169,6 +109,7 @@ def test_a_default_task_that_no_measure_covers_is_refused_by_fit(
         Case(cls).fit(X, y, measure=Uniform(0.6, 0.9), **{name: default})
 
 
+@each_case
 def test_a_default_task_outside_the_measure_matters_only_where_it_is_asked_for(case: Case) -> None:
     X, y = sample()
     model = case.cls(n_nodes=8, measure=Uniform(0.6, 0.9)).fit(X, case.target(y))
@@ -178,7 +119,7 @@ def test_a_default_task_outside_the_measure_matters_only_where_it_is_asked_for(c
             model.predict(X)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cls", "params"),
     [
         (InfiniteOneClassSVM, {"nu": 0.01}),
@@ -193,7 +134,8 @@ def test_a_task_that_the_user_names_must_lie_inside(cls: type[Any], params: dict
         cls(**params).fit(X, y)
 
 
-@pytest.mark.parametrize("parameter", ["task_kernel", "bias_kernel"])
+@each_case
+@each("parameter", ["task_kernel", "bias_kernel"])
 def test_a_diagonal_kernel_knows_nothing_between_the_nodes(case: Case, parameter: str) -> None:
     if not case.takes(parameter):
         pytest.skip("has no such parameter")
@@ -206,6 +148,7 @@ def test_a_diagonal_kernel_knows_nothing_between_the_nodes(case: Case, parameter
 
 
 # ------------------------------------------------------------------------------------------------------- data
+@each_case
 def test_data_that_are_no_data(case: Case) -> None:
     X, y = sample()
     hole = X.copy()
@@ -220,6 +163,7 @@ def test_data_that_are_no_data(case: Case) -> None:
             case.values(model, wrong)
 
 
+@each_case
 def test_bad_data_leave_a_fitted_estimator_unfitted_rather_than_stale(case: Case) -> None:
     X, y = sample()
     model = case.fit(X, y)
@@ -229,6 +173,7 @@ def test_bad_data_leave_a_fitted_estimator_unfitted_rather_than_stale(case: Case
         model.predict(X)
 
 
+@each_supervised
 def test_targets_that_are_no_targets(supervised: Case) -> None:
     X, y = sample()
     target = supervised.target(y)
@@ -242,7 +187,8 @@ def test_targets_that_are_no_targets(supervised: Case) -> None:
         supervised.make().fit(X, np.where(y > 0.0, np.nan, 1.0))
 
 
-@pytest.mark.parametrize(
+@each_case
+@each(
     ("weight", "sentence"),
     [
         (-1.0, "(?i)negative"),
@@ -257,6 +203,7 @@ def test_weights_that_are_no_weights(case: Case, weight: float, sentence: str) -
         case.fit(X, y, sample_weight=np.full(len(y), weight))
 
 
+@each_case
 def test_weights_of_the_wrong_shape(case: Case) -> None:
     X, y = sample()
     for wrong in (np.ones(len(y) - 1), np.ones((len(y), 1))):
@@ -264,20 +211,23 @@ def test_weights_of_the_wrong_shape(case: Case) -> None:
             case.fit(X, y, sample_weight=wrong)
 
 
+@each_case
 def test_a_precomputed_gram_must_be_square(case: Case) -> None:
     X, y = sample()
     with pytest.raises(ValueError, match="square Gram"):
         case.fit(X, y, kernel="precomputed")
 
 
-@pytest.mark.parametrize("size", [1e-150, 1e150])
+@each_case
+@each("size", [1e-150, 1e150])
 def test_extreme_inputs_are_refused(case: Case, size: float) -> None:
     X, y = sample()
     with pytest.raises(ValueError, match=r"X holds values of magnitude.*Rescale"):
         case.fit(size * X, y)
 
 
-@pytest.mark.parametrize("power", [-300, 300])
+@each_case
+@each("power", [-300, 300])
 def test_the_unit_of_the_inputs_does_not_matter(case: Case, power: int) -> None:
     X, y = sample()
     scaled = X * 2.0**power
@@ -286,7 +236,7 @@ def test_the_unit_of_the_inputs_does_not_matter(case: Case, power: int) -> None:
     )
 
 
-@pytest.mark.parametrize("size", [1e3, 1e20, 1e90])
+@each("size", [1e3, 1e20, 1e90])
 def test_a_far_row_does_not_disturb_the_others(fitted: tuple[Case, Any, np.ndarray], size: float) -> None:
     case, model, X = fitted
     values = case.values(model, np.vstack([X, [[size, 0.0]]]))
@@ -294,7 +244,7 @@ def test_a_far_row_does_not_disturb_the_others(fitted: tuple[Case, Any, np.ndarr
     assert np.all(np.isfinite(values[-1]))
 
 
-@pytest.mark.parametrize("size", [1e101, -1e200, 1e308])
+@each("size", [1e101, -1e200, 1e308])
 def test_an_extreme_row_is_refused_as_in_fit(fitted: tuple[Case, Any, np.ndarray], size: float) -> None:
     case, model, X = fitted
     with pytest.raises(ValueError, match=r"X holds values of magnitude.*Rescale"):
@@ -309,6 +259,7 @@ def test_inputs_close_to_zero_can_be_predicted(fitted: tuple[Case, Any, np.ndarr
     )
 
 
+@each_case
 def test_few_or_equal_rows(case: Case) -> None:
     X, y = sample()
     for rows in (X[[0, -1]], np.repeat(X[:1], 10, axis=0)):
@@ -320,6 +271,7 @@ def test_few_or_equal_rows(case: Case) -> None:
         assert np.all(np.isfinite(case.values(model, X)))
 
 
+@each_case
 def test_one_row(case: Case) -> None:
     if case.cls is InfiniteCostSensitiveClassifier:
         pytest.skip("one row has one class")

@@ -85,7 +85,7 @@ def test_too_few_rows_for_a_coverage() -> None:
         calibration.interval([curves(3, 1)], 0.5)
 
 
-def test_what_is_guaranteed() -> None:
+def test_coverage_is_guaranteed() -> None:
     single = folds([1] * 19)  # the jackknife+
     assert single.guaranteed(0.9) == pytest.approx(1.0 - 2 * 2 / 20)
     equal = folds([10] * 5)
@@ -124,7 +124,7 @@ class Nearest(Constant):
 
 
 @pytest.mark.parametrize(("cv", "repetitions"), [(5, 120), pytest.param(30, 40, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("model", [Constant(), Constant(0.2), Nearest()], ids=str)
+@pytest.mark.parametrize("model", [Constant(), pytest.param(Constant(0.2), marks=pytest.mark.slow), Nearest()], ids=str)
 def test_coverage_over_repetitions(model: Any, cv: int, repetitions: int) -> None:
     asked, hits = [0.7, 0.9], []
     for seed in range(repetitions):
@@ -180,7 +180,7 @@ def test_quantiles_are_the_mean_of_all_fits() -> None:
 
 
 @pytest.mark.slow
-def test_it_can_be_copied_and_saved_and_has_no_chance_of_its_own() -> None:
+def test_a_copy_or_a_saved_model_predicts_alike() -> None:
     found = CrossConformal(SMALL, cv=4, random_state=3).fit(X, Y)
     asked = found.predict_interval(X, 0.9)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).predict_interval(X, 0.9), asked)

@@ -38,14 +38,19 @@ def answers(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 MODELS = [
     InfiniteQuantileRegressor(n_nodes=6),
-    InfiniteQuantileRegressor(n_nodes=6, noncrossing=0.0, bias_kernel="constant"),
     InfiniteExpectileRegressor(n_nodes=6),
     InfiniteSVR(n_nodes=6),
     InfiniteKernelRidge(n_nodes=6),
     InfiniteFunctionRegressor(),
-    JointQuantileRegressor(quantiles=[0.1, 0.5, 0.9]),
-    IndependentQuantileRegressor(quantiles=[0.1, 0.5, 0.9]),
-    InfiniteTaskEstimator("pinball", n_nodes=6),
+    *(
+        pytest.param(model, marks=pytest.mark.slow)  # the same problem, posed otherwise
+        for model in (
+            InfiniteQuantileRegressor(n_nodes=6, noncrossing=0.0, bias_kernel="constant"),
+            JointQuantileRegressor(quantiles=[0.1, 0.5, 0.9]),
+            IndependentQuantileRegressor(quantiles=[0.1, 0.5, 0.9]),
+            InfiniteTaskEstimator("pinball", n_nodes=6),
+        )
+    ),
 ]
 
 

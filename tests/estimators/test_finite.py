@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from infinitask import (
     IndependentCostSensitiveClassifier,
@@ -20,7 +18,7 @@ from infinitask import (
 )
 from infinitask.datasets import make_sine
 from infinitask.measures import Discrete
-from tests.support.scikit_learn_checks import run_check
+from tests.support.scikit_learn_checks import run_checks
 
 QUANTILES: list[type[Any]] = [JointQuantileRegressor, IndependentQuantileRegressor]
 FINITE: list[type[Any]] = [*QUANTILES, IndependentCostSensitiveClassifier, QOneClassSVM]
@@ -50,23 +48,23 @@ def _expected_failures(estimator: Any) -> dict[str, str]:
     return {}
 
 
-@parametrize_with_checks(
-    [JointQuantileRegressor(), QOneClassSVM(nus=[0.2, 0.6])], expected_failed_checks=_expected_failures
+@pytest.mark.parametrize(
+    "estimator", [JointQuantileRegressor(), pytest.param(QOneClassSVM(nus=[0.2, 0.6]), marks=pytest.mark.slow)]
 )
-def test_scikit_learn_accepts_it(estimator: Any, check: Callable[[Any], None]) -> None:
-    run_check(estimator, check)
+def test_scikit_learn_accepts_it(estimator: Any) -> None:
+    run_checks(estimator, _expected_failures(estimator))
 
 
 @pytest.mark.slow  # one fit for each task
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
         IndependentQuantileRegressor(quantiles=[0.25, 0.75]),
         IndependentCostSensitiveClassifier(thetas=[-0.5, 0.0], calibrated=False),
     ],
-    expected_failed_checks=_expected_failures,
 )
-def test_scikit_learn_accepts_independent_fits(estimator: Any, check: Callable[[Any], None]) -> None:
-    run_check(estimator, check)
+def test_scikit_learn_accepts_independent_fits(estimator: Any) -> None:
+    run_checks(estimator, _expected_failures(estimator))
 
 
 @pytest.mark.parametrize("cls", FINITE)

@@ -28,6 +28,7 @@ from infinitask import (
 from infinitask.metrics import crps_scorer
 from infinitask.plotting._asked import CURVES, asked
 from infinitask.report import explore
+from tests.support.each import each
 
 pd = pytest.importorskip("pandas")
 
@@ -99,8 +100,8 @@ def models(request: pytest.FixtureRequest) -> dict[int, Any]:
     return {id(m): fitted(m, piped=request.param) for m in MODELS}
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-@pytest.mark.parametrize("case", ANSWERS.values(), ids=ANSWERS)
+@each("kind", ["pandas", "polars"])
+@each("case", ANSWERS.values(), ids=ANSWERS)
 def test_names_are_those_of_the_tasks_and_numbers_stay(models: dict[int, Any], case: Any, kind: str) -> None:
     library = pytest.importorskip(kind)
     spec, method, options, names = case
@@ -145,7 +146,7 @@ def test_a_clone_a_pickle_and_a_file_remember() -> None:
     assert isinstance(again.set_output().set_output(predict="pandas").predict(X), pd.Series)
 
 
-@pytest.mark.parametrize("piped", [False, True])
+@each("piped", [False, True])
 def test_a_saved_model_remembers(tmp_path: Any, piped: bool) -> None:
     pytest.importorskip("safetensors")
     model = fitted(QUANTILES, piped=piped).set_output(predict="pandas")

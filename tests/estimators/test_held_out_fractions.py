@@ -81,7 +81,7 @@ def test_neither_the_order_of_the_rows_nor_the_seed_plays_a_role(model: Infinite
     assert np.array_equal(other.threshold(LEVELS), model.threshold(LEVELS))
 
 
-def test_what_auto_means() -> None:
+def test_exact_fractions_auto_follows_alpha() -> None:
     def chosen(**params: Any) -> tuple[Any, float]:
         recipe = InfiniteOneClassSVM(**params).recipe()
         return recipe.task.exact_fractions, recipe.alpha_bias

@@ -25,7 +25,9 @@ def objective_of_the_field(model: InfiniteOneClassSVM, X: np.ndarray) -> float:
 
 @pytest.mark.parametrize("task_kernel", ["rbf", "matern32", "matern52"])
 @pytest.mark.parametrize("task_gamma", [None, 1.0, 20.0, 300.0], ids=str)
-@pytest.mark.parametrize("n_nodes", [4, 10, 30, 100])
+@pytest.mark.parametrize(
+    "n_nodes", [4, pytest.param(10, marks=pytest.mark.slow), 30, pytest.param(100, marks=pytest.mark.slow)]
+)
 def test_the_field_attains_the_certified_objective(n_nodes: int, task_gamma: Any, task_kernel: str) -> None:
     X = make_mixture(20, random_state=n_nodes)
     model = InfiniteOneClassSVM(

@@ -11,7 +11,6 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import infinitask
 from infinitask import (
@@ -20,11 +19,12 @@ from infinitask import (
     InfiniteCostSensitiveClassifierCV,
 )
 from infinitask.calibration._log_odds import multinomial_scaling
-from infinitask.estimators import _sources, classifier
+from infinitask.estimators import classifier
 from infinitask.measures import ClassCosts, Discrete, Uniform
 from infinitask.metrics import cost_scorer
 from infinitask.streaming import Blocks
-from tests.support.scikit_learn_checks import run_check
+from tests.support.limits import large_from
+from tests.support.scikit_learn_checks import run_checks
 
 QUICK: dict[str, Any] = {"n_nodes": 8, "alpha": 0.01, "gamma": 0.5}
 CENTRES = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
@@ -55,13 +55,12 @@ def model(rows: tuple[np.ndarray, np.ndarray]) -> InfiniteCostSensitiveClassifie
 
 
 # ------------------------------------------------------------------------------------------------ scikit-learn
-@parametrize_with_checks([InfiniteCostSensitiveClassifier(n_nodes=6, alpha=0.01, alpha_bias=None)])
 @pytest.mark.slow
-def test_scikit_learn_accepts_it(estimator: Any, check: Any) -> None:
-    run_check(estimator, check)
+def test_scikit_learn_accepts_it() -> None:
+    run_checks(InfiniteCostSensitiveClassifier(n_nodes=6, alpha=0.01, alpha_bias=None))
 
 
-def test_it_says_that_it_takes_many_classes() -> None:
+def test_the_tags_say_that_it_takes_many_classes() -> None:
     assert InfiniteCostSensitiveClassifier().__sklearn_tags__().classifier_tags.multi_class
     for other in (IndependentCostSensitiveClassifier(), InfiniteCostSensitiveClassifierCV()):
         assert not other.__sklearn_tags__().classifier_tags.multi_class
@@ -369,8 +368,7 @@ def test_many_rows_of_many_classes_stay_in_memory(
     rows: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = InfiniteCostSensitiveClassifier(**QUICK).fit(*rows).predict_proba(rows[0])
-    monkeypatch.setattr(_sources, "LARGE_ROWS", 50)
-    monkeypatch.setattr(_sources, "LARGE_ENTRIES", 1)
+    large_from(monkeypatch, 50)
     found = InfiniteCostSensitiveClassifier(**QUICK).fit(*rows).predict_proba(rows[0])
     np.testing.assert_array_equal(found, expected)
 

@@ -32,7 +32,7 @@ def model(data: tuple[np.ndarray, np.ndarray]) -> InfiniteQuantileRegressor:
 
 
 # ---------------------------------------------------------------------------------------------- what is learnt
-def test_it_finds_the_true_quantiles() -> None:
+def test_a_fit_finds_the_true_quantiles() -> None:
     X, y = make_sine(500, random_state=0)
     levels = [0.1, 0.25, 0.5, 0.75, 0.9]
     model = InfiniteQuantileRegressor(alpha=1e-4, n_nodes=20).fit(X, y)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteOneClassSVM, InfiniteQuantileRegressor, JointQuantileRegressor
+from tests.support.each import each
 from tests.support.estimator_cases import ESTIMATORS, LEVELS, Case, sample
 
 CASES = [Case(cls) for cls in ESTIMATORS]
@@ -30,7 +31,7 @@ def test_arrays_that_need_no_check_are_answered_like_others(fitted: tuple[Case, 
         assert not model._is_plain(other)
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e120, -1e120])
+@each("wrong", [np.nan, np.inf, -np.inf, 1e120, -1e120])
 def test_one_wrong_number_is_found(fitted: tuple[Case, Any], wrong: float) -> None:
     case, model = fitted
     new = X.copy()
@@ -96,7 +97,7 @@ def test_names_of_columns_are_still_compared() -> None:
         model.predict(pandas.DataFrame(X, columns=["a", "c"]))
 
 
-@pytest.mark.parametrize("single", [True, False])
+@each("single", [True, False])
 def test_rearranged_answers_have_the_shape_of_the_question(single: bool) -> None:
     model = InfiniteQuantileRegressor(n_nodes=8, noncrossing="rearrange").fit(X, Y)
     asked: Any = 0.3 if single else [0.3, 0.7]
@@ -122,7 +123,7 @@ def test_finite_models_know_their_tasks_only() -> None:
             model.predict(X, [0.5])
 
 
-@pytest.mark.parametrize("nested", [True, False])
+@each("nested", [True, False])
 def test_scores_of_single_rows_are_those_of_all(nested: bool) -> None:
     model = InfiniteOneClassSVM(n_nodes=8, nested=nested).fit(X)
     alone = [model.score_samples(X[i : i + 1])[0] for i in range(10)]

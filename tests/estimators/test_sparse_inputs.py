@@ -53,6 +53,10 @@ def test_a_sparse_x_gives_the_same_answers(cls: type[Any], kind: Any) -> None:
     np.testing.assert_array_equal(case.values(thin, kind(X)), case.values(dense, X))
 
 
+def in_blocks_of_seven_rows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(base, "DENSE_ENTRIES", 6 * 7)
+
+
 @pytest.mark.parametrize(
     ("model", "y", "methods"),
     [
@@ -94,7 +98,7 @@ def test_every_question_takes_a_sparse_x(
     for method in methods:
         expected = ask(X, method)
         with monkeypatch.context() as patch:
-            patch.setattr(base, "DENSE_ENTRIES", 6 * 7)  # blocks of seven rows
+            in_blocks_of_seven_rows(patch)
             np.testing.assert_allclose(ask(sparse.csr_array(X), method), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -102,7 +106,7 @@ def test_each_row_may_have_its_own_trade_off(monkeypatch: pytest.MonkeyPatch) ->
     model = InfiniteCostSensitiveClassifier(n_nodes=6).fit(X, LABELS)
     theta = np.linspace(-0.9, 0.9, len(X))
     expected = model.decision_function(X, theta, per_sample=True)
-    monkeypatch.setattr(base, "DENSE_ENTRIES", 6 * 7)
+    in_blocks_of_seven_rows(monkeypatch)
     thin = model.decision_function(sparse.csr_array(X), theta, per_sample=True)
     np.testing.assert_allclose(thin, expected, rtol=1e-12, atol=1e-12)
 

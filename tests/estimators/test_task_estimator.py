@@ -26,6 +26,7 @@ from infinitask.losses import (
 )
 from infinitask.measures import Beta, Discrete, ProductMeasure, Uniform
 from infinitask.penalties import IntegratedRidge, Ridge
+from tests.support.each import each
 
 INPUT_KERNELS = [
     "rbf",
@@ -57,7 +58,7 @@ PLANE = ProductMeasure([Uniform(0.0, 1.0), Uniform(0.0, 0.5)])
 
 
 # ---------------------------------------------------------------------------------------------------- kernels
-@pytest.mark.parametrize("task_kernel", TASK_KERNELS)
+@each("task_kernel", TASK_KERNELS)
 @pytest.mark.parametrize("kernel", INPUT_KERNELS, ids=str)
 def test_every_pair_of_kernels(kernel: Any, task_kernel: str, data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data

@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask._base.arrays import to_host
 from infinitask.datasets import make_sine
+from tests.support.arrays import to_host
 
 X, Y = make_sine(40, random_state=0)
 WEIGHT = np.random.default_rng(0).integers(0, 3, 40).astype(float)

@@ -38,8 +38,7 @@ from infinitask.tuning import (
     InfiniteQuantileRegressorCV,
     OptunaSearch,
 )
-from tests.support.names import case_name
-from tests.support.wrong_calls import Wrong, check_refused
+from tests.support.wrong_calls import Wrong, check_all_refused
 
 X = np.random.default_rng(0).normal(size=(8, 2))
 Y = np.arange(8.0) % 3
@@ -107,6 +106,13 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
 """For each parameter, values that no estimator takes."""
 
 OWN: list[tuple[type[Any], dict[str, Any], str]] = [
+    (InfiniteQuantileRegressor, {"alpha": 0.0}, "alpha"),
+    (InfiniteExpectileRegressor, {"alpha": 0.0}, "alpha"),
+    (InfiniteCostSensitiveClassifier, {"alpha": 0.0}, "alpha"),
+    (InfiniteSVR, {"alpha": 0.0}, "alpha"),
+    (InfiniteTaskEstimator, {"alpha": 0.0}, "alpha"),
+    (InfiniteTaskEstimator, {"measure": (-3.0, 3.0)}, "measure"),
+    (InfiniteExpectileRegressor, {"measure": (-3.0, 3.0)}, "measure"),
     (InfiniteTaskEstimator, {"noncrossing": "hard"}, "noncrossing"),
     (InfiniteTaskEstimator, {"noncrossing": "rearrange"}, "noncrossing"),
     (InfiniteTaskEstimator, {"loss": MQuantile(-1.0)}, "kappa"),
@@ -116,6 +122,7 @@ OWN: list[tuple[type[Any], dict[str, Any], str]] = [
     (InfiniteTaskEstimator, {"penalty": IntegratedRidge(3)}, "weight"),
     (InfiniteTaskEstimator, {"theta": 95}, "theta"),
     (InfiniteQuantileRegressor, {"measure": (-1.0, 1.0)}, "measure"),
+    (InfiniteQuantileRegressor, {"measure": (0.9, 0.1)}, "Uniform"),
     (InfiniteQuantileRegressor, {"measure": Discrete([0.1, 5])}, "measure"),
     (InfiniteQuantileRegressor, {"measure": Discrete([0.1, 0.1])}, "points"),
     (InfiniteQuantileRegressor, {"measure": Discrete([0.1, 0.5], weights=[-1.0, 2.0])}, "weights"),
@@ -158,23 +165,23 @@ def fit(cls: type[Any], params: dict[str, Any]) -> Any:
     return cls(**small | params).fit(X, target(cls))
 
 
-def of_constructors() -> Iterator[Wrong]:
-    for cls in ESTIMATORS:
-        known = inspect.signature(cls).parameters
-        for name, values in PARAMETERS.items():
-            if name not in known:
+def of_constructor(cls: type[Any]) -> Iterator[Wrong]:
+    known = inspect.signature(cls).parameters
+    for name, values in PARAMETERS.items():
+        if name not in known:
+            continue
+        for value in values:
+            if value is None and known[name].default is None:
                 continue
-            for value in values:
-                if value is None and known[name].default is None:
-                    continue
-                yield Wrong(f"{cls.__name__}({name}={value!r:.40})", partial(fit, cls, {name: value}), name)
-    for cls, params, name in OWN:
-        yield Wrong(f"{cls.__name__}({params!r:.60})", partial(fit, cls, params), name)
+            yield Wrong(f"{name}={value!r:.40}", partial(fit, cls, {name: value}), name)
+    for owner, params, name in OWN:
+        if owner is cls:
+            yield Wrong(f"{params!r:.60}", partial(fit, cls, params), name)
 
 
-@pytest.mark.parametrize("wrong", list(of_constructors()), ids=lambda wrong: case_name(wrong.id))
-def test_a_wrong_parameter_is_named(wrong: Wrong) -> None:
-    check_refused(wrong)
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_a_wrong_parameter_is_named(cls: type[Any]) -> None:
+    check_all_refused(of_constructor(cls))
 
 
 # ------------------------------------------------------------------------------------------------ data of a fit
@@ -230,9 +237,8 @@ def of_data() -> Iterator[Wrong]:
         yield Wrong(f"a Gram matrix {k}", call, name)
 
 
-@pytest.mark.parametrize("wrong", list(of_data()), ids=lambda wrong: case_name(wrong.id))
-def test_wrong_data_are_named(wrong: Wrong) -> None:
-    check_refused(wrong)
+def test_wrong_data_are_named() -> None:
+    check_all_refused(of_data())
 
 
 # -------------------------------------------------------------------------------------------- questions after a fit
@@ -326,10 +332,11 @@ QUESTIONS: list[tuple[str, str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: f"{question[0]}.{question[1]}, {question[3]}")
-def test_a_wrong_question_is_named(models: dict[str, Any], question: tuple[str, str, dict[str, Any], str]) -> None:
-    model, method, arguments, name = question
-    check_refused(Wrong("", partial(getattr(models[model], method), **arguments), name))
+def test_a_wrong_argument_of_a_method_is_named(models: dict[str, Any]) -> None:
+    check_all_refused(
+        Wrong(f"{model}.{method}, {name} {k}", partial(getattr(models[model], method), **arguments), name)
+        for k, (model, method, arguments, name) in enumerate(QUESTIONS)
+    )
 
 
 # --------------------------------------------------------------------------------------------- paths and searches
@@ -385,6 +392,5 @@ def of_searches() -> Iterator[Wrong]:
         yield Wrong(f"OptunaSearch({wrong!r:.60})", partial(search, **wrong), name)
 
 
-@pytest.mark.parametrize("wrong", list(of_searches()), ids=lambda wrong: case_name(wrong.id))
-def test_a_wrong_search_is_named(wrong: Wrong) -> None:
-    check_refused(wrong)
+def test_a_wrong_argument_of_a_search_is_named() -> None:
+    check_all_refused(of_searches())

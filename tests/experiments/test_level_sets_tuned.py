@@ -12,6 +12,7 @@ import experiments.__main__ as command
 from experiments import level_sets_tuned
 from experiments.outlier_sets import CONTAMINATION, PROBLEMS, problem
 from experiments.tables import read_csv
+from tests.support.each import each
 
 
 def test_the_study_is_a_command() -> None:
@@ -21,7 +22,7 @@ def test_the_study_is_a_command() -> None:
     assert all(unit in whole for unit in quick)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@each("name", PROBLEMS)
 def test_a_problem_is_seeded_and_dirty_on_demand(name: str) -> None:
     X, new, normal = problem(name, 0, dirty=False)
     again = problem(name, 0, dirty=False)

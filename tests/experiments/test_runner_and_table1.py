@@ -24,6 +24,7 @@ from experiments.store import Store, known
 from experiments.tables import TARGETS, read_csv
 from infinitask.datasets import make_sine
 from tests.support import toy_experiment
+from tests.support.each import each
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = {"name": "a", "split": 0}
@@ -222,7 +223,7 @@ def test_sets_are_counted_in_both_directions() -> None:
     assert (found.surely_lower, found.surely_higher) == (("a",), ("c",))
 
 
-@pytest.mark.parametrize(
+@each(
     ("ours", "verdict"),
     [(0.0, "holds."), (1.0, "does not hold"), (0.5, "does not hold")],
     ids=["fewer", "more", "equal"],

@@ -11,7 +11,6 @@ import pytest
 from sklearn.base import clone
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask._base.arrays import to_host
 from infinitask.features import (
     Auto,
     FeatureRecipe,
@@ -48,6 +47,8 @@ from infinitask.kernels import (
     Precomputed,
     TaskKernel,
 )
+from tests.support.arrays import to_host
+from tests.support.each import each
 
 KERNELS = [
     RBF(gamma=0.5),
@@ -84,7 +85,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("kernel", KERNELS, ids=repr)
 def test_exact_features_reproduce_the_kernel(kernel: InputKernel, path: str) -> None:
     X = inputs(150)
     features = build(PivotedCholesky(), kernel, X)
@@ -97,7 +98,7 @@ def test_exact_features_reproduce_the_kernel(kernel: InputKernel, path: str) -> 
     assert features.values.shape == (150, features.rank)
 
 
-@pytest.mark.parametrize("kernel", [RBF(gamma=0.5), Linear(), Polynomial(degree=3)], ids=repr)
+@each("kernel", [RBF(gamma=0.5), Linear(), Polynomial(degree=3)], ids=repr)
 def test_exact_features_reproduce_smooth_kernels_between_the_rows(kernel: InputKernel, path: str) -> None:
     X, Z = inputs(400), inputs(30, seed=1)
     phi = build(PivotedCholesky(), kernel, X).map
@@ -209,7 +210,7 @@ def test_a_cap_is_kept_and_told(path: str) -> None:
     assert features.description.startswith("pivoted Cholesky stopped at rank 30: residual ")
 
 
-@pytest.mark.parametrize("landmarks", LANDMARKS)
+@each("landmarks", LANDMARKS)
 def test_nystroem_never_exceeds_the_kernel_and_converges(landmarks: str) -> None:
     X, kernel = inputs(300), RBF(gamma=1.0)
     errors = []
@@ -241,7 +242,7 @@ def test_leverage_finds_what_uniform_sampling_misses() -> None:
     assert left["leverage"] < 0.3 * left["uniform"]
 
 
-@pytest.mark.parametrize("kernel", [RBF(gamma=0.5), Laplacian(gamma=0.5), Matern(nu=1.5, gamma=0.5)], ids=repr)
+@each("kernel", [RBF(gamma=0.5), Laplacian(gamma=0.5), Matern(nu=1.5, gamma=0.5)], ids=repr)
 def test_random_features_have_a_monte_carlo_error(kernel: InputKernel) -> None:
     X = inputs(60)
     expected = gram(kernel, X)
@@ -255,7 +256,7 @@ def test_random_features_have_a_monte_carlo_error(kernel: InputKernel) -> None:
     assert build(RandomFourier(rank=7), kernel, X).rank == 8
 
 
-@pytest.mark.parametrize(
+@each(
     "recipe", [Auto(), PivotedCholesky(), RandomFourier(rank=20), *(Nystroem(20, name) for name in LANDMARKS)], ids=repr
 )
 def test_the_seed_decides(recipe: FeatureRecipe, path: str) -> None:
@@ -274,14 +275,14 @@ def test_indefinite_kernels_are_refused(path: str) -> None:
         build(PivotedCholesky(), CallableKernel(lambda A, B: -(A @ B.T)), X)
 
 
-@pytest.mark.parametrize("given", [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 3.0], [3.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]])
+@each("given", [[[0.0, 1.0], [1.0, 0.0]], [[1.0, 3.0], [3.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]])
 def test_indefinite_matrices_are_refused(given: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="not positive semi-definite"):
         build(PivotedCholesky(), Precomputed(), np.array(given))
 
 
 @pytest.mark.parametrize("recipe", [PivotedCholesky(), Nystroem(), Nystroem(landmarks="leverage")], ids=repr)
-@pytest.mark.parametrize("xp", [np, array_api_strict], ids=["numpy", "strict"])
+@each("xp", [np, array_api_strict], ids=["numpy", "strict"])
 def test_overflow_is_told_in_words(recipe: FeatureRecipe, path: str, xp: Any) -> None:
     with pytest.raises(ValueError, match=r"Polynomial.*not finite.*Standardise the inputs"):
         build(recipe, Polynomial(degree=3), xp.asarray(1e150 * inputs(40)))
@@ -329,7 +330,7 @@ NODES = np.polynomial.legendre.leggauss(30)[0] * 0.5 + 0.5
 WEIGHTS = np.polynomial.legendre.leggauss(30)[1] * 0.5
 
 
-@pytest.mark.parametrize("kernel", SMOOTH_TASKS, ids=repr)
+@each("kernel", SMOOTH_TASKS, ids=repr)
 def test_task_features_reproduce_values_and_derivatives(kernel: TaskKernel) -> None:
     features = task_features(kernel, NODES, orders=(0, 1))
     sizes = [np.max(kernel(NODES, NODES, orders=(a, a)).diagonal()) ** 0.5 for a in (0, 1)]
@@ -343,7 +344,7 @@ def test_task_features_reproduce_values_and_derivatives(kernel: TaskKernel) -> N
             )
 
 
-@pytest.mark.parametrize("kernel", [*SMOOTH_TASKS, *ROUGH_TASKS], ids=repr)
+@each("kernel", [*SMOOTH_TASKS, *ROUGH_TASKS], ids=repr)
 def test_task_features_of_values_alone(kernel: TaskKernel) -> None:
     features = task_features(kernel, NODES[:, None])
     (Psi,) = features.values
@@ -352,8 +353,8 @@ def test_task_features_of_values_alone(kernel: TaskKernel) -> None:
     assert features.rank == Psi.shape[1]
 
 
-@pytest.mark.parametrize("orders", [(0,), (0, 1)])
-@pytest.mark.parametrize("kernel", SMOOTH_TASKS, ids=repr)
+@each("orders", [(0,), (0, 1)])
+@each("kernel", SMOOTH_TASKS, ids=repr)
 def test_the_derivative_of_the_map_is_its_slope(kernel: TaskKernel, orders: tuple[int, ...]) -> None:
     # a looser tolerance: finite differences magnify the rounding in the transform
     psi = task_features(kernel, NODES, orders=orders, tolerance=1e-8).map
@@ -397,8 +398,8 @@ def test_whitening_composes_on_the_right() -> None:
     np.testing.assert_allclose(narrow(NODES, order=1), psi(NODES, order=1) @ W, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(gamma=2.0), MaternTask(nu=1.5), PiecewiseLinear()], ids=repr)
-@pytest.mark.parametrize("weighted", [False, True])
+@each("kernel", [Gaussian(gamma=2.0), MaternTask(nu=1.5), PiecewiseLinear()], ids=repr)
+@each("weighted", [False, True])
 def test_integrated_ridge_is_a_plain_ridge(kernel: TaskKernel, weighted: bool) -> None:
     rho = 10.0 ** (4 * NODES - 2) if weighted else None
     basis = integrated_basis(task_features(kernel, NODES), WEIGHTS, rho)
@@ -431,7 +432,7 @@ def test_negative_weights_are_refused() -> None:
 # --- what is multiplied from the right
 
 
-@pytest.mark.parametrize("recipe", [PivotedCholesky(), Nystroem(rank=9), RandomFourier(rank=6)], ids=repr)
+@each("recipe", [PivotedCholesky(), Nystroem(rank=9), RandomFourier(rank=6)], ids=repr)
 def test_a_map_takes_a_factor_on_its_right(recipe: FeatureRecipe, xp: Any) -> None:
     rng = np.random.default_rng(0)
     X, new = xp.asarray(rng.normal(size=(20, 2))), xp.asarray(rng.normal(size=(7, 2)))
@@ -471,7 +472,7 @@ def test_a_folded_factor_is_made_in_double_precision(xp: Any) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ an inverse at need
-@pytest.mark.parametrize("r", [1, 7, 60])
+@each("r", [1, 7, 60])
 def test_inverse_and_what_it_makes_without_its_numbers(r: int) -> None:
     rng = np.random.default_rng(r)
     lower = np.tril(rng.normal(size=(r, r))) + 3.0 * np.eye(r)
@@ -547,7 +548,7 @@ def test_fits_of_many_rows_are_the_same_each_time() -> None:
     assert models[0].objective_ == models[1].objective_
 
 
-@pytest.mark.parametrize("n", [300, 1300])
+@each("n", [300, 1300])
 def test_a_kernel_that_is_none_is_refused_whatever_the_number_of_rows(n: int) -> None:
     X = np.random.default_rng(0).normal(size=(n, 2))
 
@@ -563,7 +564,7 @@ def test_a_kernel_that_is_none_is_refused_whatever_the_number_of_rows(n: int) ->
         InfiniteQuantileRegressor(kernel="precomputed", n_nodes=5).fit(gram, X[:, 0])
 
 
-@pytest.mark.parametrize("gamma", [1e-12, 1e-300])
+@each("gamma", [1e-12, 1e-300])
 def test_a_node_basis_of_tasks_that_the_kernel_cannot_tell_apart(gamma: float) -> None:
     # K is a matrix of ones to the last bit, or nearly: an equation with it has no solution
     nodes = np.linspace(0.1, 0.9, 5)

@@ -56,7 +56,7 @@ def tasks_of(model: Any) -> Floats:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_it_is_the_learnt_function(name: str) -> None:
+def test_the_representer_is_the_learnt_function(name: str) -> None:
     model = MODELS[name].fit(X, Y)
     found = representer_coefficients(model, X)
     theta = tasks_of(model)

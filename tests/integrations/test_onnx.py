@@ -452,7 +452,7 @@ class TestWhatIsNotKnown:
 
 
 class TestTheFile:
-    def test_it_says_what_it_holds(self, tmp_path: Path) -> None:
+    def test_a_file_says_what_it_holds(self, tmp_path: Path) -> None:
         pandas = pytest.importorskip("pandas")
         table = pandas.DataFrame(X, columns=["a", "b", "c"])
         model = InfiniteCostSensitiveClassifier(**QUICK).fit(table, LABELS)

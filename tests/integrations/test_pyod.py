@@ -146,7 +146,7 @@ def test_fit_and_predict_at_once(data: tuple[Any, ...], detector: InfiniteOneCla
     assert np.array_equal(again.decision_scores_, detector.decision_scores_)
 
 
-def test_it_is_combined_with_other_detectors(data: tuple[Any, ...], detector: InfiniteOneClassDetector) -> None:
+def test_a_detector_is_combined_with_others(data: tuple[Any, ...], detector: InfiniteOneClassDetector) -> None:
     X, X_test, _, y_test = data
     other = KNN().fit(X)
     train = np.column_stack([detector.decision_scores_, other.decision_scores_])

@@ -8,9 +8,10 @@ import pytest
 from infinitask.calibration._class_probabilities import cost_points, with_classes
 from infinitask.features import task_features
 from infinitask.kernels import ClassTask, Diagonal, Gaussian
+from tests.support.each import each
 
 
-@pytest.mark.parametrize("K", [2, 3, 5])
+@each("K", [2, 3, 5])
 def test_functions_of_all_classes_sum_to_zero(K: int) -> None:
     tasks = with_classes(cost_points(K, 7))
     kernel = ClassTask(Gaussian(), K).resolve(tasks)

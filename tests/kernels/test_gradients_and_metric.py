@@ -11,7 +11,6 @@ from scipy.stats import ortho_group
 from sklearn.base import clone
 
 from infinitask import kernels
-from infinitask._base.arrays import as_like, to_host
 from infinitask.fitting._warm_start import alike
 from infinitask.kernels import (
     RBF,
@@ -27,8 +26,9 @@ from infinitask.kernels import (
     Precomputed,
     Scaled,
     Warped,
-    _base,
 )
+from tests.support.arrays import as_like, to_host
+from tests.support.each import each
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.gamma(2.0, size=(9, 3)), RNG.gamma(2.0, size=(30, 3))  # not negative: all kernels accept them
@@ -65,7 +65,7 @@ def test_every_kernel_with_a_formula_is_here() -> None:
     assert set().union(*map(parts, KERNELS)) == known - {"InputKernel", "LearntMetric"} | {"Sum", "Product"}
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("kernel", KERNELS, ids=repr)
 def test_gradients_are_the_limits_of_differences(kernel: InputKernel) -> None:
     found = kernel.gradient(X, Z, A)
     assert found.shape == (2, 9, 3)
@@ -76,7 +76,7 @@ def test_gradients_are_the_limits_of_differences(kernel: InputKernel) -> None:
         np.testing.assert_allclose(found[:, :, k], expected.T, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@each("kernel", KERNELS, ids=repr)
 def test_gradients_of_all_libraries_agree(kernel: InputKernel, xp: Any) -> None:
     like = xp.zeros(1, dtype=xp.float64)
     found = kernel.gradient(as_like(X, like), as_like(Z, like), as_like(A, like))
@@ -84,14 +84,14 @@ def test_gradients_of_all_libraries_agree(kernel: InputKernel, xp: Any) -> None:
     np.testing.assert_allclose(to_host(found), kernel.gradient(X, Z, A), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_a_few_rows_at_a_time_make_no_difference(kernel: InputKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+@each("kernel", KERNELS, ids=repr)
+def test_rows_do_not_know_of_each_other(kernel: InputKernel) -> None:
     whole = kernel.gradient(X, Z, A)
-    monkeypatch.setattr(_base, "TEMPORARY_ENTRIES", 4 * A.size)
-    np.testing.assert_allclose(kernel.gradient(X, Z, A), whole, rtol=1e-12, atol=1e-14)
+    for i in range(len(X)):
+        np.testing.assert_allclose(kernel.gradient(X[i : i + 1], Z, A), whole[:, i : i + 1], rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("kernel", [RBF(0.3), Matern(0.5, 0.3), Laplacian(0.3), Matern(2.5, 0.3)], ids=repr)
+@each("kernel", [RBF(0.3), Matern(0.5, 0.3), Laplacian(0.3), Matern(2.5, 0.3)], ids=repr)
 def test_at_its_own_point_a_kernel_has_no_slope(kernel: InputKernel) -> None:
     np.testing.assert_array_equal(kernel.gradient(X[:1], X[:1], np.ones((1, 1))), 0.0)
 
@@ -110,9 +110,7 @@ def test_the_slope_of_chi2_where_both_are_zero_is_that_to_the_right() -> None:
     np.testing.assert_allclose(Chi2(0.3).gradient(zero, zero, one)[0], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "kernel", [CallableKernel(lambda X, Z: X @ Z.T), Precomputed()], ids=lambda k: type(k).__name__
-)
+@each("kernel", [CallableKernel(lambda X, Z: X @ Z.T), Precomputed()], ids=lambda k: type(k).__name__)
 def test_a_kernel_without_a_gradient_says_so(kernel: InputKernel) -> None:
     with pytest.raises(TypeError, match=f"{type(kernel).__name__} has no gradient"):
         (RBF(0.3) + kernel).gradient(X, Z, A)
@@ -128,7 +126,7 @@ def test_coefficients_of_the_wrong_shape() -> None:
 # --- a metric
 
 
-@pytest.mark.parametrize("inner", [RBF(), Matern(0.5), Laplacian(), Linear()], ids=repr)
+@each("inner", [RBF(), Matern(0.5), Laplacian(), Linear()], ids=repr)
 def test_a_metric_is_the_kernel_of_turned_inputs(inner: InputKernel, xp: Any) -> None:
     kernel = Metric(inner, ROOT).resolve(Z)
     resolved = inner.resolve(Z @ ROOT)
@@ -162,7 +160,7 @@ def test_a_metric_is_copied_saved_compared_and_printed() -> None:
     assert repr(kernel) == "Metric(kernel=RBF(gamma=0.3), root=<3 × 2>)"
 
 
-@pytest.mark.parametrize("root", [np.ones(3), np.ones((2, 2)), np.full((3, 2), np.nan), np.ones((3, 0)), "abc"])
+@each("root", [np.ones(3), np.ones((2, 2)), np.full((3, 2), np.nan), np.ones((3, 0)), "abc"])
 def test_wrong_roots(root: Any) -> None:
     with pytest.raises(ValueError, match=r"\(3, p\) of finite numbers|root='abc'.*numbers"):
         Metric(RBF(gamma=1.0), root)(X, Z)

@@ -11,8 +11,9 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask._base.arrays import as_like, to_host
 from infinitask.kernels import RBF, Additive, InputKernel, Laplacian, Linear, Matern, Precomputed, Scaled, Warped
+from tests.support.arrays import as_like, to_host
+from tests.support.each import each
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.normal(size=(20, 3)), RNG.normal(size=(7, 3))
@@ -20,7 +21,7 @@ SCALES = (2.0, 0.0, 0.5)
 INNER = [RBF(gamma=0.7), Laplacian(gamma=0.4), Matern(gamma=0.3, nu=1.5), Linear()]
 
 
-@pytest.mark.parametrize("inner", INNER, ids=repr)
+@each("inner", INNER, ids=repr)
 def test_scaled_is_the_kernel_of_scaled_inputs(inner: InputKernel) -> None:
     kernel = Scaled(inner, SCALES)
     np.testing.assert_allclose(kernel(X, Z), inner(X * SCALES, Z * SCALES), rtol=1e-13)
@@ -31,7 +32,7 @@ def test_scaled_is_the_kernel_of_scaled_inputs(inner: InputKernel) -> None:
     np.testing.assert_array_equal(kernel(X, moved), kernel(X, Z))
 
 
-@pytest.mark.parametrize("inner", INNER, ids=repr)
+@each("inner", INNER, ids=repr)
 def test_additive_is_the_mean_over_the_inputs(inner: InputKernel) -> None:
     kernel = Additive(inner)
     expected = np.mean([inner(X[:, [j]], Z[:, [j]]) for j in range(3)], axis=0)
@@ -51,7 +52,7 @@ def test_bandwidths_follow_what_the_inner_kernel_sees() -> None:
     np.testing.assert_allclose(Additive(RBF()).resolve(wide)(wide, wide), Additive(RBF()).resolve(X)(X, X), rtol=1e-10)
 
 
-@pytest.mark.parametrize(
+@each(
     "kernel",
     [Scaled(RBF(gamma=0.7), SCALES), Additive(Laplacian(gamma=0.4)), Warped(RBF(gamma=0.5)).resolve(X[:5])],
     ids=lambda kernel: type(kernel).__name__,
@@ -71,13 +72,13 @@ def test_frequencies_of_a_scaled_kernel() -> None:
     assert not np.any(W[1])
 
 
-@pytest.mark.parametrize("scales", [(1.0, 2.0), (1.0, -1.0, 1.0), (1.0, np.nan, 1.0), "abc"])
+@each("scales", [(1.0, 2.0), (1.0, -1.0, 1.0), (1.0, np.nan, 1.0), "abc"])
 def test_wrong_scales(scales: Any) -> None:
     with pytest.raises(ValueError, match=r"3 finite numbers ≥ 0|scales='abc'.*numbers"):
         Scaled(RBF(gamma=1.0), scales)(X, Z)
 
 
-@pytest.mark.parametrize("inner", [Precomputed(), "rbf", None])
+@each("inner", [Precomputed(), "rbf", None])
 def test_wrong_inner_kernels(inner: Any) -> None:
     for kernel in (Additive(inner), Scaled(inner, SCALES), Warped(inner)):
         with pytest.raises(TypeError, match="an input kernel that is computed"):
@@ -115,7 +116,7 @@ def test_scores_of_a_warped_kernel() -> None:
     np.testing.assert_array_equal(constant.warp(np.array([[0.0], [9.0]])), np.zeros((2, 1)))
 
 
-@pytest.mark.parametrize("kernel", [Scaled(RBF(), SCALES), Additive(Matern(nu=2.5)), Warped(RBF())], ids=repr)
+@each("kernel", [Scaled(RBF(), SCALES), Additive(Matern(nu=2.5)), Warped(RBF())], ids=repr)
 def test_models_take_them(kernel: InputKernel) -> None:
     y = np.sin(X[:, 0]) + 0.1 * X[:, 2]
     model = InfiniteQuantileRegressor(kernel=kernel, n_nodes=10).fit(X, y)

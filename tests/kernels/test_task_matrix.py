@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteTaskEstimator
-from infinitask._base.arrays import to_host
 from infinitask.datasets import make_sine
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel, TaskMatrix
 from infinitask.losses import Squared
 from infinitask.measures import Discrete
+from tests.support.arrays import to_host
+from tests.support.each import each
 
 LEVELS = np.array([0.1, 0.35, 0.9])
 
@@ -64,7 +65,7 @@ def test_resolving_and_pickling_change_nothing() -> None:
         assert np.array_equal(other(LEVELS, LEVELS), expected)
 
 
-@pytest.mark.parametrize(
+@each(
     ("matrix", "tasks", "sentence"),
     [
         ([[1.0, 2.0], [2.0, 1.0]], None, "eigenvalue -1; a kernel must be positive"),
@@ -106,7 +107,7 @@ def test_tasks_that_are_not_in_the_list() -> None:
 
 
 # -------------------------------------------------------------------------------------- what it can stand for
-@pytest.mark.parametrize(
+@each(
     ("kernel", "bias"),
     [(ConstantTask(), "task"), (Diagonal(), "task"), (Diagonal(), None), (Gaussian(gamma=3.0), "task")],
     ids=repr,
@@ -122,7 +123,7 @@ def test_a_kernel_and_its_matrix_pose_the_same_problem(kernel: TaskKernel, bias:
     np.testing.assert_allclose(other.predict(X, LEVELS), one.predict(X, LEVELS), atol=1e-6)
 
 
-@pytest.mark.parametrize("rank", [1, 3])
+@each("rank", [1, 3])
 def test_the_squared_loss_has_a_closed_form(rank: int) -> None:
     rng = np.random.default_rng(0)
     X, y = make_sine(30, random_state=0)
@@ -147,9 +148,7 @@ def test_the_squared_loss_has_a_closed_form(rank: int) -> None:
     assert model.objective_ == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize(
-    "measure", [Discrete([0, 1, 2], weights=[0.4, 0.0, 0.6]), Discrete([0, 2], weights=[0.4, 0.6])], ids=repr
-)
+@each("measure", [Discrete([0, 1, 2], weights=[0.4, 0.0, 0.6]), Discrete([0, 2], weights=[0.4, 0.6])], ids=repr)
 def test_a_task_without_data_is_answered_through_the_others(measure: Discrete) -> None:
     X, y = make_sine(30, random_state=0)
     A = similarity(seed=2)

@@ -25,10 +25,10 @@ from infinitask.kernels import (
     Scaled,
     Sum,
     Warped,
-    _towards,
 )
 from infinitask.kernels._composed import _piecewise_linear
 from infinitask.kernels._towards import Towards
+from tests.support.each import each
 from tests.support.names import case_name
 
 RNG = np.random.default_rng(0)
@@ -74,9 +74,9 @@ KERNELS: list[InputKernel] = [
 ]
 
 
-@pytest.mark.parametrize("rows", [1, 3, 20, len(X)])
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: case_name(kernel)[:60])
-def test_it_is_the_kernel(kernel: InputKernel, rows: int) -> None:
+@each("rows", [1, 3, 20, len(X)])
+@each("kernel", KERNELS, ids=lambda kernel: case_name(kernel)[:60])
+def test_towards_is_the_kernel(kernel: InputKernel, rows: int) -> None:
     towards, some = Towards(kernel, Z), X[-rows:]
     assert towards.takes(some)
     expected = kernel(some, Z)
@@ -97,31 +97,7 @@ def test_equal_inputs_are_at_distance_zero() -> None:
         assert all(towards(Z[i : i + 1])[0, i] == pytest.approx(1.0, abs=1e-15) for i in range(20))
 
 
-def test_parts_of_a_sum_share_inputs_and_distances(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[str] = []
-    warped = 0
-    cdist, ranks = _towards.cdist, Ranks.__call__
-
-    def counted(A: Any, B: Any, metric: str) -> Any:
-        measured.append(metric)
-        return cdist(A, B, metric)
-
-    def count_warped(self: Ranks, A: Any) -> Any:
-        nonlocal warped
-        warped += 1
-        return ranks(self, A)
-
-    monkeypatch.setattr(_towards, "cdist", counted)
-    monkeypatch.setattr(Ranks, "__call__", count_warped)
-    inner = [RBF(gamma=1.0), RBF(gamma=4.0), Matern(gamma=1.0), Laplacian(gamma=1.0), Laplacian(gamma=2.0)]
-    towards = Towards(reduce(Sum, [Warped(Scaled(kernel, SCALES), RANKS) for kernel in inner]), Z)
-    warped = 0
-    towards(X[:1])
-    assert sorted(measured) == ["cityblock", "sqeuclidean"]
-    assert warped == 1
-
-
-@pytest.mark.parametrize("kernel", [RBF(gamma=1.0), Matern(gamma=1.0), Additive(Laplacian(gamma=1.0))], ids=case_name)
+@each("kernel", [RBF(gamma=1.0), Matern(gamma=1.0), Additive(Laplacian(gamma=1.0))], ids=case_name)
 def test_what_could_overflow_is_left_to_the_kernel(kernel: InputKernel) -> None:
     towards = Towards(kernel, Z)
     for bad in (X * 1e200, X + math.nan, X[:, :2], X[0], X.astype(np.float32), X[:0], X.tolist()):
@@ -150,7 +126,7 @@ def test_chi2_still_refuses_negative_entries() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- ranks
-@pytest.mark.parametrize("rows", [1, 5, len(X)])
+@each("rows", [1, 5, len(X)])
 def test_scores_are_those_of_each_input(rows: int) -> None:
     some = np.concatenate([X[-rows:], Z[:2], Z[:1] - 100.0, Z[:1] + 100.0])
     expected = np.stack([_piecewise_linear(some[:, j], *known) for j, known in enumerate(RANKS.columns)], axis=1)
@@ -159,8 +135,8 @@ def test_scores_are_those_of_each_input(rows: int) -> None:
 
 
 # -------------------------------------------------------------------------------------------------- sums over inputs
-@pytest.mark.parametrize("inner", [RBF(gamma=0.5), Matern(gamma=0.5, nu=2.5), Laplacian(gamma=0.5)], ids=case_name)
-@pytest.mark.parametrize("size", [1.0, 1e150, 1e-150])
+@each("inner", [RBF(gamma=0.5), Matern(gamma=0.5, nu=2.5), Laplacian(gamma=0.5)], ids=case_name)
+@each("size", [1.0, 1e150, 1e-150])
 def test_a_sum_over_inputs_is_that_of_its_parts(inner: InputKernel, size: float) -> None:
     expected = np.mean([inner(size * X[:, [j]], size * Z[:, [j]]) for j in range(D)], axis=0)
     np.testing.assert_allclose(Additive(inner)(size * X, size * Z), expected, rtol=0.0, atol=1e-14)

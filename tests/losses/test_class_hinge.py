@@ -9,6 +9,7 @@ import pytest
 
 from infinitask.calibration._class_probabilities import with_classes
 from infinitask.losses import CostSensitiveHinge, MultiClassHinge
+from tests.support.each import each
 
 
 def sample(K: int, n: int = 30, m: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -26,14 +27,14 @@ def formula(K: int, tasks: np.ndarray, label: np.ndarray, h: np.ndarray) -> np.n
     return price * np.maximum(h + 1.0 / (K - 1), 0.0)
 
 
-@pytest.mark.parametrize("K", [2, 3, 6])
+@each("K", [2, 3, 6])
 def test_value_is_the_formula(K: int, xp: Any) -> None:
     tasks, label, y, h = sample(K)
     found = MultiClassHinge(K).value(*(xp.asarray(part) for part in (tasks, y, h)))
     np.testing.assert_allclose(np.asarray(found), formula(K, tasks, label, h), rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("kappa", [0.0, 0.3])
+@each("kappa", [0.0, 0.3])
 def test_lower_bound_is_the_dual_term_and_below_the_loss(kappa: float) -> None:
     tasks, _, y, h = sample(4)
     for loss in (MultiClassHinge(4), MultiClassHinge(4, kappa=0.2)):
@@ -62,7 +63,7 @@ def test_two_classes_have_the_cost_sensitive_hinge() -> None:
     np.testing.assert_allclose(0.5 * both.sum(axis=2), CostSensitiveHinge().value(theta, sign, f), atol=1e-14)
 
 
-@pytest.mark.parametrize("K", [3, 5])
+@each("K", [3, 5])
 def test_the_cheapest_class_is_the_best_answer_in_expectation(K: int) -> None:
     """Fisher consistency: among the corners, the one of the largest θ_k p_k has the smallest expected loss."""
     rng = np.random.default_rng(1)

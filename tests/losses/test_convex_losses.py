@@ -33,6 +33,7 @@ from infinitask.losses import (
 )
 from infinitask.measures import Discrete, ProductMeasure, Uniform
 from infinitask.penalties import NonCrossing
+from tests.support.each import each
 
 Floats = np.ndarray[Any, Any]
 
@@ -120,14 +121,13 @@ def centres(row: BoxLoss, theta: Floats, y: Floats | None, h: Floats) -> list[Fl
     return [None, row.pointwise(theta, y, h[::-1], 0.1).dual, row.pointwise(theta, y, h, 0.1).dual]
 
 
-@pytest.fixture(params=ROWS, ids=repr)
-def row(request: pytest.FixtureRequest) -> Any:
-    return request.param
+each_row = each("row", ROWS, ids=repr)
 
 
 # ------------------------------------------------------------------------------------- as good as the row itself
-@pytest.mark.parametrize("kind", [Copy, Leaning])
-@pytest.mark.parametrize("kappa", [*KAPPAS, np.linspace(0.1, 0.9, 6)], ids=str)
+@each_row
+@each("kind", [Copy, Leaning])
+@each("kappa", [*KAPPAS, np.linspace(0.1, 0.9, 6)], ids=str)
 def test_envelope_is_that_of_the_row(row: BoxLoss, kind: type[Copy], kappa: Any) -> None:
     theta, y, h = sample(row)
     for centre in centres(row, theta, y, h):
@@ -139,6 +139,7 @@ def test_envelope_is_that_of_the_row(row: BoxLoss, kind: type[Copy], kappa: Any)
         np.testing.assert_allclose(found.dual, expected.dual, atol=1e-12 + 1e-15 / np.min(kappa), rtol=1e-7)
 
 
+@each_row
 def test_without_smoothing_the_lower_bound_is_the_loss(row: BoxLoss) -> None:
     theta, y, h = sample(row)
     point = Copy(row).pointwise(theta, y, h)
@@ -146,7 +147,8 @@ def test_without_smoothing_the_lower_bound_is_the_loss(row: BoxLoss) -> None:
     np.testing.assert_array_equal(point.dual, -row.slope(theta, y, h))
 
 
-@pytest.mark.parametrize("kappa", KAPPAS[1:])
+@each_row
+@each("kappa", KAPPAS[1:])
 def test_curvature_is_that_of_the_row(row: BoxLoss, kappa: float) -> None:
     theta, y, h = sample(row)
     step = 1e-3 * min(kappa, 1.0)
@@ -169,6 +171,7 @@ def test_curvature_of_the_loss_itself_is_its_second_derivative() -> None:
     np.testing.assert_array_equal(Copy(EpsilonInsensitive()).curvature(theta, y, 5.0 + h), 0.0)
 
 
+@each_row
 def test_dual_term_is_that_of_the_row(row: BoxLoss) -> None:
     theta, y, h = sample(row)
     for kappa in (0.05, 2.0):
@@ -181,6 +184,7 @@ def test_dual_term_is_that_of_the_row(row: BoxLoss) -> None:
             assert np.all(Copy(row).dual(theta, y, u) == -np.inf)
 
 
+@each_row
 def test_sums_are_those_of_the_row(row: BoxLoss) -> None:
     theta, y, h = sample(row)
     weights = np.linspace(0.5, 1.5, theta.size)
@@ -205,7 +209,8 @@ def bound_excess(loss: Loss, theta: Any, y: Any, h: Any, kappa: Any, centre: Any
     return worst
 
 
-@pytest.mark.parametrize("kappa", [0.0, *KAPPAS])
+@each_row
+@each("kappa", [0.0, *KAPPAS])
 def test_every_lower_bound_holds_everywhere(row: BoxLoss, kappa: float) -> None:
     theta, y, h = sample(row)
     points = np.concatenate([np.linspace(-3.0, 3.0, 121), [-1e3, 1e3], h[:20, 0]])
@@ -226,8 +231,8 @@ def test_lower_bounds_hold_even_if_the_search_is_cut_short(monkeypatch: pytest.M
     assert max(off) > 1e-6  # the search was not over
 
 
-@pytest.mark.parametrize("kappa", [1e-3, 0.05, 0.72])
-@pytest.mark.parametrize("at", [-1000.0, -5.0, 0.0, 3.0, 20.0, 65.0, 600.0, 800.0])
+@each("kappa", [1e-3, 0.05, 0.72])
+@each("at", [-1000.0, -5.0, 0.0, 3.0, 20.0, 65.0, 600.0, 800.0])
 def test_an_exponential_loss_has_the_envelope_that_is_known(at: float, kappa: float) -> None:
     """θ(exp(p) − y) + (p − h)/κ = 0 is solved by Wright's omega; exp(800) is no number any more."""
     theta, y = np.array([0.5, 5.0]), np.array([[0.0], [1.0], [30.0], [3000.0]])
@@ -262,7 +267,7 @@ def test_every_task_may_have_targets_of_its_own() -> None:
     assert Copy(Pinball()).check(theta, own) is None
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@each("dtype", ["float64", "float32"])
 def test_libraries_agree_and_precision_stays(xp: Any, dtype: str) -> None:
     theta, y, h = sample(Expectile())
     centre = Expectile().pointwise(theta, y, h[::-1], 0.1).dual
@@ -312,7 +317,8 @@ class Cauchy(ConvexLoss):
         return -2.0 * theta * (y - h) / (1.0 + theta * (y - h) ** 2)
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e5])
+@each_row
+@each("scale", [1e-3, 1.0, 1e5])
 def test_no_row_of_the_table_is_suspected(row: BoxLoss, scale: float) -> None:
     theta, y, _ = sample(row, n=200, m=40)
     y = y if y is None or isinstance(row, CostSensitiveHinge) else scale * y
@@ -320,13 +326,13 @@ def test_no_row_of_the_table_is_suspected(row: BoxLoss, scale: float) -> None:
         assert loss.check(theta, y) is None
 
 
-@pytest.mark.parametrize("targets", [3.0, 30.0, 3000.0])
+@each("targets", [3.0, 30.0, 3000.0])
 def test_no_exponential_loss_is_suspected(targets: float) -> None:
     y = np.random.default_rng(0).poisson(targets, size=(100, 1)).astype(float)
     assert Deviance().check(np.linspace(0.5, 5.0, 8), y) is None
 
 
-@pytest.mark.parametrize("wrong", [{"factor": -1.0}, {"factor": 2.0}, {"factor": 1.01}, {"shift": 0.01}], ids=str)
+@each("wrong", [{"factor": -1.0}, {"factor": 2.0}, {"factor": 1.01}, {"shift": 0.01}], ids=str)
 def test_a_wrong_slope_is_seen(wrong: dict[str, float]) -> None:
     theta, y, _ = sample(Expectile())
     for row in (Expectile(), Pinball()):
@@ -365,9 +371,7 @@ def test_the_check_sees_a_single_wrong_task_or_target_at_the_edge() -> None:
     assert Edge(Expectile()).check(0.9 * theta, y) is not None
 
 
-@pytest.mark.parametrize(
-    "y", [np.array([[2.0]]), np.full((5, 1), -3.0), np.zeros((4, 1))], ids=["one", "equal", "zero"]
-)
+@each("y", [np.array([[2.0]]), np.full((5, 1), -3.0), np.zeros((4, 1))], ids=["one", "equal", "zero"])
 def test_few_targets_are_enough_for_a_check(y: Floats) -> None:
     theta = np.array([0.3])
     assert Copy(Expectile()).check(theta, y) is None
@@ -393,7 +397,7 @@ class Flawed(LogCosh):
         return slope.T if self.what == "turned" else slope
 
 
-@pytest.mark.parametrize(
+@each(
     ("what", "message"),
     [
         ("row", r"Flawed\.value returned an array of shape \(8,\) .* and h of shape \(8, 7\)"),
@@ -466,7 +470,7 @@ def with_numpy(theta: Any, y: Any, h: Any) -> Any:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@each("dtype", ["float64", "float32"])
 def test_a_function_is_differentiated(xp: Any, dtype: str, backend: str) -> None:
     arrays = [xp.asarray(a, dtype=getattr(xp, dtype)) for a in sample(Expectile())]
     value, slope = differentiate(by_operators, backend)(*arrays)
@@ -554,8 +558,8 @@ def fit(loss: Any, data: tuple[Floats, Floats], **params: Any) -> Any:
     return InfiniteTaskEstimator(loss, **given).fit(*data)
 
 
-@pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton"])
-@pytest.mark.parametrize("row", [Pinball(), Expectile(), EpsilonInsensitive()], ids=repr)
+@each("solver", ["auto", "lbfgs", "newton"])
+@each("row", [Pinball(), Expectile(), EpsilonInsensitive()], ids=repr)
 def test_a_copy_is_fitted_as_well_as_the_row(row: BoxLoss, solver: str, data: tuple[Floats, Floats]) -> None:
     best = fit(row, data, tol=1e-9, solver="newton")
     model = fit(Copy(row), data, solver=solver)
@@ -569,7 +573,7 @@ def test_a_copy_is_fitted_as_well_as_the_row(row: BoxLoss, solver: str, data: tu
     assert np.any(history[:, 2] < 0.999 * best.objective_)  # it was not there from the start
 
 
-@pytest.mark.parametrize("params", [{"noncrossing": 0.5}, {"penalty": "integrated"}, {"bias_kernel": None}], ids=str)
+@each("params", [{"noncrossing": 0.5}, {"penalty": "integrated"}, {"bias_kernel": None}], ids=str)
 def test_a_copy_goes_with_all_penalties(params: dict[str, Any], data: tuple[Floats, Floats]) -> None:
     row, copy = (fit(loss, data, **params) for loss in (Pinball(), Copy(Pinball())))
     assert copy.dual_gap_ <= copy.tol
@@ -596,8 +600,8 @@ def reference(loss: ConvexLoss, model: Any, X: Floats, y: Floats, gamma: float, 
     return float(minimize(primal, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options=options).fun)
 
 
-@pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton"])
-@pytest.mark.parametrize("smooth", [True, False])
+@each("solver", ["auto", "lbfgs", "newton"])
+@each("smooth", [True, False])
 def test_log_cosh_agrees_with_scipy(solver: str, smooth: bool, data: tuple[Floats, Floats]) -> None:
     X, y = data
     loss = LogCosh() if smooth else Copy(LogCosh())
@@ -607,8 +611,8 @@ def test_log_cosh_agrees_with_scipy(solver: str, smooth: bool, data: tuple[Float
     assert model.objective_ == pytest.approx(reference(LogCosh(), model, X, y, 2.0, 0.1), rel=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["auto", "lbfgs", "newton"])
-@pytest.mark.parametrize("smooth_scale", [math.inf, 0.0])
+@each("solver", ["auto", "lbfgs", "newton"])
+@each("smooth_scale", [math.inf, 0.0])
 def test_counts_are_fitted_whether_or_not_the_loss_says_it_is_smooth(smooth_scale: float, solver: str) -> None:
     """exp(h) reaches far: where a solver's step is too long the envelope spans dozens of powers of ten."""
     X, _ = make_sine(60, random_state=0)
@@ -691,7 +695,7 @@ def test_a_loss_that_names_no_domain_needs_a_measure(data: tuple[Floats, Floats]
     assert fit(Bounded(), data, measure=None, tol=1e-4).dual_gap_ <= 1e-4
 
 
-@pytest.mark.parametrize("wrong", [Pinball, "quartic", 3.0, None])
+@each("wrong", [Pinball, "quartic", 3.0, None])
 def test_what_is_no_loss_is_told_in_a_sentence(wrong: Any, data: tuple[Floats, Floats]) -> None:
     with pytest.raises(ValueError, match=r"was given; it must be one of 'pinball'.*or a function of \(theta, y, h\)"):
         fit(wrong, data)

@@ -15,7 +15,6 @@ import pytest
 from sklearn.base import clone
 
 from infinitask import losses, penalties
-from infinitask._base.arrays import to_host
 from infinitask.losses import (
     BoxLoss,
     CostSensitiveHinge,
@@ -32,6 +31,8 @@ from infinitask.losses import (
 from infinitask.losses._observed import AtTask
 from infinitask.losses._rows import SquaredNonCrossing
 from infinitask.penalties import NonCrossing
+from tests.support.arrays import to_host
+from tests.support.each import each
 
 Floats = np.ndarray[Any, Any]
 
@@ -135,9 +136,7 @@ def smallest(f: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats
     return np.minimum(f((low + high) / 2), np.minimum(f(low), f(high)))
 
 
-@pytest.fixture(params=LOSSES, ids=repr)
-def loss(request: pytest.FixtureRequest) -> Any:
-    return request.param
+each_loss = each("loss", LOSSES, ids=repr)
 
 
 def test_every_loss_is_written_on_paper() -> None:
@@ -145,12 +144,14 @@ def test_every_loss_is_written_on_paper() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- the value
+@each_loss
 def test_value_is_the_formula(loss: Loss) -> None:
     theta, y, h = sample(loss)
     np.testing.assert_allclose(loss.value(theta, y, h), FORMULAS[type(loss)](loss, theta, y, h), rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("kappa", KAPPAS)
+@each_loss
+@each("kappa", KAPPAS)
 def test_value_does_not_depend_on_the_smoothing(loss: Loss, kappa: float) -> None:
     theta, y, h = sample(loss)
     centre = loss.pointwise(theta, y, h[::-1]).dual
@@ -159,6 +160,7 @@ def test_value_does_not_depend_on_the_smoothing(loss: Loss, kappa: float) -> Non
     np.testing.assert_allclose(loss.pointwise(theta, y, h, kappa, centre).value, expected, rtol=1e-13, atol=1e-15)
 
 
+@each_loss
 def test_value_is_nonnegative_and_somewhere_zero(loss: Loss) -> None:
     theta, y, h = sample(loss)
     assert np.all(loss.value(theta, y, h) >= 0.0)
@@ -167,6 +169,7 @@ def test_value_is_nonnegative_and_somewhere_zero(loss: Loss) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- the slope
+@each_loss
 def test_slope_is_a_subgradient_everywhere(loss: Loss) -> None:
     theta, y, h = sample(loss)
     # kinks, where the subgradient is a choice, are among the points
@@ -177,6 +180,7 @@ def test_slope_is_a_subgradient_everywhere(loss: Loss) -> None:
         assert np.all(there >= value + slope * (other - h) - 1e-12)
 
 
+@each_loss
 def test_slope_is_the_derivative_away_from_kinks(loss: Loss) -> None:
     theta, y, h = sample(loss)
     step = 1e-6
@@ -187,6 +191,7 @@ def test_slope_is_the_derivative_away_from_kinks(loss: Loss) -> None:
     np.testing.assert_allclose(loss.slope(theta, y, h)[away], (0.5 * (left + right))[away], atol=1e-7)
 
 
+@each_loss
 def test_slope_at_a_kink_is_the_least_in_modulus(loss: Loss) -> None:
     theta, y, h = sample(loss)
     kink = np.zeros_like(h) if y is None else y + np.zeros_like(h)
@@ -195,7 +200,8 @@ def test_slope_at_a_kink_is_the_least_in_modulus(loss: Loss) -> None:
     np.testing.assert_allclose(np.abs(loss.slope(theta, y, kink)), least, atol=1e-8)
 
 
-@pytest.mark.parametrize("kappa", KAPPAS)
+@each_loss
+@each("kappa", KAPPAS)
 def test_slope_of_the_envelope_is_its_derivative_everywhere(loss: Loss, kappa: float) -> None:
     theta, y, h = sample(loss)
     if y is not None:
@@ -206,7 +212,8 @@ def test_slope_of_the_envelope_is_its_derivative_everywhere(loss: Loss, kappa: f
     np.testing.assert_allclose(loss.slope(theta, y, h, kappa), difference, atol=step / kappa + 1e-8)
 
 
-@pytest.mark.parametrize("kappa", [0.0, *KAPPAS])
+@each_loss
+@each("kappa", [0.0, *KAPPAS])
 def test_slope_grows_with_h_and_not_faster_than_the_smoothing_allows(loss: Loss, kappa: float) -> None:
     theta, y, h = sample(loss)
     line = np.linspace(-4.0, 4.0, 201)
@@ -222,6 +229,7 @@ def test_slope_grows_with_h_and_not_faster_than_the_smoothing_allows(loss: Loss,
 SCALES = [1e-3, 0.1, 0.5, 1.5, 1e3]
 
 
+@each_loss
 def test_smooth_losses_have_no_kink(loss: Loss) -> None:
     theta, y, _ = sample(loss)
     line = np.linspace(-3.0, 3.0, 6001)
@@ -237,6 +245,7 @@ def test_smooth_losses_have_no_kink(loss: Loss) -> None:
         assert not any(loss.smooth(scale) for scale in SCALES)
 
 
+@each_loss
 def test_what_is_smooth_at_a_scale_is_smooth_at_a_smaller_one(loss: Loss) -> None:
     answers = [loss.smooth(scale) for scale in SCALES]
     assert answers == sorted(answers, reverse=True)
@@ -250,7 +259,8 @@ def test_some_losses_are_smooth() -> None:
 
 
 # --------------------------------------------------------------------------------------------- the curvature
-@pytest.mark.parametrize("kappa", [0.0, *KAPPAS])
+@each_loss
+@each("kappa", [0.0, *KAPPAS])
 def test_curvature_is_the_derivative_of_the_slope(loss: Loss, kappa: float) -> None:
     theta, y, h = sample(loss)
     step = 1e-7
@@ -268,7 +278,8 @@ def test_curvature_is_the_derivative_of_the_slope(loss: Loss, kappa: float) -> N
 
 
 # ------------------------------------------------------------------------------------------- Moreau's envelope
-@pytest.mark.parametrize("kappa", KAPPAS)
+@each_loss
+@each("kappa", KAPPAS)
 def test_envelope_is_the_minimum_it_is_defined_by(loss: Loss, kappa: float) -> None:
     theta, y, h = sample(loss)
     far = np.full(h.shape, 40.0)
@@ -276,6 +287,7 @@ def test_envelope_is_the_minimum_it_is_defined_by(loss: Loss, kappa: float) -> N
     np.testing.assert_allclose(envelope(loss, theta, y, h, kappa), brute, atol=1e-11)
 
 
+@each_loss
 def test_envelope_rises_to_the_loss_as_smoothing_vanishes(loss: Loss) -> None:
     theta, y, h = sample(loss)
     value, slope = loss.value(theta, y, h), loss.slope(theta, y, h)
@@ -288,6 +300,7 @@ def test_envelope_rises_to_the_loss_as_smoothing_vanishes(loss: Loss) -> None:
         last = smooth
 
 
+@each_loss
 def test_smoothing_may_differ_from_node_to_node(loss: Loss) -> None:
     theta, y, h = sample(loss)
     kappa = np.linspace(0.1, 0.9, theta.size)
@@ -304,7 +317,8 @@ def test_smoothing_may_differ_from_node_to_node(loss: Loss) -> None:
 
 
 # --------------------------------------------------------------------------------------------------- the dual
-@pytest.mark.parametrize("kappa", [0.0, *KAPPAS])
+@each_loss
+@each("kappa", [0.0, *KAPPAS])
 def test_lower_bound_is_below_the_loss_and_is_the_dual_term(loss: Loss, kappa: float) -> None:
     theta, y, h = sample(loss)
     point = loss.pointwise(theta, y, h, kappa)
@@ -314,6 +328,7 @@ def test_lower_bound_is_below_the_loss_and_is_the_dual_term(loss: Loss, kappa: f
         np.testing.assert_allclose(point.lower, point.value, atol=1e-12)
 
 
+@each_loss
 def test_dual_term_is_the_conjugate(loss: Loss) -> None:
     theta, y, h = sample(loss)
     u = loss.pointwise(theta, y, h, 0.3).dual
@@ -322,6 +337,7 @@ def test_dual_term_is_the_conjugate(loss: Loss) -> None:
     np.testing.assert_allclose(loss.dual(theta, y, u), brute, atol=1e-10)
 
 
+@each_loss
 def test_every_dual_point_bounds_the_loss_everywhere(loss: Loss) -> None:
     theta, y, h = sample(loss)
     low, high = interval(loss, theta, y, h.shape)
@@ -332,6 +348,7 @@ def test_every_dual_point_bounds_the_loss_everywhere(loss: Loss) -> None:
         assert np.all(loss.dual(theta, y, u) - u * h <= value + 1e-9)
 
 
+@each_loss
 def test_dual_is_concave_and_minus_infinity_outside(loss: Loss) -> None:
     theta, y, h = sample(loss)
     low, high = interval(loss, theta, y, h.shape)
@@ -348,7 +365,8 @@ def test_dual_is_concave_and_minus_infinity_outside(loss: Loss) -> None:
         assert np.all(loss.dual(theta, y, low - 1e-6) == -np.inf)
 
 
-@pytest.mark.parametrize("kappa", KAPPAS)
+@each_loss
+@each("kappa", KAPPAS)
 def test_slopes_of_the_envelope_are_feasible(loss: Loss, kappa: float) -> None:
     theta, y, h = sample(loss)
     for scale in (1.0, 1e3):
@@ -356,7 +374,8 @@ def test_slopes_of_the_envelope_are_feasible(loss: Loss, kappa: float) -> None:
         assert np.all(np.isfinite(loss.dual(theta, y, point.dual)))
 
 
-@pytest.mark.parametrize("kappa", KAPPAS)
+@each_loss
+@each("kappa", KAPPAS)
 def test_centre_moves_the_proximal_term(loss: Loss, kappa: float) -> None:
     theta, y, h = sample(loss)
     centre = loss.pointwise(theta, y, h[::-1], 0.1).dual
@@ -377,7 +396,8 @@ def test_centre_moves_the_proximal_term(loss: Loss, kappa: float) -> None:
     assert np.mean(away) > 0.95
 
 
-@pytest.mark.parametrize("kappa", KAPPAS)
+@each_loss
+@each("kappa", KAPPAS)
 def test_centre_zero_is_no_centre(loss: Loss, kappa: float) -> None:
     theta, y, h = sample(loss)
     for a, b in zip(
@@ -387,7 +407,8 @@ def test_centre_zero_is_no_centre(loss: Loss, kappa: float) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ the libraries
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@each_loss
+@each("dtype", ["float64", "float32"])
 def test_libraries_agree_and_precision_stays(loss: Loss, xp: Any, dtype: str) -> None:
     theta, y, h = sample(loss)
     centre = loss.pointwise(theta, y, h[::-1], 0.1).dual
@@ -414,6 +435,7 @@ def test_libraries_agree_and_precision_stays(loss: Loss, xp: Any, dtype: str) ->
     check(loss.dual(moved[0], moved[1], there(u)), loss.dual(theta, y, u))
 
 
+@each_loss
 def test_single_precision_holds_at_the_ends_of_the_domain(loss: Loss) -> None:
     theta, y, h = (None if a is None else a.astype(np.float32) for a in sample(loss))
     assert theta is not None
@@ -455,7 +477,7 @@ def test_a_row_may_be_made_of_scalars(xp: Any) -> None:
     np.testing.assert_allclose(to_host(Huber().dual(theta, y, h)), [[-0.125], [-np.inf]])
 
 
-@pytest.mark.parametrize("kappa", [0.0, *KAPPAS])
+@each("kappa", [0.0, *KAPPAS])
 def test_a_row_may_be_soft_on_one_side_only(xp: Any, kappa: float) -> None:
     r = np.array([[-2.0], [-0.01], [0.0], [0.01], [3.0]])
     cases: list[tuple[BoxLoss, Floats, Callable[[Floats], Floats]]] = [
@@ -489,8 +511,8 @@ class Given(BoxLoss):
         return Row(**{"low": -1.0, "high": 1.0, **(self.entries or {})})
 
 
-@pytest.mark.parametrize("name", Row._fields)
-@pytest.mark.parametrize("shape", [(4,), (6,), (4, 1), (3, 6), (6, 4), (1, 6, 4), (2, 1)])
+@each("name", Row._fields)
+@each("shape", [(4,), (6,), (4, 1), (3, 6), (6, 4), (1, 6, 4), (2, 1)])
 def test_entries_that_do_not_fit_the_pairs_are_named(xp: Any, name: str, shape: tuple[int, ...]) -> None:
     theta, y = xp.asarray(np.full(4, 0.5)), xp.asarray(np.zeros((6, 1)))
     loss = Given({name: xp.zeros(shape, dtype=xp.float64)})
@@ -516,6 +538,7 @@ def test_entries_that_are_no_arrays_are_named() -> None:
 
 
 # --------------------------------------------------------------------------------------------- the parameters
+@each_loss
 def test_clone_is_the_same_loss(loss: Loss) -> None:
     theta, y, h = sample(loss)
     before = loss.get_params()
@@ -526,6 +549,7 @@ def test_clone_is_the_same_loss(loss: Loss) -> None:
     assert loss.get_params() == before
 
 
+@each_loss
 def test_width_is_one_positive_number_per_node(loss: Loss) -> None:
     theta, _, _ = sample(loss)
     width = loss.width(theta)
@@ -542,13 +566,13 @@ def test_level_sets_are_smoothed_over_the_same_width_at_every_level() -> None:
     assert curved[0] == pytest.approx(250, abs=2)
 
 
-@pytest.mark.parametrize("kappa", [0.0, -1.0, np.inf, np.nan, "wide", None])
+@each("kappa", [0.0, -1.0, np.inf, np.nan, "wide", None])
 def test_m_quantile_wants_a_positive_kappa(kappa: Any) -> None:
     with pytest.raises(ValueError, match=r"kappa=.*must be a finite number above 0"):
         MQuantile(kappa).value(np.array([0.5]), np.zeros((1, 1)), np.zeros((1, 1)))
 
 
-@pytest.mark.parametrize("kappa", [-1.0, np.inf, np.nan, "wide", None])
+@each("kappa", [-1.0, np.inf, np.nan, "wide", None])
 def test_hinge_wants_a_kappa_of_at_least_zero(kappa: Any) -> None:
     with pytest.raises(ValueError, match=r"CostSensitiveHinge: kappa=.*must be a finite number at least 0"):
         CostSensitiveHinge(kappa).value(np.array([0.5]), np.ones((1, 1)), np.zeros((1, 1)))
@@ -569,12 +593,14 @@ def test_hinge_takes_no_other_labels(xp: Any) -> None:
         loss.check_targets(None)
 
 
+@each_loss
 def test_a_loss_takes_the_targets_it_is_made_for(loss: Loss) -> None:
     theta, y = sample(loss)[:2]
     assert loss.check_targets(y) is None
     assert loss.check(theta, y) is None
 
 
+@each_loss
 def test_default_tasks_are_an_interval_of_the_domain(loss: Loss) -> None:
     low, high = loss.support or loss.domain
     assert np.isfinite([low, high]).all()

@@ -28,6 +28,7 @@ from infinitask.losses import (
 from infinitask.losses._findings import check_units
 from infinitask.losses._observed import AtTask
 from infinitask.measures import Discrete, ProductMeasure, Uniform
+from tests.support.each import each
 
 X, Y = make_sine(60, random_state=0)
 WITH_UNITS = [
@@ -100,21 +101,21 @@ def fitted(loss: Loss, y: Any = Y, **options: Any) -> InfiniteTaskEstimator:
 
 
 # --------------------------------------------------------------------------------------------------------- units
-@pytest.mark.parametrize("loss", [*WITH_UNITS, InUnits(), Power(), Power(1.5, 1.5), Power(3.0, 3)], ids=str)
-@pytest.mark.parametrize(("centre", "spread"), [(0.0, 1.0), (0.0, 1e-6), (3.0, 40.0), (1e6, 1e3), (1e6, 1.0)])
+@each("loss", [*WITH_UNITS, InUnits(), Power(), Power(1.5, 1.5), Power(3.0, 3)], ids=str)
+@each(("centre", "spread"), [(0.0, 1.0), (0.0, 1e-6), (3.0, 40.0), (1e6, 1e3), (1e6, 1.0)])
 def test_a_loss_that_keeps_to_its_degree_is_not_suspected(loss: Loss, centre: float, spread: float) -> None:
     y = centre + spread * np.random.default_rng(0).standard_normal((50, 1))
     check_units(loss, np.linspace(0.05, 0.95, 9), y, centre, spread)
 
 
-@pytest.mark.parametrize("loss", [Power(2.0, 1), Power(1.0, 2), Power(3.0, 2)], ids=str)
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 5e3])
+@each("loss", [Power(2.0, 1), Power(1.0, 2), Power(3.0, 2)], ids=str)
+@each("scale", [1e-3, 1.0, 5e3])
 def test_a_wrong_degree_is_refused_and_the_right_one_named(loss: Power, scale: float) -> None:
     with pytest.raises(ValueError, match=rf"Power has degree = {loss.degree}, .* set degree = {loss.power:g}\."):
         fitted(loss, scale * Y)
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 5e3])
+@each("scale", [1e-3, 1.0, 5e3])
 def test_a_forgotten_in_units_is_refused(scale: float) -> None:
     with pytest.raises(ValueError, match=r"Rounded has degree = 1, .* Write a method in_units\(spread\)"):
         fitted(Rounded(0.5 * scale), scale * Y)
@@ -262,8 +263,8 @@ def test_a_kink_that_is_called_smooth_is_named() -> None:
         fitted(Kinked(), max_iter=30)
 
 
-@pytest.mark.parametrize("loss", [Expectile(), MQuantile(0.05), InUnits(0.05), Squared()], ids=str)
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@each("loss", [Expectile(), MQuantile(0.05), InUnits(0.05), Squared()], ids=str)
+@each("scale", [1e-3, 1.0, 1e4])
 def test_a_smooth_loss_is_not_suspected(loss: Loss, scale: float) -> None:
     smooth = Given(loss.value, loss.slope, math.inf)
     theta, y = np.linspace(0.1, 0.9, 5), scale * np.random.default_rng(0).standard_normal((40, 1))
@@ -286,7 +287,7 @@ def test_a_loss_in_single_precision_is_not_suspected() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- answers
-@pytest.mark.parametrize("answer", [None, [[1.0]], (1.0, 2.0), "much"], ids=str)
+@each("answer", [None, [[1.0]], (1.0, 2.0), "much"], ids=str)
 def test_what_is_no_array_is_named(answer: Any) -> None:
     told = "None" if answer is None else f"a {type(answer).__name__}"
     for loss in (Given(lambda t, y, h: answer, tilted_slope), Given(tilted, lambda t, y, h: answer)):
@@ -294,7 +295,7 @@ def test_what_is_no_array_is_named(answer: Any) -> None:
             fitted(loss)
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "told"),
     [
         (Row(math.nan, 1.0), "a low that is NaN somewhere"),
@@ -328,7 +329,7 @@ def test_no_row_and_no_page_are_said() -> None:
         model.explore(X)
 
 
-@pytest.mark.parametrize("device", [None, "cpu"])
+@each("device", [None, "cpu"])
 def test_a_function_with_a_degree_is_tested_where_it_is_computed(device: str | None) -> None:
     pytest.importorskip("torch")
 

@@ -29,6 +29,7 @@ from infinitask.measures import (
 )
 from infinitask.measures._rules import Atoms, quadrature_rule
 from infinitask.measures._spaces import ScipyMeasure, as_measure
+from tests.support.each import each
 
 LINE = {
     "uniform": (Uniform(-1.0, 2.0), stats.uniform(-1.0, 3.0)),
@@ -48,9 +49,9 @@ GRIDS = [GaussLegendre(), ClenshawCurtis()]
 RULES = [*CLOUDS, *GRIDS]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda mu: type(mu).__name__)
-@pytest.mark.parametrize("n_nodes", [1, 2, 7, 16, 33])
+@each("rule", RULES, ids=repr)
+@each("measure", MEASURES, ids=lambda mu: type(mu).__name__)
+@each("n_nodes", [1, 2, 7, 16, 33])
 def test_weights_sum_to_one_and_nodes_lie_in_the_support(rule: Rule, measure: Measure, n_nodes: int) -> None:
     if measure is UNBOUNDED and isinstance(rule, ClenshawCurtis) and n_nodes > 1:
         pytest.skip("places nodes at infinity, which has its own test")
@@ -66,8 +67,8 @@ def test_weights_sum_to_one_and_nodes_lie_in_the_support(rule: Rule, measure: Me
         assert np.all(np.diff(quadrature.nodes[:, 0]) > 0.0)
 
 
-@pytest.mark.parametrize("n_nodes", [1, 2, 3, 4, 5, 8, 13, 30])
-@pytest.mark.parametrize(
+@each("n_nodes", [1, 2, 3, 4, 5, 8, 13, 30])
+@each(
     ("rule", "degree"),
     [(GaussLegendre(), lambda m: 2 * m - 1), (ClenshawCurtis(), lambda m: m - 1)],
     ids=["gauss-legendre", "clenshaw-curtis"],
@@ -85,9 +86,9 @@ def test_grids_integrate_polynomials_exactly_and_no_further(rule: Rule, degree: 
         assert abs(error) > 1e-6
 
 
-@pytest.mark.parametrize("name", LINE)
-@pytest.mark.parametrize("function", [np.exp, np.cos, np.square], ids=lambda f: f.__name__)
-@pytest.mark.parametrize(
+@each("name", LINE)
+@each("function", [np.exp, np.cos, np.square], ids=lambda f: f.__name__)
+@each(
     ("rule", "n_nodes", "tolerance"),
     [
         (GaussLegendre(), 200, 1e-4),
@@ -119,9 +120,9 @@ def test_gauss_legendre_converges_geometrically_for_the_uniform_measure() -> Non
 BY_DENSITY = [(GaussLegendre(density=True), lambda m: 2 * m - 1), (ClenshawCurtis(density=True), lambda m: m - 1)]
 
 
-@pytest.mark.parametrize(("rule", "degree"), BY_DENSITY, ids=["gauss-legendre", "clenshaw-curtis"])
-@pytest.mark.parametrize(("a", "b"), [(2.0, 2.0), (1.0, 3.0), (4.0, 2.0)])
-@pytest.mark.parametrize("n_nodes", [6, 9, 14])
+@each(("rule", "degree"), BY_DENSITY, ids=["gauss-legendre", "clenshaw-curtis"])
+@each(("a", "b"), [(2.0, 2.0), (1.0, 3.0), (4.0, 2.0)])
+@each("n_nodes", [6, 9, 14])
 def test_weights_by_density_integrate_polynomials_against_a_beta(
     rule: Rule, degree: Any, a: float, b: float, n_nodes: int
 ) -> None:
@@ -134,7 +135,7 @@ def test_weights_by_density_integrate_polynomials_against_a_beta(
         assert float(quadrature.integrate(t**k)) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(("rule", "degree"), BY_DENSITY, ids=["gauss-legendre", "clenshaw-curtis"])
+@each(("rule", "degree"), BY_DENSITY, ids=["gauss-legendre", "clenshaw-curtis"])
 def test_weights_by_density_integrate_polynomials_against_a_truncated_normal(rule: Rule, degree: Any) -> None:
     measure, law = TruncatedNormal(0.3, 0.5, 0.0, 1.0), stats.truncnorm(-0.6, 1.4, 0.3, 0.5)
     quadrature = rule(measure, 24)
@@ -154,7 +155,7 @@ def test_weights_by_density_are_better_where_the_inverse_of_the_distribution_is_
     assert by_inverse > 1e-6
 
 
-@pytest.mark.parametrize("rule", GRIDS, ids=repr)
+@each("rule", GRIDS, ids=repr)
 def test_both_ways_agree_for_a_uniform_measure(rule: Any) -> None:
     one, other = rule(Uniform(-1.0, 2.0), 9), clone(rule).set_params(density=True)(Uniform(-1.0, 2.0), 9)
     np.testing.assert_allclose(one.nodes, other.nodes, atol=1e-15)
@@ -184,7 +185,7 @@ def test_densities_that_cannot_be_used_are_named() -> None:
         GaussLegendre(density="yes")(Uniform(), 5)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
+@each("rule", RULES, ids=repr)
 def test_product_measures_multiply_expectations(rule: Rule) -> None:
     quadrature = rule(PRODUCT, 2500, np.random.default_rng(0))
     x, y = quadrature.nodes.T
@@ -193,22 +194,22 @@ def test_product_measures_multiply_expectations(rule: Rule) -> None:
     assert abs(float(quadrature.integrate(np.exp(x) * np.cos(y))) - expected) < tolerance
 
 
-@pytest.mark.parametrize("rule", GRIDS, ids=repr)
-@pytest.mark.parametrize(("n_nodes", "expected"), [(1, 1), (2, 8), (8, 8), (9, 27), (64, 64), (125, 125)])
+@each("rule", GRIDS, ids=repr)
+@each(("n_nodes", "expected"), [(1, 1), (2, 8), (8, 8), (9, 27), (64, 64), (125, 125)])
 def test_grids_round_the_number_per_axis_up(rule: Rule, n_nodes: int, expected: int) -> None:
     cube = ProductMeasure([Uniform()] * 3)
     assert rule(cube, n_nodes).weights.shape == (expected,)
 
 
-@pytest.mark.parametrize("rule", CLOUDS, ids=repr)
-@pytest.mark.parametrize("n_nodes", [1, 3, 5, 100])
+@each("rule", CLOUDS, ids=repr)
+@each("n_nodes", [1, 3, 5, 100])
 def test_clouds_have_the_number_asked_for_and_equal_weights(rule: Rule, n_nodes: int) -> None:
     quadrature = rule(PRODUCT, n_nodes, 0)
     np.testing.assert_array_equal(quadrature.weights, np.full(n_nodes, 1.0 / n_nodes))
 
 
-@pytest.mark.parametrize("rule", CLOUDS, ids=repr)
-@pytest.mark.parametrize("dim", [1, 3])
+@each("rule", CLOUDS, ids=repr)
+@each("dim", [1, 3])
 def test_clouds_stay_off_the_border(rule: Rule, dim: int) -> None:
     cube = ProductMeasure([Uniform()] * dim)
     nodes = rule(cube, 1000, 0).nodes
@@ -226,7 +227,7 @@ def test_grids_keep_the_point_masses_of_a_factor() -> None:
         assert math.isclose(np.sum(quadrature.weights[quadrature.nodes[:, 0] == point]), weight)
 
 
-@pytest.mark.parametrize("rule", [MonteCarlo(), Sobol(), Halton()], ids=repr)
+@each("rule", [MonteCarlo(), Sobol(), Halton()], ids=repr)
 def test_the_seed_decides(rule: Rule) -> None:
     measure = Uniform(0.0, 1.0)
     first = rule(measure, 10, np.random.default_rng(3)).nodes
@@ -239,12 +240,12 @@ def test_the_seed_decides(rule: Rule) -> None:
     assert not np.allclose(rule(measure, 10, shared).nodes, rule(measure, 10, shared).nodes)
 
 
-@pytest.mark.parametrize("rule", [*GRIDS, Sobol(scramble=False), Halton(scramble=False)], ids=repr)
+@each("rule", [*GRIDS, Sobol(scramble=False), Halton(scramble=False)], ids=repr)
 def test_deterministic_rules_need_no_seed(rule: Rule) -> None:
     np.testing.assert_array_equal(rule(PRODUCT, 10).nodes, rule(PRODUCT, 10).nodes)
 
 
-@pytest.mark.parametrize("rule", [*RULES, Atoms()], ids=repr)
+@each("rule", [*RULES, Atoms()], ids=repr)
 def test_discrete_measures_keep_their_points_whatever_the_rule(rule: Rule) -> None:
     for n_nodes in (1, 50):
         quadrature = rule(DISCRETE, n_nodes, 0)
@@ -263,7 +264,7 @@ def test_discrete_ppf_inverts_the_distribution_function() -> None:
     np.testing.assert_array_equal(DISCRETE.ppf(u)[:, 0], [0.1, 0.1, 0.1, 0.4, 0.4, 0.9, 0.9])
 
 
-@pytest.mark.parametrize("name", LINE)
+@each("name", LINE)
 def test_ppf_and_support_agree_with_the_distribution(name: str) -> None:
     measure, distribution = LINE[name]
     u = np.linspace(0.0, 1.0, 11)[:, None]
@@ -290,7 +291,7 @@ def test_integrate_keeps_further_axes() -> None:
     np.testing.assert_allclose(quadrature.integrate(np.asarray([[1.0, 2.0], [3.0, 4.0]])), [2.5, 3.5])
 
 
-@pytest.mark.parametrize("spec", [*MEASURES, *RULES, Atoms()], ids=lambda spec: type(spec).__name__)
+@each("spec", [*MEASURES, *RULES, Atoms()], ids=lambda spec: type(spec).__name__)
 def test_specs_clone_and_pickle_and_stay_as_they_were(spec: Any) -> None:
     def nodes(other: Any) -> Any:
         rule, measure = (other, DISCRETE) if isinstance(other, Rule) else (GaussLegendre(), other)
@@ -323,7 +324,7 @@ def test_as_measure_reads_what_it_is_given() -> None:
     assert wrapped.distribution is frozen
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "kind"),
     [
         ("monte-carlo", MonteCarlo),
@@ -340,20 +341,20 @@ def test_rules_have_names(name: str, kind: type[Rule]) -> None:
     assert quadrature_rule(rule) is rule
 
 
-@pytest.mark.parametrize("spec", ["uniform", 3.0, [0.0, 1.0], (0.0, 1.0, 2.0), ("a", "b"), Uniform, stats.norm])
+@each("spec", ["uniform", 3.0, [0.0, 1.0], (0.0, 1.0, 2.0), ("a", "b"), Uniform, stats.norm])
 def test_as_measure_refuses_anything_else(spec: Any) -> None:
     with pytest.raises(ValueError, match="is not a measure on the tasks"):
         as_measure(spec, Uniform())
 
 
-@pytest.mark.parametrize("spec", ["simpson", None, GaussLegendre])
+@each("spec", ["simpson", None, GaussLegendre])
 def test_quadrature_rule_refuses_anything_else(spec: Any) -> None:
     with pytest.raises(ValueError, match="'gauss-legendre', 'clenshaw-curtis'"):
         quadrature_rule(spec)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
-@pytest.mark.parametrize("n_nodes", [0, -1, 2.0, None, True, "10"])
+@each("rule", RULES, ids=repr)
+@each("n_nodes", [0, -1, 2.0, None, True, "10"])
 def test_the_number_of_nodes_is_a_positive_integer(rule: Rule, n_nodes: Any) -> None:
     with pytest.raises(ValueError, match="integer of at least 1"):
         rule(Uniform(), n_nodes)
@@ -374,7 +375,7 @@ def test_the_discrete_rule_asks_for_a_discrete_measure() -> None:
         quadrature_rule("discrete")(Uniform(), 5)
 
 
-@pytest.mark.parametrize(
+@each(
     ("measure", "sentence"),
     [
         (Uniform(1.0, 1.0), "low < high"),
@@ -431,7 +432,7 @@ def test_the_support_is_exactly_the_bounds_given() -> None:
         assert measure.ppf(ends).max() <= 1.0
 
 
-@pytest.mark.parametrize("measure", [Uniform(0.1, 0.7), Beta(2.0, 3.0, 0.1, 0.7), TruncatedNormal(0.3, 0.2, 0.1, 0.7)])
+@each("measure", [Uniform(0.1, 0.7), Beta(2.0, 3.0, 0.1, 0.7), TruncatedNormal(0.3, 0.2, 0.1, 0.7)])
 def test_bounds_are_met_to_the_last_bit(measure: Measure) -> None:
     assert (measure.support[0][0], measure.support[1][0]) == (0.1, 0.7)
     assert measure.ppf([[0.0], [1.0]]).tolist() == [[0.1], [0.7]]

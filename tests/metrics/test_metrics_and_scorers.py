@@ -46,6 +46,7 @@ from infinitask.metrics import (
     theta_property_scorer,
 )
 from infinitask.metrics._scorers import CostScorer, LevelSetScorer, MassVolumeScorer
+from tests.support.each import each
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 QUANTILE_SCORERS = [integrated_pinball_scorer, crossing_scorer, crps_scorer, calibration_scorer, coverage_scorer]
@@ -144,7 +145,7 @@ def test_intervals_may_be_without_limits() -> None:
     assert interval_score(y, infinite, 0.9, weight) == 2.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("end", "words"),
     [([np.nan, 1.0], "NaN"), ([-np.inf, np.nan], "NaN"), ([np.inf, np.inf], "lower end"), ([-np.inf] * 2, "upper end")],
 )
@@ -279,7 +280,7 @@ def test_areas_add_up() -> None:
 
 
 # --------------------------------------------------------------------------------------------------- scorers
-@pytest.mark.parametrize("scorer", QUANTILE_SCORERS)
+@each("scorer", QUANTILE_SCORERS)
 def test_quantile_scorers_work_where_models_are_wrapped(scorer: Any) -> None:
     X, y = make_sine(60, random_state=0)
     model = InfiniteQuantileRegressor(n_nodes=10).fit(X, y)
@@ -399,7 +400,7 @@ def test_level_set_scorers() -> None:
     assert np.all(scores < 0.0)
 
 
-@pytest.mark.parametrize("name", SCORERS)
+@each("name", SCORERS)
 def test_every_scorer_says_what_it_returns(name: str) -> None:
     scorer = getattr(metrics, name)
     lines = pydoc.plain(pydoc.render_doc(scorer)).splitlines()
@@ -429,7 +430,7 @@ def test_the_coverage_scorer_is_the_distance_from_nine_tenths() -> None:
     assert coverage_scorer(model, X, y) == pytest.approx(-abs(np.mean((low <= y) & (y <= high)) - 0.9))
 
 
-@pytest.mark.parametrize("name", SCORERS)
+@each("name", SCORERS)
 def test_a_model_that_cannot_answer_is_told_so(name: str) -> None:
     X, y = make_moons(30, random_state=0)
     scorer = getattr(metrics, name)
@@ -443,7 +444,7 @@ def test_a_model_that_cannot_answer_is_told_so(name: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------- bad requests
-@pytest.mark.parametrize(
+@each(
     ("call", "words"),
     [
         (lambda: integrated_pinball_loss([1.0, 2.0], [[1.0, 2.0]], [0.1, 0.9]), "y_pred of shape"),

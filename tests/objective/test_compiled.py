@@ -37,6 +37,7 @@ from infinitask.objective._terms import MIN_COMPILED_PAIRS, SWITCH, compiles
 from infinitask.penalties import NonCrossing
 from infinitask.solvers._base import Ledger
 from infinitask.solvers._newton import hessian_product, pairs
+from tests.support.each import each
 from tests.support.random_objectives import LOSSES, SIGNED, Given, compiled_only, point, posed
 
 Floats = np.ndarray[Any, Any]
@@ -53,7 +54,7 @@ def is_compiled(objective: Objective) -> bool:
     return all(table is not None for table in objective.tables)
 
 
-every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+every_loss = each("loss", LOSSES.values(), ids=LOSSES)
 KAPPAS = (0.0, 1e-3, 1.0, 1e3)
 
 
@@ -120,8 +121,8 @@ def assert_same(a: Objective, b: Objective, z: Floats, smoothing: Smoothing, tol
 # ------------------------------------------------------------------------------------------ the same numbers
 @compiled_only
 @every_loss
-@pytest.mark.parametrize("bias", [None, "penalised", "free"])
-def test_compiled_is_written(loss: Loss, bias: str | None) -> None:
+@each("bias", [None, "penalised", "free"])
+def test_compiled_agrees_with_the_written_formula(loss: Loss, bias: str | None) -> None:
     others: dict[str | None, tuple[tuple[Loss, int], ...]] = {
         None: (),
         "penalised": ((NonCrossing(2.0), 9), (EpsilonInsensitive(), 2)),
@@ -143,8 +144,8 @@ def test_compiled_is_written(loss: Loss, bias: str | None) -> None:
 
 @compiled_only
 @every_loss
-@pytest.mark.parametrize("targets", ["own", "none"])
-def test_whatever_the_targets(loss: Loss, targets: str) -> None:
+@each("targets", ["own", "none"])
+def test_compiled_agrees_for_all_kinds_of_targets(loss: Loss, targets: str) -> None:
     if loss in SIGNED and targets == "none":
         return
     for bias in (None, "free"):
@@ -156,7 +157,7 @@ def test_whatever_the_targets(loss: Loss, targets: str) -> None:
 
 @compiled_only
 @every_loss
-def test_at_the_ends_of_the_domain(loss: Loss) -> None:
+def test_compiled_agrees_at_the_ends_of_the_domain(loss: Loss) -> None:
     objective = posed(loss, bias="penalised", at_ends=True)
     for smoothing in smoothings(objective):
         assert_same(objective, written(objective), point(objective), smoothing)
@@ -176,7 +177,7 @@ def at_kinks(loss: Loss) -> Objective:
 
 @compiled_only
 @every_loss
-def test_at_kinks_and_edges(loss: Loss) -> None:
+def test_compiled_agrees_at_kinks_and_edges(loss: Loss) -> None:
     objective = at_kinks(loss)
     other, z = written(objective), np.zeros(objective.size)
     for kappa in (0.0, 0.25, 0.5, 1.0):
@@ -200,7 +201,7 @@ def single(objective: Objective) -> Objective:
 
 @compiled_only
 @every_loss
-def test_in_single_precision(loss: Loss) -> None:
+def test_compiled_agrees_in_single_precision(loss: Loss) -> None:
     objective = single(posed(loss, bias="penalised", others=((NonCrossing(0.7), 4),)))
     other = written(objective)
     for smoothing in smoothings(objective, (0.0, 0.1, 10.0)):
@@ -213,7 +214,7 @@ def test_in_single_precision(loss: Loss) -> None:
 
 
 @compiled_only
-@pytest.mark.parametrize("precision", [replace, single])
+@each("precision", [replace, single])
 def test_a_kink_is_not_curved(precision: Any) -> None:
     objective = precision(at_kinks(Pinball()))
     assert objective.curved_pairs(np.zeros(objective.size), Smoothing((0.0,))) == 0
@@ -222,7 +223,7 @@ def test_a_kink_is_not_curved(precision: Any) -> None:
 @compiled_only
 @every_loss
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers overflow, as they should
-def test_far_away_and_nowhere(loss: Loss) -> None:
+def test_compiled_agrees_far_away_and_at_nan(loss: Loss) -> None:
     objective = posed(loss, bias="penalised", others=((NonCrossing(0.7), 4),))
     other = written(objective)
     z = point(objective)
@@ -307,7 +308,7 @@ def test_an_interruption_does_no_harm(failure: type[BaseException], monkeypatch:
 
 
 @compiled_only
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=["copy", "pickle"])
+@each("copied", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))], ids=["copy", "pickle"])
 def test_an_objective_can_be_copied(copied: Any) -> None:
     objective = posed(Pinball(), bias="free")
     smoothing, z = Smoothing((0.3,)), point(objective)

@@ -14,7 +14,6 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 
 from infinitask._base import threads as _threads
-from infinitask._base.arrays import as_like, to_host
 from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Diagonal, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
@@ -24,6 +23,8 @@ from infinitask.solvers import _newton, solve
 from infinitask.solvers._base import DualPoint
 from infinitask.solvers._basis import Eigenbasis, Metric
 from infinitask.solvers._newton import NewtonSystem, hessian_product, pairs
+from tests.support.arrays import as_like, to_host
+from tests.support.each import each
 
 Floats = np.ndarray[Any, Any]
 
@@ -96,9 +97,7 @@ CASES = [
 KAPPA = 1.0
 
 
-@pytest.fixture(params=CASES, ids=repr)
-def case(request: pytest.FixtureRequest) -> Any:
-    return request.param
+each_case = each("case", CASES, ids=repr)
 
 
 def point(objective: Objective, seed: int = 0) -> Floats:
@@ -178,6 +177,7 @@ def assert_same(a: Evaluation, b: Evaluation, tolerance: float = 1e-12) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- the value
+@each_case
 def test_primal_is_the_sum_as_written(case: Case) -> None:
     objective = case.objective()
     z = point(objective)
@@ -188,6 +188,7 @@ def test_primal_is_the_sum_as_written(case: Case) -> None:
         assert objective.evaluate(z, around_zero(objective, kappa)).primal == pytest.approx(expected, rel=1e-13)
 
 
+@each_case
 def test_without_smoothing_there_is_no_slack(case: Case) -> None:
     objective = case.objective()
     found = objective.evaluate(point(objective), around_zero(objective, 0.0))
@@ -195,6 +196,7 @@ def test_without_smoothing_there_is_no_slack(case: Case) -> None:
     np.testing.assert_allclose(found.slack, 0.0, atol=1e-14)
 
 
+@each_case
 def test_smoothed_value_is_below_the_primal_and_rises_to_it(case: Case) -> None:
     objective = case.objective()
     z = point(objective)
@@ -207,7 +209,8 @@ def test_smoothed_value_is_below_the_primal_and_rises_to_it(case: Case) -> None:
 
 
 # --------------------------------------------------------------------------------------------- the derivatives
-@pytest.mark.parametrize("smooth", [around_zero, around_duals])
+@each_case
+@each("smooth", [around_zero, around_duals])
 def test_gradient_is_the_finite_difference(case: Case, smooth: Any) -> None:
     objective = case.objective()
     smoothing, z = smooth(objective), point(objective)
@@ -220,7 +223,8 @@ def test_gradient_is_the_finite_difference(case: Case, smooth: Any) -> None:
         assert gradient[k] == pytest.approx((up - down) / (2 * step), abs=1e-6)
 
 
-@pytest.mark.parametrize("smooth", [around_zero, around_duals])
+@each_case
+@each("smooth", [around_zero, around_duals])
 def test_hessian_product_is_the_finite_difference_of_the_gradient(case: Case, smooth: Any) -> None:
     objective = case.objective()
     smoothing, z = smooth(objective), point(objective)
@@ -233,7 +237,8 @@ def test_hessian_product_is_the_finite_difference_of_the_gradient(case: Case, sm
     assert np.linalg.norm(product - objective.ridge * v) > 0.1 * np.linalg.norm(product)
 
 
-@pytest.mark.parametrize("smooth", [around_zero, around_duals])
+@each_case
+@each("smooth", [around_zero, around_duals])
 def test_hessian_is_the_ridge_and_the_curved_pairs(case: Case, smooth: Any) -> None:
     objective = case.objective()
     smoothing, z = smooth(objective), point(objective)
@@ -247,7 +252,8 @@ def test_hessian_is_the_ridge_and_the_curved_pairs(case: Case, smooth: Any) -> N
     np.testing.assert_allclose(system.apply(active, v), expected @ v, atol=1e-12)
 
 
-@pytest.mark.parametrize("smooth", [around_zero, around_duals])
+@each_case
+@each("smooth", [around_zero, around_duals])
 def test_curvature_of_the_nodes_is_the_weighted_sum_over_rows(case: Case, smooth: Any) -> None:
     objective = case.objective()
     smoothing, z = smooth(objective), point(objective)
@@ -296,8 +302,9 @@ def test_integrals_may_have_nodes_of_their_own() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- Newton
-@pytest.mark.parametrize("smooth", [around_zero, around_duals])
-@pytest.mark.parametrize("kappa", [0.2, 1.0, 10.0])
+@each_case
+@each("smooth", [around_zero, around_duals])
+@each("kappa", [0.2, 1.0, 10.0])
 def test_all_ways_solve_the_same_system(case: Case, smooth: Any, kappa: float) -> None:
     objective = case.objective()
     system, smoothing = NewtonSystem(objective), smooth(objective, kappa)
@@ -320,6 +327,7 @@ def test_all_ways_solve_the_same_system(case: Case, smooth: Any, kappa: float) -
     assert g @ direction < 0.0
 
 
+@each_case
 def test_push_is_the_field_at_the_pairs_and_pull_its_transpose(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_newton, "PAIRS_AT_A_TIME", 7)  # several of them, the last one shorter
     objective = case.objective()
@@ -351,6 +359,7 @@ def test_without_curved_pairs_newton_steps_along_the_ridge() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- the dual
+@each_case
 def test_dual_term_is_the_sum_of_the_conjugates(case: Case) -> None:
     objective = case.objective()
     for smoothing in (around_zero(objective, 0.0), around_zero(objective), around_duals(objective)):
@@ -360,6 +369,7 @@ def test_dual_term_is_the_sum_of_the_conjugates(case: Case) -> None:
         assert objective.evaluate(z, smoothing).dual_data == pytest.approx(summed(objective, terms), abs=1e-12)
 
 
+@each_case
 def test_only_what_is_smoothed_has_a_dual_point_to_keep(case: Case) -> None:
     objective = case.objective()
     z = point(objective)
@@ -394,6 +404,7 @@ def test_no_centre_is_a_centre_of_zero() -> None:
     )
 
 
+@each_case
 def test_gap_splits_into_slack_and_optimisation_error(case: Case) -> None:
     objective = case.objective()
     for smoothing in (around_zero(objective), around_duals(objective)):
@@ -404,6 +415,7 @@ def test_gap_splits_into_slack_and_optimisation_error(case: Case) -> None:
         assert gap == pytest.approx(sum(found.slack) + error, rel=1e-10)
 
 
+@each_case
 def test_weak_duality(case: Case) -> None:
     objective = case.objective()
     best = solve(objective, solver="newton", tol=1e-9)
@@ -434,6 +446,7 @@ def test_the_best_of_a_segment_is_not_below_its_points() -> None:
     assert DualPoint(2.0, np.ones(2)).mixed(same, np.ones(2)).data == 2.0
 
 
+@each_case
 def test_mixed_dual_points_of_an_objective_stay_below_the_optimum(case: Case) -> None:
     objective = case.objective()
     best = solve(objective, solver="newton", tol=1e-9).objective
@@ -451,6 +464,7 @@ def test_mixed_dual_points_of_an_objective_stay_below_the_optimum(case: Case) ->
 
 
 # -------------------------------------------------------------------------------------- what must not matter
+@each_case
 def test_size_of_the_blocks_does_not_matter(case: Case) -> None:
     whole = replace(case.objective(), block_entries=10**9)
     z, v = point(whole), point(whole, 1)
@@ -471,6 +485,7 @@ def test_size_of_the_blocks_does_not_matter(case: Case) -> None:
             np.testing.assert_allclose(a.weight, b.weight, rtol=1e-12)
 
 
+@each_case
 def test_blocks_are_all_rows_once_and_not_larger_than_allowed(case: Case) -> None:
     for n, entries in ((1, 1), (30, 1), (30, 22), (31, 70), (30, 10**9)):
         objective = replace(case.objective(n=n), block_entries=entries)
@@ -486,6 +501,7 @@ class Backwards:
         return [visit(group) for group in reversed(groups)][::-1]
 
 
+@each_case
 def test_number_of_threads_does_not_matter(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = replace(case.objective(n=200), block_entries=21)
     smoothing, z = around_duals(objective), point(objective)
@@ -536,6 +552,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     assert child.exitcode == 0
 
 
+@each_case
 def test_rotation_does_not_matter(case: Case) -> None:
     objective = case.objective()
     basis = Eigenbasis.of(objective)
@@ -556,6 +573,7 @@ def test_in_the_eigenbasis_a_constant_curvature_is_diagonal() -> None:
     np.testing.assert_allclose(H, np.diag(basis.metric(z, smoothing).diagonal), atol=1e-12)
 
 
+@each_case
 def test_a_repeated_row_is_a_doubled_weight(case: Case) -> None:
     objective = case.objective()
     n = objective.rows.shape[0]
@@ -585,6 +603,7 @@ def test_a_repeated_row_is_a_doubled_weight(case: Case) -> None:
     )
 
 
+@each_case
 def test_the_order_of_the_rows_does_not_matter(case: Case) -> None:
     objective = case.objective()
     n, r = objective.rows.shape
@@ -595,6 +614,7 @@ def test_the_order_of_the_rows_does_not_matter(case: Case) -> None:
         np.testing.assert_allclose(one, other, atol=1e-13)
 
 
+@each_case
 def test_some_of_the_rows_have_weights_that_sum_to_one(case: Case) -> None:
     objective = case.objective()
     index = np.arange(0, objective.rows.shape[0], 2)
@@ -624,7 +644,8 @@ def moved(objective: Objective, like: Any) -> Objective:
     return replace(objective, rows=there(objective.rows), sample_weight=there(objective.sample_weight), integrals=terms)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@each_case
+@each("dtype", ["float64", "float32"])
 def test_libraries_agree(case: Case, xp: Any, dtype: str) -> None:
     objective = replace(case.objective(), block_entries=50)
     like = xp.zeros(1, dtype=getattr(xp, dtype))

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from infinitask._base.arrays import as_like
 from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
 from infinitask.objective import Integral, Objective, PartedObjective, Parts, Smoothing, Sums, Visit, added
 from infinitask.penalties import noncrossing_penalty
 from infinitask.solvers import Eigenbasis, solve
+from tests.support.arrays import as_like
+from tests.support.each import each
 
 Floats = np.ndarray[Any, Any]
 N, INPUTS, COLUMNS = 60, 5, 6
@@ -55,9 +56,7 @@ CASES = [
 ]
 
 
-@pytest.fixture(params=CASES, ids=repr)
-def case(request: pytest.FixtureRequest) -> Any:
-    return request.param
+each_case = each("case", CASES, ids=repr)
 
 
 class Cut(Parts):
@@ -139,8 +138,9 @@ def assert_same(one: Any, other: Any, tolerance: float = 1e-11) -> None:
 CUTS = [(), (1,), (30,), (7, 8, 50), tuple(range(1, N))]
 
 
-@pytest.mark.parametrize("cuts", CUTS, ids=lambda cuts: f"{len(cuts)} cuts")
-@pytest.mark.parametrize("kappa", [0.0, 0.3])
+@each_case
+@each("cuts", CUTS, ids=lambda cuts: f"{len(cuts)} cuts")
+@each("kappa", [0.0, 0.3])
 def test_value_gradient_and_dual_are_those_of_all_rows(case: Case, cuts: tuple[int, ...], kappa: float) -> None:
     ours, whole = parted(case, cuts)
     assert ours.shape == whole.shape
@@ -150,6 +150,7 @@ def test_value_gradient_and_dual_are_those_of_all_rows(case: Case, cuts: tuple[i
     assert_same(ours.evaluate(z, smoothing), whole.evaluate(z, smoothing))
 
 
+@each_case
 def test_every_library_gives_the_same(case: Case, xp: Any) -> None:
     ours, _ = parted(case, (13, 40), xp)
     _, whole = parted(case, ())
@@ -158,6 +159,7 @@ def test_every_library_gives_the_same(case: Case, xp: Any) -> None:
     assert_same(ours.evaluate(z, smoothing), whole.evaluate(z, smoothing), 1e-8)
 
 
+@each_case
 def test_the_dual_point_at_rest_is_that_of_all_rows(case: Case) -> None:
     ours, whole = parted(case, (20,))
     assert ours.resting_loss() == pytest.approx(whole.resting_loss(), abs=1e-12)
@@ -167,6 +169,7 @@ def test_the_dual_point_at_rest_is_that_of_all_rows(case: Case) -> None:
         assert_same(mine, theirs)
 
 
+@each_case
 def test_turned_unknowns_give_the_same_objective(case: Case) -> None:
     ours, whole = parted(case, (20, 21))
     rng = np.random.default_rng(2)
@@ -196,6 +199,7 @@ def test_turned_unknowns_give_the_same_objective(case: Case) -> None:
     )
 
 
+@each_case
 def test_the_gap_is_certified_for_all_rows(case: Case) -> None:
     ours, whole = parted(case, (25,))
     tol = 1e-3

@@ -23,6 +23,7 @@ from infinitask.persistence import register
 from infinitask.persistence._harmless import NOT_SEARCHED, RULES, is_plain_pattern
 from infinitask.persistence._names import class_named, known_classes
 from infinitask.persistence._shown import shown
+from tests.support.each import each
 from tests.support.saved import again, forged, opened, refused, table
 
 RANGE = ["range", [0, 3, 1]]
@@ -54,13 +55,13 @@ HARMFUL = [
 ]
 
 
-@pytest.mark.parametrize(("name", "parameter", "value"), HARMFUL, ids=str)
-def test_no_file_sets_it(name: str, parameter: str, value: Any, tmp_path: Path) -> None:
+@each(("name", "parameter", "value"), HARMFUL, ids=str)
+def test_no_file_sets_a_harmful_parameter(name: str, parameter: str, value: Any, tmp_path: Path) -> None:
     path = forged(tmp_path / "m", table(["object", name, [parameter, value]]))
     refused(path, rf"{name.rpartition('.')[2]}\.{parameter} is {re.escape(shown(value))}; in a file it must be")
 
 
-@pytest.mark.parametrize("value", ["{:>99999999999}", "{.__class__}", "{0[0]}", "{!r}", "{", 3], ids=str)
+@each("value", ["{:>99999999999}", "{.__class__}", "{0[0]}", "{!r}", "{", 3], ids=str)
 def test_names_of_columns_are_filled_in_plainly(value: Any, tmp_path: Path) -> None:
     pytest.importorskip("skrub")
     path = forged(tmp_path / "m", table(["object", "skrub.ApplyToCols", ["rename_columns", value]]))
@@ -85,7 +86,7 @@ def test_a_prediction_opens_no_file_of_the_writers_choice(tmp_path: Path) -> Non
     refused(forged(tmp_path / "m", found, arrays), "HashingVectorizer.input is 'filename'")
 
 
-@pytest.mark.parametrize(
+@each(
     "model",
     [
         CountVectorizer(input="filename"),
@@ -96,7 +97,7 @@ def test_a_prediction_opens_no_file_of_the_writers_choice(tmp_path: Path) -> Non
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_it_is_not_saved_either(model: Any, tmp_path: Path) -> None:
+def test_a_model_with_a_harmful_parameter_is_not_saved(model: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"cannot be saved: .* (in a file it must be|no call in a file may have)"):
         save(model, tmp_path / "m")
 
@@ -104,8 +105,8 @@ def test_it_is_not_saved_either(model: Any, tmp_path: Path) -> None:
 class TestSearches:
     """A search sets parameters when it is fitted again: no rule sees what it sets."""
 
-    @pytest.mark.parametrize("parameter", sorted(NOT_SEARCHED))
-    def test_none_sets_what_a_file_may_not(self, parameter: str, tmp_path: Path) -> None:
+    @each("parameter", sorted(NOT_SEARCHED))
+    def test_a_search_over_a_harmful_parameter_is_refused(self, parameter: str, tmp_path: Path) -> None:
         for key in (parameter, f"step__{parameter}", f"a__b__{parameter}"):
             entries = [["list", ["x"]], ["dict", [key, [0]]], ["list", [[1]]]]
             for at in (1, 2):  # a dict, and a list of dicts
@@ -114,7 +115,7 @@ class TestSearches:
             search = ["object", f"{MODELS}RandomizedSearchCV", ["param_distributions", [1]]]
             refused(forged(tmp_path / "m", table(*entries, search)), "RandomizedSearchCV.param_distributions would set")
 
-    @pytest.mark.parametrize("key", ["memory", "step__n_jobs", "words__input", "words__token_pattern"])
+    @each("key", ["memory", "step__n_jobs", "words__input", "words__token_pattern"])
     def test_search_keys_that_are_numpy_texts_are_checked(self, key: str, tmp_path: Path) -> None:
         """scikit-learn takes these as names of parameters, too."""
         entries = [
@@ -142,7 +143,7 @@ class TestSearches:
             entries = table(key, ["list", ["x"]], ["dict", [[0], [1]]], search)
             refused(forged(tmp_path / "m", entries), "the space of a search has the key a .*, which is no text")
 
-    def test_none_hides_what_it_sets(self, tmp_path: Path) -> None:
+    def test_a_search_that_hides_its_parameters_is_refused(self, tmp_path: Path) -> None:
         entries = [["list", ["x"]], ["dict", ["words__input", [0]]]]
         for hidden in (["objects", [1], [[1]]], ["named", "infinitask.solvers.Start", [[1], [1], [1]]], RANGE):
             search = ["object", f"{MODELS}GridSearchCV", ["param_grid", [2]]]
@@ -175,7 +176,7 @@ class TestProcesses:
 
 
 class TestFolders:
-    @pytest.mark.parametrize(
+    @each(
         ("name", "parameter"),
         [
             ("sklearn.pipeline.Pipeline", "memory"),
@@ -188,16 +189,14 @@ class TestFolders:
         refused(path, f"{name.rpartition('.')[2]} has {parameter}, which a file may not set")
 
 
-@pytest.mark.parametrize(
-    "name", ["_parameter_constraints", "_doc_link_module", "_doc_link_url_param_generator", "_white_spaces"]
-)
+@each("name", ["_parameter_constraints", "_doc_link_module", "_doc_link_url_param_generator", "_white_spaces"])
 def test_no_file_replaces_the_constants_of_a_class(name: str, tmp_path: Path) -> None:
     path = forged(tmp_path / "m", table(["object", TEXT + "TfidfVectorizer", [name, None]]))
     refused(path, f"TfidfVectorizer has an attribute '{name}', which would replace a part of its class")
 
 
 class TestPatterns:
-    @pytest.mark.parametrize(
+    @each(
         "pattern",
         [
             *(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", r"[a-zA-Z]+", r"\S+", r"[^,;]+", r"[]x]+", r"[a-z]{2,5}"),
@@ -208,7 +207,7 @@ class TestPatterns:
         assert is_plain_pattern(pattern)
         re.compile(pattern)
 
-    @pytest.mark.parametrize(
+    @each(
         "pattern",
         [
             *("(a+)+", "(a|a)*", "(?:a*)*b", "(?:a|aa)+$", "((a)+)+", "(a)+", r"(\w+\s?)*$", "(.)(.)*"),

@@ -15,6 +15,7 @@ import pytest
 
 from infinitask import load, save
 from infinitask.kernels import RBF
+from tests.support.each import each
 from tests.support.saved import REFUSED, forged, good_file, opened, refused, table
 
 
@@ -30,7 +31,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestOtherFiles:
-    def test_of_other_kinds(self, tmp_path: Path) -> None:
+    def test_files_of_other_kinds_are_refused(self, tmp_path: Path) -> None:
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
             archive.writestr("model", "x")
@@ -75,7 +76,7 @@ class TestOtherFiles:
 
 
 class TestSizes:
-    @pytest.mark.parametrize("length", [2**63, 2**40, 2**26, 10_000])
+    @each("length", [2**63, 2**40, 2**26, 10_000])
     def test_a_header_longer_than_the_file(self, length: int, tmp_path: Path) -> None:
         (tmp_path / "m").write_bytes(length.to_bytes(8, "little") + b'{"a":1}' + b" " * 50)
         refused(tmp_path / "m", f"its header would take {length} bytes")
@@ -96,7 +97,7 @@ class TestSizes:
         (tmp_path / "m").write_bytes(good.read_bytes() + b"more")
         refused(tmp_path / "m", "Error while deserializing header")
 
-    @pytest.mark.parametrize(
+    @each(
         ("shape", "offsets", "data"),
         [
             ([10**12], [0, 8 * 10**12], b""),
@@ -128,13 +129,13 @@ class TestSizes:
         with pytest.raises(ValueError, match="its table has 2097160 values, and at most 2097152 are read"):
             load(forged(tmp_path / "m", text))
 
-    @pytest.mark.parametrize("bracket", ["[", '{"a":'])
+    @each("bracket", ["[", '{"a":'])
     def test_tables_that_are_nested(self, bracket: str, tmp_path: Path) -> None:
         text = '{"entries":' + bracket * 100_000
         with pytest.raises(ValueError, match=REFUSED.format("")):
             load(forged(tmp_path / "m", text))
 
-    @pytest.mark.parametrize(
+    @each(
         "number",
         ["9" * 100_000, "-" + "1" * 5_000, "1." + "0" * 10**6, "1e" + "9" * 5_000],
         ids=lambda text: f"{text[:3]}, {len(text)} characters",
@@ -155,7 +156,7 @@ class TestSizes:
     def test_headers_that_are_nested(self, tmp_path: Path) -> None:
         refused(raw_file(tmp_path / "m", b'{"__metadata__":' + b"[" * 100_000), "Error while deserializing header")
 
-    @pytest.mark.parametrize(
+    @each(
         ("entry", "reason"),
         [
             (["raw", "a", "C", "<U9", [10**12]], "the array 'a' does not have the size that it says"),
@@ -197,7 +198,7 @@ class TestSizes:
 
 
 class TestNames:
-    @pytest.mark.parametrize(
+    @each(
         "name",
         [
             "os.system",
@@ -226,16 +227,14 @@ class TestNames:
         for kind in ("object", "mapping", "named", "enum"):
             refused(forged(tmp_path / "m", table([kind, name, []])), "it names the class")
 
-    @pytest.mark.parametrize(
-        "name", ["os.system", "builtins.eval", "numpy.load", "numpy.fromfile", "pickle.loads", "../../x", ""]
-    )
+    @each("name", ["os.system", "builtins.eval", "numpy.load", "numpy.fromfile", "pickle.loads", "../../x", ""])
     def test_functions_that_no_file_may_name(self, name: str, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(["function", name])), "it names the function")
 
-    @pytest.mark.parametrize("name", ["../../x", "/etc/passwd", "C:\\x", "..", "a\x00b", "~/x", "", " "])
+    @each("name", ["../../x", "/etc/passwd", "C:\\x", "..", "a\x00b", "~/x", "", " "])
     def test_names_of_arrays_lead_nowhere(self, name: str, tmp_path: Path) -> None:
         inside = tmp_path / "a" / "b"
-        inside.mkdir(parents=True)
+        inside.mkdir(parents=True, exist_ok=True)
         path = forged(inside / "m", table(["array", name, "C"]), {name: np.arange(3.0)})
         before = sorted(tmp_path.rglob("*"))
         assert load(path).tolist() == [0.0, 1.0, 2.0]
@@ -267,7 +266,7 @@ class TestNames:
 
 
 class TestAttributes:
-    @pytest.mark.parametrize(
+    @each(
         "name",
         [
             *("__class__", "__dict__", "__init__", "__reduce__", "__sklearn_tags__", "__anything"),
@@ -280,7 +279,7 @@ class TestAttributes:
         entry = ["object", "infinitask.estimators.InfiniteQuantileRegressor", [name, 1]]
         refused(forged(tmp_path / "m", table(entry)), "InfiniteQuantileRegressor has an attribute")
 
-    @pytest.mark.parametrize("name", ["transform", "fit_transform", "steps_", "predict"])
+    @each("name", ["transform", "fit_transform", "steps_", "predict"])
     def test_no_attribute_replaces_a_method_of_another_library(self, name: str, tmp_path: Path) -> None:
         path = forged(
             tmp_path / "m", table(["object", "sklearn.pipeline.Pipeline", ["_sklearn_version", "0", name, 1]])
@@ -295,7 +294,7 @@ class TestAttributes:
         entry = ["object", "sklearn.pipeline.Pipeline", ["memory", "/etc"]]
         refused(forged(tmp_path / "m", table(entry)), "Pipeline has memory, which a file may not set")
 
-    @pytest.mark.parametrize(
+    @each(
         ("entries", "reason"),
         [
             (
@@ -341,7 +340,7 @@ class TestAttributes:
     def test_entries_of_wrong_types(self, entries: Any, reason: str, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(*entries)), reason)
 
-    @pytest.mark.parametrize("number", [0, 1, -1, 5, 10**30, True, 0.0, "0"])
+    @each("number", [0, 1, -1, 5, 10**30, True, 0.0, "0"])
     def test_references_to_what_does_not_come_before(self, number: Any, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(["list", [[number]]])), "a value ")
         refused(forged(tmp_path / "m", table(["list", []], model=[number] if number != 0 else [1])), "a value ")
@@ -350,7 +349,7 @@ class TestAttributes:
         keys = [k * (2**61 - 1) for k in range(5_000)]
         refused(forged(tmp_path / "m", table(["set", keys])), "a dict or a set has 5000 keys that are not texts")
 
-    @pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"entries":[]}', '{"entries":3,"model":[0]}', '{"a'])
+    @each("text", ["", "[]", "{}", "null", '{"entries":[]}', '{"entries":3,"model":[0]}', '{"a'])
     def test_tables_that_are_none(self, text: str, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", text), "")
 
@@ -364,7 +363,7 @@ class TestVersions:
         with pytest.raises(ValueError, match=r"has version 2 of the format, .* versions up to 1; update infinitask\.$"):
             load(path)
 
-    @pytest.mark.parametrize("version", ["", "x", "0", "000", "-1", "1.0", "９" * 3, "1" * 1000])
+    @each("version", ["", "x", "0", "000", "-1", "1.0", "９" * 3, "1" * 1000])
     def test_a_version_that_is_none(self, version: str, tmp_path: Path) -> None:
         path = forged(tmp_path / "m", table(["list", []]), format_version=version)
         with pytest.raises(ValueError, match=r"which version of the format|update infinitask"):

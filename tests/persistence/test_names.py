@@ -15,6 +15,7 @@ from infinitask.persistence._names import (
     name_of_class,
     name_of_function,
 )
+from tests.support.each import each
 
 OFTEN_MOVED = ("sklearn.compose._", "skrub")
 """Names that other versions of a library do not have."""
@@ -24,14 +25,14 @@ def is_here(name: str) -> bool:
     return find_spec(name.partition(".")[0]) is not None and not name.startswith(OFTEN_MOVED)
 
 
-@pytest.mark.parametrize("name", sorted(filter(is_here, known_classes())))
+@each("name", sorted(filter(is_here, known_classes())))
 def test_every_class_leads_back_to_its_name(name: str) -> None:
     cls = class_named(name)
     assert inspect.isclass(cls)
     assert class_named(str(name_of_class(cls))) is cls
 
 
-@pytest.mark.parametrize("name", sorted(filter(is_here, known_functions())))
+@each("name", sorted(filter(is_here, known_functions())))
 def test_every_function_leads_back_to_its_name(name: str) -> None:
     function = function_named(name)
     assert callable(function)

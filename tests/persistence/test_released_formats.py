@@ -18,6 +18,7 @@ from infinitask.measures import Uniform
 from infinitask.persistence import _upgrades
 from infinitask.persistence._upgrades import FORMAT_VERSION
 from infinitask.tasks import QuantileTask
+from tests.support.each import each
 from tests.support.saved import forged, opened, refused
 from tools.saved_models import answers
 
@@ -26,7 +27,7 @@ LARGEST = 60_000
 """Bytes of a file that is kept for ever."""
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@each("path", FILES, ids=lambda path: path.stem)
 def test_a_file_of_a_released_format_answers_as_it_did(path: Path) -> None:
     assert path.stat().st_size < LARGEST
     with warnings.catch_warnings():
@@ -81,10 +82,14 @@ class TestUpgrades:
             arrays[name] = 2.0 * arrays[name]
         return table
 
+    @staticmethod
+    def with_steps(patch: pytest.MonkeyPatch, *steps: Any) -> None:
+        patch.setattr(_upgrades, "FORMAT_VERSION", len(steps) + 1)
+        patch.setattr(_upgrades, "UPGRADES", dict(enumerate(steps, start=1)))
+
     @pytest.fixture
     def third_format(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_upgrades, "FORMAT_VERSION", 3)
-        monkeypatch.setattr(_upgrades, "UPGRADES", {1: self.renamed, 2: self.other_units})
+        self.with_steps(monkeypatch, self.renamed, self.other_units)
 
     def test_one_after_the_other_from_the_version_of_the_file_on(self, tmp_path: Path, third_format: None) -> None:
         present = json.loads(json.dumps(self.ENTRIES).replace("Bell", "RBF").replace("width", "gamma"))
@@ -105,17 +110,14 @@ class TestUpgrades:
         assert opened(tmp_path / "m")[2]["format_version"] == "3"
         assert load(tmp_path / "m").gamma == 3.0
 
-    @pytest.mark.parametrize("entries", [[["object", "infinitask.kernels.RBF", 3]], [3], 3, [["object"]]], ids=str)
+    @each("entries", [[["object", "infinitask.kernels.RBF", 3]], [3], 3, [["object"]]], ids=str)
     def test_a_step_that_fails_refuses_the_file(self, entries: Any, tmp_path: Path, third_format: None) -> None:
         refused(forged(tmp_path / "m", {"entries": entries, "model": [0]}), "")
 
     def test_a_step_cannot_bring_in_what_no_file_may_name(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(_upgrades, "FORMAT_VERSION", 2)
-        monkeypatch.setattr(
-            _upgrades, "UPGRADES", {1: lambda table, arrays: {**table, "entries": [["function", "os.system"]]}}
-        )
+        self.with_steps(monkeypatch, lambda table, arrays: {**table, "entries": [["function", "os.system"]]})
         refused(forged(tmp_path / "m", {"entries": [["list", []]], "model": [0]}), "it names the function 'os.system'")
 
 

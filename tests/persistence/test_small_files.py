@@ -12,6 +12,7 @@ from scipy import stats
 
 from infinitask import InfiniteQuantileRegressor, load, save
 from infinitask.persistence._allowance import MAX_RANGE, MOST_ENTRIES
+from tests.support.each import each
 from tests.support.saved import again, forged, opened, refused, table, tried
 
 HUGE = 4 * 10**7
@@ -24,11 +25,11 @@ QUANTILES = "infinitask.estimators.InfiniteQuantileRegressor"
 
 
 class TestRanges:
-    @pytest.mark.parametrize("numbers", [[0, HUGE, 1], [0, -HUGE, -1], [0, 10**30, 3]], ids=str)
+    @each("numbers", [[0, HUGE, 1], [0, -HUGE, -1], [0, 10**30, 3]], ids=str)
     def test_no_file_has_a_long_one(self, numbers: list[int], tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(["range", numbers])), "a range has ")
 
-    def test_of_other_things_than_whole_numbers(self, tmp_path: Path) -> None:
+    def test_a_range_of_other_things_than_whole_numbers_is_refused(self, tmp_path: Path) -> None:
         for numbers in ([0.0, 1.0, 1.0], [0, 5, 0], ["0", "5", "1"], [True, False, True], [0, 5]):
             refused(forged(tmp_path / "m", table(["range", numbers])), "")
 
@@ -37,7 +38,7 @@ class TestRanges:
             save([range(HUGE)], tmp_path / "m")
         assert again(range(5, 1, -2), tmp_path) == range(5, 1, -2)
 
-    @pytest.mark.parametrize(
+    @each(
         "entry",
         [
             ["partial", [[1], [0], [3]]],
@@ -60,14 +61,14 @@ class TestRanges:
         ],
         ids=str,
     )
-    def test_none_is_part_of_another_value(self, entry: Any, tmp_path: Path) -> None:
+    def test_no_range_stands_for_another_value(self, entry: Any, tmp_path: Path) -> None:
         arrays = {"a": np.zeros(4), "b": np.zeros(4, dtype=bool)}
         first = [RANGE, ["function", "numpy.exp"], ["tuple", []], ["dict", []], ["array", "a", "C"]]
         path = forged(tmp_path / "m", table(*first, ["array", "b", "C"], ["dtype", "<f8"], entry), arrays)
         refused(path, "a range is a part of a value of the kind")
 
-    @pytest.mark.parametrize("name", ["PCG64", "SFC64", "Philox", "MT19937"])
-    def test_none_is_in_the_state_of_a_generator(self, name: str, tmp_path: Path) -> None:
+    @each("name", ["PCG64", "SFC64", "Philox", "MT19937"])
+    def test_no_range_is_in_the_state_of_a_generator(self, name: str, tmp_path: Path) -> None:
         save(np.random.Generator(getattr(np.random, name)(0)), tmp_path / "m")
         found, arrays, _ = opened(tmp_path / "m")
         entries = [RANGE, *map(_moved, found["entries"])]
@@ -86,7 +87,7 @@ def _moved(entry: Any) -> Any:
 
 
 class TestTypesOfParts:
-    @pytest.mark.parametrize(
+    @each(
         ("entries", "reason"),
         [
             ([["list", []], ["partial", [[0], [3], [2]]]], "a partial call has arguments that are no tuple"),
@@ -100,7 +101,7 @@ class TestTypesOfParts:
         ],
         ids=lambda value: str(value)[:60],
     )
-    def test_are_exact(self, entries: Any, reason: str, tmp_path: Path) -> None:
+    def test_parts_of_a_wrong_type_are_refused(self, entries: Any, reason: str, tmp_path: Path) -> None:
         first = [["function", "numpy.exp"], ["tuple", []], ["dict", []]]
         refused(forged(tmp_path / "m", table(*first, *entries)), reason)
 
@@ -170,7 +171,7 @@ class TestRepeatedReferences:
         monkeypatch.setitem(MOST_ENTRIES, kind, 5)
         refused(forged(tmp_path / "m", table(*[[kind]] * 6)), f"it has 6 entries of the kind '{kind}', and at most 5")
 
-    def test_what_has_too_many_is_not_saved(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_model_with_too_many_entries_is_not_saved(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(MOST_ENTRIES, "partial", 5)
         with pytest.raises(ValueError, match="The model cannot be saved: it has 6 entries of the kind 'partial'"):
             save([partial(np.exp, k) for k in range(6)], tmp_path / "m")

@@ -10,6 +10,7 @@ import pytest
 
 from infinitask import load, save
 from infinitask.persistence._shown import LONGEST, reason, shown
+from tests.support.each import each
 from tests.support.saved import forged, refused, table
 
 OFTEN = "an entry refers to others so often that it has more than 67108864 values"
@@ -21,12 +22,12 @@ def doubled(levels: int, kind: str = "tuple") -> list[Any]:
 
 
 class TestManyReferences:
-    @pytest.mark.parametrize("kind", ["tuple", "list"])
-    @pytest.mark.parametrize("levels", [32, 3000])
-    def test_of_containers(self, kind: str, levels: int, tmp_path: Path) -> None:
+    @each("kind", ["tuple", "list"])
+    @each("levels", [32, 3000])
+    def test_many_references_to_containers_are_refused(self, kind: str, levels: int, tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", table(*doubled(levels, kind))), OFTEN)
 
-    def test_of_objects(self, tmp_path: Path) -> None:
+    def test_many_references_to_objects_are_refused(self, tmp_path: Path) -> None:
         """Dataclasses print, compare and hash what they hold."""
         sums = [["object", "infinitask.kernels.Sum", ["left", [k], "right", [k]]] for k in range(30)]
         refused(forged(tmp_path / "m", table(["object", "infinitask.kernels.RBF", []], *sums)), OFTEN)
@@ -84,7 +85,7 @@ WITHOUT_VALUES: dict[str, tuple[list[Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", WITHOUT_VALUES)
+@each("case", WITHOUT_VALUES)
 def test_errors_name_the_type_of_what_is_long(case: str, tmp_path: Path) -> None:
     if "pandas" in case or "categories" in case:
         pytest.importorskip("pandas")
@@ -101,7 +102,7 @@ def test_the_form_of_a_sparse_matrix(tmp_path: Path) -> None:
 LONG = "x" * 100_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("entries", "sentence"),
     [
         ([["object", LONG, []]], "it names the class 'x"),
@@ -137,7 +138,7 @@ def test_a_single_value_is_no_model(tmp_path: Path) -> None:
         refused(forged(tmp_path / "m", {"entries": [], "model": value}), "it holds a single value and no model")
 
 
-def test_what_is_shown() -> None:
+def test_an_error_shows_short_values_only() -> None:
     assert shown("a") == "'a'"
     assert shown(np.str_("a")) == "'a'"
     assert shown(1.5) == "1.5"

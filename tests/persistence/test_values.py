@@ -20,6 +20,7 @@ from infinitask.fitting import Units
 from infinitask.kernels import RBF, CallableKernel, Sum
 from infinitask.losses import FunctionLoss
 from infinitask.persistence import register
+from tests.support.each import each
 from tests.support.saved import again, opened, same
 
 rng = np.random.default_rng(0)
@@ -95,13 +96,13 @@ class Unknown(BaseEstimator):
     """Not registered."""
 
 
-@pytest.mark.parametrize("name", VALUES)
+@each("name", VALUES)
 def test_values_come_back_as_they_were(name: str, tmp_path: Path) -> None:
     value = VALUES[name]
     assert same(again(value, tmp_path), value)
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each("name", ARRAYS)
 def test_arrays_come_back_with_their_types_and_shapes(name: str, tmp_path: Path) -> None:
     value = ARRAYS[name]
     found = again(value, tmp_path)
@@ -134,7 +135,7 @@ def test_masked_arrays_come_back(tmp_path: Path) -> None:
     assert same(found.filled(0.0), value.filled(0.0))
 
 
-@pytest.mark.parametrize("bits", ["MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"])
+@each("bits", ["MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"])
 def test_random_generators_go_on_where_they_were(bits: str, tmp_path: Path) -> None:
     generator = np.random.Generator(getattr(np.random, bits)(3))
     state = np.random.RandomState(getattr(np.random, bits)(3))
@@ -208,7 +209,7 @@ def function(X: Any, Z: Any) -> Any:
 
 
 class TestRefused:
-    @pytest.mark.parametrize(
+    @each(
         "value",
         [
             InfiniteQuantileRegressor(kernel=function),
@@ -241,7 +242,7 @@ class TestRefused:
         with pytest.raises(ValueError, match="'predict', which would replace a part of its class"):
             save(model, tmp_path / "m")
 
-    def test_what_a_load_would_refuse(self, tmp_path: Path) -> None:
+    def test_values_that_a_load_would_refuse_are_not_saved(self, tmp_path: Path) -> None:
         """A file that cannot be read is not written."""
         model = InfiniteQuantileRegressor(n_nodes=5, tol=1e-2).fit(BIG, BIG[:, 0])
         model.nodes_ = "mine"
@@ -264,7 +265,7 @@ class TestRefused:
         with pytest.raises(ValueError, match="nested too deeply"):
             save(deep, tmp_path / "m")
 
-    @pytest.mark.parametrize("dtype", [np.longdouble, [("a", "f8"), ("b", "i4")]], ids=str)
+    @each("dtype", [np.longdouble, [("a", "f8"), ("b", "i4")]], ids=str)
     def test_numbers_that_differ_between_machines(self, dtype: Any, tmp_path: Path) -> None:
         with pytest.raises(TypeError, match="which cannot be saved; convert it, such as to float64"):
             save({"x": np.zeros(2, dtype=dtype)}, tmp_path / "m")
@@ -285,8 +286,8 @@ class TestRefused:
             save(["x" * 5_000], tmp_path / "m")
         assert not list(tmp_path.iterdir())
 
-    @pytest.mark.parametrize("value", [None, True, 3, 0.5, "model", b"model", np.float64(1.0)], ids=repr)
-    def test_what_is_no_model(self, value: Any, tmp_path: Path) -> None:
+    @each("value", [None, True, 3, 0.5, "model", b"model", np.float64(1.0)], ids=repr)
+    def test_a_plain_value_is_no_model(self, value: Any, tmp_path: Path) -> None:
         with pytest.raises(TypeError, match="was given to save, which is no model; give an estimator"):
             save(value, tmp_path / "m")
         assert not list(tmp_path.iterdir())
@@ -297,7 +298,7 @@ class TestRefused:
         with pytest.raises(TypeError, match=r"sklearn\.tree.*which infinitask does not save"):
             save(DecisionTreeRegressor(), tmp_path / "m")
 
-    def test_what_is_given_to_register(self) -> None:
+    def test_register_refuses_other_things_than_classes(self) -> None:
         with pytest.raises(TypeError, match="it must be a class, such as register"):
             register(function)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="which is for classes of your own"):

@@ -31,7 +31,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from infinitask import (
     InfiniteCostSensitiveClassifier,
@@ -43,7 +42,7 @@ from infinitask import (
 )
 from infinitask.metrics import crps_scorer
 from infinitask.pipelines import TaskPipeline, TaskSearch
-from tests.support.scikit_learn_checks import run_check
+from tests.support.scikit_learn_checks import run_checks
 
 rng = np.random.default_rng(0)
 X = rng.normal([5.0, -3.0], [4.0, 0.1], size=(72, 2))
@@ -244,7 +243,8 @@ SAME_AS_A_PIPELINE_OF_SCIKIT_LEARN = {
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "estimator",
     [
         make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=5)),
         make_pipeline(StandardScaler(), InfiniteCostSensitiveClassifier(n_nodes=8, alpha=1e-2, alpha_bias=None)),
@@ -253,7 +253,6 @@ SAME_AS_A_PIPELINE_OF_SCIKIT_LEARN = {
             GridSearchCV(InfiniteQuantileRegressor(n_nodes=5), {"alpha": [0.01, 0.1]}, cv=2, error_score="raise")
         ),
     ],
-    expected_failed_checks=lambda model: SAME_AS_A_PIPELINE_OF_SCIKIT_LEARN if isinstance(model, TaskPipeline) else {},
 )
-def test_scikit_learn_accepts_it(estimator: Any, check: Any) -> None:
-    run_check(estimator, check)
+def test_scikit_learn_accepts_it(estimator: Any) -> None:
+    run_checks(estimator, SAME_AS_A_PIPELINE_OF_SCIKIT_LEARN if isinstance(estimator, TaskPipeline) else {})

@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor, plotting
 from infinitask.plotting import DARK, LIGHT, Look
 from infinitask.plotting._look import contrast, luminance
+from tests.support.each import each
 
 Draw = Callable[..., Any]
 DISPLAYS: dict[str, tuple[str, Draw]] = {
@@ -53,7 +54,7 @@ def test_every_display_is_tried() -> None:
     assert set(DISPLAYS) == {name for name in plotting.__all__ if name.endswith("Display")}
 
 
-def test_it_draws_into_given_axes(draw: Draw) -> None:
+def test_a_display_draws_into_given_axes(draw: Draw) -> None:
     figure = Figure()
     axes = figure.subplots()
     axes.set_title("mine")
@@ -66,7 +67,7 @@ def test_it_draws_into_given_axes(draw: Draw) -> None:
     assert not plt.get_fignums()  # no other figure was made
 
 
-def test_it_makes_a_figure_of_its_own_and_shows_nothing(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_display_makes_a_figure_of_its_own_and_shows_nothing(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plt, "show", lambda *_, **__: pytest.fail("a figure was shown"))
     before = dict(matplotlib.rcParams)
     display = draw()
@@ -78,7 +79,7 @@ def test_it_makes_a_figure_of_its_own_and_shows_nothing(draw: Draw, monkeypatch:
     assert len(plt.get_fignums()) == 2
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "dark_background"])
+@pytest.mark.parametrize("look", ["light", "dark", pytest.param("dark_background", marks=pytest.mark.slow)])
 def test_text_can_be_read_on_its_paper(draw: Draw, look: Any) -> None:
     if look == "dark_background":
         with plt.style.context("dark_background"):
@@ -131,14 +132,14 @@ def test_the_look_follows_the_settings() -> None:
     assert to_rgb(look.ink) == (1.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("look", [LIGHT, DARK])
+@each("look", [LIGHT, DARK])
 def test_no_colour_of_the_map_is_lost_on_the_paper(look: Look) -> None:
     colours = look.colours()(np.linspace(0.0, 1.0, 9))
     assert min(contrast(colour, look.paper) for colour in colours) > 1.4
     assert contrast(look.main, look.paper) > 4.5
 
 
-@pytest.mark.parametrize("look", ["bright", 3, ("black", "white")])
+@each("look", ["bright", 3, ("black", "white")])
 def test_an_unknown_look_is_refused(look: Any) -> None:
     with pytest.raises(ValueError, match="'light', 'dark' or a Look"):
         plotting.PITDisplay.from_predictions([0.2, 0.8], look=look)
@@ -148,7 +149,7 @@ def test_an_unknown_look_is_refused(look: Any) -> None:
 OTHER = {"sine": "moons", "crossed": "moons", "moons": "sine", "clouds": "sine", "houses": None, "tuned": None}
 
 
-@pytest.mark.parametrize("name", sorted(DISPLAYS))
+@each("name", sorted(DISPLAYS))
 def test_a_model_of_another_kind_is_refused_by_a_sentence(name: str, request: pytest.FixtureRequest) -> None:
     fixture, make = DISPLAYS[name]
     fitted = request.getfixturevalue(fixture)
@@ -160,7 +161,7 @@ def test_a_model_of_another_kind_is_refused_by_a_sentence(name: str, request: py
             make(getattr(plotting, name), fitted._replace(model=other))
 
 
-@pytest.mark.parametrize("name", sorted(DISPLAYS))
+@each("name", sorted(DISPLAYS))
 def test_an_unfitted_model_is_refused(name: str, request: pytest.FixtureRequest) -> None:
     from sklearn.base import clone
 
@@ -215,7 +216,7 @@ WRONG: list[tuple[Callable[[Any, Any], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "words"), WRONG, ids=[words for _, words in WRONG])
+@each(("call", "words"), WRONG, ids=[words for _, words in WRONG])
 def test_a_wrong_call_is_a_sentence(call: Any, words: str, houses: Any, sine: Any) -> None:
     with pytest.raises((ValueError, TypeError), match=words) as error:
         call(houses, sine)
@@ -223,8 +224,8 @@ def test_a_wrong_call_is_a_sentence(call: Any, words: str, houses: Any, sine: An
     assert not plt.get_fignums()  # nothing half drawn is left
 
 
-@pytest.mark.parametrize("look", [None, "dark"])
-@pytest.mark.parametrize("ax", ["left", 3, Figure()])
+@each("look", [None, "dark"])
+@each("ax", ["left", 3, Figure()])
 def test_what_is_no_axes_is_refused(ax: Any, look: Any) -> None:
     with pytest.raises(TypeError, match="must be axes of matplotlib"):
         plotting.PITDisplay.from_predictions([0.2, 0.8], ax=ax, look=look)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from infinitask.calibration._class_probabilities import ShareScale, away_from_zero, cost_points, shares, with_classes
 from infinitask.calibration._log_odds import multinomial_scaling
+from tests.support.each import each
 
 
-@pytest.mark.parametrize("K", [2, 3, 6])
+@each("K", [2, 3, 6])
 def test_shares_of_the_best_decisions_are_the_probabilities(K: int) -> None:
     points, p = cost_points(K), np.random.default_rng(0).dirichlet(np.ones(K), size=20)
     found = shares(points[None, :, :] * p[:, None, :])

@@ -16,6 +16,7 @@ from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.measures import Discrete
 from infinitask.predictive import ConformalCalibration, Rearrangement
+from tests.support.each import each
 
 COVERAGES = [0.5, 0.8, 0.9, 0.95]
 
@@ -63,7 +64,7 @@ def test_coverage_over_repetitions(params: dict[str, Any], raw_error: float) -> 
     assert np.max(np.abs(np.mean(raw, axis=0) - COVERAGES)) > raw_error  # calibration was needed
 
 
-@pytest.mark.parametrize(
+@each(
     "params",
     [
         {"measure": (0.2, 0.6)},
@@ -120,7 +121,7 @@ def test_intervals_are_nested_and_cover_their_fraction_of_the_calibration_pairs(
         before = interval
 
 
-@pytest.mark.parametrize("n", [1, 9, 19, 99, 999])
+@each("n", [1, 9, 19, 99, 999])
 def test_the_rank_of_the_radius(n: int) -> None:
     calibration = ConformalCalibration(np.arange(1.0, n + 1.0), 1.0)
     for hundredths in range(1, 100):
@@ -183,7 +184,7 @@ def test_the_units_of_y_do_not_matter(data: list[tuple[np.ndarray, np.ndarray]])
     np.testing.assert_allclose(one[:, 1] - one[:, 0], 2.0 * errors[math.ceil(40 * 0.8) - 1], rtol=1e-9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "sentence"),
     [
         (lambda X, y: (X, y[:-1]), "inconsistent"),
@@ -200,7 +201,7 @@ def test_pairs_that_cannot_calibrate(change: Any, sentence: str, data: list[tupl
     assert not hasattr(model, "calibration_")
 
 
-@pytest.mark.parametrize("coverage", [0.0, -0.5, 1.0, 1.5, np.nan, "most", None])
+@each("coverage", [0.0, -0.5, 1.0, 1.5, np.nan, "most", None])
 def test_a_calibrated_interval_covers_its_fraction(coverage: Any, data: list[tuple[np.ndarray, np.ndarray]]) -> None:
     model = InfiniteQuantileRegressor(n_nodes=4).fit(*data[0]).conformalize(*data[1])
     with pytest.raises(ValueError, match="coverage"):

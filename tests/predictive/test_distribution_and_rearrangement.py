@@ -14,6 +14,7 @@ from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine, sine_quantile
 from infinitask.measures import Discrete
 from infinitask.predictive import QuantileDistribution, Rearrangement
+from tests.support.each import each
 
 GRID = np.linspace(0.0, 1.0, 101)
 
@@ -31,7 +32,7 @@ def test_a_curve_in_order_stays_what_it_is() -> None:
     assert np.array_equal(Rearrangement.of(GRID, values[:, ::-1], increasing=False)(GRID), values[:, ::-1])
 
 
-@pytest.mark.parametrize("increasing", [True, False])
+@each("increasing", [True, False])
 def test_rearranged_curves_are_in_order_to_the_last_bit(increasing: bool) -> None:
     values = wavy()
     assert np.any(np.diff(values, axis=1) < 0.0)
@@ -42,7 +43,7 @@ def test_rearranged_curves_are_in_order_to_the_last_bit(increasing: bool) -> Non
     assert np.all(steps >= 0.0 if increasing else steps <= 0.0)
 
 
-@pytest.mark.parametrize("p", [1, 2, 5])
+@each("p", [1, 2, 5])
 def test_rearranged_curves_come_no_further_from_any_increasing_curve(p: int) -> None:
     values, truth = wavy(seed=1), np.sort(wavy(seed=2), axis=1)
     before = np.sum(np.abs(values - truth) ** p, axis=1)
@@ -51,7 +52,7 @@ def test_rearranged_curves_come_no_further_from_any_increasing_curve(p: int) -> 
     assert np.mean(after < before) > 0.5
 
 
-@pytest.mark.parametrize("increasing", [True, False])
+@each("increasing", [True, False])
 def test_each_curve_at_its_own_tasks(increasing: bool) -> None:
     curves = Rearrangement.of(GRID, wavy(n=7), increasing)
     tasks = np.random.default_rng(0).uniform(size=(7, 4))
@@ -61,7 +62,7 @@ def test_each_curve_at_its_own_tasks(increasing: bool) -> None:
     assert np.array_equal(curves.paired(tasks[:, 0]), expected[:, 0])
 
 
-@pytest.mark.parametrize("increasing", [True, False])
+@each("increasing", [True, False])
 def test_the_inverse_finds_the_task_of_a_value(increasing: bool) -> None:
     curves = Rearrangement.of(GRID, wavy(n=7), increasing)
     tasks = np.random.default_rng(0).uniform(size=(7, 30))
@@ -112,9 +113,7 @@ CASES = {
 }
 
 
-@pytest.fixture(params=CASES.values(), ids=CASES.keys())
-def case(request: pytest.FixtureRequest) -> Any:
-    return request.param
+each_case = each("case", CASES.values(), ids=CASES.keys())
 
 
 def integrals(distribution: QuantileDistribution, function: Any) -> np.ndarray:
@@ -124,6 +123,7 @@ def integrals(distribution: QuantileDistribution, function: Any) -> np.ndarray:
     return np.mean(function(tau, Q), axis=1)
 
 
+@each_case
 def test_the_cdf_undoes_the_quantile_function(case: QuantileDistribution) -> None:
     low, high = case.levels[[0, -1]]
     tau = low + (high - low) * np.random.default_rng(0).uniform(size=200)
@@ -140,6 +140,7 @@ def test_the_cdf_undoes_the_quantile_function(case: QuantileDistribution) -> Non
     np.testing.assert_allclose(again, y[spread], atol=1e-9)
 
 
+@each_case
 def test_the_cdf_is_the_fraction_of_levels_below(case: QuantileDistribution) -> None:
     some = np.linspace(0, case.levels.size - 1, 8).astype(int)
     y = np.column_stack([case.values[:, some], *(case.mean() + shift for shift in (-50.0, -0.3, 0.2, 50.0))])
@@ -150,6 +151,7 @@ def test_the_cdf_is_the_fraction_of_levels_below(case: QuantileDistribution) -> 
     assert np.all(case.cdf(np.inf) == 1.0)
 
 
+@each_case
 def test_moments_are_integrals_of_the_quantile_function(case: QuantileDistribution) -> None:
     mean = integrals(case, lambda tau, Q: Q)
     np.testing.assert_allclose(case.mean(), mean, atol=1e-4)
@@ -158,6 +160,7 @@ def test_moments_are_integrals_of_the_quantile_function(case: QuantileDistributi
     np.testing.assert_allclose(case.std() ** 2, case.variance())
 
 
+@each_case
 def test_samples_follow_the_distribution(case: QuantileDistribution) -> None:
     draws = case.sample(4000, random_state=0)
     assert draws.shape == (len(case), 4000)
@@ -201,7 +204,8 @@ def test_the_crps_of_normal_distributions_is_known() -> None:
     np.testing.assert_allclose(distribution.crps(np.array([0.0, 3.0]) + np.array([1.0, 0.2]) * z), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("shift", [-4.0, -0.3, 0.0, 0.15, 2.0])
+@each_case
+@each("shift", [-4.0, -0.3, 0.0, 0.15, 2.0])
 def test_the_crps_is_the_squared_distance_of_cdfs(case: QuantileDistribution, shift: float) -> None:
     y = case.mean() + shift
     x, w = np.polynomial.legendre.leggauss(3)  # between the values the integrand is a parabola
@@ -215,6 +219,7 @@ def test_the_crps_is_the_squared_distance_of_cdfs(case: QuantileDistribution, sh
     np.testing.assert_allclose(case.crps(y), expected, rtol=1e-10, atol=1e-12)
 
 
+@each_case
 def test_the_crps_is_twice_the_mean_pinball_loss(case: QuantileDistribution) -> None:
     y = case.mean() + 0.4
     expected = integrals(case, lambda tau, Q: np.maximum(tau * (y[:, None] - Q), (tau - 1.0) * (y[:, None] - Q)))
@@ -235,6 +240,7 @@ def test_the_crps_of_a_point_is_a_distance() -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- density
+@each_case
 def test_the_density_integrates_to_the_mass_between_the_ends(case: QuantileDistribution) -> None:
     spread = case.values[:, -1] > case.values[:, 0]
     rows = case[spread]
@@ -263,6 +269,7 @@ def test_the_density_is_bounded_where_the_quantile_function_is_nearly_flat() -> 
 
 
 # ---------------------------------------------------------------------------------------------- shapes and errors
+@each_case
 def test_predictions_move_with_the_units(case: QuantileDistribution) -> None:
     moved = QuantileDistribution(case.levels, 3.0 * case.values - 1.0)
     y = case.mean() + 0.1
@@ -274,7 +281,8 @@ def test_predictions_move_with_the_units(case: QuantileDistribution) -> None:
     np.testing.assert_allclose(moved.interval(0.5), 3.0 * case.interval(0.5) - 1.0)
 
 
-@pytest.mark.parametrize("ask", ["cdf", "pdf"])
+@each_case
+@each("ask", ["cdf", "pdf"])
 def test_shapes_of_y(case: QuantileDistribution, ask: str) -> None:
     function, n = getattr(case, ask), len(case)
     whole = function([[-0.5, 0.0, 0.25]])
@@ -300,7 +308,7 @@ def test_a_distribution_is_a_collection_of_rows() -> None:
     np.testing.assert_allclose(distribution.interval(0.9), distribution.ppf([0.05, 0.95]))
 
 
-@pytest.mark.parametrize(
+@each(
     ("levels", "values", "sentence"),
     [
         ([0.5], [[1.0]], "k ≥ 2 levels"),
@@ -321,7 +329,7 @@ def test_what_is_no_quantile_function(levels: Any, values: Any, sentence: str) -
         QuantileDistribution(levels, values)
 
 
-@pytest.mark.parametrize(
+@each(
     ("ask", "value"),
     [
         ("crps", [1.0]),
@@ -401,7 +409,7 @@ def test_distributions_on_a_part_of_the_levels() -> None:
         distribution.ppf(0.01)
 
 
-@pytest.mark.parametrize(
+@each(
     "params",
     [
         {"task_kernel": "diagonal", "noncrossing": 0.0},

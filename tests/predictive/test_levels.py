@@ -14,6 +14,7 @@ from infinitask import InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
 from infinitask.measures import Discrete
 from infinitask.predictive import Levels, QuantileDistribution, Rearrangement
+from tests.support.each import each
 
 GRID = Levels.grid()
 ASKED = np.array([0.001, 0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995, 0.999])
@@ -30,7 +31,7 @@ def narrow(n: int, seed: int, scale: float = 0.4) -> tuple[np.ndarray, np.ndarra
     return centre + width * rng.normal(size=n), Q(GRID), Q
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0, 3.0])
+@each("scale", [0.3, 1.0, 3.0])
 def test_calibrated_quantiles_have_their_coverage_on_new_rows(scale: float) -> None:
     y, Q, _ = narrow(4000, 0, scale)
     new, _, there = narrow(20000, 1, scale)
@@ -57,7 +58,7 @@ def test_what_is_calibrated_stays() -> None:
     np.testing.assert_allclose(found, stats.norm.ppf(ASKED[1:-1]), atol=0.03)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 20])
+@each("n", [1, 2, 5, 20])
 def test_few_rows_leave_the_levels_nearly_as_they_are(n: int) -> None:
     worst = 0.0
     for seed in range(20):
@@ -80,7 +81,7 @@ def test_order_is_kept_to_the_last_bit() -> None:
     assert np.all(np.diff(levels.at(curves, asked), axis=1) >= 0.0)
 
 
-@pytest.mark.parametrize("a", [0.01, 3e5, -7.0])
+@each("a", [0.01, 3e5, -7.0])
 def test_levels_do_not_depend_on_the_units_of_y(a: float) -> None:
     y, Q, _ = narrow(200, 0)
     one = Levels.of(y, Q, GRID)
@@ -110,7 +111,7 @@ def test_a_model_with_point_masses_at_the_right_places_keeps_its_levels() -> Non
     np.testing.assert_allclose(taken, np.arange(1, 20) / 20, atol=0.03)
 
 
-@pytest.mark.parametrize("n", [50, 1000])
+@each("n", [50, 1000])
 def test_an_outlier_moves_the_last_level_only(n: int) -> None:
     y, Q, _ = narrow(n, 0, scale=0.8)
     asked = np.linspace(2.5 / n, 1.0 - 4.0 / n, 200)
@@ -144,7 +145,7 @@ def calibrated(**options: Any) -> tuple[InfiniteQuantileRegressor, InfiniteQuant
     return before, after
 
 
-@pytest.mark.parametrize("noncrossing", [1.0, "rearrange"])
+@each("noncrossing", [1.0, "rearrange"])
 def test_every_answer_goes_through_the_levels(noncrossing: Any) -> None:
     before, after = calibrated(noncrossing=noncrossing)
     taken = after.levels_(HALF)
@@ -185,7 +186,7 @@ def test_the_answer_at_a_level_does_not_depend_on_the_others() -> None:
     np.testing.assert_array_equal(after.predict(X, HALF), together)
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [{"measure": (0.2, 0.7)}, {"task_kernel": "diagonal", "noncrossing": 0.0}, {"measure": Discrete(HALF)}],
     ids=["a part of the levels", "nodes only", "a few levels"],
@@ -218,7 +219,7 @@ def test_sparse_features_are_predicted_as_dense_ones() -> None:
     np.testing.assert_allclose(after.predict(sparse.csr_array(X), HALF), after.predict(X, HALF))
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "named"),
     [
         ({"y": Y[:5]}, "y of shape"),
@@ -235,7 +236,7 @@ def test_wrong_calls_are_named(change: dict[str, Any], named: str) -> None:
         Levels.of(**{"y": Y, "Q": np.tile([0.0, 1.0, 2.0], (120, 1)), "grid": [0.1, 0.5, 0.9], **change})
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"asked": [0.0, 0.5, 0.9]},

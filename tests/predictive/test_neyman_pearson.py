@@ -12,6 +12,7 @@ from scipy import stats
 from infinitask import InfiniteCostSensitiveClassifier
 from infinitask.predictive import Confusion, choose_theta
 from infinitask.predictive._neyman_pearson import allowed_errors, fixed_sequence, smallest_sample
+from tests.support.each import each
 
 Floats = np.ndarray[Any, Any]
 
@@ -25,7 +26,7 @@ def tail(n: int, k: int, alpha: float) -> float:
     return math.fsum(math.comb(n, j) * (1.0 - alpha) ** j * alpha ** (n - j) for j in range(k, n + 1))
 
 
-@pytest.mark.parametrize(("n", "alpha", "confidence"), CASES)
+@each(("n", "alpha", "confidence"), CASES)
 def test_the_rank_is_the_smallest_whose_tail_is_small(n: int, alpha: float, confidence: float) -> None:
     k = n - allowed_errors(n, alpha, confidence)
     delta = 1.0 - confidence
@@ -34,14 +35,14 @@ def test_the_rank_is_the_smallest_whose_tail_is_small(n: int, alpha: float, conf
     assert tail(n, k - 1, alpha) > delta
 
 
-@pytest.mark.parametrize(("alpha", "confidence"), [(0.05, 0.95), (0.1, 0.9), (0.01, 0.99), (0.5, 0.75), (0.3, 0.2)])
+@each(("alpha", "confidence"), [(0.05, 0.95), (0.1, 0.9), (0.01, 0.99), (0.5, 0.75), (0.3, 0.2)])
 def test_the_smallest_sample_is_enough_and_one_row_less_is_not(alpha: float, confidence: float) -> None:
     n = smallest_sample(alpha, confidence)
     assert allowed_errors(n, alpha, confidence) >= 0
     assert allowed_errors(n - 1, alpha, confidence) == -1
 
 
-@pytest.mark.parametrize("wrong", [0.0, 1.0, -0.1, float("nan"), "half"])
+@each("wrong", [0.0, 1.0, -0.1, float("nan"), "half"])
 def test_fractions_outside_the_unit_interval_are_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match="bound"):
         allowed_errors(10, wrong, 0.9)
@@ -50,7 +51,7 @@ def test_fractions_outside_the_unit_interval_are_refused(wrong: Any) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ the walk
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_for_nested_decisions_the_walk_ends_at_the_order_statistic(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, alpha, confidence = 150, 0.1, 0.9
@@ -146,7 +147,7 @@ def test_where_every_policy_errs_too_often_no_theta_is_named() -> None:
     assert choose_theta(counts, min_sensitivity=0.7, confidence=0.9) == 1.0
 
 
-@pytest.mark.parametrize("confidence", [None, 0.9])
+@each("confidence", [None, 0.9])
 def test_a_theta_that_was_not_learnt_may_be_what_is_missing(confidence: float | None) -> None:
     X, y = draw(np.random.default_rng(0), 200)
     narrow, whole = (InfiniteCostSensitiveClassifier(n_nodes=8, measure=m).fit(X, y) for m in ((-0.2, 0.2), None))

@@ -27,6 +27,7 @@ from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, Inf
 from infinitask.report import Page, explore
 from infinitask.tuning import InfiniteQuantileRegressorCV
 from tests.report import evaluator, mixed
+from tests.support.each import each
 
 pd = pytest.importorskip("pandas")
 
@@ -230,7 +231,7 @@ def numbers(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return X, X[:, 0] + 0.01 * X[:, 1] + rng.normal(size=n)
 
 
-@pytest.mark.parametrize(
+@each(
     "steps",
     [
         [StandardScaler()],
@@ -320,7 +321,7 @@ def test_a_subclass_may_take_other_arguments_and_the_model_may_tune_itself() -> 
 
 
 # ----------------------------------------------------------------------------------------- what cannot be followed
-@pytest.mark.parametrize(
+@each(
     ("step", "words"),
     [
         (PCA(2), "'pca0' depends on several columns of the table, 'x0' and 'x1' among them"),

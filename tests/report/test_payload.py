@@ -26,6 +26,7 @@ from infinitask.measures import Discrete
 from infinitask.report import explore
 from infinitask.tuning import InfiniteQuantileRegressorCV
 from tests.report import evaluator
+from tests.support.each import each
 
 THETA = np.array([0.07, 0.25, 0.5, 0.9])
 QUICK: dict[str, Any] = {"n_nodes": 8, "alpha": 1e-2}
@@ -68,7 +69,7 @@ def close(found: np.ndarray, expected: np.ndarray) -> bool:
     return bool(np.all(np.abs(found - expected) <= 1e-6 * np.maximum(1.0, np.abs(expected))))
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=[str(kernel)[:40] for kernel in KERNELS])
+@each("kernel", KERNELS, ids=[str(kernel)[:40] for kernel in KERNELS])
 def test_every_kernel_is_written_as_it_is(kernel: Any) -> None:
     X, y = rows()
     model = InfiniteQuantileRegressor(kernel=kernel, **QUICK).fit(X[:40], y[:40])
@@ -76,8 +77,8 @@ def test_every_kernel_is_written_as_it_is(kernel: Any) -> None:
     assert close(found, model.predict(X, THETA))
 
 
-@pytest.mark.parametrize("task_kernel", ["rbf", "matern32", "matern52", "polynomial", "constant", "piecewise-linear"])
-@pytest.mark.parametrize("noncrossing", [0.0, 1.0])
+@each("task_kernel", ["rbf", "matern32", "matern52", "polynomial", "constant", "piecewise-linear"])
+@each("noncrossing", [0.0, 1.0])
 def test_every_task_kernel_is_written_as_it_is(task_kernel: str, noncrossing: float) -> None:
     if task_kernel == "piecewise-linear" and noncrossing:
         pytest.skip("it has no derivative")
@@ -86,7 +87,7 @@ def test_every_task_kernel_is_written_as_it_is(task_kernel: str, noncrossing: fl
     assert close(evaluator.quantiles(written(model, X)["model"], X, THETA), model.predict(X, THETA))
 
 
-@pytest.mark.parametrize("features", ["exact", "nystroem", "fourier"])
+@each("features", ["exact", "nystroem", "fourier"])
 def test_all_features_are_written(features: str) -> None:
     X, y = rows()
     rank = None if features == "exact" else 20
@@ -104,7 +105,7 @@ def test_sorted_and_calibrated_quantiles() -> None:
     assert close(evaluator.quantiles(data, X, theta), model.predict(X, theta))
 
 
-@pytest.mark.parametrize("calibrated", [False, True])
+@each("calibrated", [False, True])
 def test_decisions(calibrated: bool) -> None:
     X, y = rows()
     model = InfiniteCostSensitiveClassifier(calibrated=calibrated, **QUICK).fit(X, y > 5_100.0)
@@ -114,7 +115,7 @@ def test_decisions(calibrated: bool) -> None:
     assert close(found, model.decision_function(X, theta))
 
 
-@pytest.mark.parametrize("exact_fractions", [False, "held-out"])
+@each("exact_fractions", [False, "held-out"])
 def test_level_sets(exact_fractions: Any) -> None:
     X, _ = rows()
     model = InfiniteOneClassSVM(exact_fractions=exact_fractions, n_nodes=10).fit(X)
@@ -161,7 +162,7 @@ class Odd(InputKernel):
         return np.sum(X * X, axis=1) + 1.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "words"),
     [
         ({"kernel": lambda X, Z: X @ Z.T}, "a function of Python"),

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask._base.arrays import as_like
 from infinitask.losses import CostSensitiveHinge, Loss, MQuantile, Pinball, Squared
 from infinitask.objective import Objective, Smoothing
 from infinitask.penalties import NonCrossing
@@ -17,6 +16,7 @@ from infinitask.solvers import solve
 from infinitask.solvers._base import Start
 from infinitask.solvers._basis import Eigenbasis, Metric
 from infinitask.solvers._newton import NewtonSystem, hessian_product
+from tests.support.arrays import as_like
 from tests.support.random_objectives import LOSSES, point, posed
 
 Floats = np.ndarray[Any, Any]
@@ -86,10 +86,10 @@ def tall(loss: Loss, r: int = 30, n: int = 80, bias: str | None = "penalised", d
     return replace(objective, rows=rows)
 
 
-def leading(patch: pytest.MonkeyPatch, count: int) -> None:
-    """Few features are many, and so many eigenvectors lead."""
+def leading(patch: pytest.MonkeyPatch, count: int, all_up_to: int | None = None) -> None:
+    """Take this number of eigenvectors, or all of them up to a number of features."""
     patch.setattr(basis_module, "LEADING_VECTORS", count)
-    patch.setattr(basis_module, "MAX_FEATURES_FOR_ALL", count)
+    patch.setattr(basis_module, "MAX_FEATURES_FOR_ALL", all_up_to or count)
 
 
 @pytest.mark.parametrize("count", [1, 5, 29])
@@ -116,8 +116,7 @@ def test_leading_eigenvectors(count: int, n: int, decay: float, monkeypatch: pyt
 
 
 def test_up_to_a_size_all_eigenvectors_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(basis_module, "LEADING_VECTORS", 5)
-    monkeypatch.setattr(basis_module, "MAX_FEATURES_FOR_ALL", 30)
+    leading(monkeypatch, 5, all_up_to=30)
     objective = tall(Pinball())
     basis = Eigenbasis.of(objective)
     assert basis.whole

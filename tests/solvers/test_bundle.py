@@ -17,7 +17,7 @@ def value(lower: Floats, gram: Floats, weights: Floats) -> float:
     return float(lower @ weights - 0.5 * weights @ gram @ weights)
 
 
-def test_amixture_is_nearly_the_best_one() -> None:
+def test_a_mixture_is_nearly_the_best_one() -> None:
     rng = np.random.default_rng(0)
     points = rng.normal(size=(5, 4, 7))
     gram, lower = points @ np.swapaxes(points, 1, 2), rng.normal(size=(5, 4))

@@ -50,7 +50,7 @@ def targets(loss: Loss, y: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("bias", BIASES, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@pytest.mark.parametrize("solver", ["auto", "newton"])
+@pytest.mark.parametrize("solver", ["auto", pytest.param("newton", marks=pytest.mark.slow)])
 def test_every_fit_is_certified(loss: Loss, bias: str, solver: str) -> None:
     X, y = sample()
     model = estimator(loss, BIASES[bias], tol=1e-6, solver=solver).fit(X, targets(loss, y))

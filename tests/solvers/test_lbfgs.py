@@ -254,7 +254,7 @@ MODELS: list[Any] = [
 @pytest.mark.filterwarnings("ignore:Infinite:UserWarning")  # of what a fit to three samples is worth
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("nodes", [1, 12])
-@pytest.mark.parametrize("n", [1, 2, 3, 14])
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.slow), 3, 14])
 def test_fits_agree(model: Any, nodes: int, n: int) -> None:
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 2))

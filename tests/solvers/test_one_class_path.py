@@ -45,7 +45,7 @@ def check(K: Floats, omega: Floats, found: list[tuple[Floats, float]], room: flo
 
 
 @pytest.mark.parametrize(("n", "d", "gamma"), [(60, 1, 1.0), (300, 2, 0.5), (600, 2, 1.0), (500, 8, 0.1)])
-def test_they_are_those_of_libsvm(n: int, d: int, gamma: float) -> None:
+def test_the_solutions_are_those_of_libsvm(n: int, d: int, gamma: float) -> None:
     X = points(n, d)
     K = RBF(gamma)(X, X)
     found = machines(K)

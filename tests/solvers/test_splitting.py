@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from infinitask._base import threads as _threads
 from infinitask._base.arrays import place
 from infinitask.losses import ConvexLoss, Pinball
 from infinitask.losses._rows import SquaredNonCrossing
 from infinitask.objective import Integral, Objective
 from infinitask.penalties import NonCrossing
 from infinitask.solvers import Splitting, State, _splitting_run, solve
+from tests.support.limits import use_threads
 from tests.support.random_objectives import LOSSES, posed
 
 Floats = np.ndarray[Any, Any]
@@ -67,7 +67,11 @@ def quantiles(n: int = 60, alpha: float = 1e-3) -> Objective:
 
 
 # ------------------------------------------------------------------------------------------------------ the certificate
-@pytest.mark.parametrize("order", [None, NonCrossing(0.7), SquaredNonCrossing(0.7)], ids=["plain", "order", "squared"])
+@pytest.mark.parametrize(
+    "order",
+    [None, pytest.param(NonCrossing(0.7), marks=pytest.mark.slow), SquaredNonCrossing(0.7)],
+    ids=["plain", "order", "squared"],
+)
 @pytest.mark.parametrize("level", [False, True], ids=["no level", "level"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_certificate_is_true(name: str, level: bool, order: Any) -> None:
@@ -135,7 +139,9 @@ def folds(n: int, count: int = 4) -> Floats:
     return np.arange(n) % count != np.arange(count)[:, None]
 
 
-@pytest.mark.parametrize("order", [None, NonCrossing(0.3)], ids=["plain", "order"])
+@pytest.mark.parametrize(
+    "order", [pytest.param(None, marks=pytest.mark.slow), NonCrossing(0.3)], ids=["plain", "order"]
+)
 @pytest.mark.parametrize("name", CASES)
 def test_folds_at_once_are_fits_to_their_rows(name: str, order: Any) -> None:
     objective = posed(CASES[name], others=() if order is None else ((order, 5),), n=40)
@@ -237,7 +243,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(_splitting_run, "BLOCK_ENTRIES", 1)  # blocks of 64 rows
     found = []
     for pool in (None, ThreadPoolExecutor(2), ThreadPoolExecutor(4)):
-        monkeypatch.setattr(_threads, "_pool", lambda pool=pool: pool)
+        use_threads(monkeypatch, pool)
         found.append(Splitting.of(objective).solve(1e-4, live=live, tol=1e-3, max_iter=60))
     for state in found[1:]:
         np.testing.assert_array_equal(state.coef, found[0].coef)
@@ -245,7 +251,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
 
 
 # --------------------------------------------------------------------------------------------------------- what it asks
-def test_what_it_solves() -> None:
+def test_splitting_takes_problems_without_a_bias() -> None:
     assert Splitting.solves(quantiles())
     assert Splitting.solves(posed(LOSSES["hinge"]))
     assert not Splitting.solves(posed(LOSSES["pinball"], bias="penalised"))

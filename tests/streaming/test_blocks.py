@@ -23,9 +23,9 @@ from infinitask import (
 )
 from infinitask.kernels import Precomputed
 from infinitask.streaming import Blocks
-from infinitask.streaming import _fit as large
 from infinitask.streaming._parts import Block
 from infinitask.streaming._sampling import Draw as Drawn
+from tests.support.limits import visit_in_parts
 
 Floats = np.ndarray[Any, Any]
 N = 90
@@ -118,7 +118,7 @@ def test_data_frames_are_read(data: Any) -> None:
 def test_a_reader_may_fill_the_same_arrays_again(
     data: Any, monkeypatch: pytest.MonkeyPatch, form: str, memory: int | None
 ) -> None:
-    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    visit_in_parts(monkeypatch)
 
     class Reader:
         def __iter__(self) -> Iterator[Any]:

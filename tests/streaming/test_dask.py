@@ -22,7 +22,6 @@ from infinitask import (
 )
 from infinitask.streaming import Blocks
 from infinitask.streaming import _dask as distributed
-from infinitask.streaming import _fit as large
 from infinitask.tuning import InfiniteQuantileRegressorCV
 
 pytest.importorskip("distributed")
@@ -34,6 +33,7 @@ import dask  # noqa: E402
 from distributed import Client, LocalCluster  # noqa: E402
 
 from infinitask.streaming._dask import DaskRows, is_dask  # noqa: E402
+from tests.support.limits import sample_rows, visit_in_parts  # noqa: E402
 
 N = 600
 COMMON: dict[str, Any] = {"gamma": 0.5, "n_nodes": 6, "random_state": 0}
@@ -44,7 +44,7 @@ PATIENT: dict[str, Any] = PROBLEM | {"tol": 1e-3}  # the rough solution of the s
 @pytest.fixture(autouse=True)
 def parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows stay in parts though there are so few of them that a sample is all."""
-    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    visit_in_parts(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -353,7 +353,7 @@ def test_an_evaluation_sends_as_much_for_few_rows_as_for_many(client: Any, monke
 @pytest.mark.slow
 def test_a_self_tuned_model_chooses_by_a_sample(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, _ = data(6_000)
-    monkeypatch.setattr("infinitask.streaming._fit.SAMPLE_ROWS", 1_000)
+    sample_rows(monkeypatch, 1_000)
     rows = da.from_array(X, chunks=(1_500, 2)), da.from_array(y, chunks=1_500)
     model = InfiniteQuantileRegressorCV(kernels=["rbf"], n_nodes=8, rank=60, random_state=0).fit(*rows)
     assert model.best_estimator_.solution_.converged

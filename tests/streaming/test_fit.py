@@ -21,7 +21,6 @@ from infinitask import (
     InfiniteTaskEstimator,
     QOneClassSVM,
 )
-from infinitask.estimators import _sources
 from infinitask.features import Nystroem, PivotedCholesky
 from infinitask.fitting import _learn
 from infinitask.fitting._defaults import shrinkage
@@ -31,6 +30,7 @@ from infinitask.solvers import Reason
 from infinitask.streaming import Blocks
 from infinitask.streaming import _fit as large
 from infinitask.streaming._parts import LocalParts, PartMaker
+from tests.support.limits import large_from, sample_rows, visit_in_parts
 
 Floats = np.ndarray[Any, Any]
 N, TOL = 240, 1e-3
@@ -39,7 +39,7 @@ N, TOL = 240, 1e-3
 @pytest.fixture
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows are visited in parts although the sample holds all of them: choices and features are those of memory."""
-    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    visit_in_parts(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_a_weight_is_a_repeated_row_and_none_is_no_row(
     data: Any, visited: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if visited == "in parts":
-        monkeypatch.setattr(large, "holds_all", lambda survey: False)
+        visit_in_parts(monkeypatch)
     X, y, weight = data
     assert set(weight) == {0.0, 1.0, 2.0}
     again = np.repeat(np.arange(N), weight.astype(int))
@@ -240,7 +240,7 @@ def rows_in_blocks(n: int, size: int, inputs: int = 3) -> Any:
 
 
 def test_the_certificate_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    few_sampled(monkeypatch, 300)
+    sample_rows(monkeypatch, 300)
     read = rows_in_blocks(3_000, 700)
     model = fixed(features="nystroem", rank=60, random_state=0).fit(Blocks(read))
     X, y = (np.concatenate(parts) for parts in zip(*read(), strict=True))
@@ -258,12 +258,6 @@ def test_the_certificate_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) ->
     assert abs(some.objective_ - model.objective_) > 10.0 * TOL * model.objective_
 
 
-def few_sampled(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    """Let samples have this many rows."""
-    monkeypatch.setattr(large, "SAMPLE_ROWS", rows)
-    monkeypatch.setattr(large, "SAMPLE_ROWS_PER_FEATURE", 1)
-
-
 RANKED = {"features": "nystroem", "rank": 40, "random_state": 0}
 
 
@@ -271,7 +265,7 @@ def test_features_kept_in_single_precision_serve_many_rows(
     monkeypatch: pytest.MonkeyPatch, seen_parts: list[LocalParts]
 ) -> None:
     pytest.importorskip("torch", reason="pip install infinitask[torch]")
-    few_sampled(monkeypatch, 1_000)
+    sample_rows(monkeypatch, 1_000)
     n = 20_000
     read, entries = rows_in_blocks(n, 6_000), n * (RANKED["rank"] + 1)
     one = Blocks(read, memory=5 * entries)
@@ -308,7 +302,7 @@ def test_single_precision_is_taken_only_where_it_saves_memory(
     seen_parts: list[LocalParts],
 ) -> None:
     pytest.importorskip("torch", reason="pip install infinitask[torch]")
-    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    visit_in_parts(monkeypatch)
     X, y, _ = data
     fixed(tol=tol, device=device, **RANKED).fit(cut(X, y, memory=memory * N * 41))
     assert seen_parts[0].make.single is single
@@ -318,7 +312,7 @@ def test_what_single_precision_cannot_reach_double_precision_does(
     data: Any, monkeypatch: pytest.MonkeyPatch, seen_parts: list[LocalParts]
 ) -> None:
     pytest.importorskip("torch", reason="pip install infinitask[torch]")
-    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    visit_in_parts(monkeypatch)
     found: list[Any] = []
     solved = large._solved
 
@@ -360,7 +354,7 @@ def peak(memory: int | None, n: int, size: int) -> int:
 
 @pytest.mark.slow
 def test_a_fit_without_memory_holds_a_few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    few_sampled(monkeypatch, 500)
+    sample_rows(monkeypatch, 500)
     n, size, columns = 30_000, 500, 61
     all_features, block = 8 * n * columns, 8 * size * columns
     assert peak(None, n, size) > all_features
@@ -379,8 +373,7 @@ def test_arrays_with_many_features_are_fitted_in_parts(data: Any, monkeypatch: p
     expected = [fixed(rank=40).fit(X, y, w) for w in (None, weight, 2.0)]
     assert not seen
     monkeypatch.setattr(Blocks, "of_arrays", watched)
-    monkeypatch.setattr(_sources, "LARGE_ROWS", N)
-    monkeypatch.setattr(_sources, "LARGE_ENTRIES", 40 * N)
+    large_from(monkeypatch, N, 40 * N)
     for w, memory in zip((None, weight, 2.0), expected, strict=True):
         assert fixed(rank=40).fit(X, y, w).objective_ == memory.objective_
         assert fixed(rank=40).fit(X, y[:, None], w).objective_ == memory.objective_
@@ -396,7 +389,7 @@ def sampled(n: int = 4_000, inputs: int = 2) -> Floats:
 
 def test_the_ridge_follows_the_number_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """alpha="auto" for a sample is λ of its rows; there are more, and λ falls with their number."""
-    few_sampled(monkeypatch, 400)
+    sample_rows(monkeypatch, 400)
     rows: list[Any] = []
     resolve = _learn.resolved
 
@@ -414,7 +407,7 @@ def test_the_ridge_follows_the_number_of_all_rows(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.slow
 def test_the_fractions_of_level_sets_are_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    few_sampled(monkeypatch, 1_000)
+    sample_rows(monkeypatch, 1_000)
     X, nu = sampled(), np.array([0.1, 0.3, 0.6])
     for fractions in (True, "held-out"):
         model = InfiniteOneClassSVM(alpha=0.1, n_nodes=8, tol=1e-2, exact_fractions=fractions, **RANKED)
@@ -429,7 +422,7 @@ def test_the_fractions_of_level_sets_are_calibrated(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_number_of_rows_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    few_sampled(monkeypatch, 400)
+    sample_rows(monkeypatch, 400)
     X = sampled(2_000)
     model = InfiniteCostSensitiveClassifier(n_nodes=6, tol=0.1, alpha=1e-2, gamma=0.5, **RANKED)
     assert model.fit(Blocks.of_arrays(X, X[:, 0] > 0.0)).n_samples_fit_ == 2_000
@@ -439,7 +432,7 @@ def test_the_number_of_rows_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_mean_that_is_taken_off_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    few_sampled(monkeypatch, 200)
+    sample_rows(monkeypatch, 200)
     X, rng = sampled(3_000), np.random.default_rng(1)
     y, weight = np.exp(2.0 * rng.normal(size=3_000)) + X[:, 0], rng.uniform(0.5, 2.0, size=3_000)
     model = InfiniteKernelRidge(n_nodes=8, tol=TOL, gamma=0.3, **RANKED)
@@ -454,7 +447,7 @@ def test_the_mean_that_is_taken_off_is_that_of_all_rows(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_a_sample_is_not_told_to_be_equal_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    few_sampled(monkeypatch, 300)
+    sample_rows(monkeypatch, 300)
     common = {"alpha": 1e-3, "n_nodes": 6, "exact_fractions": False, "tol": 1e-3, "random_state": 0}
     with pytest.warns(UserWarning, match=r"lie on the boundary of the set itself.*; rounding decides"):
         InfiniteOneClassSVM(gamma=10.0, **common).fit(Blocks.of_arrays(sampled(3_000, 1)))
@@ -468,7 +461,7 @@ def test_exact_features_of_a_sample_are_refused(features: Any, monkeypatch: pyte
     X = sampled(1_000)
     blocks = Blocks.of_arrays(X, X[:, 0])
     assert "exact" in fixed(features="exact", gamma=0.05, tol=0.1).fit(blocks).features_  # the sample is all rows
-    few_sampled(monkeypatch, 300)
+    sample_rows(monkeypatch, 300)
     with pytest.raises(ValueError, match=r"^features=.* visited in parts; landmarks come from a sample"):
         fixed(features=features).fit(blocks)
 
@@ -477,7 +470,7 @@ def test_landmarks_say_where_they_come_from(monkeypatch: pytest.MonkeyPatch) -> 
     X = sampled(1_000)
     blocks = Blocks.of_arrays(X, X[:, 0])
     assert "sample" not in fixed(rank=20, tol=0.1).fit(blocks).features_
-    few_sampled(monkeypatch, 300)
+    sample_rows(monkeypatch, 300)
     for features in ("auto", "nystroem"):
         told = fixed(features=features, rank=20, tol=0.1).fit(blocks).features_
         assert told.endswith("; landmarks from a sample of 300 of 1000 rows")
@@ -489,11 +482,10 @@ def test_newton_is_refused_where_it_would_not_be_used(monkeypatch: pytest.Monkey
     blocks = Blocks.of_arrays(X, X[:, 0])
     quick = {"gamma": 0.05, "tol": 0.1}
     fixed(solver="newton", rank=20, **quick).fit(blocks)  # the sample is all rows
-    few_sampled(monkeypatch, 300)
+    sample_rows(monkeypatch, 300)
     with pytest.raises(ValueError, match=r"^solver='newton' was given for rows that are visited in parts"):
         fixed(solver="newton").fit(blocks)
-    monkeypatch.setattr(_sources, "LARGE_ROWS", 1)
-    monkeypatch.setattr(_sources, "LARGE_ENTRIES", 1)
+    large_from(monkeypatch, 1, 1)
     for in_memory in ({"solver": "newton"}, {"features": "exact"}):
         assert "sample" not in fixed(rank=20, **in_memory, **quick).fit(X, X[:, 0]).features_
 
@@ -572,7 +564,7 @@ def test_a_label_that_appears_later_is_told(data: Any) -> None:
 
 
 def test_progress_is_shown(data: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    visit_in_parts(monkeypatch)
     X, y, _ = data
     fixed(tol=0.1, verbose=1).fit(cut(X, y))
     shown = capsys.readouterr().err

@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
-from infinitask._base import threads as _threads
 from infinitask.fitting import Units
 from infinitask.objective import Objective, Smoothing
 from infinitask.objective._parted import sums_of
 from infinitask.streaming import Blocks
-from infinitask.streaming import _fit as large
 from infinitask.streaming import _parts as rooms
 from infinitask.streaming._parts import Block, LocalParts, PartMaker, Targets
+from tests.support.limits import use_threads, visit_in_parts
 
 Floats = np.ndarray[Any, Any]
 N, RANK, INPUTS = 1_000, 40, 2
@@ -43,7 +42,7 @@ def makers(model: Any, data: Any, monkeypatch: pytest.MonkeyPatch) -> list[PartM
         found.append(make)
         return parts(self, make)
 
-    monkeypatch.setattr(large, "holds_all", lambda survey: False)
+    visit_in_parts(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(Blocks, "parts", watched)
         model.fit(Blocks([data]))
@@ -132,15 +131,15 @@ def test_threads_do_not_change_a_bit(data: Any, made: PartMaker, memory: int, mo
     found = []
     with ThreadPoolExecutor(3) as pool:
         for threads in (None, pool):
-            monkeypatch.setattr(_threads, "_pool", lambda threads=threads: threads)
+            use_threads(monkeypatch, threads)
             parts = LocalParts(cut(data, 600), made, memory)
             found.append([summed(parts, made) for _ in range(2)])
     for one, other in zip(*found, strict=True):
         same(one, other, 0.0)
 
 
-def running_out(above: int, error: Callable[[], Exception] = MemoryError) -> Any:
-    """A maker that has memory for this many rows."""
+def run_out(patch: pytest.MonkeyPatch, above: int, error: Callable[[], Exception] = MemoryError) -> None:
+    """Memory holds at most this number of rows."""
     make = PartMaker.__call__
 
     def limited(self: PartMaker, block: Block) -> Objective:
@@ -148,7 +147,7 @@ def running_out(above: int, error: Callable[[], Exception] = MemoryError) -> Any
             raise error()
         return make(self, block)
 
-    return limited
+    patch.setattr(PartMaker, "__call__", limited)
 
 
 class OutOfMemoryError(RuntimeError):
@@ -160,7 +159,7 @@ def test_running_out_of_memory_makes_smaller_pieces(
     data: Any, made: PartMaker, error: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = summed(LocalParts(cut(data, N), made, FEATURES), made)
-    monkeypatch.setattr(PartMaker, "__call__", running_out(400, error))
+    run_out(monkeypatch, 400, error)
     parts = LocalParts(cut(data, N), made, FEATURES)
     before = parts.rows
     same(summed(parts, made), whole, 1e-12)
@@ -186,13 +185,13 @@ def test_memory_that_runs_out_in_a_later_pass_is_no_harm(
 
 
 def test_memory_for_no_piece_at_all_is_an_error(data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PartMaker, "__call__", running_out(10))
+    run_out(monkeypatch, 10)
     with pytest.raises(MemoryError):
         summed(LocalParts(cut(data, N), made, FEATURES), made)
 
 
 def test_other_errors_pass_through(data: Any, made: PartMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PartMaker, "__call__", running_out(400, ZeroDivisionError))
+    run_out(monkeypatch, 400, ZeroDivisionError)
     with pytest.raises(ZeroDivisionError):
         summed(LocalParts(cut(data, N), made, FEATURES), made)
 
@@ -276,7 +275,7 @@ def test_the_description_says_what_is_kept(data: Any, made: PartMaker, monkeypat
     assert LocalParts(cut(data), made, FEATURES).description == "features kept"
     assert LocalParts(cut(data), single, FEATURES).description == "features kept in single precision"
     assert LocalParts(cut(data), made, 0).description == "features made again in every pass"
-    monkeypatch.setattr(PartMaker, "__call__", running_out(400))
+    run_out(monkeypatch, 400)
     parts = LocalParts(cut(data, N), made, FEATURES)
     summed(parts, made)
     assert parts.description == "features made again in every pass"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+
+from tests.support.each import run_each
+from tests.support.names import case_name
 
 
 class Wrong(NamedTuple):
@@ -26,3 +30,8 @@ def check_refused(wrong: Wrong) -> None:
     assert not isinstance(caught.value, np.linalg.LinAlgError), repr(caught.value)
     sentence = str(caught.value)
     assert re.search(rf"(?<![A-Za-z]){re.escape(wrong.name)}(?![a-z])", sentence), sentence
+
+
+def check_all_refused(wrongs: Iterable[Wrong]) -> None:
+    """All calls are refused; the failure names each that is not."""
+    run_each((case_name(wrong.id), partial(check_refused, wrong)) for wrong in wrongs)

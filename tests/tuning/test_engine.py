@@ -266,7 +266,7 @@ def test_many_rows_of_two_classes() -> None:
 
 
 # ---------------------------------------------------------------------------------------------- progress and interrupts
-def test_it_tells_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_tells_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = make_sine(60, random_state=0)
     InfiniteQuantileRegressorCV(kernels=["rbf", "laplacian"], **QUICK).fit(X, y)
     assert capsys.readouterr().err == ""
