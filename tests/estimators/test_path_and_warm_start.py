@@ -349,13 +349,6 @@ def test_scores_are_those_of_scikit_learn(options: dict[str, Any]) -> None:
     np.testing.assert_allclose(found, cross_val_score(model, X, y, cv=folds), atol=2e-3)
 
 
-def test_the_old_name_of_score_path_warns() -> None:
-    import infinitask.estimators
-
-    with pytest.warns(FutureWarning, match="import it from infinitask"):
-        assert infinitask.estimators.score_path is score_path
-
-
 def test_a_flag_may_be_a_number_and_a_level_a_flag() -> None:
     X, y = data(30)
     model = InfiniteQuantileRegressor(n_nodes=5, verbose=False, warm_start=1).fit(X, y)

@@ -38,11 +38,10 @@ To add a loss, write a class with its row in ``_rows.py``.
 """
 
 from ._base import BoxLoss, Loss, Row
-from ._classes import MultiClassHinge as MultiClassHinge
+from ._classes import MultiClassHinge
 from ._convex import ConvexLoss
 from ._function import FunctionLoss
-from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, Huber, MQuantile, Pinball, Squared
-from ._rows import LevelSet as LevelSet
+from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, Huber, LevelSet, MQuantile, Pinball, Squared
 
 __all__ = [
     "BoxLoss",
@@ -52,8 +51,10 @@ __all__ = [
     "Expectile",
     "FunctionLoss",
     "Huber",
+    "LevelSet",
     "Loss",
     "MQuantile",
+    "MultiClassHinge",
     "Pinball",
     "Row",
     "Squared",

@@ -8,7 +8,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import coverages, finite, intervals, levels_within, predictions, shares, targets
-from infinitask.losses import Pinball
+from infinitask.tasks import QuantileTask
 
 
 def integrated_pinball_loss(
@@ -223,7 +223,7 @@ def _quantiles(y_true: Any, y_pred: Any, quantiles: Any) -> tuple[HostArray, Hos
 
 
 def _pinball(y: HostArray, predicted: HostArray, levels: HostArray) -> HostArray:
-    return np.asarray(Pinball().value(levels, y[:, None], predicted))
+    return np.asarray(QuantileTask().loss.value(levels, y[:, None], predicted))
 
 
 def _average(weight: HostArray, values: HostArray) -> Any:

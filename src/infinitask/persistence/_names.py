@@ -35,7 +35,9 @@ OWN_CLASSES = {
     "infinitask.features._inverse": "Inverse",
     "infinitask.features._maps": "CombinedMap",
     "infinitask.fitting": "Recipe Relevance Units",
-    "infinitask.kernels": f"{ALL} CallableKernel ClassTask Precomputed Product Ranks Sum",
+    "infinitask.kernels": (
+        f"{ALL} CallableKernel ClassTask ConstantTask PiecewiseLinear PolynomialTask Precomputed Product Ranks Sum"
+    ),
     "infinitask.integrations._level": "LevelView",
     "infinitask.metrics._level_sets": "MassVolumeCurve",
     "infinitask.metrics._scorers": "CostScorer LevelSetScorer MassVolumeScorer",

@@ -18,9 +18,9 @@ from infinitask._base.validation import naming, numbers, seed
 from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._sources import in_kind, in_memory
-from infinitask.losses import Pinball
 from infinitask.metrics._scorers import _levels
 from infinitask.predictive import QuantileDistribution
+from infinitask.tasks import QuantileTask
 
 SAME = 1e-6
 """inverse_func(func(y)) may differ from y by this part of the size of the targets."""
@@ -326,7 +326,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         constants = np.quantile(y, levels, method="inverted_cdf", weights=weight)
 
         def loss(h: HostArray) -> float:
-            return float(weight @ Pinball().value(levels, y[:, None], h) @ weights)
+            return float(weight @ QuantileTask().loss.value(levels, y[:, None], h) @ weights)
 
         worst, found = loss(np.broadcast_to(constants, predicted.shape)), loss(predicted)
         if worst == 0.0:

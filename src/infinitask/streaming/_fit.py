@@ -99,7 +99,7 @@ class _Rows:
     def described(self, problem: Problem) -> Problem:
         """The problem of the sample with features that say where their landmarks come from."""
         k, phi = int(self.survey.X.shape[0]), problem.phi
-        if not isinstance(phi.map, KernelMap):
+        if k == self.n or not isinstance(phi.map, KernelMap):
             return problem
         described = f"{phi.description}; landmarks from a sample of {k} of {self.n} rows"
         return replace(problem, phi=replace(phi, description=described))
