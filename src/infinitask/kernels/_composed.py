@@ -16,7 +16,7 @@ from ._distances import matrices, matrix
 from ._ranks import Ranks
 
 
-class _Pair(InputKernel):
+class _Pair:
     """Two kernels joined by an operation."""
 
     def __init__(self, left: InputKernel, right: InputKernel) -> None:
@@ -39,7 +39,7 @@ class _Pair(InputKernel):
         return self.left, self.right
 
 
-class Sum(_Pair):
+class Sum(_Pair, InputKernel):
     """Functions that are a sum of two parts, one of each kernel; ``left + right`` makes it.
 
     k(x, z) = k_left(x, z) + k_right(x, z).
@@ -74,7 +74,7 @@ class Sum(_Pair):
         return left.diag(X) + right.diag(X)
 
 
-class Product(_Pair):
+class Product(_Pair, InputKernel):
     """Rows are similar only if both kernels find them similar; ``left * right`` makes it.
 
     k(x, z) = k_left(x, z) · k_right(x, z).
@@ -120,7 +120,7 @@ class Product(_Pair):
         return first + self.right.spectral(n_features_in, n_components, rng)
 
 
-class _Around(InputKernel):
+class _Around:
     """A kernel that changes the inputs of another one, k₀."""
 
     kernel: InputKernel
@@ -150,7 +150,7 @@ class _Changing(_Around):
         return self._inner().diag(self._changed(matrix(X)))
 
 
-class Scaled(_Changing):
+class Scaled(_Changing, InputKernel):
     """Gives each feature its own length scale, 1/s_j times that of k₀.
 
     k(x, z) = k₀(x∘s, z∘s).
@@ -208,7 +208,7 @@ class Scaled(_Changing):
         return scales
 
 
-class Additive(_Around):
+class Additive(_Around, InputKernel):
     """Learns sums of functions of one feature each.
 
     k(x, z) = (1/d) Σ_j k₀(x_j, z_j). With few rows and many features such a sum can be learnt if a function of all
@@ -273,7 +273,7 @@ class Additive(_Around):
         return self.parts
 
 
-class Warped(_Changing):
+class Warped(_Changing, InputKernel):
     """Replaces each feature by its normal score, so that tails, outliers and units do not decide which rows are near.
 
     k(x, z) = k₀(w(x), w(z)), with w_j(x_j) the normal score of x_j among the rows the kernel was resolved on. w_j goes

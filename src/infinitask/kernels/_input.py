@@ -25,7 +25,7 @@ from ._distances import (
 )
 
 
-class _GammaKernel(InputKernel):
+class _GammaKernel:
     """A kernel with a ``gamma``."""
 
     def __init__(self, gamma: float | str = "median") -> None:
@@ -47,7 +47,7 @@ class _GammaKernel(InputKernel):
         """The ``gamma`` of the rule "median"."""
 
 
-class RBF(_GammaKernel):
+class RBF(_GammaKernel, InputKernel):
     """Smooth functions: the Gaussian kernel, k(x, z) = exp(−γ‖x − z‖²).
 
     Parameters
@@ -75,7 +75,7 @@ class RBF(_GammaKernel):
         return math.sqrt(2.0 * self._gamma) * rng.standard_normal((n_features_in, n_components))
 
 
-class Matern(_GammaKernel):
+class Matern(_GammaKernel, InputKernel):
     """Functions of a chosen smoothness ν: k(x, z) = Matérn_ν(‖x − z‖/ℓ) with ℓ = (2γ)^(−1/2).
 
     With r = ‖x − z‖/ℓ: exp(−r) for ν = 1/2, (1 + √3r)exp(−√3r) for ν = 3/2 and
@@ -122,7 +122,7 @@ class Matern(_GammaKernel):
         return float(self.nu)
 
 
-class Laplacian(_GammaKernel):
+class Laplacian(_GammaKernel, InputKernel):
     """Rough functions: k(x, z) = exp(−γ‖x − z‖₁).
 
     Parameters
@@ -150,7 +150,7 @@ class Laplacian(_GammaKernel):
         return self._gamma * rng.standard_cauchy((n_features_in, n_components))
 
 
-class Chi2(_GammaKernel):
+class Chi2(_GammaKernel, InputKernel):
     """Compares histograms: k(x, z) = exp(−γ Σ_k (x_k − z_k)²/(x_k + z_k)) for x, z ≥ 0, with 0/0 = 0.
 
     Parameters
@@ -190,7 +190,7 @@ class Linear(InputKernel):
         return Profile("product")
 
 
-class Polynomial(_GammaKernel):
+class Polynomial(_GammaKernel, InputKernel):
     """Polynomials: k(x, z) = (γ xᵀz + c)^degree.
 
     Parameters

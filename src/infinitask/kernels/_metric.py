@@ -15,7 +15,7 @@ from ._distances import matrix
 from ._input import RBF
 
 
-class Metric(_Changing):
+class Metric(_Changing, InputKernel):
     """Compares inputs along chosen directions: distances become √((x − z)ᵀ R Rᵀ (x − z)).
 
     k(x, z) = k₀(xR, zR). The columns of R are the directions that count, and their lengths say how much.
@@ -80,7 +80,7 @@ class Metric(_Changing):
         return root
 
 
-class LearntMetric(_Around):
+class LearntMetric(_Around, InputKernel):
     """Learns from the targets which inputs count, or which directions of the input, and how much.
 
     k(x, z) = k₀(xR, zR) with R Rᵀ = (1 − ρ) M + ρ D. M is the average of ∇ₓh ∇ₓhᵀ over rows and tasks for the learnt

@@ -100,7 +100,7 @@ class TaskKernel(Kernel):
         """∂₁^i ∂₂^j k for S (p, d) and T (q, d) of one dtype; d = 1 where an order is positive."""
 
 
-class _StationaryTask(TaskKernel):
+class _StationaryTask:
     """k(s, t) = f(v) with an even f and v = a(s − t), or v = a‖s − t‖ for Θ ⊂ ℝ^d.
 
     By the chain rule ∂₁k = a f′(v), ∂₂k = −a f′(v) and ∂₁∂₂k = −a² f″(v).
@@ -111,7 +111,7 @@ class _StationaryTask(TaskKernel):
     def formula(self) -> Formula:
         """A function of a distance; of scaled tasks, if each coordinate has its own ``gamma``."""
         if not isinstance(self.gamma, tuple):
-            return super().formula()
+            return TaskKernel.formula(self)  # type: ignore[arg-type]
         return "scaled", {"scales": np.sqrt(self._gammas(len(self.gamma)))}, (clone(self).set_params(gamma=1.0),)
 
     def resolve(self, nodes: Array) -> Self:
@@ -176,7 +176,7 @@ def _gamma_of_each(nodes: Array) -> tuple[float, ...]:
     return tuple(min(max(gamma / s / s, sys.float_info.min), sys.float_info.max) for s in spread.tolist())
 
 
-class Gaussian(_StationaryTask):
+class Gaussian(_StationaryTask, TaskKernel):
     """Smooth functions of θ: k(s, t) = exp(−γ‖s − t‖²), or exp(−Σ_k γ_k (s_k − t_k)²).
 
     Parameters
@@ -218,7 +218,7 @@ class Gaussian(_StationaryTask):
         return (bell, -2.0 * v * bell, (4.0 * v * v - 2.0) * bell)[order]
 
 
-class MaternTask(_StationaryTask):
+class MaternTask(_StationaryTask, TaskKernel):
     """Functions of θ with one or two derivatives: k(s, t) = Matérn_ν(‖s − t‖/ℓ) with ℓ = (2γ)^(−1/2).
 
     With v = √(2ν)‖s − t‖/ℓ: (1 + v)exp(−v) for ν = 3/2, (1 + v + v²/3)exp(−v) for ν = 5/2. A ``gamma`` means the
