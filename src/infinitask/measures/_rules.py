@@ -143,7 +143,7 @@ class MonteCarlo(_Cloud):
         return rng.random((n_nodes, dim))
 
 
-class _Sequence(_Cloud):
+class _Sequence:
     """The first points of a sequence that fills the unit cube evenly."""
 
     def __init__(self, scramble: bool = True) -> None:
@@ -155,7 +155,7 @@ class _Sequence(_Cloud):
         return kind(d=dim, scramble=flag("scramble", self.scramble), **{keyword: rng})
 
 
-class Sobol(_Sequence):
+class Sobol(_Sequence, _Cloud):
     """Evenly spread nodes: u_j the first m points of a Sobol' sequence, w_j = 1/m; best if m is a power of two.
 
     Parameters
@@ -178,7 +178,7 @@ class Sobol(_Sequence):
         return (points if self.scramble else points + 0.5 ** (log2 + 1))[:n_nodes]
 
 
-class Halton(_Sequence):
+class Halton(_Sequence, _Cloud):
     """Evenly spread nodes: u_j the first m points of a Halton sequence, w_j = 1/m; any m works equally well.
 
     Parameters
