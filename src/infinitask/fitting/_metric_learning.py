@@ -18,8 +18,9 @@ from infinitask._base.arrays import HostArray, place
 from infinitask._base.validation import count, number
 from infinitask.field import Field
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import left_out_error, resolved, spreads
+from infinitask.fitting._defaults import resolved, spreads
 from infinitask.fitting._gradients import gradient_outer_product
+from infinitask.fitting._leave_one_out import leave_one_out_error
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, in_units
 from infinitask.kernels import (
@@ -124,7 +125,7 @@ def learnt_metric(recipe: Recipe, data: Data, spec: LearntMetric) -> Metric | Sc
     >>> int(np.argmax(kernel.scales))
     1
     """
-    return min(learnt_metrics(recipe, data, spec), key=lambda kernel: left_out_error(kernel, data))
+    return min(learnt_metrics(recipe, data, spec), key=lambda kernel: leave_one_out_error(kernel, data))
 
 
 def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[Metric | Scaled]:
