@@ -23,6 +23,7 @@ from infinitask.fitting._gradients import gradient_outer_product
 from infinitask.fitting._leave_one_out import leave_one_out_error
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import (
     RBF,
     InputKernel,
@@ -68,18 +69,25 @@ SMALLEST_DIRECTION = 1e-8
 """Directions with a smaller part of the largest eigenvalue of M are left out of its root."""
 
 
-def with_learnt_kernels(recipe: Recipe, data: Data) -> Recipe:
+def with_learnt_kernels(recipe: Recipe, data: Data, memory: Memory | None = None) -> Recipe:
     """The recipe with every :class:`~infinitask.kernels.LearntMetric` replaced by what it learns from the data.
 
     Parameters
     ----------
     recipe : Recipe
     data : Data
+    memory : Memory or None
+        What earlier fits left; a kernel that it has for the same recipe and data is not learnt again.
     """
     kernel = recipe.kernel
     if not isinstance(kernel, InputKernel) or not kernel.needs_targets:
         return recipe
-    return replace(recipe, kernel=_learnt(kernel, recipe, data))
+    learnt = None if memory is None else memory.learnt_kernel(recipe, data)
+    if learnt is None:
+        learnt = _learnt(kernel, recipe, data)
+        if memory is not None:
+            memory.learnt = recipe, data, learnt
+    return replace(recipe, kernel=learnt)
 
 
 def _learnt(kernel: InputKernel, recipe: Recipe, data: Data) -> InputKernel:
