@@ -16,13 +16,12 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray, place
 from infinitask._base.validation import count, number
-from infinitask.field import Field
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import resolved, spreads
+from infinitask.fitting._fit import fitted
 from infinitask.fitting._gradients import gradient_outer_product
 from infinitask.fitting._leave_one_out import leave_one_out_error
-from infinitask.fitting._pose import pose
-from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import (
     RBF,
@@ -36,9 +35,7 @@ from infinitask.kernels import (
     Sum,
     Warped,
 )
-from infinitask.measures import Quadrature
 from infinitask.penalties import Ridge
-from infinitask.solvers import Splitting, solve
 from infinitask.tasks import Order
 
 MAX_ROWS = 2_000
@@ -49,9 +46,6 @@ QUICK_NODES, QUICK_GAP, QUICK_EVALUATIONS = 8, 2e-2, 200
 
 QUICK_FEATURES = 1_000
 """The most features of a quick fit. With half of it, two inputs of 30 that matter only together were not found."""
-
-LIGHT_BIAS = 1e-2
-"""λ_b of a quick fit, in terms of λ: a bias that is held less takes more iterations."""
 
 SMALLER_RIDGE = 0.1
 """λ of a quick fit, in terms of the λ with the smallest leave-one-out error. A metric without a relevant input smooths
@@ -176,10 +170,12 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
         yield _in_units_of_inputs(resolved_recipe.kernel if free else kernel, unit, varies)
         if iteration == iterations:
             return
-        resolved_recipe = replace(resolved_recipe, alpha=SMALLER_RIDGE * resolved_recipe.alpha)
-        field, quadrature = _fitted(resolved_recipe, inside)
+        rough = replace(resolved_recipe, alpha=SMALLER_RIDGE * resolved_recipe.alpha)
+        fit = fitted(rough, inside, None, np.random.default_rng(0))
         rows = place(inside.X, recipe.device)
-        G = gradient_outer_product(field, quadrature, rows, inside.weight, diagonal=spec.diagonal, accuracy=LEFT_OUT)
+        G = gradient_outer_product(
+            fit.field, fit.quadrature, rows, inside.weight, diagonal=spec.diagonal, accuracy=LEFT_OUT
+        )
         size = float(np.sum(G) if spec.diagonal else np.trace(G))
         M = (1.0 - rho) * G / size + rho * plain if size > 0.0 else plain  # a constant says nothing of the inputs
 
@@ -218,25 +214,11 @@ def _quick(recipe: Recipe, data: Data) -> Recipe:
         alpha="auto",
         alpha_bias=0.0,
         units=None,
+        solver="auto",
+        certify=None,
         random_state=0,
         verbose=0,
     )
-
-
-def _fitted(recipe: Recipe, data: Data) -> tuple[Field, Quadrature]:
-    """The learnt function of a resolved recipe, in its units, and the nodes."""
-    if data.y is not None and recipe.units is not None and recipe.loss.degree is not None:
-        data = replace(data, y=recipe.units.inside(data.y))
-    problem = pose(
-        replace(in_units(recipe), alpha_bias=LIGHT_BIAS * in_units(recipe).alpha), data, np.random.default_rng(0)
-    )
-    objective = problem.objective
-    if Splitting.solves(objective):
-        splitting = Splitting.of(objective)
-        state = splitting.solve(objective.alpha, tol=recipe.tol, max_iter=recipe.max_iter)
-        return problem.field(splitting.coefficients(state).ravel()), problem.quadrature
-    solution = solve(objective, solver="lbfgs", tol=recipe.tol, max_iter=recipe.max_iter)
-    return problem.field(solution.z), problem.quadrature
 
 
 def _in_metric(spec: LearntMetric, M: HostArray) -> Metric | Scaled:
