@@ -23,9 +23,10 @@ from infinitask.measures import Quadrature
 from infinitask.objective import Smoothing
 from infinitask.problem import Problem
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve, solve_in_order, suits_levels
+from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
-SMOOTH_BIAS_RIDGE, ROUGH_GAP, ROUGH_EVALUATIONS = 1e-6, 1e-2, 300
-"""Ridge of the smooth bias with which a fit with a free one begins, its duality gap, and the most evaluations."""
+SMOOTH_BIAS_RIDGE = 1e-6
+"""λ_b of the rough fit with a smooth bias at whose solution a fit with a free bias starts."""
 
 
 class Stream(Protocol):

@@ -22,13 +22,6 @@ from infinitask.measures import Quadrature
 ACCURACY = 1e-6
 """The part of ∫‖h(·)(θ)‖²dμ, in the norm of the inputs' RKHS, that the functions φ(x)ᵀB_s may leave out."""
 
-SHOWN = 20
-"""Inputs that are written out when a relevance is printed."""
-
-STEP = 0.5
-"""Half the step over which slopes are taken, in spreads of the input: an effect is then what one deviation does. With a
-tenth, rough kernels and encoded texts had effects three times what a deviation really did."""
-
 BLOCK_ENTRIES = 2**21
 """Rows × inputs × functions of which gradients are held at a time: 16 MiB of float64."""
 
@@ -67,7 +60,7 @@ class Relevance:
         return np.argsort(-self.effect, kind="stable")
 
     def __repr__(self) -> str:
-        shown = [int(j) for j in self.order[:SHOWN]]
+        shown = [int(j) for j in self.order[:20]]
         rows = [("input", "slope", "effect")]
         rows += [(self.names[j], f"{self.slope[j]:.3g}", f"{self.effect[j]:.3g}") for j in shown]
         left, middle, right = (max(map(len, column)) for column in zip(*rows, strict=True))
@@ -171,7 +164,7 @@ def mean_square_slopes(
     squares = np.zeros(spread.size)
     for j in np.flatnonzero(spread > 0.0):
         step = np.zeros(spread.size)
-        step[j] = STEP * spread[j]
+        step[j] = 0.5 * spread[j]
         ahead, behind = (to_host(field(place(X + sign * step, device), quadrature.nodes)) for sign in (1.0, -1.0))
         squares[j] = weight @ (((ahead - behind) / (2.0 * step[j])) ** 2 @ quadrature.weights)
     return squares

@@ -44,9 +44,6 @@ NOT_OF_THE_KERNEL = (
     "; their functions are not those of the kernel, and have no norm there. Use features='auto', 'exact' or 'nystroem'."
 )
 
-AT_CENTRE = 1e9
-"""Times this κ the smoothed losses have the slopes of their centre."""
-
 
 def check_certifiable(recipe: Recipe) -> None:
     """An error where a model cannot be compared with that of the kernel itself, as was asked for.
@@ -130,7 +127,8 @@ def _points(objective: Objective, constant: float | None, solution: Solution) ->
     z, smoothing = (solution.z, solution.smoothing) if at is None else (at.z, at.smoothing)
     around = [smoothing]
     if smoothing.centre is not None:
-        around.append(Smoothing(tuple(AT_CENTRE * kappa for kappa in smoothing.kappa), smoothing.centre))
+        # with so large a κ the smoothed losses have the slopes of their centre
+        around.append(Smoothing(tuple(1e9 * kappa for kappa in smoothing.kappa), smoothing.centre))
     return [point for each in around for point in dual_rows(objective, z, each, constant)]
 
 

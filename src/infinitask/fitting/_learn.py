@@ -34,8 +34,8 @@ FIRST_RANK, LARGEST_RANK, STILL_MOVES = 250, 4_000, 0.98
 """Ranks that "auto" begins with, doubles up to, and the fraction of the last kernel gap below which the next one must
 be for it to go on."""
 
-SMALL_KERNEL_GAP, GAPS_OF_RANK = 1e-2, 10.0
-"""A rank is enough where the kernel gap is at most the first, or the second times the tolerance."""
+SMALL_KERNEL_GAP = 1e-2
+"""A rank is large enough if the kernel gap is at most this, or ten times the tolerance."""
 
 MAX_REFITS = 4
 """How often a fit is repeated with a wider kernel if its task asks for it."""
@@ -118,7 +118,7 @@ def _with_grown_rank(recipe: Recipe, data: Data, memory: Memory | None, rng: np.
     The generator is the same for every rank, and so landmarks that are drawn at random, or are pivots, are those of the
     rank before and more.
     """
-    enough = max(GAPS_OF_RANK * recipe.tol, SMALL_KERNEL_GAP)
+    enough = max(10.0 * recipe.tol, SMALL_KERNEL_GAP)
     ranks, gaps = [FIRST_RANK], []
     while True:
         fit = fitted(_with_rank(recipe, ranks[-1]), data, memory, copy.deepcopy(rng))

@@ -22,9 +22,6 @@ from infinitask.tasks.base import normal_scores
 MAX_ROWS, MAX_FEATURES = 1_000, 300
 """Rows and features of the regressions by which bandwidth and λ are chosen."""
 
-FEATURE_TOLERANCE = 1e-7
-"""How exact these features are: no less than the smallest λ that is tried."""
-
 RIDGES: HostArray = np.logspace(-7.0, 1.0, 33)
 """The λ that are tried for a kernel with k(x, x) = 1; for others as many more as their size asks for."""
 
@@ -43,7 +40,7 @@ def about_as_good(errors: HostArray, weight: HostArray, copies: HostArray, toler
 def some_features(kernel: InputKernel, X: HostArray) -> HostArray:
     """Features of a kernel, (n, r), at most :data:`MAX_FEATURES` of them."""
     largest = float(np.max(np.diag(X) if kernel.precomputed else kernel.diag(X)))
-    exact = max(1e-15, FEATURE_TOLERANCE / max(1.0, largest))  # relative: a small column of a linear kernel counts
+    exact = max(1e-15, float(RIDGES[0]) / max(1.0, largest))  # relative: a small column of a linear kernel counts
     features = PivotedCholesky(MAX_FEATURES).build(kernel, X, exact, np.random.default_rng(0))
     return np.asarray(features.values)
 

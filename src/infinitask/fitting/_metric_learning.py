@@ -51,16 +51,8 @@ SMALLER_RIDGE = 0.1
 """λ of a quick fit, in terms of the λ with the smallest leave-one-out error. A metric without a relevant input smooths
 away what that input does, and the next metric does not have it either."""
 
-ROWS_PER_INPUT = 0.5
-"""ρ = 1/(1 + n/(d · this)): with as many rows for each input, half of the metric is the plain one. With 500 rows of
-twelve tables, all numbers from 0 to 30 gave the same mean pinball loss to a percent; where few inputs matter, the
-smaller the better."""
-
 LEFT_OUT = 1e-3
 """The part of h that may be left out of an average over tasks."""
-
-SMALLEST_DIRECTION = 1e-8
-"""Directions with a smaller part of the largest eigenvalue of M are left out of its root."""
 
 
 def with_learnt_kernels(recipe: Recipe, data: Data, memory: Memory | None = None) -> Recipe:
@@ -196,7 +188,7 @@ def _start(spec: LearntMetric, quick: Recipe, data: Data, plain: HostArray) -> H
 
 def _shrinkage(given: float | None, n: float, d: int) -> float:
     if given is None:
-        return 1.0 / (1.0 + n / (ROWS_PER_INPUT * d))
+        return 1.0 / (1.0 + n / (0.5 * d))
     return number("LearntMetric: shrinkage", given, low=0.0, high=1.0, open_low=False)
 
 
@@ -226,7 +218,7 @@ def _in_metric(spec: LearntMetric, M: HostArray) -> Metric | Scaled:
     if spec.diagonal:
         return Scaled(spec.plain(), tuple(np.sqrt(M).tolist()))
     e, V = np.linalg.eigh(M)
-    kept = e > SMALLEST_DIRECTION * e[-1]
+    kept = e > 1e-8 * e[-1]
     return Metric(spec.plain(), V[:, kept] * np.sqrt(e[kept]))
 
 

@@ -21,7 +21,7 @@ from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.features import KernelMap, PivotedCholesky, feature_recipe
 from infinitask.features._inverse import Inverse
 from infinitask.fitting._data import Data
-from infinitask.fitting._fit import ROUGH_EVALUATIONS, ROUGH_GAP, Fit
+from infinitask.fitting._fit import Fit
 from infinitask.fitting._learn import learn
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
@@ -35,6 +35,7 @@ from infinitask.solvers._continuation import joined
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._parts import SINGLE_TOLERANCE, PartMaker, Targets
 from infinitask.streaming._sampling import Survey
+from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
 SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE = 20_000, 8
 """Rows of the sample: this many, or this many for each feature where that is more."""
