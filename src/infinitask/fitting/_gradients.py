@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, as_like, namespace, place, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, place, row_blocks, to_host
 from infinitask.features import FeatureMap, FourierMap
 from infinitask.features._maps import CombinedMap, KernelMap
 from infinitask.field import Field
@@ -21,9 +21,6 @@ from infinitask.measures import Quadrature
 
 ACCURACY = 1e-6
 """The part of ∫‖h(·)(θ)‖²dμ, in the norm of the inputs' RKHS, that the functions φ(x)ᵀB_s may leave out."""
-
-BLOCK_ENTRIES = 2**21
-"""Rows × inputs × functions of which gradients are held at a time: 16 MiB of float64."""
 
 
 @final
@@ -130,10 +127,8 @@ def gradient_outer_product(
     n, d = (int(size) for size in X.shape)
     weight = np.full(n, 1.0 / n) if weight is None else weight
     W = _components(field, quadrature, accuracy)
-    step = max(1, BLOCK_ENTRIES // max(1, d * W.shape[1]))
     total = np.zeros(d if diagonal else (d, d))
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
+    for rows in row_blocks(n, d * W.shape[1]):
         slopes = _gradients(field.left, W, X[rows, :])
         xp = namespace(slopes)
         weighted = slopes * as_like(np.sqrt(weight[rows]), slopes)[None, :, None]
