@@ -95,7 +95,6 @@ def gradient_outer_product(
     weight: HostArray | None = None,
     *,
     diagonal: bool = False,
-    accuracy: float = ACCURACY,
 ) -> HostArray:
     """M of a learnt function, (d, d), or its diagonal, (d,).
 
@@ -109,8 +108,6 @@ def gradient_outer_product(
     weight : ndarray (n,) or None
         ω, summing to one; None: 1/n.
     diagonal : bool
-    accuracy : float
-        The part of h that may be left out.
 
     Examples
     --------
@@ -126,7 +123,7 @@ def gradient_outer_product(
     """
     n, d = (int(size) for size in X.shape)
     weight = np.full(n, 1.0 / n) if weight is None else weight
-    W = _components(field, quadrature, accuracy)
+    W = _components(field, quadrature)
     total = np.zeros(d if diagonal else (d, d))
     for rows in row_blocks(n, d * W.shape[1]):
         slopes = _gradients(field.left, W, X[rows, :])
@@ -165,7 +162,7 @@ def mean_square_slopes(
     return squares
 
 
-def _components(field: Field, quadrature: Quadrature, accuracy: float) -> HostArray:
+def _components(field: Field, quadrature: Quadrature) -> HostArray:
     """W (s, s') with ∫ f(h(·)(θ)) dμ ≈ Σ_s f(φᵀB_s) for B = CW and quadratic f."""
     psi = field.psi(quadrature.nodes)
     e, V = np.linalg.eigh(psi.T @ (quadrature.weights[:, None] * psi))
@@ -174,7 +171,7 @@ def _components(field: Field, quadrature: Quadrature, accuracy: float) -> HostAr
     energy, axes = np.linalg.eigh(B.T @ B)
     energy, axes = energy[::-1], axes[:, ::-1]
     left = np.sum(energy) - np.cumsum(energy)
-    kept = 1 + int(np.sum(left > accuracy * np.sum(energy)))
+    kept = 1 + int(np.sum(left > ACCURACY * np.sum(energy)))
     return np.asarray(W @ axes[:, :kept])
 
 

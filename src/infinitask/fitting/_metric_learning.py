@@ -37,12 +37,13 @@ from infinitask.kernels import (
 )
 from infinitask.penalties import Ridge
 from infinitask.tasks import Order
+from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
 MAX_ROWS = 2_000
 """At most this many rows take part, evenly spaced."""
 
-QUICK_NODES, QUICK_GAP, QUICK_EVALUATIONS = 8, 2e-2, 200
-"""Nodes, duality gap and most evaluations of a quick fit."""
+QUICK_NODES = 8
+"""Nodes of a quick fit."""
 
 QUICK_FEATURES = 1_000
 """The most features of a quick fit. With half of it, two inputs of 30 that matter only together were not found."""
@@ -50,9 +51,6 @@ QUICK_FEATURES = 1_000
 SMALLER_RIDGE = 0.1
 """λ of a quick fit, in terms of the λ with the smallest leave-one-out error. A metric without a relevant input smooths
 away what that input does, and the next metric does not have it either."""
-
-LEFT_OUT = 1e-3
-"""The part of h that may be left out of an average over tasks."""
 
 
 def with_learnt_kernels(recipe: Recipe, data: Data, memory: Memory | None = None) -> Recipe:
@@ -165,9 +163,7 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
         rough = replace(resolved_recipe, alpha=SMALLER_RIDGE * resolved_recipe.alpha)
         fit = fitted(rough, inside, None, np.random.default_rng(0))
         rows = place(inside.X, recipe.device)
-        G = gradient_outer_product(
-            fit.field, fit.quadrature, rows, inside.weight, diagonal=spec.diagonal, accuracy=LEFT_OUT
-        )
+        G = gradient_outer_product(fit.field, fit.quadrature, rows, inside.weight, diagonal=spec.diagonal)
         size = float(np.sum(G) if spec.diagonal else np.trace(G))
         M = (1.0 - rho) * G / size + rho * plain if size > 0.0 else plain  # a constant says nothing of the inputs
 
@@ -198,8 +194,8 @@ def _quick(recipe: Recipe, data: Data) -> Recipe:
     return replace(
         recipe.with_task(penalty=Ridge(), order=Order()),
         n_nodes=recipe.n_nodes if data.y.ndim == 2 else min(recipe.n_nodes, QUICK_NODES),  # or a target for each
-        tol=QUICK_GAP,
-        max_iter=QUICK_EVALUATIONS,
+        tol=ROUGH_GAP,
+        max_iter=ROUGH_EVALUATIONS,
         features="auto",
         rank=QUICK_FEATURES,
         task_gamma=None,
