@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from infinitask import InfiniteQuantileRegressor
-from infinitask.fitting import _learn
+from infinitask.fitting import _fit
 from pages import now, signed
 from profile_fit import one_thread
 from suite.problems import Array, D, heteroscedastic
@@ -48,7 +48,7 @@ class Point:
 
 def measure(X: Array, y: Array, alpha: float, rank: int) -> Point:
     """Fit once."""
-    inside, plain = [0.0], _learn.kernel_gap
+    inside, plain = [0.0], _fit.kernel_gap
 
     def timed(*arguments: Any) -> float:
         started = time.process_time()
@@ -59,7 +59,7 @@ def measure(X: Array, y: Array, alpha: float, rank: int) -> Point:
     model = InfiniteQuantileRegressor(
         alpha=alpha, gamma="median", features="nystroem", rank=rank, certify="kernel", random_state=0
     )
-    with one_thread(), mock.patch.object(_learn, "kernel_gap", timed):
+    with one_thread(), mock.patch.object(_fit, "kernel_gap", timed):
         started = time.process_time()
         model.fit(X, y)
         seconds = time.process_time() - started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask._base.arrays import as_like
+from infinitask._base.arrays import as_like, row_blocks
 from infinitask.fitting import _gradients as gradients
 from infinitask.fitting._gradients import Relevance, gradient_outer_product, input_gradients
 from infinitask.kernels import RBF, Linear, Matern, Metric, Warped
@@ -62,14 +63,16 @@ def test_the_average_is_the_sum_over_rows_and_nodes(case: str, monkeypatch: pyte
     np.testing.assert_allclose(found, expected, atol=1e-4 * np.trace(expected))
     diagonal = gradient_outer_product(fitted.field_, rule(fitted), X, weight, diagonal=True)
     np.testing.assert_allclose(diagonal, np.diagonal(found), rtol=1e-12)
-    monkeypatch.setattr(gradients, "BLOCK_ENTRIES", 50)
+    monkeypatch.setattr(gradients, "row_blocks", partial(row_blocks, entries=50))
     np.testing.assert_allclose(gradient_outer_product(fitted.field_, rule(fitted), X, weight), found, rtol=1e-10)
 
 
-def test_what_may_be_left_out_is_all_that_is_left_out() -> None:
-    fitted = model()
-    exact = gradient_outer_product(fitted.field_, rule(fitted), X, accuracy=0.0)
-    rough = gradient_outer_product(fitted.field_, rule(fitted), X, accuracy=0.05)
+def test_components_of_little_energy_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted, found = model(), []
+    for accuracy in (0.0, 0.05):
+        monkeypatch.setattr(gradients, "ACCURACY", accuracy)
+        found.append(gradient_outer_product(fitted.field_, rule(fitted), X))
+    exact, rough = found
     assert 0.0 < np.trace(exact - rough) < 0.3 * np.trace(exact)
 
 

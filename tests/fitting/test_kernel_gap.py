@@ -22,6 +22,7 @@ from infinitask.features import FeatureRecipe, Nystroem, PivotedCholesky, Random
 from infinitask.fitting import Data
 from infinitask.fitting import _learn as learn
 from infinitask.fitting._defaults import resolved
+from infinitask.fitting._fit import in_units_of
 from infinitask.fitting._kernel_gap import _quadratic, kernel_gap
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import in_units
@@ -204,7 +205,7 @@ def test_exact_features_count_what_they_leave_out(name: str) -> None:
         estimator, y = InfiniteOneClassSVM(alpha=0.01, gamma=0.3, n_nodes=8, features="exact"), None
     data = Data.canonical(X, y)
     recipe = resolved(estimator.recipe(), data)
-    posed, rows = in_units(recipe), learn.in_units_of(recipe, data)
+    posed, rows = in_units(recipe), in_units_of(recipe, data)
     rng = np.random.default_rng(0)
     rough = pose(posed, rows, rng, phi=PivotedCholesky().build(RBF(gamma=0.3), rows.X, 1e-3, rng))
     assert rough.phi.exact

@@ -24,7 +24,8 @@ from infinitask import (
 from infinitask._base.arrays import HostArray
 from infinitask.fitting import Data
 from infinitask.fitting import _metric_learning as feature_learning
-from infinitask.fitting._defaults import left_out_error, resolved, spreads
+from infinitask.fitting._defaults import resolved, spreads
+from infinitask.fitting._leave_one_out import leave_one_out_error
 from infinitask.fitting._metric_learning import learnt_metric, learnt_metrics
 from infinitask.kernels import RBF, Additive, LearntMetric, Linear, Matern, Metric, Scaled, Sum, Warped
 
@@ -90,7 +91,7 @@ def test_full_shrinkage_is_the_plain_metric_and_shrinkage_falls_with_rows() -> N
     assert 1.0 > few > 0.05 > 0.002 > many > 0.0
 
 
-def test_the_metric_with_the_smallest_left_out_error_is_taken() -> None:
+def test_the_metric_with_the_smallest_leave_one_out_error_is_taken() -> None:
     # an input that tells equal rows apart: a rough kernel learns noise along it, more with every iteration
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 2, size=(300, 4)).astype(float)
@@ -98,8 +99,8 @@ def test_the_metric_with_the_smallest_left_out_error_is_taken() -> None:
     y = groups @ [8.0, 4.0, 2.0, 1.0] + rng.normal(size=300)
     data = Data.canonical(X, y)
     spec = LearntMetric(Matern(0.5), iterations=3)
-    errors = [left_out_error(kernel, data) for kernel in learnt_metrics(RECIPE, data, spec)]
-    assert left_out_error(learnt_metric(RECIPE, data, spec), data) == min(errors) < errors[-1]
+    errors = [leave_one_out_error(kernel, data) for kernel in learnt_metrics(RECIPE, data, spec)]
+    assert leave_one_out_error(learnt_metric(RECIPE, data, spec), data) == min(errors) < errors[-1]
 
 
 def test_inputs_that_a_first_fit_would_miss_are_found() -> None:

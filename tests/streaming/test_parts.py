@@ -127,7 +127,7 @@ def test_the_cut_of_the_blocks_does_not_matter(data: Any, made: PartMaker, rows:
 
 @pytest.mark.parametrize("memory", [FEATURES, 0])
 def test_threads_do_not_change_a_bit(data: Any, made: PartMaker, memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "PIECE_ENTRIES", 300 * COLUMNS)
+    monkeypatch.setattr(rooms, "IN_MEMORY", 300 * COLUMNS)
     found = []
     with ThreadPoolExecutor(3) as pool:
         for threads in (None, pool):

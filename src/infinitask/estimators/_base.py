@@ -43,8 +43,9 @@ from infinitask.estimators._docs import completed
 from infinitask.estimators._recipes import check_default, check_given, recipe_of
 from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
 from infinitask.fitting._data import Data
+from infinitask.fitting._fit import Fit
 from infinitask.fitting._gradients import Relevance, mean_square_slopes
-from infinitask.fitting._learn import Fit, learn
+from infinitask.fitting._learn import learn
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import Precomputed, input_kernel

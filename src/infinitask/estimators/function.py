@@ -21,7 +21,7 @@ from infinitask.estimators._curve_values import best_level, one_curve_at, values
 from infinitask.estimators._curves import Curves, Design, days, own_points
 from infinitask.estimators._sources import in_kind, in_memory, on_host
 from infinitask.fitting._data import Data
-from infinitask.fitting._learn import Fit
+from infinitask.fitting._fit import Fit
 from infinitask.fitting._metric_learning import with_learnt_kernels
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units

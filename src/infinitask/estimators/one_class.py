@@ -18,7 +18,7 @@ from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._recipes import check_default
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._data import Data
-from infinitask.fitting._learn import Fit
+from infinitask.fitting._fit import Fit
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import input_kernel
 from infinitask.measures._spaces import as_measure

@@ -1,8 +1,9 @@
 """From a recipe and data to a fit: the one way is :func:`learn`."""
 
 from ._data import Data
+from ._fit import Fit
 from ._gradients import Relevance
-from ._learn import Fit, learn
+from ._learn import learn
 from ._recipe import Recipe
 from ._representer import Representer, representer_coefficients
 from ._units import Units

@@ -9,15 +9,8 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 
-MAX_COPIES = 1e6
-"""Whole weights up to this stand for repeated rows."""
-
-FEWEST_ROWS_OF_COPIES, MANY_VALUES = 20, 0.5
-"""Equal rows are copies of one observation where there are at least this many different rows, and an input has this
-many values for each of them: such rows are not equal by chance."""
-
-WEIGHT_ROUNDING = 1e-6
-"""Weights may miss a sum of one by this much."""
+FEWEST_DISTINCT_ROWS = 20
+"""With fewer different rows, equal rows may be equal by chance and are not taken for copies of one observation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +43,7 @@ class Data:
         return np.ones(self.weight.size) if self.copies is None else self.copies
 
     def __post_init__(self) -> None:
-        if abs(float(np.sum(self.weight)) - 1.0) > WEIGHT_ROUNDING:
+        if abs(float(np.sum(self.weight)) - 1.0) > 1e-6:
             raise ValueError(
                 f"Data were given weights that sum to {float(np.sum(self.weight)):g}; they must sum to one. "
                 "Data.canonical(X, y, weight) divides by the sum."
@@ -81,7 +74,7 @@ class Data:
                 "(n, d), y (n,) or (n, m) or None, and weights (n,), at least one of them above 0."
             )
         # a weight that is a whole number stands for as many rows, and so must the same rows written out
-        whole = bool(np.all(weight == np.round(weight)) and np.max(weight) <= MAX_COPIES)
+        whole = bool(np.all(weight == np.round(weight)) and np.max(weight) <= 1e6)
         copies = np.where(kept, weight if whole else 1.0, 0.0)
         if not np.all(kept):
             X, weight, copies = X[kept], weight[kept], copies[kept]
@@ -111,9 +104,9 @@ def _observations(X: HostArray, targets: bool, copies: HostArray) -> HostArray:
     repeat all rows, or double all weights, changes nothing.
     """
     copies = copies / max(int(np.gcd.reduce(copies.astype(np.int64))), 1)
-    if np.all(copies == 1.0) or len(X) < FEWEST_ROWS_OF_COPIES or X.shape[1] == 0:
+    if np.all(copies == 1.0) or len(X) < FEWEST_DISTINCT_ROWS or X.shape[1] == 0:
         return copies
-    if max(np.unique(column).size for column in X.T) < MANY_VALUES * len(X):
+    if 2 * max(np.unique(column).size for column in X.T) < len(X):  # categories: rows are equal by chance
         return copies
     if targets and np.any(np.all(X[1:] == X[:-1], axis=1)):  # rows that differ in y alone are observations
         return copies

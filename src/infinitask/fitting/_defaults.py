@@ -30,37 +30,34 @@ import numpy as np
 from sklearn.base import clone
 
 from infinitask._base.arrays import HostArray
-from infinitask.features import PivotedCholesky
 from infinitask.fitting._data import Data
 from infinitask.fitting._input_scales import relevance
+from infinitask.fitting._leave_one_out import (
+    RIDGES,
+    about_as_good,
+    leave_one_out,
+    ridges_for,
+    some_features,
+    some_rows,
+)
 from infinitask.fitting._pose import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units, check_far_targets, check_loss
 from infinitask.kernels import RBF, Chi2, InputKernel, Matern, Metric, Scaled, input_kernel, takes_gamma, task_kernel
 from infinitask.tasks import Task
-from infinitask.tasks.base import normal_scores
-
-MAX_ROWS, MAX_FEATURES = 1_000, 300
-"""Rows and features of the regressions by which bandwidth and λ are chosen."""
-
-FEATURE_TOLERANCE = 1e-7
-"""How exact these features are: no less than the smallest λ that is tried."""
 
 GAMMA_FACTORS = (1.0, 1 / 16, 1 / 4, 4.0)
 """Multiples of the γ of the median rule that are tried: length scales of 1, 4, 2 and ½ times the median distance."""
 
-MAX_SCALED_INPUTS, MIN_ROWS_FOR_SCALES, ROWS_PER_SCALE = 60, 200, 8
-"""A scale for each input is tried with at most this many inputs, at least this many rows, and this many rows for each
-input. With fewer rows it is a gamble: of 24 tables it made the loss of one half as large, and of another 3.6 times."""
+MIN_ROWS_FOR_SCALES, ROWS_PER_SCALE = 200, 8
+"""A scale for each feature is tried with at least 200 rows, and at least 8 for each feature. With fewer rows it is a
+gamble."""
 
-MAX_SCALE_ROWS, MAX_SCALE_STEPS = 150, 30
-"""It is found from at most this many rows, in at most this many steps: about a tenth of a second."""
+MAX_SCALE_ROWS = 150
+"""Scales are learnt from at most 150 rows, in about a tenth of a second."""
 
 CLEARLY_BETTER = 0.9
 """... and taken if the leave-one-out error of other rows is below this part of that with one scale for all."""
-
-RIDGES: HostArray = np.logspace(-7.0, 1.0, 33)
-"""The λ that are tried for a kernel with k(x, x) = 1; for others as many more as their size asks for."""
 
 IQR_OF_NORMAL = 1.349
 """The interquartile range of a normal law, in standard deviations."""
@@ -72,9 +69,6 @@ would otherwise hide its column. Where more than this share of values are so far
 RIDGE_RATE, SMALLEST_RIDGE = 0.5, 1e-5
 """With more rows than take part, λ falls with this power of their number, down to the second number divided by it: a
 handful of rows that happen to lie on a curve would otherwise be interpolated, and no gap be reached."""
-
-RUNS_OF_NODES = 10
-"""Runs of nodes in which curves with shares are summed up."""
 
 
 def resolved(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | None = None) -> Recipe:
@@ -192,7 +186,7 @@ def _regressed(
     rows: int | None,
 ) -> tuple[InputKernel, float]:
     """The kernel, with γ times one of some factors, and the λ of half the square."""
-    X, t, weight, copies = _some_rows(data, task)
+    X, t, weight, copies = some_rows(data, task)
     tolerated = task.defaults.tolerated_errors
     n = data.weight.size
     if kernel.precomputed:
@@ -204,7 +198,7 @@ def _regressed(
         bases.append(_one_scale(kernel, X))
     kernels = [base if factor == 1.0 else with_width(base, factor) for base in bases for factor in factors]
     features = [some_features(k, X) for k in kernels]
-    tried = [_ridges(float(weight @ np.sum(phi**2, axis=1))) for phi in features]
+    tried = [ridges_for(float(weight @ np.sum(phi**2, axis=1))) for phi in features]
     found = [leave_one_out(phi, t, weight, ridges, copies) for phi, ridges in zip(features, tried, strict=True)]
     bests = np.array([errors[np.argmin(errors @ weight)] for errors in found])
     ridges = [
@@ -240,58 +234,6 @@ def shrinkage(some: int, rows: int) -> float:
     return float((some / rows) ** RIDGE_RATE)
 
 
-def left_out_error(kernel: InputKernel, data: Data) -> float:
-    """The smallest leave-one-out error over λ of a kernel ridge regression of the normal scores of y.
-
-    Parameters
-    ----------
-    kernel : InputKernel
-        Resolved, of inputs.
-    data : Data
-        With targets; at most :data:`MAX_ROWS` rows take part.
-
-    Examples
-    --------
-    >>> from infinitask.kernels import Linear
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> data = Data.canonical(X, 3.0 * X[:, 0])
-    >>> left_out_error(Linear(), data) < 0.1 < left_out_error(RBF(gamma=100.0), data)
-    True
-    """
-    X, t, weight, copies = _some_rows(data)
-    phi = some_features(kernel, X)
-    errors = leave_one_out(phi, t, weight, _ridges(float(weight @ np.sum(phi**2, axis=1))), copies)
-    return float(np.min(errors @ weight))
-
-
-def _some_rows(data: Data, task: Task | None = None) -> tuple[HostArray, HostArray, HostArray, HostArray]:
-    """X, normal scores of y or a column for each of many classes, weights and copies of at most MAX_ROWS rows."""
-    if data.y is None:
-        raise ValueError("alpha='auto' was given without targets; give alpha a number.")
-    n = data.weight.size
-    some = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
-    y = one_for_each_row(data.y, data.share) if data.y.ndim == 2 else data.y
-    weight = data.weight[some] / np.sum(data.weight[some])
-    t = normal_scores(y) if task is None else task.scores(y)
-    return data.X[some], t[some], weight, data.multiplicity[some]
-
-
-def one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
-    """A number for each row of targets (n, m), (n,): the mean, or for curves with shares their leading component.
-
-    Points of their own are seen in runs of neighbouring nodes.
-    """
-    if share is None:
-        return np.asarray(np.mean(y, axis=1))
-    run = (RUNS_OF_NODES * np.arange(y.shape[1])) // y.shape[1]
-    member = (run[:, None] == np.unique(run)).astype(np.float64)
-    mass = share @ member
-    mean = np.divide((share * y) @ member, mass, out=np.zeros_like(mass), where=mass > 0.0)
-    above = np.where(mass > 0.0, mean - np.sum(mass * mean, axis=0) / np.maximum(np.sum(mass, axis=0), 1e-300), 0.0)
-    U, size, _ = np.linalg.svd(above, full_matrices=False)
-    return np.asarray(U[:, 0] * size[0])
-
-
 def with_own_scales(
     kernel: Scaled, X: HostArray, t: HostArray, copies: HostArray, fewest: int = MIN_ROWS_FOR_SCALES
 ) -> InputKernel | None:
@@ -303,7 +245,7 @@ def with_own_scales(
     if t.ndim > 1:  # relevance follows one target
         return None
     if not isinstance(kernel.kernel, (RBF, Matern)) or not (
-        1 < inputs.size <= MAX_SCALED_INPUTS and max(fewest, ROWS_PER_SCALE * inputs.size) <= t.size
+        inputs.size > 1 and max(fewest, ROWS_PER_SCALE * inputs.size) <= t.size
     ):
         return None
     unit = np.asarray(kernel.scales)
@@ -312,7 +254,7 @@ def with_own_scales(
 
     def scaled(rows: HostArray) -> InputKernel:
         each = np.zeros(unit.size)
-        each[inputs] = relevance((X[rows] * unit)[:, inputs], t[rows], MAX_SCALE_STEPS) * unit[inputs]
+        each[inputs] = relevance((X[rows] * unit)[:, inputs], t[rows]) * unit[inputs]
         return Scaled(clone(kernel.kernel).set_params(gamma=0.5), tuple(each.tolist()))
 
     def error(k: InputKernel) -> float:
@@ -326,78 +268,9 @@ def with_own_scales(
     return own if learnt.size >= MAX_SCALE_ROWS // 2 else scaled(np.arange(t.size))
 
 
-def _ridges(size: float) -> HostArray:
-    """The λ that are tried for a kernel whose k(x, x) has this mean.
-
-    Inputs in dollars make a linear kernel large, and a column of small numbers beside them needs a small λ still.
-    """
-    decades = 0.0 if not size > 0.0 else np.log10(size)
-    low, high = np.log10(RIDGES[0]) + min(0.0, decades), np.log10(RIDGES[-1]) + max(0.0, decades)
-    if high - low < 1e-9 + np.log10(RIDGES[-1] / RIDGES[0]):
-        return RIDGES
-    return np.logspace(low, high, 1 + 4 * int(np.ceil(high - low)))
-
-
 def with_width(kernel: InputKernel, factor: float) -> InputKernel:
     """The kernel with γ times a factor."""
     around = isinstance(kernel, (Scaled, Metric))
     inner = kernel.kernel if around else kernel
     changed: InputKernel = clone(inner).set_params(gamma=factor * inner.gamma)
     return type(kernel)(**(kernel.get_params(deep=False) | {"kernel": changed})) if around else changed
-
-
-def about_as_good(errors: HostArray, weight: HostArray, copies: HostArray, tolerated: float) -> HostArray:
-    """The positions of those that are about as good as the best, from squared errors (k, n)."""
-    difference = errors - errors[np.argmin(errors @ weight)]
-    mean = difference @ weight
-    deviation = np.sqrt(np.maximum((difference - mean[:, None]) ** 2 @ weight, 0.0))
-    return np.flatnonzero(mean <= tolerated * deviation * np.sqrt(np.sum(weight**2 / copies)))
-
-
-def some_features(kernel: InputKernel, X: HostArray) -> HostArray:
-    """Features of a kernel, (n, r), at most :data:`MAX_FEATURES` of them."""
-    largest = float(np.max(np.diag(X) if kernel.precomputed else kernel.diag(X)))
-    exact = max(1e-15, FEATURE_TOLERANCE / max(1.0, largest))  # relative: a small column of a linear kernel counts
-    features = PivotedCholesky(MAX_FEATURES).build(kernel, X, exact, np.random.default_rng(0))
-    return np.asarray(features.values)
-
-
-def leave_one_out(
-    phi: HostArray, t: HostArray, weight: HostArray, ridges: HostArray = RIDGES, copies: HostArray | float = 1.0
-) -> HostArray:
-    """The squared leave-one-out errors of a ridge regression with a constant, (k, n), for every λ.
-
-    Parameters
-    ----------
-    phi : ndarray (n, r)
-        Features.
-    t : ndarray (n,) or (n, c)
-        Of several columns the errors are added.
-    weight : ndarray (n,)
-        Positive, summing to one.
-    ridges : ndarray (k,)
-    copies : ndarray (n,) or float
-        How many equal rows a row stands for: one of them is left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.linspace(-1.0, 1.0, 50)
-    >>> errors = leave_one_out(x[:, None], 3.0 * x, np.full(50, 0.02)).mean(axis=1)
-    >>> bool(errors[0] < 1e-4 < errors[-1])
-    True
-    """
-    root = np.sqrt(weight)
-    phi = root[:, None] * np.column_stack([np.ones(len(t)), phi])
-    e, V = np.linalg.eigh(phi.T @ phi)
-    kept = e > 1e-14 * e[-1]
-    e, U = e[kept], phi @ (V[:, kept] / np.sqrt(e[kept]))
-    goal, squares = (root * t.T).T, U**2
-    along = U.T @ goal
-    errors = []
-    for ridge in ridges:
-        share = e / (e + ridge)
-        residual = goal - U @ (share * along.T).T
-        error = (residual.T / (root * np.maximum(1.0 - (squares @ share) / copies, 1e-12))) ** 2
-        errors.append(error if t.ndim == 1 else np.sum(error, axis=0))
-    return np.array(errors)

@@ -13,7 +13,7 @@ from typing import final
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, as_like, namespace, place, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, place, row_blocks, to_host
 from infinitask.features import FeatureMap, FourierMap
 from infinitask.features._maps import CombinedMap, KernelMap
 from infinitask.field import Field
@@ -21,16 +21,6 @@ from infinitask.measures import Quadrature
 
 ACCURACY = 1e-6
 """The part of ∫‖h(·)(θ)‖²dμ, in the norm of the inputs' RKHS, that the functions φ(x)ᵀB_s may leave out."""
-
-SHOWN = 20
-"""Inputs that are written out when a relevance is printed."""
-
-STEP = 0.5
-"""Half the step over which slopes are taken, in spreads of the input: an effect is then what one deviation does. With a
-tenth, rough kernels and encoded texts had effects three times what a deviation really did."""
-
-BLOCK_ENTRIES = 2**21
-"""Rows × inputs × functions of which gradients are held at a time: 16 MiB of float64."""
 
 
 @final
@@ -67,7 +57,7 @@ class Relevance:
         return np.argsort(-self.effect, kind="stable")
 
     def __repr__(self) -> str:
-        shown = [int(j) for j in self.order[:SHOWN]]
+        shown = [int(j) for j in self.order[:20]]
         rows = [("input", "slope", "effect")]
         rows += [(self.names[j], f"{self.slope[j]:.3g}", f"{self.effect[j]:.3g}") for j in shown]
         left, middle, right = (max(map(len, column)) for column in zip(*rows, strict=True))
@@ -105,7 +95,6 @@ def gradient_outer_product(
     weight: HostArray | None = None,
     *,
     diagonal: bool = False,
-    accuracy: float = ACCURACY,
 ) -> HostArray:
     """M of a learnt function, (d, d), or its diagonal, (d,).
 
@@ -119,8 +108,6 @@ def gradient_outer_product(
     weight : ndarray (n,) or None
         ω, summing to one; None: 1/n.
     diagonal : bool
-    accuracy : float
-        The part of h that may be left out.
 
     Examples
     --------
@@ -136,11 +123,9 @@ def gradient_outer_product(
     """
     n, d = (int(size) for size in X.shape)
     weight = np.full(n, 1.0 / n) if weight is None else weight
-    W = _components(field, quadrature, accuracy)
-    step = max(1, BLOCK_ENTRIES // max(1, d * W.shape[1]))
+    W = _components(field, quadrature)
     total = np.zeros(d if diagonal else (d, d))
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
+    for rows in row_blocks(n, d * W.shape[1]):
         slopes = _gradients(field.left, W, X[rows, :])
         xp = namespace(slopes)
         weighted = slopes * as_like(np.sqrt(weight[rows]), slopes)[None, :, None]
@@ -171,13 +156,13 @@ def mean_square_slopes(
     squares = np.zeros(spread.size)
     for j in np.flatnonzero(spread > 0.0):
         step = np.zeros(spread.size)
-        step[j] = STEP * spread[j]
+        step[j] = 0.5 * spread[j]
         ahead, behind = (to_host(field(place(X + sign * step, device), quadrature.nodes)) for sign in (1.0, -1.0))
         squares[j] = weight @ (((ahead - behind) / (2.0 * step[j])) ** 2 @ quadrature.weights)
     return squares
 
 
-def _components(field: Field, quadrature: Quadrature, accuracy: float) -> HostArray:
+def _components(field: Field, quadrature: Quadrature) -> HostArray:
     """W (s, s') with ∫ f(h(·)(θ)) dμ ≈ Σ_s f(φᵀB_s) for B = CW and quadratic f."""
     psi = field.psi(quadrature.nodes)
     e, V = np.linalg.eigh(psi.T @ (quadrature.weights[:, None] * psi))
@@ -186,7 +171,7 @@ def _components(field: Field, quadrature: Quadrature, accuracy: float) -> HostAr
     energy, axes = np.linalg.eigh(B.T @ B)
     energy, axes = energy[::-1], axes[:, ::-1]
     left = np.sum(energy) - np.cumsum(energy)
-    kept = 1 + int(np.sum(left > accuracy * np.sum(energy)))
+    kept = 1 + int(np.sum(left > ACCURACY * np.sum(energy)))
     return np.asarray(W @ axes[:, :kept])
 
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from infinitask._base.arrays import HostArray
 
 
-def relevance(X: HostArray, t: HostArray, max_iter: int = 40) -> HostArray:
+def relevance(X: HostArray, t: HostArray) -> HostArray:
     """A scale for each input, (d,), by the marginal likelihood of a Gaussian process with t = f(X) + noise.
 
     exp(−½ Σ_j s_j² (x_j − z_j)²) is its kernel. A weak prior holds each s_j near the one that suits standardised inputs
@@ -21,8 +21,6 @@ def relevance(X: HostArray, t: HostArray, max_iter: int = 40) -> HostArray:
         Standardised; a few hundred rows, for it takes n²d numbers.
     t : ndarray (n,)
         Of mean 0 and size 1.
-    max_iter : int
-        Steps of the optimiser.
 
     Examples
     --------
@@ -58,5 +56,5 @@ def relevance(X: HostArray, t: HostArray, max_iter: int = 40) -> HostArray:
 
     bounds = [(-6.0, 3.0)] * d + [(-6.0, 4.0), (-7.0, 2.0)]
     start = np.concatenate([centre, [0.0, np.log(0.3)]])
-    found = minimize(minus_likelihood, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
+    found = minimize(minus_likelihood, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
     return np.asarray(np.exp(found.x[:d]))

@@ -21,11 +21,12 @@ tr Tᵀ(K − ΦΦᵀ)T ≤ ε Σ_k (Σ_i |T_ik|)².
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, namespace, place, take, to_host
+from infinitask._base.arrays import IN_MEMORY, ON_DEVICE, Array, HostArray, namespace, place, row_blocks, take, to_host
 from infinitask._base.threads import shared_out
 from infinitask.features import FeatureMap, KernelMap, PrecomputedMap, RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
@@ -36,16 +37,9 @@ from infinitask.problem import Problem
 from infinitask.solvers import Solution
 from infinitask.solvers._bundle import mixture
 
-BLOCK_ROWS, DEVICE_BLOCK_ROWS = 640, 8_192
-"""Rows and columns of a block of K: 3 MiB on the host, 512 MiB on a device. Measured on one core with n = 20 000,
-d = 8 and s = 16: the pass takes 0.69 s, with 512 rows 0.75 s and with 768 0.68 s."""
-
 NOT_OF_THE_KERNEL = (
     "; their functions are not those of the kernel, and have no norm there. Use features='auto', 'exact' or 'nystroem'."
 )
-
-AT_CENTRE = 1e9
-"""Times this κ the smoothed losses have the slopes of their centre."""
 
 
 def check_certifiable(recipe: Recipe) -> None:
@@ -130,7 +124,8 @@ def _points(objective: Objective, constant: float | None, solution: Solution) ->
     z, smoothing = (solution.z, solution.smoothing) if at is None else (at.z, at.smoothing)
     around = [smoothing]
     if smoothing.centre is not None:
-        around.append(Smoothing(tuple(AT_CENTRE * kappa for kappa in smoothing.kappa), smoothing.centre))
+        # with so large a κ the smoothed losses have the slopes of their centre
+        around.append(Smoothing(tuple(1e9 * kappa for kappa in smoothing.kappa), smoothing.centre))
     return [point for each in around for point in dual_rows(objective, z, each, constant)]
 
 
@@ -204,8 +199,8 @@ def _quadratic(kernel: Any, X: Array, T: Array) -> HostArray:
     if kernel is not None and seen.size < int(T.shape[0]):
         X, T = take(X, seen, 0), take(T, seen, 0)
     n, on_host = int(T.shape[0]), isinstance(T, np.ndarray)
-    size = BLOCK_ROWS if on_host else DEVICE_BLOCK_ROWS
-    blocks = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    entries = IN_MEMORY if on_host else ON_DEVICE
+    blocks = row_blocks(n, isqrt(entries), entries)  # as many rows as columns
 
     def visit(i: int) -> Array:
         here, total = blocks[i], None

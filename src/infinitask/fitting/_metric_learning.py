@@ -16,12 +16,13 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray, place
 from infinitask._base.validation import count, number
-from infinitask.field import Field
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import left_out_error, resolved, spreads
+from infinitask.fitting._defaults import resolved, spreads
+from infinitask.fitting._fit import fitted
 from infinitask.fitting._gradients import gradient_outer_product
-from infinitask.fitting._pose import pose
-from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.fitting._leave_one_out import leave_one_out_error
+from infinitask.fitting._recipe import Recipe
+from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import (
     RBF,
     InputKernel,
@@ -34,51 +35,43 @@ from infinitask.kernels import (
     Sum,
     Warped,
 )
-from infinitask.measures import Quadrature
 from infinitask.penalties import Ridge
-from infinitask.solvers import Splitting, solve
 from infinitask.tasks import Order
+from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
 MAX_ROWS = 2_000
 """At most this many rows take part, evenly spaced."""
 
-QUICK_NODES, QUICK_GAP, QUICK_EVALUATIONS = 8, 2e-2, 200
-"""Nodes, duality gap and most evaluations of a quick fit."""
+QUICK_NODES = 8
+"""Nodes of a quick fit."""
 
 QUICK_FEATURES = 1_000
 """The most features of a quick fit. With half of it, two inputs of 30 that matter only together were not found."""
-
-LIGHT_BIAS = 1e-2
-"""λ_b of a quick fit, in terms of λ: a bias that is held less takes more iterations."""
 
 SMALLER_RIDGE = 0.1
 """λ of a quick fit, in terms of the λ with the smallest leave-one-out error. A metric without a relevant input smooths
 away what that input does, and the next metric does not have it either."""
 
-ROWS_PER_INPUT = 0.5
-"""ρ = 1/(1 + n/(d · this)): with as many rows for each input, half of the metric is the plain one. With 500 rows of
-twelve tables, all numbers from 0 to 30 gave the same mean pinball loss to a percent; where few inputs matter, the
-smaller the better."""
 
-LEFT_OUT = 1e-3
-"""The part of h that may be left out of an average over tasks."""
-
-SMALLEST_DIRECTION = 1e-8
-"""Directions with a smaller part of the largest eigenvalue of M are left out of its root."""
-
-
-def with_learnt_kernels(recipe: Recipe, data: Data) -> Recipe:
+def with_learnt_kernels(recipe: Recipe, data: Data, memory: Memory | None = None) -> Recipe:
     """The recipe with every :class:`~infinitask.kernels.LearntMetric` replaced by what it learns from the data.
 
     Parameters
     ----------
     recipe : Recipe
     data : Data
+    memory : Memory or None
+        What earlier fits left; a kernel that it has for the same recipe and data is not learnt again.
     """
     kernel = recipe.kernel
     if not isinstance(kernel, InputKernel) or not kernel.needs_targets:
         return recipe
-    return replace(recipe, kernel=_learnt(kernel, recipe, data))
+    learnt = None if memory is None else memory.learnt_kernel(recipe, data)
+    if learnt is None:
+        learnt = _learnt(kernel, recipe, data)
+        if memory is not None:
+            memory.learnt = recipe, data, learnt
+    return replace(recipe, kernel=learnt)
 
 
 def _learnt(kernel: InputKernel, recipe: Recipe, data: Data) -> InputKernel:
@@ -124,7 +117,7 @@ def learnt_metric(recipe: Recipe, data: Data, spec: LearntMetric) -> Metric | Sc
     >>> int(np.argmax(kernel.scales))
     1
     """
-    return min(learnt_metrics(recipe, data, spec), key=lambda kernel: left_out_error(kernel, data))
+    return min(learnt_metrics(recipe, data, spec), key=lambda kernel: leave_one_out_error(kernel, data))
 
 
 def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[Metric | Scaled]:
@@ -167,10 +160,10 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
         yield _in_units_of_inputs(resolved_recipe.kernel if free else kernel, unit, varies)
         if iteration == iterations:
             return
-        resolved_recipe = replace(resolved_recipe, alpha=SMALLER_RIDGE * resolved_recipe.alpha)
-        field, quadrature = _fitted(resolved_recipe, inside)
+        rough = replace(resolved_recipe, alpha=SMALLER_RIDGE * resolved_recipe.alpha)
+        fit = fitted(rough, inside, None, np.random.default_rng(0))
         rows = place(inside.X, recipe.device)
-        G = gradient_outer_product(field, quadrature, rows, inside.weight, diagonal=spec.diagonal, accuracy=LEFT_OUT)
+        G = gradient_outer_product(fit.field, fit.quadrature, rows, inside.weight, diagonal=spec.diagonal)
         size = float(np.sum(G) if spec.diagonal else np.trace(G))
         M = (1.0 - rho) * G / size + rho * plain if size > 0.0 else plain  # a constant says nothing of the inputs
 
@@ -191,7 +184,7 @@ def _start(spec: LearntMetric, quick: Recipe, data: Data, plain: HostArray) -> H
 
 def _shrinkage(given: float | None, n: float, d: int) -> float:
     if given is None:
-        return 1.0 / (1.0 + n / (ROWS_PER_INPUT * d))
+        return 1.0 / (1.0 + n / (0.5 * d))
     return number("LearntMetric: shrinkage", given, low=0.0, high=1.0, open_low=False)
 
 
@@ -201,33 +194,19 @@ def _quick(recipe: Recipe, data: Data) -> Recipe:
     return replace(
         recipe.with_task(penalty=Ridge(), order=Order()),
         n_nodes=recipe.n_nodes if data.y.ndim == 2 else min(recipe.n_nodes, QUICK_NODES),  # or a target for each
-        tol=QUICK_GAP,
-        max_iter=QUICK_EVALUATIONS,
+        tol=ROUGH_GAP,
+        max_iter=ROUGH_EVALUATIONS,
         features="auto",
         rank=QUICK_FEATURES,
         task_gamma=None,
         alpha="auto",
         alpha_bias=0.0,
         units=None,
+        solver="auto",
+        certify=None,
         random_state=0,
         verbose=0,
     )
-
-
-def _fitted(recipe: Recipe, data: Data) -> tuple[Field, Quadrature]:
-    """The learnt function of a resolved recipe, in its units, and the nodes."""
-    if data.y is not None and recipe.units is not None and recipe.loss.degree is not None:
-        data = replace(data, y=recipe.units.inside(data.y))
-    problem = pose(
-        replace(in_units(recipe), alpha_bias=LIGHT_BIAS * in_units(recipe).alpha), data, np.random.default_rng(0)
-    )
-    objective = problem.objective
-    if Splitting.solves(objective):
-        splitting = Splitting.of(objective)
-        state = splitting.solve(objective.alpha, tol=recipe.tol, max_iter=recipe.max_iter)
-        return problem.field(splitting.coefficients(state).ravel()), problem.quadrature
-    solution = solve(objective, solver="lbfgs", tol=recipe.tol, max_iter=recipe.max_iter)
-    return problem.field(solution.z), problem.quadrature
 
 
 def _in_metric(spec: LearntMetric, M: HostArray) -> Metric | Scaled:
@@ -235,7 +214,7 @@ def _in_metric(spec: LearntMetric, M: HostArray) -> Metric | Scaled:
     if spec.diagonal:
         return Scaled(spec.plain(), tuple(np.sqrt(M).tolist()))
     e, V = np.linalg.eigh(M)
-    kept = e > SMALLEST_DIRECTION * e[-1]
+    kept = e > 1e-8 * e[-1]
     return Metric(spec.plain(), V[:, kept] * np.sqrt(e[kept]))
 
 

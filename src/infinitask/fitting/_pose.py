@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from infinitask._base.arrays import Array, HostArray, as_like, namespace, place
+from infinitask._base.arrays import ON_DEVICE, Array, HostArray, as_like, namespace, place
 from infinitask.features import (
     Features,
     TaskFeatures,
@@ -31,10 +31,6 @@ from infinitask.measures._rules import quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import Ridge, noncrossing_penalty
 from infinitask.problem import Problem
-
-DEVICE_ENTRIES = 16_000_000
-"""Rows × nodes of a batch on a device: 128 MB per temporary. Its cost is the number of kernels started, not the
-cache."""
 
 TASK_TOLERANCE = 1e-14
 """Tasks are few: ψ is always as exact as rounding allows."""
@@ -105,7 +101,7 @@ def pose(
         recipe.alpha,
         recipe.bias_ridge,
         _linear_in_bias(recipe, psi_bias, quadrature),
-        BLOCK_ENTRIES if recipe.device is None else DEVICE_ENTRIES,
+        BLOCK_ENTRIES if recipe.device is None else ON_DEVICE,
     )
     named = int(rows.shape[0]) - data.weight.size
     return Problem(objective, quadrature, phi, psi, psi_bias, kernel, constant, finding, named)

@@ -29,9 +29,6 @@ SEEN = 1e-9
 """Directions that the pairs of inputs and nodes see less than this, relative to the most visible one, have no
 coefficients: rounding would be most of what they are. Of an optimum these directions hold as little."""
 
-MAX_RESIDUAL = 1e-6
-"""Features are exact if k_X(x, x) − ‖φ(x)‖² is at most this part of the largest k_X(x, x) at the training inputs."""
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -188,7 +185,7 @@ def _exact_features(phi: Any, inputs: HostArray) -> tuple[HostArray, InputKernel
         )
     values = to_host(phi(inputs)).astype(np.float64)
     left = float(np.max(diagonal - np.sum(values**2, axis=1)))
-    if left > MAX_RESIDUAL * float(np.max(diagonal)):
+    if left > 1e-6 * float(np.max(diagonal)):
         raise ValueError(
             f"The features miss k_X(x, x) by up to {left:.1e} at the inputs given: either these are not the training "
             "inputs, or the features are not exact. Give the inputs of the fit, and fit with features='exact'."

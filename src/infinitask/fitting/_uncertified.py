@@ -11,9 +11,7 @@ import numpy as np
 from infinitask.fitting._recipe import Recipe
 from infinitask.problem import Problem
 from infinitask.solvers import Reason, Solution
-
-MAX_UNCERTIFIED_EVALUATIONS = 100
-"""The most evaluations of a fit that cannot be certified: more of them lead nowhere."""
+from infinitask.tasks.base import ROUGH_EVALUATIONS
 
 
 def with_few_evaluations(recipe: Recipe, problem: Problem) -> Recipe:
@@ -21,7 +19,7 @@ def with_few_evaluations(recipe: Recipe, problem: Problem) -> Recipe:
     assert problem.finding is not None
     if problem.finding.certified:
         return recipe
-    return replace(recipe, max_iter=min(recipe.max_iter, MAX_UNCERTIFIED_EVALUATIONS))
+    return replace(recipe, max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS))
 
 
 def silenced(problem: Problem) -> AbstractContextManager[Any]:

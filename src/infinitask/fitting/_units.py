@@ -36,12 +36,6 @@ USUAL_SHARE = 0.9
 TOO_FAR = 1e12
 """A target beyond this many usual sizes takes all digits of the objective, and no gap certifies the other rows."""
 
-SAMPLED_TASKS = 24
-"""At how many θ the degree of a loss is tested."""
-
-SAME_SHARE = 1e-9
-"""Sums of weights that differ by less are equal up to rounding."""
-
 
 @final
 @dataclass(frozen=True)
@@ -158,7 +152,7 @@ def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device:
     if loss.degree is None or loss.degree_verified:
         return
     atoms = measure.atoms()
-    shares = np.random.default_rng(0).uniform(size=(SAMPLED_TASKS, measure.dim))
+    shares = np.random.default_rng(0).uniform(size=(24, measure.dim))
     nodes = measure.ppf(shares) if atoms is None else atoms.nodes
     theta = nodes[:, 0] if measure.dim == 1 else nodes
     check_units(loss, theta, y if y.ndim == 2 else y[:, None], units.centre, units.spread, place(theta, device))
@@ -169,5 +163,5 @@ def _middles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
 
     With an even number of rows the sum of half of the weights is 0.5 up to rounding, on either side of it.
     """
-    below = weighted_quantiles(y, weight, np.maximum(levels - SAME_SHARE, 0.0))
-    return 0.5 * below + 0.5 * weighted_quantiles(y, weight, np.minimum(levels + SAME_SHARE, 1.0))
+    below = weighted_quantiles(y, weight, np.maximum(levels - 1e-9, 0.0))
+    return 0.5 * below + 0.5 * weighted_quantiles(y, weight, np.minimum(levels + 1e-9, 1.0))

@@ -10,7 +10,6 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 from infinitask.features import Features
 from infinitask.fitting._data import Data
-from infinitask.fitting._metric_learning import with_learnt_kernels
 from infinitask.fitting._pose import pose, tolerance
 from infinitask.fitting._recipe import Recipe
 from infinitask.problem import Problem
@@ -61,9 +60,9 @@ class Memory:
     basis: Eigenbasis | None = field(default=None, repr=False)
     last: Start | None = field(default=None, repr=False)
     """The end of the last fit."""
+    learnt: tuple[Recipe, Data, Any] | None = field(default=None, repr=False)
+    """The last recipe with a kernel to learn, its data, and the kernel that was learnt."""
     _posed: tuple[Recipe, Data, Problem, float] | None = field(default=None, repr=False)
-    _learnt: tuple[Any, Data, Recipe] | None = field(default=None, repr=False)
-    """A kernel with a metric to learn, the data, and the recipe with what was learnt."""
     _joined: bool = field(default=False, repr=False)
     """Whether the bias joined φ."""
     _alpha: float = field(default=0.0, repr=False)
@@ -74,19 +73,14 @@ class Memory:
         self._posed = recipe, data, problem, exact
         self._joined = problem.constant is not None
 
-    def with_learnt_kernels(self, recipe: Recipe, data: Data) -> Recipe:
-        """See :func:`~infinitask.fitting._metric_learning.with_learnt_kernels`; learnt once for a path of λ."""
-        if self._learnt is not None:
-            known, rows, before = self._learnt
-            same = alike(known, recipe.kernel) and all(
-                alike(getattr(rows, name), getattr(data, name)) for name in ("X", "y", "weight", "share")
-            )
-            if same and isinstance(before.alpha, str) == isinstance(recipe.alpha, str):
-                return replace(recipe, kernel=before.kernel)
-        learnt = with_learnt_kernels(recipe, data)
-        if learnt is not recipe:
-            self._learnt = recipe.kernel, data, learnt
-        return learnt
+    def learnt_kernel(self, recipe: Recipe, data: Data) -> Any:
+        """The kernel learnt for the same recipe and data, so that a path of λ learns it once; None if there is none."""
+        if self.learnt is None:
+            return None
+        before, rows, kernel = self.learnt
+        same_rows = all(alike(getattr(rows, name), getattr(data, name)) for name in ("X", "y", "weight", "share"))
+        same = alike(before.kernel, recipe.kernel) and isinstance(before.alpha, str) == isinstance(recipe.alpha, str)
+        return kernel if same and same_rows else None
 
     def pose(self, recipe: Recipe, data: Data, rng: np.random.Generator, unit: float = 1.0) -> Problem:
         """The problem, made of what is remembered as far as it fits; λ of the recipe is ``unit`` times the user's."""

@@ -29,9 +29,6 @@ from infinitask.objective import Parts
 from infinitask.streaming._parts import Block, LocalParts, PartMaker, budget_of
 from infinitask.streaming._sampling import UNNAMED, Draw, Names, Survey, checked, kind_of
 
-ROWS_OF_BLOCK = 65_536
-"""Rows that are read at a time: 4 MiB of eight inputs."""
-
 
 class RowSource(ABC):
     """Rows that are somewhere: a fit surveys them once, then visits them in parts."""
@@ -176,7 +173,7 @@ class Blocks(RowSource):
         y: Any = None,
         sample_weight: Any = None,
         *,
-        rows: int = ROWS_OF_BLOCK,
+        rows: int = 65_536,
         memory: int | None = None,
     ) -> Blocks:
         """Blocks of arrays that can be sliced: memory maps, tensors, arrays of NumPy.
@@ -219,7 +216,7 @@ class Blocks(RowSource):
         *,
         inputs: Any = None,
         weight: str | None = None,
-        rows: int = ROWS_OF_BLOCK,
+        rows: int = 65_536,
         memory: int | None = None,
     ) -> Blocks:
         """Blocks of a Parquet file, or of a folder of them; needs the extra ``parquet``.

@@ -21,7 +21,8 @@ from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.features import KernelMap, PivotedCholesky, feature_recipe
 from infinitask.features._inverse import Inverse
 from infinitask.fitting._data import Data
-from infinitask.fitting._learn import Fit, learn
+from infinitask.fitting._fit import Fit
+from infinitask.fitting._learn import learn
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._units import Units
 from infinitask.kernels import Precomputed
@@ -34,13 +35,10 @@ from infinitask.solvers._continuation import joined
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._parts import SINGLE_TOLERANCE, PartMaker, Targets
 from infinitask.streaming._sampling import Survey
+from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
 SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE = 20_000, 8
 """Rows of the sample: this many, or this many for each feature where that is more."""
-
-ROUGH_GAP, ROUGH_EVALUATIONS = 1e-2, 300
-"""The duality gap to which the problem of the sample is solved, and the most evaluations. Its optimum is about as far
-from that of all rows."""
 
 
 def sample_size(recipe: Recipe) -> int:
@@ -84,7 +82,7 @@ def learn_stream(
 @final
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """All rows of a source, as :class:`~infinitask.fitting._learn.Stream` has them."""
+    """All rows of a source, as :class:`~infinitask.fitting._fit.Stream` has them."""
 
     source: RowSource
     survey: Survey

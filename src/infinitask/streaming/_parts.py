@@ -19,6 +19,9 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from infinitask._base.arrays import (
+    IN_CACHE,
+    IN_MEMORY,
+    ON_DEVICE,
     Array,
     HostArray,
     as_like,
@@ -42,22 +45,10 @@ SINGLE_TOLERANCE = 1e-5
 """Features may be kept in single precision for gaps of at least this: products of numbers of size one in single
 precision are right to about 1e-6."""
 
-PIECE_ENTRIES, DEVICE_PIECE_ENTRIES = 2**21, 2**29
-"""Entries of features of a piece, on the host (16 MiB) and at most on a device (4 GiB)."""
-
-TEMPORARIES = 8
-"""Arrays of the size of its features that a piece may take on a device while they are made."""
-
 MIN_PIECE_ROWS = 256
 """Fewer rows of a piece do not save memory."""
 
-GROUPS = 16
-"""Groups of pieces that threads share out; fixed, so that sums do not depend on the number of threads."""
-
 MADE_AGAIN = "features made again in every pass"
-
-HOST_ENTRIES, DEVICE_ENTRIES = 65_536, 16_000_000
-"""Rows × nodes of what is visited at once in a piece."""
 
 
 class Block(NamedTuple):
@@ -191,7 +182,7 @@ class PartMaker:
             )
             for t, term in enumerate(self.integrals)
         )
-        entries = HOST_ENTRIES if isinstance(rows, np.ndarray) else DEVICE_ENTRIES
+        entries = IN_CACHE if isinstance(rows, np.ndarray) else ON_DEVICE
         return Objective(
             rows,
             as_like(block.weight, rows),
@@ -232,9 +223,8 @@ class LocalParts(Parts):
     def __init__(self, blocks: Iterable[Block], make: PartMaker, budget: float) -> None:
         self.blocks, self.make = blocks, make
         self.keeps_features = make.entry_bytes * make.n * make.width <= budget
-        most = PIECE_ENTRIES
-        if make.device is not None:
-            most = min(DEVICE_PIECE_ENTRIES, free_memory(make.device) // (8 * TEMPORARIES))
+        # while features are made on a device, a piece takes about eight arrays of their size: an eighth of the memory
+        most = IN_MEMORY if make.device is None else free_memory(make.device) // (8 * 8 * 8)
         self.rows = max(MIN_PIECE_ROWS, most // make.width)
         self._budget = budget
         self._kept: list[Piece] | None = None
@@ -283,7 +273,7 @@ class LocalParts(Parts):
 
         if self._kept is not None:
             kept = self._kept
-            count = min(GROUPS, len(kept))
+            count = min(16, len(kept))  # fixed, so that sums do not depend on the number of threads
             groups = [kept[g * len(kept) // count : (g + 1) * len(kept) // count] for g in range(count)]
             return added(*self._side_by_side(several, groups))
         found: Sums | None = None

@@ -36,6 +36,9 @@ STANDARDISED = 5.0
 HEAVY_RIDGE = 0.1
 """A ridge on the bias is heavy if it weighs more than this fraction of the errors of a constant."""
 
+ROUGH_GAP, ROUGH_EVALUATIONS = 1e-2, 300
+"""The duality gap of a rough fit, which only prepares or calibrates another one, and its most evaluations."""
+
 CHECKED_ROWS = 2_000
 """At most about this many training rows are checked for a warning."""
 

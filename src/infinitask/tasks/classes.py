@@ -22,21 +22,12 @@ from infinitask.losses import MultiClassHinge
 from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature
 from infinitask.measures._rules import quadrature_rule
 from infinitask.solvers import Splitting
-from infinitask.tasks.base import Defaults, Fitted, Task
+from infinitask.tasks.base import ROUGH_GAP, Defaults, Fitted, Task
 
 __all__ = ["ClassesTask"]
 
-FEW_CLASSES, NODES_OF_FEW, NODES_OF_MANY = 5, 64, 32
-"""Up to five classes have 64 nodes, more have 32: with ten digits 64 take 2.6 times as long and gain little."""
-
 FOLDS, FEWEST_ROWS = 4, 20
 """Folds of the held-out fits; with fewer rows probabilities stay as they are."""
-
-ROUGH_GAP = 1e-2
-"""The duality gap of these fits."""
-
-SAME_CLASS = 1e-9
-"""Targets closer than this are the same class."""
 
 
 @final
@@ -87,7 +78,8 @@ class ClassesTask(Task):
         """
         K = order.size
         over = ClassCosts(K) if measure is None else measure
-        m = (NODES_OF_FEW if K <= FEW_CLASSES else NODES_OF_MANY) if n_nodes is None else int(n_nodes)
+        # with ten classes 64 nodes take 2.6 times as long as 32 and gain little
+        m = (64 if K <= 5 else 32) if n_nodes is None else int(n_nodes)
         if not isinstance(over, Measure) or over.dim != K:
             raise ValueError(
                 f"measure={measure!r} was given for {K} classes; it must be a measure on the costs of {K} classes, "
@@ -128,7 +120,7 @@ class ClassesTask(Task):
 
     def scores(self, y: HostArray) -> HostArray:
         """A column for each class, 1 where y is that class and 0 elsewhere."""
-        return np.asarray(1.0 * (np.abs(y[:, None] - np.unique(y)) < SAME_CLASS))
+        return np.asarray(1.0 * (np.abs(y[:, None] - np.unique(y)) < 1e-9))  # codes of classes, up to rounding
 
     def finish(self, fit: Fitted, held_out: HeldOut) -> ShareScale | None:
         """How the fractions of costs at which a class wins become probabilities; None where nothing can be said."""

@@ -14,12 +14,9 @@ from infinitask.calibration._thresholds import Shift, decision_shift
 from infinitask.calibration.held_out import HeldOut
 from infinitask.losses import CostSensitiveHinge, Loss
 from infinitask.measures import Measure, Uniform
-from infinitask.tasks.base import Defaults, Fitted, Learnt, Task, some_rows
+from infinitask.tasks.base import ROUGH_GAP, Defaults, Fitted, Learnt, Task, some_rows
 
 __all__ = ["CostTask"]
-
-ROUGH_GAP = 1e-2
-"""The duality gap of held-out fits: log-odds of decisions hardly notice it."""
 
 FEWEST_ROWS = 5
 """With fewer rows a fit without a fold could be one without a class, and decisions stay as they were fitted."""

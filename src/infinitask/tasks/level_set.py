@@ -38,8 +38,8 @@ MANY_ON_BOUNDARY, WIDENING = 0.3, 3.0
 """Where more than this fraction of the rows lie on a boundary, γ is divided by the second number and the fit
 repeated."""
 
-WIDE_BOUNDARY, WIDE_TIE, TIES = 0.5, 0.25, 2.0
-"""The fraction of rows on a boundary that earns a warning; the second where rows are equal to TIES others or more."""
+WIDE_BOUNDARY, WIDE_TIE = 0.5, 0.25
+"""A larger fraction of rows on a boundary earns a warning; the second if at most half of the rows are distinct."""
 
 
 @final
@@ -118,7 +118,7 @@ class LevelSetTask(Task):
         distinct = int(fit.problem.objective.rows.shape[0])
         # the rows of a sample are compared with each other: equal ones were merged among them, not among all rows
         posed = fit.n_rows if fit.n_sampled is None else fit.n_sampled
-        if posed >= TIES * distinct and fraction[worst] > WIDE_TIE:
+        if posed >= 2.0 * distinct and fraction[worst] > WIDE_TIE:
             rows = f"the {posed:.0f} rows" + ("" if fit.n_sampled is None else " of the sample")
             yield (
                 f"{told}: {rows} are only {distinct} different ones, and equal rows fall to one side together, so that "

@@ -18,8 +18,9 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import naming
-from infinitask.fitting._defaults import leave_one_out, some_features, spreads
+from infinitask.fitting._defaults import spreads
 from infinitask.fitting._input_scales import relevance
+from infinitask.fitting._leave_one_out import leave_one_out, some_features
 from infinitask.kernels import (
     RBF,
     Additive,

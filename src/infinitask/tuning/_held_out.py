@@ -31,7 +31,8 @@ from infinitask.estimators._sources import in_memory
 from infinitask.features import Nystroem, feature_recipe
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import resolved
-from infinitask.fitting._learn import generator, in_units_of, learn
+from infinitask.fitting._fit import in_units_of
+from infinitask.fitting._learn import generator, learn
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, in_units
 from infinitask.fitting._warm_start import Memory, alike
