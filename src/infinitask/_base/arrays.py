@@ -21,6 +21,8 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 from scipy.linalg import lapack
+from scipy.special import ndtri
+from scipy.stats import rankdata
 from threadpoolctl import ThreadpoolController
 
 Array: TypeAlias = Any
@@ -390,3 +392,8 @@ _limiter: Any = None
 def weighted_quantiles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
     """The smallest values with at least these fractions of the weight at or below them, (q,)."""
     return np.asarray(np.quantile(y, levels, method="inverted_cdf", weights=weight))
+
+
+def normal_scores(y: HostArray) -> HostArray:
+    """y by its ranks, as quantiles of the normal distribution."""
+    return np.asarray(ndtri((rankdata(y) - 0.5) / y.size))

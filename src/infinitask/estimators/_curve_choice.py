@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, normal_scores
 from infinitask.estimators._curve_errors import DEVIATION, Judge, OnGrid, OwnPoints, Question
 from infinitask.estimators._curves import Design
 from infinitask.fitting._data import Data
@@ -23,7 +23,6 @@ from infinitask.fitting._defaults import (
     with_width,
 )
 from infinitask.kernels import Chi2, InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
-from infinitask.tasks.base import normal_scores
 
 FILLED, MANY_POINTS = 0.4, 100
 """Gaps are filled where at least this part of the grid was seen, or rows have this many points in the mean."""

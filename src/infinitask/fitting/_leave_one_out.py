@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, normal_scores
 from infinitask.features import PivotedCholesky
 from infinitask.fitting._data import Data
 from infinitask.kernels import InputKernel
 from infinitask.tasks import Task
-from infinitask.tasks.base import normal_scores
 
 MAX_ROWS, MAX_FEATURES = 1_000, 300
 """Rows and features of the regressions by which bandwidth and λ are chosen."""

@@ -13,7 +13,8 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import numbers
 from infinitask.losses import Loss, Pinball
 from infinitask.measures import Measure, Uniform
-from infinitask.tasks.base import Defaults, Fitted, Task
+from infinitask.tasks._regression_warnings import Fitted
+from infinitask.tasks.base import Defaults, Task
 from infinitask.tasks.quantile import QuantileTask
 
 __all__ = ["CensoredQuantileTask", "Censoring", "KaplanMeier"]

@@ -14,7 +14,8 @@ from infinitask.calibration._thresholds import Shift, decision_shift
 from infinitask.calibration.held_out import HeldOut
 from infinitask.losses import CostSensitiveHinge, Loss
 from infinitask.measures import Measure, Uniform
-from infinitask.tasks.base import ROUGH_GAP, Defaults, Fitted, Learnt, Task, some_rows
+from infinitask.tasks._regression_warnings import Fitted, some_rows
+from infinitask.tasks.base import ROUGH_GAP, Defaults, Learnt, Task
 
 __all__ = ["CostTask"]
 

@@ -17,7 +17,8 @@ from infinitask.calibration.held_out import HeldOut
 from infinitask.losses import LevelSet, Loss
 from infinitask.measures import Measure, Uniform
 from infinitask.penalties import IntegratedRidge, Penalty
-from infinitask.tasks.base import Defaults, Fitted, Learnt, Order, Task, some_rows
+from infinitask.tasks._regression_warnings import Fitted, some_rows
+from infinitask.tasks.base import Defaults, Learnt, Order, Task
 
 __all__ = ["LevelSetTask"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, normal_scores
 from infinitask._base.validation import naming
 from infinitask.fitting._defaults import spreads
 from infinitask.fitting._input_scales import relevance
@@ -36,7 +36,6 @@ from infinitask.kernels import (
     Warped,
     input_kernel,
 )
-from infinitask.tasks.base import normal_scores
 from infinitask.tuning._defaults import (
     FOLDS,
     LEARNING_ROWS,
