@@ -3,7 +3,7 @@ r"""How far a model in approximate features is from the model of the kernel itse
 Nyström features, and those of a Cholesky factor that was stopped, are isometric on the functions that they span: a
 model in them is a function of the RKHS of k_X with the same norm, so that its objective P is an upper bound of the
 smallest objective with k_X itself, P*. A dual point u of the features is a dual point there as well. With its T (n, s)
-of :class:`~infinitask.objective.DualRows`, its data term A(u) and its pull p on the bias,
+of ``DualRows``, its data term A(u) and its pull p on the bias,
 
 .. math::
 

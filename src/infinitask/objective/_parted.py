@@ -1,6 +1,6 @@
 r"""An objective whose rows live in parts: on disk, on a device, on other machines.
 
-Each part is an :class:`~infinitask.objective.Objective` of its own rows, in the columns that are at hand there, such as
+Each part is an ``Objective`` of its own rows, in the columns that are at hand there, such as
 k(x, Z) for landmarks Z. The features of the model are combinations of them, Φ = K M with M (p, r), so that
 
 .. math:: H = K \, (M C V^\top) \, \Psi^\top, \qquad \nabla_C = M^\top (K^\top u \Psi) V ,

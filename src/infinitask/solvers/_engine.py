@@ -32,7 +32,7 @@ class Engine(ABC):
     """
 
     needs: tuple[str, ...] = ()
-    """Properties of :class:`~infinitask.objective.Objective` that must hold."""
+    """Properties of ``Objective`` that must hold."""
 
     def worthwhile(self, objective: Objective, given: Given = NOTHING, most: float = np.inf) -> bool:
         """Whether the objective meets all needs, and the engine is expected to take at most ``most`` evaluations."""

@@ -44,7 +44,7 @@ class Order:
     at : ndarray (k, d) or None
         The inputs at which the penalty holds; None: the training inputs.
     hard : bool
-        Whether order at the training inputs is a constraint; see :func:`~infinitask.solvers.solve_in_order`.
+        Whether order at the training inputs is a constraint; see ``solve_in_order``.
     rearranged : bool
         Whether predictions are sorted over θ; see :class:`~infinitask.predictive.Rearrangement`.
     """
