@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from infinitask import (
     fit_path,
     score_path,
 )
+from infinitask._base.arrays import IN_MEMORY, row_blocks
 from infinitask.bounds import bound_of
 from infinitask.estimators import _base as base
 from infinitask.tuning import (
@@ -94,7 +96,7 @@ def test_every_question_takes_a_sparse_x(
     for method in methods:
         expected = ask(X, method)
         with monkeypatch.context() as patch:
-            patch.setattr(base, "DENSE_ENTRIES", 6 * 7)  # blocks of seven rows
+            patch.setattr(base, "row_blocks", partial(row_blocks, entries=6 * 7))  # blocks of seven rows
             np.testing.assert_allclose(ask(sparse.csr_array(X), method), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -102,7 +104,7 @@ def test_each_row_may_have_its_own_trade_off(monkeypatch: pytest.MonkeyPatch) ->
     model = InfiniteCostSensitiveClassifier(n_nodes=6).fit(X, LABELS)
     theta = np.linspace(-0.9, 0.9, len(X))
     expected = model.decision_function(X, theta, per_sample=True)
-    monkeypatch.setattr(base, "DENSE_ENTRIES", 6 * 7)
+    monkeypatch.setattr(base, "row_blocks", partial(row_blocks, entries=6 * 7))
     thin = model.decision_function(sparse.csr_array(X), theta, per_sample=True)
     np.testing.assert_allclose(thin, expected, rtol=1e-12, atol=1e-12)
 
@@ -120,7 +122,7 @@ def test_a_prediction_is_never_dense_as_a_whole(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sparse.csr_array, "toarray", lambda self: sizes.append(self.shape) or dense(self))
     values = model._values(many[:5000], 0.1, "epsilon")
     assert len(sizes) > 1
-    assert max(a * b for a, b in sizes) <= base.DENSE_ENTRIES
+    assert max(a * b for a, b in sizes) <= IN_MEMORY
     np.testing.assert_allclose(values[:5000:1000], model.predict(few[:5].toarray(), 0.1), rtol=1e-9)
 
 

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from infinitask._base.arrays import HostArray, place
+from infinitask._base.arrays import HostArray, place, row_blocks
 from infinitask._base.validation import (
     LARGEST,
     Constraint,
@@ -55,12 +55,8 @@ from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
 from infinitask.tasks import Learnt, Task
 
-ROWS_LOOKED_AT = 300
-"""Training rows that are kept for ``relevance_``, evenly spaced: root mean squares over them are right to some
-percent, and landmarks are seldom fewer."""
-
-DENSE_ENTRIES = 2**22
-"""Numbers of a sparse X that are dense at a time in a prediction, 32 MiB."""
+MAX_KEPT_ROWS = 300
+"""Evenly spaced training rows that a model keeps, for ``relevance_`` and other questions about typical rows."""
 
 
 class Prepared(NamedTuple):
@@ -333,9 +329,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         if not sparse.issparse(X):
             yield slice(0, n), X
             return
-        size = max(1, DENSE_ENTRIES // max(1, X.shape[1]))
-        for start in range(0, n, size):
-            rows = slice(start, min(start + size, n))
+        for rows in row_blocks(n, X.shape[1]):
             yield rows, place(X[rows].toarray(), self.recipe_.device)
 
     def _learnt(self) -> Learnt:
@@ -398,9 +392,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _levels(self, count: int) -> HostArray:
         """Where questions about all of Θ are answered: at equally spaced levels, or at the nodes if these are all."""
-        if self.field_.knows_nodes_only:
-            return np.unique(self.nodes_)
-        return _equally_spaced(*self._ends(), count)
+        return self._learnt().levels(self._ends(), count)
 
     def _curve_levels(self) -> HostArray:
         """The levels at which curves are sorted."""
@@ -415,18 +407,10 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
 def _looked_at(X: HostArray, weight: HostArray) -> tuple[HostArray, HostArray, HostArray]:
     """Some rows, their weights, and the standard deviation of each input over all rows."""
-    some = np.linspace(0, weight.size - 1, min(weight.size, ROWS_LOOKED_AT)).astype(np.intp)
+    some = np.linspace(0, weight.size - 1, min(weight.size, MAX_KEPT_ROWS)).astype(np.intp)
     share = weight / np.sum(weight)
     spread = np.sqrt(np.maximum(share @ (X - share @ X) ** 2, 0.0))
     return X[some], weight[some] / np.sum(weight[some]), spread
-
-
-@lru_cache(maxsize=64)
-def _equally_spaced(low: float, high: float, count: int) -> HostArray:
-    # kept: for a single row it takes as long as the kernel; nobody may write to it
-    levels = np.linspace(low, high, count)
-    levels.flags.writeable = False
-    return levels
 
 
 def tags_of_poor_score(estimator: Any) -> Any:

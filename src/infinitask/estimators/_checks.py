@@ -21,8 +21,8 @@ from infinitask.losses import Loss
 from infinitask.measures import Measure
 from infinitask.measures._rules import quadrature_rule
 
-SAME_NODE = 1e-12
-"""A task this close to a node is that node."""
+ROUNDING = 1e-12
+"""Tasks and costs that differ by less than this are equal."""
 
 
 def stack_level() -> int:
@@ -45,7 +45,7 @@ def is_fraction(loss: Loss) -> bool:
 
 def check_nodes(name: str, tasks: HostArray, nodes: HostArray) -> HostArray:
     """The nodes (m, d) that the tasks (q, d) stand for, to the last bit; an error where a task is none of them."""
-    same = np.all(np.abs(tasks[:, None, :] - nodes[None]) <= SAME_NODE, axis=2)
+    same = np.all(np.abs(tasks[:, None, :] - nodes[None]) <= ROUNDING, axis=2)
     known = np.any(same, axis=1)
     if not np.all(known):
         raise ValueError(

@@ -33,9 +33,6 @@ from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurv
 TRADE_OFFS = 257
 """Equally spaced levels of θ at which questions about all of Θ are answered."""
 
-MANY_TASKS = 300
-"""More trade-offs than this are seldom asked for at once."""
-
 END_RATIOS = np.geomspace(256.0, 1e5, 64)
 """Ratios of costs beyond those levels at which errors are counted as well: with a rare class they decide."""
 
@@ -156,11 +153,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
             asked = self.theta if theta is None else theta
             return np.asarray(self.classes_[many.decided(X, asked, flag("per_sample", per_sample))])
         theta = self._default_theta() if theta is None else theta
-        if (
-            not flag("per_sample", per_sample)
-            and np.ndim(theta) == 1
-            and np.size(theta) == _num_samples(X) > MANY_TASKS
-        ):
+        per_row = flag("per_sample", per_sample)
+        if not per_row and np.ndim(theta) == 1 and np.size(theta) == _num_samples(X) > TRADE_OFFS:
             warnings.warn(
                 f"theta has {np.size(theta)} trade-offs, as many as X has rows, and all of them are answered for each "
                 "row; for one trade-off for each row give per_sample=True.",

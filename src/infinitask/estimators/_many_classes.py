@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, row_blocks
 from infinitask._base.validation import finite
 from infinitask.calibration._class_probabilities import (
     ShareScale,
@@ -23,24 +23,12 @@ from infinitask.calibration._class_probabilities import (
     shares_in_parts,
     with_classes,
 )
+from infinitask.estimators._checks import ROUNDING
 from infinitask.estimators._class_names import costs_by_name
 from infinitask.tasks.classes import class_costs, for_classes
 
 if TYPE_CHECKING:
     from infinitask.estimators._base import BaseInfiniteTask
-
-
-ENTRIES_AT_A_TIME = 1_000_000
-"""Rows × costs × classes that are held in memory."""
-
-SMALLEST_COST = 1e-300
-"""In place of a cost of 0 in logarithms."""
-
-SAME_COST = 1e-12
-"""Costs that differ by less than this part of the largest are equal."""
-
-ABOVE = 1e-9
-"""By this part the probability of the class that is predicted exceeds all others."""
 
 
 def several_classes(y: Any, sample_weight: Any) -> bool:
@@ -77,7 +65,7 @@ def cost_matrix(costs: Any, n_classes: int, n: int) -> HostArray:
         )
     C = C.reshape(-1, K, K)
     more = C - np.diagonal(C, axis1=1, axis2=2)[:, :, None]
-    if np.any(np.max(np.abs(more), axis=(1, 2)) <= SAME_COST * np.max(np.abs(C), axis=(1, 2), initial=0.0)):
+    if np.any(np.max(np.abs(more), axis=(1, 2)) <= ROUNDING * np.max(np.abs(C), axis=(1, 2), initial=0.0)):
         raise ValueError(
             "costs holds a matrix in which every prediction costs the same; nothing is to be decided then. Give a "
             "wrong prediction a cost that differs from that of the right one."
@@ -93,7 +81,7 @@ def costs_of_matrix(more: HostArray) -> HostArray | None:
     K = more.shape[1]
     off = more[:, ~np.eye(K, dtype=bool)].reshape(-1, K, K - 1)
     size = np.max(np.abs(more), axis=(1, 2), keepdims=True)
-    if np.any(np.ptp(off, axis=2, keepdims=True) > SAME_COST * size) or np.any(off < 0.0):
+    if np.any(np.ptp(off, axis=2, keepdims=True) > ROUNDING * size) or np.any(off < 0.0):
         return None
     return np.asarray(off[:, :, 0])
 
@@ -168,7 +156,7 @@ class ManyClasses:
         if not self.model.field_.knows_nodes_only:
             return
         near = np.abs(costs[:, None, :] - self.model.nodes_[None]).max(axis=2).min(axis=1)
-        if np.any(near > SAME_COST):
+        if np.any(near > ROUNDING):
             raise ValueError(
                 f"theta asks for the costs {costs[np.argmax(near)].round(4).tolist()}, which are no node; with "
                 "task_kernel='diagonal' the model knows nodes_ and nothing between. Ask for one of these, or fit with "
@@ -177,15 +165,14 @@ class ManyClasses:
 
     def chosen(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
         """The number of the class that is decided for: (n, q), or (n,) for one list of costs for each row."""
-        if per_sample or costs.shape[0] * self.count <= ENTRIES_AT_A_TIME // 64:
-            return np.asarray(np.argmax(self.values(X, costs, per_sample=per_sample), axis=-1))
-        size = max(1, ENTRIES_AT_A_TIME // (64 * self.count))
-        parts = (costs[i : i + size] for i in range(0, costs.shape[0], size))
+        if per_sample:
+            return np.asarray(np.argmax(self.values(X, costs, per_sample=True), axis=-1))
+        blocks = [costs[rows] for rows in row_blocks(costs.shape[0], self.count * _num_samples(X))]
         if self.scale is None:
             X = self.model._inputs(X)
-            return np.concatenate([np.argmax(self._fields(X, part, False), axis=-1) for part in parts], axis=1)
+            return np.concatenate([np.argmax(self._fields(X, block, False), axis=-1) for block in blocks], axis=1)
         p = self.probabilities(X)
-        return np.concatenate([np.argmax(_priced(p, part), axis=-1) for part in parts], axis=1)
+        return np.concatenate([np.argmax(_priced(p, block), axis=-1) for block in blocks], axis=1)
 
     def probabilities(self, X: Any) -> HostArray:
         """(n, K): the share of all costs at which a class wins; the largest is that of the decision at equal costs."""
@@ -194,7 +181,7 @@ class ManyClasses:
         points = self.model.nodes_ if known else for_classes(cost_points(K), self.model.class_order_)
         equal = np.full((1, K), 1.0 / K)
         # where probabilities decide there is nothing to agree with
-        decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= SAME_COST, axis=1)))
+        decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= ROUNDING, axis=1)))
         fields, found = field.at(with_classes(points)), []  # ψ of all these tasks takes longer than some rows do
         for _, block in self.model._dense_blocks(X):
 
@@ -220,7 +207,7 @@ class ManyClasses:
 
 def _priced(p: HostArray, costs: HostArray, per_sample: bool = False) -> HostArray:
     """log θ_k p_k: (n, q, K), or (n, K) with one list of costs for each row."""
-    price, logs = np.log(np.maximum(costs, SMALLEST_COST)), np.log(p)
+    price, logs = np.log(np.maximum(costs, 1e-300)), np.log(p)
     return np.asarray(price + logs if per_sample else price[None, :, :] + logs[:, None, :])
 
 
@@ -237,6 +224,6 @@ def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
         below = np.append(others[1:], -np.inf)
         level = levels[np.argmax(levels >= below)]
         p[i] = np.where(row > level, level, row)
-        p[i, k] = level * (1.0 + ABOVE)
+        p[i, k] = level * (1.0 + 1e-9)  # above the others despite rounding
         p[i] /= np.sum(p[i])
     return p

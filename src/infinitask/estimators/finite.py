@@ -51,16 +51,16 @@ SEPARATE: dict[str, Any] = {"task_kernel": "diagonal", **JOINT}
 """Tasks that nothing couples, with a free bias for each."""
 
 
-LEVELS: dict[str, Any] = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
-"""Where the levels of quantiles lie."""
-
-
 def _atoms(name: str, tasks: Any, **domain: Any) -> Discrete:
     """The tasks that a constructor names, as a measure; ``domain`` as in :func:`levels_within`."""
     found = levels_within(name, tasks, **domain)
     if np.unique(found).size < found.size:
         raise ValueError(f"{name}={tasks!r} was given; it must be a list of distinct numbers, the tasks to learn.")
     return Discrete(found)
+
+
+def _quantile_levels(quantiles: Any) -> Discrete:
+    return _atoms("quantiles", quantiles, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
 class JointQuantileRegressor(QuantileEstimator):
@@ -120,7 +120,7 @@ class JointQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     def _task(self) -> Task:
-        return QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS))
+        return QuantileTask(measure=_quantile_levels(self.quantiles))
 
     def _choices(self) -> dict[str, Any]:
         return JOINT
@@ -174,7 +174,7 @@ class IndependentQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     def _task(self) -> Task:
-        return QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS), penalty=IntegratedRidge())
+        return QuantileTask(measure=_quantile_levels(self.quantiles), penalty=IntegratedRidge())
 
     def _choices(self) -> dict[str, Any]:
         return SEPARATE
