@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._base.arrays import HostArray, place, to_host
-from infinitask._base.validation import choice, naming, number
+from infinitask._base.validation import naming, number, or_auto
 from infinitask.calibration._sign_change import change_next_to
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._recipes import check_default
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._data import Data
 from infinitask.fitting._learn import Fit
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import input_kernel
@@ -29,19 +28,8 @@ from infinitask.tasks.level_set import SORTING_LEVELS
 
 __all__ = ["InfiniteOneClassSVM", "LevelSetEstimator"]
 
-MAX_DEEPEST_ROWS = 200
-"""At most about this many rows are searched for the one that is deepest inside. 1000 rows took a tenth of a fit
-(Spambase)."""
-
 SMALL_RIDGE = 1e-6
 """λ where none is given: (λ/2)‖t‖² is then a part of about 1e-5 of the objective."""
-
-
-def _number_or_auto(name: str, value: Any) -> Any:
-    """A number of at least 0, or "auto"."""
-    if isinstance(value, str):
-        return choice(name, value, ("auto",), " or a number of at least 0")
-    return number(name, value, low=0.0, open_low=False)
 
 
 class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
@@ -246,7 +234,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             )
         with naming("X"):
             X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        return np.asarray(X.toarray() if issparse(X) else X)
+        return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
     def _level_sets(self) -> LevelSetTask:
         task = self.recipe_.task
@@ -267,13 +255,13 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
         """Keep a fit, and the row deepest inside the smallest set: far points are ordered by their distance from it."""
+        super()._adopt(fit, prepared)
         self._deepest = None
-        if not self._is_precomputed():
-            X = Data.canonical(prepared.X, None, prepared.weight).X
-            X = X[:: -(-len(X) // MAX_DEEPEST_ROWS)]
+        if self._looked_at is not None:
+            X = self._looked_at[0]
             smallest = np.max(fit.quadrature.nodes, axis=0)
             self._deepest = X[np.argmax(fit.field(place(X, fit.recipe.device), smallest)[:, 0])].copy()
-        return super()._adopt(fit, prepared)
+        return self
 
 
 class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
@@ -339,7 +327,7 @@ class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
     True
     """
 
-    _constraints: ClassVar = {"alpha": _number_or_auto}
+    _constraints: ClassVar = {"alpha": or_auto(partial(number, low=0.0, open_low=False))}
 
     def __init__(
         self,
