@@ -1,9 +1,9 @@
-"""More than two classes: the problem that is posed, and the answers that are read from its field.
+"""More than two classes: costs of errors, decisions and probabilities.
 
-The classifier of two classes asks for one number θ and one field. With K > 2 classes θ = (θ_1, …, θ_K) is what a missed
-row of each class costs, there is a field f_k(x)(θ) for each class, and the largest one decides. The loss is
-:class:`~infinitask.losses.MultiClassHinge`, the fields are tied by :class:`~infinitask.kernels.ClassTask`, and the
-costs that count are :class:`~infinitask.measures.ClassCosts`; all else is that of every fit.
+The classifier of two classes has one number θ and one field. With K > 2 classes, θ = (θ_1, …, θ_K) are the costs of
+false negatives of each class, there is a field f_k(x)(θ) for each class, and the largest one decides. The loss is
+:class:`~infinitask.losses.MultiClassHinge`, the fields are coupled by :class:`~infinitask.kernels.ClassTask`, and the
+measure on the costs is :class:`~infinitask.measures.ClassCosts`. Everything else is the same as in every fit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def several_classes(y: Any, sample_weight: Any) -> bool:
-    """Whether more than two labels have rows of positive weight; False for what is no list of labels at all."""
+    """Whether more than two labels have rows of positive weight; False if y is not a list of labels."""
     try:
         labels = np.asarray(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
@@ -40,20 +40,20 @@ def several_classes(y: Any, sample_weight: Any) -> bool:
         if labels.ndim != 1 or labels.dtype.kind not in "biuOUSf" or not labels.size:
             return False
         if labels.dtype.kind == "f" and np.any(labels != np.round(labels)):
-            return False  # numbers of a regression, or a NaN
+            return False  # targets of a regression, or a NaN
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight is not None and weight.shape == labels.shape:
             labels = labels[weight > 0.0]
         return bool(np.unique(labels).size > 2)
-    except (TypeError, ValueError):  # the checks that follow say what is wrong
+    except (TypeError, ValueError):  # later checks raise an error
         return False
 
 
-# -------------------------------------------------------------------------------------------------- the problem
+# -------------------------------------------------------------------------------------------------- costs
 def cost_matrix(costs: Any, n_classes: int, n: int) -> HostArray:
-    """What each prediction costs more than the right one, (1, K, K) or (n, K, K): C_ij − C_ii.
+    """The cost of each prediction beyond that of the correct one, (1, K, K) or (n, K, K): C_ij − C_ii.
 
-    What the right prediction costs, or yields, does not change which one is best.
+    The cost or gain of the correct prediction does not change which prediction is best.
     """
     K = n_classes
     C = finite("costs", costs, np.ndim(costs))
@@ -74,9 +74,9 @@ def cost_matrix(costs: Any, n_classes: int, n: int) -> HostArray:
 
 
 def costs_of_matrix(more: HostArray) -> HostArray | None:
-    """The class costs (q, K) that matrices (q, K, K) of :func:`cost_matrix` are; None if a row is not constant.
+    """The class costs (q, K) that are equivalent to matrices (q, K, K) of :func:`cost_matrix`; None if there are none.
 
-    A missed row of class i costs θ_i whatever it is mistaken for: all entries but C_ii are equal, and not negative.
+    A false negative of class i costs θ_i whatever is predicted: all entries but C_ii are equal, and not negative.
     """
     K = more.shape[1]
     off = more[:, ~np.eye(K, dtype=bool)].reshape(-1, K, K - 1)
@@ -86,11 +86,11 @@ def costs_of_matrix(more: HostArray) -> HostArray | None:
     return np.asarray(off[:, :, 0])
 
 
-# -------------------------------------------------------------------------------------------------- the answers
+# -------------------------------------------------------------------------------------------------- predictions
 @final
 @dataclass(frozen=True, eq=False)
 class ManyClasses:
-    """The answers of a fitted model of many classes.
+    """The predictions of a fitted model of more than two classes.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ class ManyClasses:
 
     @property
     def scale(self) -> ShareScale | None:
-        """What was set last; None where decisions are those of the field."""
+        """The post-fit calibration; None if decisions are those of the field."""
         return getattr(self.model, "share_scale_", None)
 
     def values(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
-        """What decides, at costs (q, K) or at one for each row: (n, q, K), or (n, K); it sums to zero over k.
+        """Decision values at costs (q, K), (n, q, K), or at one list of costs for each row, (n, K); they sum to zero.
 
-        The fields f_k(x)(θ) or, where decisions are set last, log θ_k p_k: probabilities have seen all costs, and
-        decide better than the field at a single θ, most of all where a class is rare.
+        They are the fields f_k(x)(θ), or log θ_k p_k if decisions are calibrated: probabilities use all costs and
+        decide better than the field at a single θ, above all if a class is rare.
         """
         if per_sample and costs.shape[0] != _num_samples(X):
             raise ValueError(
@@ -147,7 +147,7 @@ class ManyClasses:
         return values if per_sample or not single else values[:, 0]
 
     def decided(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
-        """The number of the class that is decided for: (n,) for one list of costs or one for each row, else (n, q)."""
+        """The position of the predicted class: (n,) for one list of costs or one for each row, else (n, q)."""
         costs, single = class_costs(costs_by_name(theta, self.model.classes_), self.count)
         found = self.chosen(X, costs, per_sample=per_sample)
         return found if per_sample or not single else found[:, 0]
@@ -164,7 +164,7 @@ class ManyClasses:
             )
 
     def chosen(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
-        """The number of the class that is decided for: (n, q), or (n,) for one list of costs for each row."""
+        """The position of the predicted class: (n, q), or (n,) for one list of costs for each row."""
         if per_sample:
             return np.asarray(np.argmax(self.values(X, costs, per_sample=True), axis=-1))
         blocks = [costs[rows] for rows in row_blocks(costs.shape[0], self.count * _num_samples(X))]
@@ -175,14 +175,14 @@ class ManyClasses:
         return np.concatenate([np.argmax(_priced(p, block), axis=-1) for block in blocks], axis=1)
 
     def probabilities(self, X: Any) -> HostArray:
-        """(n, K): the share of all costs at which a class wins; the largest is that of the decision at equal costs."""
+        """(n, K): the fraction of all costs at which a class wins; the largest is the decision at equal costs."""
         X, K, field, scale = self.model._inputs(X), self.count, self.model.field_, self.scale
         known = field.knows_nodes_only
         points = self.model.nodes_ if known else for_classes(cost_points(K), self.model.class_order_)
         equal = np.full((1, K), 1.0 / K)
-        # where probabilities decide there is nothing to agree with
+        # if decisions follow the probabilities, the two agree already
         decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= ROUNDING, axis=1)))
-        fields, found = field.at(with_classes(points)), []  # ψ of all these tasks takes longer than some rows do
+        fields, found = field.at(with_classes(points)), []  # ψ of all these tasks is computed once
         for _, block in self.model._dense_blocks(X):
 
             def values(rows: slice, block: Any = block) -> HostArray:
@@ -195,7 +195,7 @@ class ManyClasses:
         return np.concatenate(found)
 
     def cheapest(self, X: Any, more: HostArray) -> HostArray:
-        """The number of the class with the smallest expected cost for matrices (1 or n, K, K): (n,)."""
+        """The position of the class with the smallest expected cost for matrices (1 or n, K, K): (n,)."""
         own = costs_of_matrix(more)
         if own is not None:
             costs = class_costs(own, self.count, "costs")[0]
@@ -212,9 +212,9 @@ def _priced(p: HostArray, costs: HostArray, per_sample: bool = False) -> HostArr
 
 
 def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
-    """Probabilities (n, K) of which the one at ``decided`` (n,) is the largest.
+    """Probabilities (n, K) changed so that the one at ``decided`` (n,) is the largest.
 
-    Where it is not, it is raised and those above it are lowered until they meet; the sum stays one.
+    If it is not, it is raised and those above it are lowered until they are equal; the sum stays one.
     """
     wrong = np.flatnonzero(np.argmax(p, axis=1) != decided)
     for i in wrong:

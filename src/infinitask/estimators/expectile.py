@@ -44,7 +44,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
         constraint at these and at the training inputs. None: the training inputs.
     expectiles : float or array, default=0.5
-        The levels that ``predict`` answers when none are asked for.
+        The levels that ``predict`` uses by default.
     {parameters}
 
     Attributes
