@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -15,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import infinitask
 from infinitask import InfiniteFunctionRegressor
+from infinitask._base.arrays import row_blocks
 from infinitask.estimators import _curve_values
 from infinitask.estimators._curve_values import best_level
 from infinitask.kernels import LearntMetric
@@ -497,15 +499,14 @@ def test_dates_are_days() -> None:
     np.testing.assert_allclose(model.predict(X[:1], [dates[:2]])[0], expected.predict(X[:1], number[:2])[0], rtol=1e-12)
 
 
-def test_curves_are_evaluated_in_blocks_or_as_a_table_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_are_evaluated_in_blocks_of_any_size_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     X, Y, theta = on_grid(n=20)
     model = fixed().fit(X, Y, theta)
     whole, slopes = model.predict(X, theta), model.derivative(X, theta)
     mean, score = model.mean_curve(), model.score(X, with_gaps(Y))
     assert score == pytest.approx(model.score(X, with_gaps(Y), sample_weight=np.ones(20)))
-    for unasked, entries in ((4, 2**22), (4, 30), (0, 2**22), (0, 30)):  # as a table, or not; in blocks, or not
-        monkeypatch.setattr(_curve_values, "MOST_UNASKED", unasked)
-        monkeypatch.setattr(_curve_values, "BLOCK_ENTRIES", entries)
+    for entries in (2**20, 30):
+        monkeypatch.setattr(_curve_values, "row_blocks", partial(row_blocks, entries=entries))
         np.testing.assert_allclose(model.predict(X, [theta] * 20), whole, rtol=0.0, atol=1e-12)
         np.testing.assert_allclose(model.derivative(X, [theta[::-1]] * 20), slopes[:, ::-1], rtol=0.0, atol=1e-11)
         np.testing.assert_allclose(model.mean_curve(), mean, rtol=0.0, atol=1e-12)

@@ -20,6 +20,7 @@ from infinitask import (
     fit_path,
     score_path,
 )
+from infinitask._base.arrays import IN_MEMORY
 from infinitask.bounds import bound_of
 from infinitask.estimators import _base as base
 from infinitask.tuning import (
@@ -54,7 +55,7 @@ def test_a_sparse_x_gives_the_same_answers(cls: type[Any], kind: Any) -> None:
 
 
 def in_blocks_of_seven_rows(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(base, "DENSE_ENTRIES", 6 * 7)
+    patch.setattr(base, "row_blocks", partial(row_blocks, entries=6 * 7))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_a_prediction_is_never_dense_as_a_whole(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sparse.csr_array, "toarray", lambda self: sizes.append(self.shape) or dense(self))
     values = model._values(many[:5000], 0.1, "epsilon")
     assert len(sizes) > 1
-    assert max(a * b for a, b in sizes) <= base.DENSE_ENTRIES
+    assert max(a * b for a, b in sizes) <= IN_MEMORY
     np.testing.assert_allclose(values[:5000:1000], model.predict(few[:5].toarray(), 0.1), rtol=1e-9)
 
 

@@ -1,8 +1,8 @@
-"""What the estimators share: parameters become a recipe, rows are checked, a fit is adopted, tasks are answered.
+"""The base class of all estimators: from parameters and rows to a fit, and from a fit to predictions.
 
 An estimator is thin. Its ``_prepare`` turns parameters and data into a :class:`Prepared` fit, :meth:`_learn
-<BaseInfiniteTask._learn>` hands that to :func:`~infinitask.fitting.learn` and keeps the result, and its own methods
-read the result: ``field_``, ``recipe_`` and the quadrature. Nothing here calls back into a subclass.
+<BaseInfiniteTask._learn>` passes that to :func:`~infinitask.fitting.learn` and keeps the result, and its own methods
+read the result: ``field_``, ``recipe_`` and the quadrature.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from infinitask._base.arrays import HostArray, place
+from infinitask._base.arrays import HostArray, place, row_blocks
 from infinitask._base.validation import (
     LARGEST,
     Constraint,
@@ -56,55 +56,51 @@ from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
 from infinitask.tasks import Learnt, Task
 
-ROWS_LOOKED_AT = 300
-"""Training rows that are kept for ``relevance_``, evenly spaced: root mean squares over them are right to some
-percent, and landmarks are seldom fewer."""
-
-DENSE_ENTRIES = 2**22
-"""Numbers of a sparse X that are dense at a time in a prediction, 32 MiB."""
+MAX_KEPT_ROWS = 300
+"""Evenly spaced training rows that a model keeps, for ``relevance_`` and other questions about typical rows."""
 
 
 class Prepared(NamedTuple):
-    """All that a fit needs: a recipe, rows, and what the rows taught before it."""
+    """Everything that a fit needs: a recipe, rows, and what was learnt from the rows before."""
 
     recipe: Recipe
     X: HostArray
     y: HostArray | None
     weight: HostArray
     learnt: dict[str, Any]
-    """Attributes that are written with the fit, such as ``classes_``."""
+    """Fitted attributes that are known already, such as ``classes_``."""
     share: HostArray | None = None
-    """How much each of the targets (n, m) counts, see :class:`~infinitask.fitting.Data`; None: all the same."""
+    """Weights of the targets (n, m), see :class:`~infinitask.fitting.Data`; None: all are equal."""
     data: Data | None = None
-    """The rows as they are learnt from, where they are known already."""
+    """The rows in canonical order, if they were computed already."""
 
 
 class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
-    """One fit for every θ: the common part of all estimators.
+    """Base class of the estimators: one fit for every θ.
 
-    A subclass says which task it is (:meth:`_task`) and which of its parameters names the tasks that are predicted by
-    default. ``{parameters}`` and ``{attributes}`` in its docstring stand for the entries of
-    :mod:`infinitask.estimators._docs` that it does not give itself.
+    A subclass defines its task (:meth:`_task`) and the parameter that names the tasks predicted by default.
+    ``{parameters}`` and ``{attributes}`` in its docstring stand for the entries of :mod:`infinitask.estimators._docs`
+    that it does not have itself.
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
-    """Where a parameter may be more or less than the common table says."""
+    """Checks of parameters that differ from the common table."""
 
     _asked_by: ClassVar[str | None] = None
-    """The parameter that names the tasks which are predicted if none are asked for."""
+    """The parameter that names the tasks predicted by default."""
 
     _open_ends: ClassVar[bool] = False
-    """Whether the ends of the loss's domain are no tasks."""
+    """Whether the ends of the loss's domain are excluded."""
 
     _needs_targets: ClassVar[bool] = False
-    """Whether ``fit`` needs y, where scikit-learn's mixins do not say so."""
+    """Whether ``fit`` needs y although no mixin of scikit-learn says so."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__doc__ = completed(cls)
 
     def _store(self, parameters: dict[str, Any]) -> None:
-        """Keep what a constructor was given, as it was given; ``parameters`` are its ``locals()``."""
+        """Store the arguments of a constructor unchanged; ``parameters`` are its ``locals()``."""
         for name, value in parameters.items():
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
@@ -127,7 +123,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return tags
 
     def __getstate__(self) -> Any:
-        # what a later fit may start from does not travel
+        # the start of a later fit is not pickled
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_memory"}
 
@@ -143,8 +139,9 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array (n, d), Blocks, or array or frame of Dask
-            Blocks hold targets and weights too: rows that do not fit into memory, see :mod:`infinitask.streaming`.
-        y : array (n,), or (n, T) where the estimator takes a target for each of T tasks
+            Blocks hold rows that do not fit into memory, with their targets and weights; see
+            :mod:`infinitask.streaming`.
+        y : array (n,), or (n, T) if the estimator takes a target for each of T tasks
             Numbers or labels; ignored by models without targets.
         sample_weight : array (n,) or None
         """
@@ -155,7 +152,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
             return self._fit_prepared(X, self._prepare(*(on_host(values) for values in (X, y, sample_weight))))
 
     def _fit_prepared(self, X: Any, prepared: Prepared) -> Self:
-        """Fit rows in memory, on the device of X where it is a tensor."""
+        """Fit rows in memory, on the device of X if it is a tensor."""
         device = device_of(X, self.device)
         if device != self.device:
             prepared = prepared._replace(recipe=replace(prepared.recipe, device=device))
@@ -163,14 +160,14 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _task(self) -> Task:
-        """The task that the parameters ask for."""
+        """The task that the parameters define."""
 
     def _choices(self) -> dict[str, Any]:
         """Choices of the recipe that the estimator makes itself."""
         return {}
 
     def recipe(self) -> Recipe:
-        """The choices that ``fit`` would make, checked: what :func:`~infinitask.fitting.learn` takes."""
+        """Check the parameters and return them as a recipe, which :func:`~infinitask.fitting.learn` takes."""
         check_given(self, self._constraints)
         recipe = recipe_of(self, self._task(), **self._choices())
         if self._asked_by is not None:
@@ -178,15 +175,15 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return recipe
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        """Check parameters and data, those of a regression by default; the fit before this one is forgotten."""
+        """Check parameters and data, by default those of a regression, and forget the previous fit."""
         return self._regression(self.recipe(), X, y, sample_weight)
 
     def _prepared_for_all(self, prepared: Prepared, source: RowSource, survey: Survey) -> Prepared:
-        """What was prepared from a sample, with what only all rows can tell."""
+        """Complete what was prepared from a sample by statistics of all rows."""
         return prepared
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, **options: Any) -> tuple[HostArray, Any, HostArray]:
-        """X, y and nonnegative weights as arrays; the fit before this one, if any, is forgotten."""
+        """X, y and nonnegative weights as arrays; the previous fit, if any, is forgotten."""
         in_memory(X)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
@@ -215,19 +212,19 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return Prepared(recipe, X, y, weight, {})
 
     def _in_whole(self, y: Any, sample_weight: Any) -> bool:
-        """Whether arrays with these targets are fitted in memory however many rows there are."""
+        """Whether arrays with these targets are fitted in memory whatever the number of rows."""
         return False
 
     def _learn(self, prepared: Prepared, memory: Memory | None = None, *, warn: bool = True) -> Self:
-        """Fit, warn where that is due, and adopt the result.
+        """Fit, warn if necessary, and store the result.
 
         Parameters
         ----------
         prepared : Prepared
         memory : Memory or None
-            What earlier fits left; None: the estimator's own with ``warm_start``, else none.
+            The start for a fit; None: the estimator's own with ``warm_start``, else none.
         warn : bool
-            Whether to warn where a certified optimum is still a poor model.
+            Whether to warn if a certified optimum is still a poor model.
         """
         recipe, X, y, weight, _, share, data = prepared
         if data is None:
@@ -238,7 +235,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return self._keep(fit, prepared, warn=warn)
 
     def _keep(self, fit: Fit, prepared: Prepared, *, warn: bool) -> Self:
-        """Warn where that is due, and adopt a fit."""
+        """Warn if necessary, and store a fit."""
         name, level = type(self).__name__, stack_level()
         if not fit.solution.converged:
             warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=level)
@@ -248,14 +245,14 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return self._adopt(fit, prepared)
 
     def _own_memory(self) -> Memory | None:
-        """What the fit before this one left, with ``warm_start``."""
+        """What the previous fit kept, with ``warm_start``."""
         if not self.warm_start:
             self.__dict__.pop("_memory", None)
             return None
         return self.__dict__.setdefault("_memory", Memory())  # type: ignore[no-any-return]
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
-        """Keep a fit; all at its end, so that an interrupt leaves the estimator unfitted."""
+        """Store a fit, all attributes at once, so that an interrupt leaves the estimator unfitted."""
         self.alpha_, self.alpha_bias_ = fit.recipe.alpha, fit.recipe.alpha_bias
         for name, value in prepared.learnt.items():
             setattr(self, name, value)
@@ -277,9 +274,9 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         self.solution_ = fit.solution
         self.features_ = fit.problem.phi.description
         self.task_kernel_ = fit.problem.task_kernel
-        self._support = fit.recipe.measure.support  # a measure asks SciPy, which takes longer than a prediction
+        self._support = fit.recipe.measure.support  # stored because SciPy takes longer than a prediction
         self.recipe_ = fit.recipe
-        kernel = getattr(fit.problem.phi.map, "kernel", None)  # resolved; random features keep none
+        kernel = getattr(fit.problem.phi.map, "kernel", None)  # resolved; random features have none
         self.kernel_ = input_kernel(fit.recipe.kernel, fit.recipe.gamma) if kernel is None else kernel
         self._looked_at = None if self._is_precomputed() else _looked_at(prepared.X[counted], prepared.weight[counted])
         self._relevance: Relevance | None = None
@@ -296,7 +293,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
     @property
     def relevance_(self) -> Relevance:
-        """Which inputs matter; computed when it is first asked for."""
+        """Which features matter; computed on first access."""
         check_is_fitted(self)
         if self._relevance is None:
             if self._looked_at is None:
@@ -315,7 +312,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
     # ---------------------------------------------------------------------------------------- prediction
     def _inputs(self, X: Any) -> Any:
-        """X, checked, where the data live; a sparse X stays sparse and on the host, see :meth:`_dense_blocks`."""
+        """X, checked, on the device of the fit; a sparse X stays sparse and on the host, see :meth:`_dense_blocks`."""
         check_is_fitted(self)
         if not self._is_plain(X):
             not_blocks(X)
@@ -329,41 +326,39 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return X if sparse.issparse(X) else place(X, self.recipe_.device)
 
     def _dense_blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
-        """A checked X where the data live: all of it, or a few rows at a time where it is sparse."""
+        """A checked X on the device of the fit: all of it, or a few rows at a time if it is sparse."""
         n = X.shape[0]
         if not sparse.issparse(X):
             yield slice(0, n), X
             return
-        size = max(1, DENSE_ENTRIES // max(1, X.shape[1]))
-        for start in range(0, n, size):
-            rows = slice(start, min(start + size, n))
+        for rows in row_blocks(n, X.shape[1]):
             yield rows, place(X[rows].toarray(), self.recipe_.device)
 
     def _learnt(self) -> Learnt:
-        """What predictions are read from."""
+        """What predictions are computed from."""
         task = self.recipe_.task
         return Learnt(self.field_, self.nodes_, getattr(self, task.calibrated_as, None))
 
     def _at_levels(self, X: Any, levels: HostArray) -> Iterator[tuple[slice, HostArray]]:
-        """Predictions at many levels (k,), one block of rows of a checked X after the other: the rows, (rows, k)."""
+        """Rows of a checked X and predictions at levels (k,), (rows, k), block by block."""
         for outer, block in self._dense_blocks(X):
             for rows, values in self.recipe_.task.at_levels(self._learnt(), block, levels):
                 yield slice(outer.start + rows.start, outer.start + min(rows.stop, block.shape[0])), values
 
     def _is_plain(self, X: Any) -> bool:
-        """Whether X is sure to pass all checks as it is. They take longer than the prediction of a single row does."""
+        """Whether X is sure to pass all checks, which take longer than the prediction of a single row."""
         return (
             type(X) is np.ndarray
             and X.dtype == np.float64
             and X.ndim == 2
             and X.shape[0] > 0
             and X.shape[1] == self.n_features_in_
-            and not hasattr(self, "feature_names_in_")  # an array without names earns a warning there
-            and bool(X.max() <= LARGEST and X.min() >= -LARGEST)  # not so for a NaN
+            and not hasattr(self, "feature_names_in_")  # the checks warn of an array without names
+            and bool(X.max() <= LARGEST and X.min() >= -LARGEST)  # False for a NaN
         )
 
     def _values(self, X: Any, theta: Any, name: str, *, strict: bool = False, per_sample: bool = False) -> HostArray:
-        """h(x)(θ): (n,) for a single θ or one for each row, (n, q) for several; in order if the recipe says so."""
+        """h(x)(θ): (n,) for a single θ or one for each row, (n, q) for several; sorted over θ if the recipe says so."""
         X = self._inputs(X)
         tasks, single = self._tasks(theta, name, strict=strict)
         if per_sample and tasks.shape[0] != X.shape[0]:
@@ -371,22 +366,22 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
                 f"{name} holds {tasks.shape[0]} tasks for {X.shape[0]} rows of X; with per_sample=True give one "
                 "task for each input."
             )
-        answer, learnt = self.recipe_.task.answer, self._learnt()
+        predict, learnt = self.recipe_.task.answer, self._learnt()
         blocks = [
-            answer(learnt, block, tasks[rows] if per_sample else tasks, paired=per_sample)
+            predict(learnt, block, tasks[rows] if per_sample else tasks, paired=per_sample)
             for rows, block in self._dense_blocks(X)
         ]
         values = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return np.asarray(values[:, 0] if single and not per_sample else values)
 
     def _tasks(self, theta: Any, name: str, *, strict: bool = False) -> tuple[HostArray, bool]:
-        """θ as (q, d), known to the model, and whether one task was asked for without a list around it.
+        """θ as (q, d), checked, and whether it was a single task without a list around it.
 
-        ``strict``: the ends of the loss's domain are no tasks.
+        ``strict``: the ends of the loss's domain are excluded.
         """
         tasks, single = parse_tasks(theta, name, self._support, percent=is_fraction(self.recipe_.loss))
         if self.field_.knows_nodes_only:
-            # 0.1 + 0.2 is the node 0.3: a kernel that knows nothing between them looks at every bit
+            # a kernel that knows only nodes compares every bit, and 0.1 + 0.2 shall be the node 0.3
             tasks = check_nodes(name, tasks, self.nodes_.reshape(len(self.nodes_), -1))
         if strict:
             check_inside(name, tasks, self.recipe_.loss)
@@ -398,36 +393,26 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return float(low[0]), float(high[0])
 
     def _levels(self, count: int) -> HostArray:
-        """Where questions about all of Θ are answered: at equally spaced levels, or at the nodes if these are all."""
-        if self.field_.knows_nodes_only:
-            return np.unique(self.nodes_)
-        return _equally_spaced(*self._ends(), count)
+        """Equally spaced levels of Θ, or the nodes if the model knows only these."""
+        return self._learnt().levels(self._ends(), count)
 
     def _curve_levels(self) -> HostArray:
         """The levels at which curves are sorted."""
         return self.recipe_.task.sorting_levels(self._learnt())
 
     def _curves(self, X: Any) -> Iterator[tuple[slice, Rearrangement]]:
-        """θ ↦ prediction, sorted, for one block of rows after the other; X is checked."""
+        """Rows of a checked X and their sorted curves θ ↦ prediction, block by block."""
         for outer, block in self._dense_blocks(X):
             for rows, curves in self.recipe_.task.curves(self._learnt(), block):
                 yield slice(outer.start + rows.start, outer.start + min(rows.stop, block.shape[0])), curves
 
 
 def _looked_at(X: HostArray, weight: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-    """Some rows, their weights, and the standard deviation of each input over all rows."""
-    some = np.linspace(0, weight.size - 1, min(weight.size, ROWS_LOOKED_AT)).astype(np.intp)
-    share = weight / np.sum(weight)
-    spread = np.sqrt(np.maximum(share @ (X - share @ X) ** 2, 0.0))
+    """At most 300 rows, their weights, and the standard deviation of each feature over all rows."""
+    some = np.linspace(0, weight.size - 1, min(weight.size, MAX_KEPT_ROWS)).astype(np.intp)
+    omega = weight / np.sum(weight)
+    spread = np.sqrt(np.maximum(omega @ (X - omega @ X) ** 2, 0.0))
     return X[some], weight[some] / np.sum(weight[some]), spread
-
-
-@lru_cache(maxsize=64)
-def _equally_spaced(low: float, high: float, count: int) -> HostArray:
-    # kept: for a single row it takes as long as the kernel; nobody may write to it
-    levels = np.linspace(low, high, count)
-    levels.flags.writeable = False
-    return levels
 
 
 def tags_of_poor_score(estimator: Any) -> Any:

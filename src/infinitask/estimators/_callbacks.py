@@ -1,8 +1,8 @@
-"""Callbacks of scikit-learn, from its release 1.9 on: a fit tells them how far its gap has fallen.
+"""Callbacks of scikit-learn (from version 1.9 on): a fit reports how far its duality gap has fallen.
 
-A fit is a task with at most :data:`STEPS` subtasks, "gap". Each stands for the same share of the way of log(gap) down
-to log(tol), so that a progress bar shows about how much is done. The fit of a self-tuned model has a subtask "kernel"
-for each kernel that was tried. A callback that asks a fit to stop is not obeyed: what would be left has no certificate.
+A fit is a task with at most :data:`STEPS` subtasks, "gap". Each stands for the same fraction of the way of log(gap)
+down to log(tol), so that a progress bar shows roughly how much is done. The fit of a self-tuned model has a subtask
+"kernel" for each kernel that was tried. A callback cannot stop a fit: the result would have no certificate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ try:
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing: this release of scikit-learn has no callbacks."""
+        """A placeholder: this release of scikit-learn has no callbacks."""
 
     callback_management_context = None
 
@@ -32,7 +32,7 @@ _Fit = TypeVar("_Fit", bound=Callable[..., Any])
 
 
 class GapSteps:
-    """Subtasks of a fit: shares of the way of log(gap) from 1, or where it began if that is less, to log(tol)."""
+    """Report subtasks of a fit: steps of log(gap) from log(1), or from the first gap if that is less, to log(tol)."""
 
     def __init__(self, estimator: Any, context: Any) -> None:
         self._estimator, self._context = estimator, context
@@ -40,26 +40,26 @@ class GapSteps:
         self._done = 0
 
     def __call__(self, event: Event) -> None:
-        """The gap has changed."""
+        """Report the steps that the gap has passed."""
         if not isinstance(event, Solving) or not isfinite(event.gap):
             return
         gap, tol = event.gap, event.tol
         self._first = min(gap, 1.0) if self._first is None else self._first
         way = log(self._first / tol) if self._first > tol else 0.0
-        share = 1.0 if gap <= tol or way <= 0.0 else log(self._first / gap) / way
-        while self._done < min(floor(STEPS * share), STEPS):
+        done = 1.0 if gap <= tol or way <= 0.0 else log(self._first / gap) / way
+        while self._done < min(floor(STEPS * done), STEPS):
             self._done += 1
             _subtask(self._estimator, self._context, "gap")
 
 
 class Candidates:
-    """Subtasks of the fit of a self-tuned model: kernels that were tried."""
+    """Report subtasks of the fit of a self-tuned model: the kernels that were tried."""
 
     def __init__(self, estimator: Any, context: Any) -> None:
         self._estimator, self._context = estimator, context
 
     def __call__(self, event: Event) -> None:
-        """A kernel was tried; fits of candidates are many, and are not told."""
+        """Report a kernel that was tried, and no steps of the many candidate fits."""
         if isinstance(event, Tried):
             _subtask(self._estimator, self._context, "kernel")
 
@@ -73,9 +73,9 @@ def callbacks_told(
     by: type[GapSteps] | type[Candidates] = GapSteps,
     **more: Any,
 ) -> Iterator[None]:
-    """Tell the callbacks of an estimator of the fit inside; nothing, where it has none.
+    """Report the fit inside to the callbacks of an estimator, if it has any.
 
-    ``more`` is what else the fit was given; what is None was not.
+    ``more`` holds further arguments of ``fit``; None means that an argument was not given.
     """
     if callback_management_context is None or not hasattr(estimator, "_skl_callbacks"):
         yield
@@ -87,12 +87,12 @@ def callbacks_told(
         context.call_on_fit_task_begin(estimator=estimator, **data)
         with listening(by(estimator, context)):
             yield
-        # the estimator is fitted by now: a copy of it can be judged
+        # the estimator is fitted by now, so a callback may score a copy of it
         context.call_on_fit_task_end(estimator=estimator, **data, reconstruction_attributes=dict)
 
 
 def tells_callbacks(fit: _Fit) -> _Fit:
-    """A ``fit`` of a self-tuned model that tells callbacks of the kernels it tries."""
+    """Decorate the ``fit`` of a self-tuned model so that it reports the kernels it tries to callbacks."""
 
     @wraps(fit)
     def told(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -103,7 +103,7 @@ def tells_callbacks(fit: _Fit) -> _Fit:
 
 
 def _subtask(estimator: Any, context: Any, name: str) -> None:
-    """A subtask that has begun and ended."""
+    """Report a subtask that has begun and ended."""
     task = context.subcontext(task_name=name)
     task.call_on_fit_task_begin(estimator=estimator)
     task.call_on_fit_task_end(estimator=estimator)

@@ -1,6 +1,6 @@
-"""Checks of what estimators are given: specs, tasks, targets and weights.
+"""Validation of the specs, tasks, targets and weights that estimators are given.
 
-What is a number, a word or a flag is checked by the table of :mod:`infinitask._base.validation`.
+Numbers, words and flags are checked by the table of :mod:`infinitask._base.validation`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from infinitask.losses import Loss
 from infinitask.measures import Measure
 from infinitask.measures._rules import quadrature_rule
 
-SAME_NODE = 1e-12
-"""A task this close to a node is that node."""
+ROUNDING = 1e-12
+"""Tasks and costs that differ by less than this are equal."""
 
 
 def stack_level() -> int:
-    """The ``stacklevel`` of a warning of the calling function that points at the user's line."""
+    """The ``stacklevel`` at which a warning of the calling function points at the user's line."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith("infinitask"):
         frame, level = frame.f_back, level + 1
@@ -39,13 +39,13 @@ def is_as_task(bias_kernel: Any) -> bool:
 
 
 def is_fraction(loss: Loss) -> bool:
-    """Whether a task of this loss is a fraction, which someone may give as a percentage."""
+    """Whether a task of this loss is a fraction, which users may give as a percentage by mistake."""
     return loss.domain == (0.0, 1.0)
 
 
 def check_nodes(name: str, tasks: HostArray, nodes: HostArray) -> HostArray:
-    """The nodes (m, d) that the tasks (q, d) stand for, to the last bit; an error where a task is none of them."""
-    same = np.all(np.abs(tasks[:, None, :] - nodes[None]) <= SAME_NODE, axis=2)
+    """The nodes (m, d) that the tasks (q, d) are, up to rounding; raises an error if a task is not a node."""
+    same = np.all(np.abs(tasks[:, None, :] - nodes[None]) <= ROUNDING, axis=2)
     known = np.any(same, axis=1)
     if not np.all(known):
         raise ValueError(
@@ -57,16 +57,16 @@ def check_nodes(name: str, tasks: HostArray, nodes: HostArray) -> HostArray:
 
 
 def check_inside(name: str, tasks: HostArray, loss: Loss) -> None:
-    """An error where a task is an end of the loss's domain."""
+    """Raise an error if a task is an end of the loss's domain."""
     (low,), (high,) = loss.box(1)
     if not (low < tasks.min() and tasks.max() < high):
         raise ValueError(
-            f"{name} contains {low:g} or {high:g}, where no finite answer exists; ask for levels strictly between."
+            f"{name} contains {low:g} or {high:g}, where no finite prediction exists; ask for levels strictly between."
         )
 
 
 def check_domain(measure: Measure, loss: Loss) -> None:
-    """An error where the loss is not defined on all of Θ."""
+    """Raise an error if the loss is not defined on all of Θ."""
     if loss.dim not in (None, measure.dim):
         raise ValueError(
             f"measure={measure!r} lives in {measure.dim} dimensions; {type(loss).__name__} takes θ of dimension "
@@ -88,7 +88,7 @@ def _box(low: HostArray, high: HostArray) -> str:
 
 
 def targets_of(X: Any, y: Any) -> HostArray:
-    """y, finite, one for each row of X."""
+    """y as finite numbers, one for each row of X."""
     with naming("y"):
         y = check_array(column_or_1d(on_host(y)), ensure_2d=False, dtype=np.float64, input_name="y")
         check_consistent_length(X, y)
@@ -111,11 +111,11 @@ SPEC_READERS: Mapping[str, Callable[[Any], Any]] = {
     "quadrature": quadrature_rule,
     "features": feature_recipe,
 }
-"""Who reads a parameter that is a spec; an error is due before the data are looked at."""
+"""The functions that read specs, so that a wrong spec raises an error before the data are read."""
 
 
 def check_specs(parameters: Mapping[str, Any]) -> None:
-    """An error for the first spec that stands for nothing."""
+    """Raise an error for the first invalid spec."""
     for name, read in SPEC_READERS.items():
         if name in parameters:
             read(parameters[name])

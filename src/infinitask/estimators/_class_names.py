@@ -11,7 +11,7 @@ from infinitask._base.arrays import HostArray
 
 
 def check_one_type(y: Any) -> None:
-    """An error where labels cannot be put in order, since they are of several types, or where one is None.
+    """Raise an error if labels cannot be sorted because they have several types, or if one is None.
 
     Examples
     --------
@@ -31,9 +31,9 @@ def check_one_type(y: Any) -> None:
 
 
 def costs_by_name(theta: Any, classes: HostArray, name: str = "theta") -> Any:
-    """Costs of the classes in the order of ``classes``: of a dictionary, a series, or the columns of a table.
+    """Costs of a dictionary, a series or the columns of a table, in the order of ``classes``.
 
-    Everything else, and what has no names but 0, 1, 2, …, is returned as it is.
+    Everything else, and tables with the default names 0, 1, 2, …, is returned unchanged.
 
     Examples
     --------
@@ -54,9 +54,9 @@ def costs_by_name(theta: Any, classes: HostArray, name: str = "theta") -> Any:
 
 
 def matrix_by_name(costs: Any, classes: HostArray) -> Any:
-    """A matrix of costs with rows and columns in the order of ``classes``, where a table names them; else as it is.
+    """A matrix of costs with rows and columns in the order of ``classes`` if a table names them, else unchanged.
 
-    A table of Polars names its columns only; its rows must stand in the order of ``classes``.
+    A Polars table names only its columns; its rows must be in the order of ``classes``.
     """
     columns, index = getattr(costs, "columns", None), getattr(costs, "index", None)
     if columns is None:
@@ -68,12 +68,12 @@ def matrix_by_name(costs: Any, classes: HostArray) -> Any:
 
 
 def _unnamed(names: Any) -> bool:
-    """Whether names are the numbers 0, 1, 2, … that a table has by default."""
+    """Whether names are the default numbers 0, 1, 2, … of a table."""
     return type(names).__name__ == "RangeIndex" and names.start == 0 and names.step == 1
 
 
 def _places(names: list[Any], classes: HostArray, what: str) -> list[int]:
-    """Where each class stands among the names: these are labels, or labels as text, each of them once."""
+    """The position of each class among the names, which are labels or labels as text, each exactly once."""
     labels = classes.tolist()
     known = names if set(names) & set(labels) else [str(given) for given in names]
     asked = labels if known is names else [str(label) for label in labels]

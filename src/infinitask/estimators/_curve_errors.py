@@ -1,58 +1,44 @@
-r"""Errors of curves that are left out, one at a time, by a regression with the squared loss: closed forms.
+r"""Leave-one-curve-out errors of a regression with the squared loss, in closed form.
 
 **Curves on one grid** (gaps are filled for this purpose). With the nodes' weights w, √w K_Θ √w = P diag(f) Pᵀ, and the
-scores Z = (Y − mean) √w P part the problem into one for each column, a ridge regression with λ/f_k, whose leave-one-out
-errors are closed form:
+scores Z = (Y − mean) √w P split the problem into one for each column: a ridge regression with λ/f_k, whose
+leave-one-out errors have a closed form:
 
 .. math:: \sum_i \omega_i \sum_k \Big( \frac{z_{ik} - \hat z_{ik}}{1 - \omega_i - S^k_{ii}} \Big)^2, \qquad
     S^k = U \, \mathrm{diag}\Big( \frac{e f_k}{e f_k + \lambda} \Big) U^\top .
 
 **Few points on grids of their own.** With the observations of some rows, √c (k_X + ρ) k_Θ √c = V diag(e) Vᵀ and
-Q = V diag(1/(e + λ)) Vᵀ, the residuals of a curve that is left out are Q_ii⁻¹ (Q √c y)_i. Here the mean curve has to be
-smoothed as well, by λ/ρ: where every point is seen once, a free one would go through all of them.
+Q = V diag(1/(e + λ)) Vᵀ, the residuals of a held-out curve are Q_ii⁻¹ (Q √c y)_i. Here the mean curve has to be
+smoothed as well, by λ/ρ: if every point is seen once, a free mean curve would go through all of them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask.estimators._curves import Design
 from infinitask.fitting._data import Data
-from infinitask.fitting._leave_one_out import about_as_good, one_for_each_row, some_features
-from infinitask.kernels import InputKernel, TaskKernel, task_kernel
+from infinitask.fitting._defaults import IQR_OF_NORMAL
+from infinitask.fitting._leave_one_out import RIDGES, about_as_good, one_for_each_row, some_features
+from infinitask.kernels import InputKernel, TaskKernel, input_kernel, task_kernel
+from infinitask.tasks.base import Defaults
 
-MAX_ROWS, MAX_NODES = 600, 200
-"""Rows and nodes of curves on one grid that take part."""
+MAX_ROWS, MAX_NODES, MAX_POINTS_OF_ROW = 600, 200, 20
+"""Curves on a grid take part with at most 600 rows and 200 nodes, others with 600 observations and 20 in each row."""
 
-MAX_OBSERVATIONS, MAX_OF_ROW = 600, 20
-"""Observations of curves with few points that take part, in all and of a row: a tenth of a second for each kernel."""
-
-RIDGES: HostArray = np.logspace(-8.0, 1.0, 19)
-"""The λ that are tried."""
-
-ROUNDS, STEPS_OF_REFILL = 2, 5
-"""How often gaps are filled again by the model that was best, or wild values brought near to it; and the steps of a
-fill."""
-
-WILD_ERROR = 3.0
-"""Errors beyond this many deviations are those of wild values."""
-
-DEVIATION = 0.6745
-"""The median distance from 0 of a normal law, in standard deviations."""
-
-TOLERATED = 0.5
-"""As for other targets, see :mod:`~infinitask.fitting._defaults`."""
+OUTLIER = 3.0
+"""Values farther than this from their prediction, in robust standard deviations, are outliers."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Question:
-    """What is open: specs as they were given."""
+class Specs:
+    """What the user chose, and left open."""
 
     kernel: Any
     gamma: Any
@@ -61,168 +47,163 @@ class Question:
     alpha: float | None
     """λ of half the square, if it is known."""
     robust: bool = False
-    """Whether wild values count as if they were less so, as they do for the loss of the fit."""
+    """Whether outliers are clipped, because the loss of the fit is less sensitive to them than the square."""
+
+    def resolved_task_kernel(self, gamma: Any, nodes: HostArray) -> TaskKernel:
+        """k_Θ with this bandwidth."""
+        return task_kernel(self.task_kernel, gamma).resolve(nodes[:, None])
 
 
-class Judge(ABC):
-    """Errors of curves left out, for a kernel, a width over θ and a share of the mean curve."""
+class Candidate(NamedTuple):
+    """Choices that are compared by their errors."""
 
-    rows: int
+    kernel: InputKernel
+    gamma: float | str | None
+    """Bandwidth of the task kernel."""
+    bias_ratio: float | None
+    """λ/λ_b; None: the mean curve is free."""
+
+
+def deviation(errors: HostArray) -> float:
+    """The standard deviation of normal errors with the same median distance from 0."""
+    return float(np.median(np.abs(errors))) / (0.5 * IQR_OF_NORMAL)
+
+
+def spaced(n: int, most: int) -> HostArray:
+    """At most ``most`` of the positions 0, …, n − 1, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+
+
+class CurveErrors(ABC):
+    """Errors of held-out curves for a candidate."""
+
+    X: HostArray
     weight: HostArray
     copies: HostArray
-    question: Question
-    kernels: list[InputKernel]
+    specs: Specs
+
+    def _take_rows(self, specs: Specs, data: Data, some: HostArray) -> None:
+        self.specs, self.copies = specs, data.multiplicity[some]
+        self.X = data.X[np.ix_(some, some)] if input_kernel(specs.kernel).precomputed else data.X[some]
 
     @abstractmethod
-    def errors(self, k: int, gamma: Any, share: float | None, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
+    def errors(self, candidate: Candidate, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
         """Squared errors (ridges, rows), and for each ridge the errors at all points."""
 
-    def _ridges(self) -> HostArray:
-        return RIDGES if self.question.alpha is None else np.array([self.question.alpha])
-
     def good(self, errors: HostArray) -> HostArray:
-        """The positions of those that are about as good as the best, from squared errors (candidates, rows)."""
-        return about_as_good(errors, self.weight, self.copies, TOLERATED)
+        """The positions of candidates that are about as good as the best, from squared errors (candidates, rows)."""
+        return about_as_good(errors, self.weight, self.copies, Defaults().tolerated_errors)
 
-    def best(self, k: int, gamma: Any, share: float | None) -> tuple[HostArray, float]:
+    def best(self, candidate: Candidate) -> tuple[HostArray, float]:
         """The errors of the best λ, (rows,), and the largest λ that is about as good."""
-        ridges = self._ridges()
-        errors, _ = self.errors(k, gamma, share, ridges)
+        ridges = RIDGES[::2] if self.specs.alpha is None else np.array([self.specs.alpha])
+        errors, _ = self.errors(candidate, ridges)
         return errors[np.argmin(errors @ self.weight)], float(ridges[self.good(errors)[-1]])
 
-    def noise(self, k: int, gamma: Any, share: float | None, alpha: float) -> float:
-        """The usual size of an error at a point."""
-        _, (each,) = self.errors(k, gamma, share, np.array([alpha]))
-        return _deviation(each)
+    def at_points(self, candidate: Candidate, alpha: float) -> HostArray:
+        """The errors at all points."""
+        return self.errors(candidate, np.array([alpha]))[1][0]
 
-    @property
-    @abstractmethod
-    def rounds(self) -> int:
-        """How often the targets are revised."""
+    def excess(self, candidate: Candidate, alpha: float) -> HostArray:
+        """By how much the errors at all points exceed those of values that are not outliers."""
+        each = self.at_points(candidate, alpha)
+        far = OUTLIER * deviation(each)
+        return np.asarray(each - np.clip(each, -far, far))
 
     @abstractmethod
-    def revise(self, k: int, gamma: Any, share: float | None, alpha: float) -> None:
-        """Change targets to what the model of these choices says of them: where there are gaps, and wild values."""
+    def revise(self, candidate: Candidate, alpha: float) -> None:
+        """Replace gaps and outliers among the targets by what the model of these choices predicts."""
 
     @abstractmethod
     def leading(self) -> tuple[HostArray, HostArray, HostArray]:
-        """Inputs, scores of the leading component, and copies of some rows."""
-
-    def _excess(self, k: int, gamma: Any, share: float | None, alpha: float) -> HostArray:
-        """By how much values at all points are too far from what a model without their curve says."""
-        _, (each,) = self.errors(k, gamma, share, np.array([alpha]))
-        far = WILD_ERROR * _deviation(each)
-        return np.asarray(each - np.clip(each, -far, far))
-
-
-def _deviation(errors: HostArray) -> float:
-    return float(np.median(np.abs(errors))) / DEVIATION
+        """X, the scores of the leading component of the curves, and the multiplicity of at most 600 rows."""
 
 
 @final
-class OnGrid(Judge):
-    def __init__(self, question: Question, data: Data, design: Design, kernels: list[InputKernel]) -> None:
-        self.question = question
-        some = np.linspace(0, data.weight.size - 1, min(data.weight.size, MAX_ROWS)).astype(np.intp)
-        kept = np.unique(np.linspace(0, design.nodes.size - 1, min(design.nodes.size, MAX_NODES)).astype(np.intp))
-        self.rows, self.copies = some.size, data.multiplicity[some]
+class GridErrors(CurveErrors):
+    """Errors of curves on one grid."""
+
+    def __init__(self, specs: Specs, data: Data, design: Design) -> None:
+        some, kept = spaced(data.weight.size, MAX_ROWS), spaced(design.nodes.size, MAX_NODES)
+        self._take_rows(specs, data, some)
         self.weight = data.weight[some] / np.sum(data.weight[some])
         self.nodes, w = design.nodes[kept], design.weights[kept]
         if data.share is not None or kept.size < design.nodes.size:  # the mass of a node says how often it was seen
             w = np.gradient(self.nodes) if kept.size > 1 else np.ones(1)
         self.root_w = np.sqrt(w / np.sum(w))
-        Y = _filled(data, design.nodes)[np.ix_(some, kept)]
         self.seen = None if data.share is None else data.share[np.ix_(some, kept)] > 0.0
-        self._take(Y)
-        self.kernels, self.X = kernels, data.X[some]
-        if kernels[0].precomputed:
-            self.X = self.X[:, some]
-        self._known: dict[int, tuple[HostArray, HostArray]] = {}
+        self._set_targets(_filled(data, design.nodes)[np.ix_(some, kept)])
+        self._bases: dict[int, tuple[InputKernel, HostArray, HostArray]] = {}
 
-    def leading(self) -> tuple[HostArray, HostArray, HostArray]:
-        """See :class:`Judge`."""
-        U, size, _ = np.linalg.svd(self.Y, full_matrices=False)
-        return self.X, np.asarray(U[:, 0] * size[0]), self.copies
-
-    def _take(self, Y: HostArray) -> None:
+    def _set_targets(self, Y: HostArray) -> None:
         self.mean = self.weight @ Y
         self.Y = (Y - self.mean) * self.root_w
 
-    @property
-    def rounds(self) -> int:
-        """See :class:`Judge`."""
-        return ROUNDS if self.question.robust or self.seen is not None else 0
-
-    def revise(self, k: int, gamma: Any, share: float | None, alpha: float) -> None:
-        """See :class:`Judge`."""
+    def revise(self, candidate: Candidate, alpha: float) -> None:
+        """See :class:`CurveErrors`."""
         seen = np.ones(self.Y.shape, dtype=bool) if self.seen is None else self.seen
-        Y = self.mean + self.Y / self.root_w
-        if self.question.robust:
-            Y[seen] -= self._excess(k, gamma, share, alpha)
-            self._take(Y)
+        if self.specs.robust:
+            Y = self.mean + self.Y / self.root_w
+            Y[seen] -= self.excess(candidate, alpha)
+            self._set_targets(Y)
         if self.seen is None:
             return
-        f, P = _task_basis(self.question, gamma, self.nodes, self.root_w)
-        e, U = self._basis(k)
+        f, P = self._task_basis(candidate)
+        e, U = self._basis(candidate.kernel)
         root, part = np.sqrt(self.weight)[:, None], e[:, None] * f / (e[:, None] * f + alpha)
-        for _ in range(STEPS_OF_REFILL):  # in turn with a fit
+        for _ in range(5):  # fits and fillings of the gaps alternate
             fitted = (U @ (part * (U.T @ (root * self.Y @ P)))) / root @ P.T
-            self._take(self.mean + np.where(seen, self.Y, fitted) / self.root_w)
+            self._set_targets(self.mean + np.where(seen, self.Y, fitted) / self.root_w)
 
-    def _basis(self, k: int) -> tuple[HostArray, HostArray]:
+    def leading(self) -> tuple[HostArray, HostArray, HostArray]:
+        """See :class:`CurveErrors`."""
+        U, size, _ = np.linalg.svd(self.Y, full_matrices=False)
+        return self.X, np.asarray(U[:, 0] * size[0]), self.copies
+
+    def _basis(self, kernel: InputKernel) -> tuple[HostArray, HostArray]:
         """Eigenvalues and eigenvectors of √ω K √ω, around its mean."""
-        if k not in self._known:
-            phi = some_features(self.kernels[k], self.X)
+        if id(kernel) not in self._bases:
+            phi = some_features(kernel, self.X)
             phi = np.sqrt(self.weight)[:, None] * (phi - self.weight @ phi)
             e, V = np.linalg.eigh(phi.T @ phi)
             kept = e > 1e-14 * max(float(e[-1]), 1e-300)
-            self._known[k] = e[kept], phi @ (V[:, kept] / np.sqrt(e[kept]))
-        return self._known[k]
+            self._bases[id(kernel)] = kernel, e[kept], phi @ (V[:, kept] / np.sqrt(e[kept]))
+        return self._bases[id(kernel)][1:]
 
-    def errors(self, k: int, gamma: Any, share: float | None, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
-        """See :class:`Judge`."""
-        f, P = _task_basis(self.question, gamma, self.nodes, self.root_w)
-        e, U = self._basis(k)
+    def _task_basis(self, candidate: Candidate) -> tuple[HostArray, HostArray]:
+        """Eigenvalues and eigenvectors of √w K_Θ √w."""
+        kernel = self.specs.resolved_task_kernel(candidate.gamma, self.nodes)
+        f, P = np.linalg.eigh(self.root_w[:, None] * np.asarray(kernel(self.nodes, self.nodes)) * self.root_w)
+        kept = f > 1e-12 * max(float(f[-1]), 1e-300)
+        return f[kept], P[:, kept]
+
+    def errors(self, candidate: Candidate, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
+        """See :class:`CurveErrors`."""
+        f, P = self._task_basis(candidate)
+        e, U = self._basis(candidate.kernel)
         root, Z = np.sqrt(self.weight)[:, None], self.Y @ P
         along, squares = U.T @ (root * Z), U**2
         left = (self.weight / self.copies)[:, None]
         rest = self.Y - Z @ P.T  # what no curve of the kernel follows
-        outside = np.sum(rest**2, axis=1)
+        seen = np.ones(rest.shape, dtype=bool) if self.seen is None else self.seen
         found, points = [], []
         for ridge in ridges:
             part = e[:, None] * f / (e[:, None] * f + ridge)
             residual = Z - (U @ (part * along)) / root
             residual = residual / np.maximum(1.0 - left - (squares @ part) / self.copies[:, None], 1e-12)
-            if self.seen is None and ridges.size > 1:
-                found.append(np.sum(residual**2, axis=1) + outside)
-                continue
             at_nodes = residual @ P.T + rest
-            seen = np.ones(at_nodes.shape, dtype=bool) if self.seen is None else self.seen
-            found.append(np.sum(at_nodes**2, axis=1, where=seen))  # what was filled is no error
+            found.append(np.sum(at_nodes**2, axis=1, where=seen))  # filled gaps are no errors
             points.append((at_nodes / self.root_w)[seen])
         return np.array(found), points
 
 
-def _task_basis(question: Question, gamma: Any, nodes: HostArray, root_w: HostArray) -> tuple[HostArray, HostArray]:
-    """Eigenvalues and eigenvectors of √w K_Θ √w."""
-    kernel = _resolved(question, gamma, nodes)
-    f, P = np.linalg.eigh(root_w[:, None] * np.asarray(kernel(nodes, nodes)) * root_w)
-    kept = f > 1e-12 * max(float(f[-1]), 1e-300)
-    return f[kept], P[:, kept]
-
-
-def _resolved(question: Question, gamma: Any, nodes: HostArray) -> TaskKernel:
-    return task_kernel(question.task_kernel, gamma).resolve(nodes[:, None])
-
-
 def _filled(data: Data, nodes: HostArray) -> HostArray:
-    """Targets without gaps: the mean of the others, and what the row is above or below it at the points around."""
+    """Targets without gaps: the mean curve, shifted to meet the row at the neighbouring observations."""
     assert data.y is not None
     if data.share is None:
         return data.y
     seen, Y = data.share > 0.0, np.array(data.y)
-    mass = data.weight @ seen
-    mean = (data.weight @ (seen * Y)) / mass
+    mean = (data.weight @ (seen * Y)) / (data.weight @ seen)
     for i in np.flatnonzero(~np.all(seen, axis=1)):
         own = seen[i]
         Y[i, ~own] = mean[~own] + np.interp(nodes[~own], nodes[own], (Y[i] - mean)[own])
@@ -231,58 +212,46 @@ def _filled(data: Data, nodes: HostArray) -> HostArray:
 
 # ---------------------------------------------------------------------------------------- points of their own
 @final
-class OwnPoints(Judge):
-    def __init__(self, question: Question, data: Data, design: Design, kernels: list[InputKernel]) -> None:
+class ScatteredErrors(CurveErrors):
+    """Errors of curves with few points, each on a grid of its own."""
+
+    def __init__(self, specs: Specs, data: Data, design: Design) -> None:
         assert data.y is not None
         assert data.share is not None
-        self.question, self.data = question, data
-        counts = np.minimum(np.sum(data.share > 0.0, axis=1), MAX_OF_ROW)
-        most = max(2, int(MAX_OBSERVATIONS / float(np.mean(counts))))
-        some = np.linspace(0, data.weight.size - 1, min(data.weight.size, most)).astype(np.intp)
-        self.rows, self.copies = some.size, data.multiplicity[some]
+        more = spaced(data.weight.size, MAX_ROWS)  # than those whose errors are computed
+        self._leading = data.X[more], one_for_each_row(data.y, data.share)[more], data.multiplicity[more]
+        counts = np.minimum(np.sum(data.share > 0.0, axis=1), MAX_POINTS_OF_ROW)
+        some = spaced(data.weight.size, max(2, int(MAX_ROWS / float(np.mean(counts)))))
+        self._take_rows(specs, data, some)
         self.weight = np.full(some.size, 1.0 / some.size)  # the weights of the rows are among those of the observations
         pairs = (data.weight[:, None] * data.share * design.weights)[some]
         points = [np.flatnonzero(row > 0.0) for row in pairs]
-        points = [p[np.linspace(0, p.size - 1, min(p.size, MAX_OF_ROW)).astype(np.intp)] for p in points]
-        self.row = np.repeat(np.arange(some.size), [p.size for p in points])
-        node = np.concatenate(points)
+        points = [p[spaced(p.size, MAX_POINTS_OF_ROW)] for p in points]
+        sizes = np.array([p.size for p in points])
+        self.row, node = np.repeat(np.arange(some.size), sizes), np.concatenate(points)
         mass = pairs[self.row, node]
         total = float(np.sum(pairs) / np.sum(data.weight[some]))
         self.root_c = np.sqrt(mass * (total / float(np.sum(mass))))
         self.goal = self.root_c * data.y[some][self.row, node]
         self.theta, self.nodes = design.nodes[node], design.nodes
-        self.kernels, self.X = kernels, data.X[some]
-        if kernels[0].precomputed:
-            self.X = self.X[:, some]
-        # the observations of each row as a line of a table, −1 where there is none
-        self.table = np.full((some.size, max(p.size for p in points)), -1)
-        start = 0
-        for i, p in enumerate(points):
-            self.table[i, : p.size] = np.arange(start, start + p.size)
-            start += p.size
-
-    @property
-    def rounds(self) -> int:
-        """See :class:`Judge`."""
-        return 1 if self.question.robust else 0
+        # the observations of each row as a line of a table, −1 if there is none
+        place = np.arange(np.max(sizes))
+        self.table = np.where(place < sizes[:, None], (np.cumsum(sizes) - sizes)[:, None] + place, -1)
 
     def leading(self) -> tuple[HostArray, HostArray, HostArray]:
-        """See :class:`Judge`."""
-        data, n = self.data, self.data.weight.size
-        assert data.y is not None
-        some = np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
-        return data.X[some], one_for_each_row(data.y, data.share)[some], data.multiplicity[some]
+        """See :class:`CurveErrors`."""
+        return self._leading
 
-    def revise(self, k: int, gamma: Any, share: float | None, alpha: float) -> None:
-        """See :class:`Judge`."""
-        self.goal = self.goal - self.root_c * self._excess(k, gamma, share, alpha)
+    def revise(self, candidate: Candidate, alpha: float) -> None:
+        """See :class:`CurveErrors`."""
+        self.goal = self.goal - self.root_c * self.excess(candidate, alpha)
 
-    def errors(self, k: int, gamma: Any, share: float | None, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
-        """See :class:`Judge`."""
-        kernel, tasks = self.kernels[k], _resolved(self.question, gamma, self.nodes)
+    def errors(self, candidate: Candidate, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
+        """See :class:`CurveErrors`."""
+        kernel, tasks = candidate.kernel, self.specs.resolved_task_kernel(candidate.gamma, self.nodes)
         gram = self.X if kernel.precomputed else np.asarray(kernel(self.X, self.X))
-        K = (gram + (share or 0.0))[np.ix_(self.row, self.row)] * np.asarray(tasks(self.theta, self.theta))
-        K *= self.root_c[:, None] * self.root_c
+        K = (gram + (candidate.bias_ratio or 0.0))[np.ix_(self.row, self.row)]
+        K *= np.asarray(tasks(self.theta, self.theta)) * (self.root_c[:, None] * self.root_c)
         e, V = np.linalg.eigh(K)
         e, along = np.maximum(e, 0.0), V.T @ self.goal
         here = self.table >= 0

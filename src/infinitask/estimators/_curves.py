@@ -1,4 +1,4 @@
-"""Curves as targets: what users give as y and θ becomes observations, and these a grid with weights."""
+"""Curves as targets: y and θ become observations, and these become a grid with weights."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ from infinitask._base.validation import check_magnitude
 from infinitask.estimators._sources import on_host
 
 MOST_NODES = 1_000
-"""Points beyond this number are merged: the cost of a fit is rows × nodes."""
+"""More points than this are merged: the cost of a fit is rows × nodes."""
 
-MICROSECONDS_OF_A_DAY = 86_400_000_000
-
-FARTHEST = 0.1
-"""An observation stands for at most this part of Θ."""
+WIDEST_CELL = 0.1
+"""An observation stands for at most this fraction of Θ."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Observations of n curves, in the order of rows and, within a row, of θ; no θ occurs twice in a row.
+    """Observations of n curves, sorted by row and θ; no θ occurs twice in a row.
 
     Parameters
     ----------
@@ -33,7 +31,7 @@ class Curves:
     theta, value : ndarray (N,)
     n : int
     grid : ndarray (T,) or None
-        The common grid as it was given; None: each row has its own.
+        The common grid as given; None: each row has its own.
     flat : bool
         Whether each row is a number, not a curve.
 
@@ -52,7 +50,7 @@ class Curves:
     grid: HostArray | None = None
     flat: bool = False
 
-    # ------------------------------------------------------------------------------------- what users give
+    # ------------------------------------------------------------------------------------- construction
     @classmethod
     def of(cls, y: Any, theta: Any = None, default: Any = None, known: HostArray | None = None) -> Curves:
         """The observations of y, at θ.
@@ -62,9 +60,9 @@ class Curves:
         y : array (n, T), array (n,), or list of n arrays (k_i,), or (k_i, 2) with θ and values as columns
         theta : array (T,), array (n, T), list of n arrays (k_i,), or None
         default : array (T,) or None
-            The common grid that was chosen before, where ``theta`` is None.
+            The common grid if ``theta`` is None.
         known : ndarray (T,) or None
-            The points of a fit, where curves for it are judged: no others are made up for these.
+            The points of a fit, if its predictions are scored on these curves: then no other grid is made up.
         """
         values = _numbers_of("y", y)
         if isinstance(values, list):
@@ -95,7 +93,7 @@ class Curves:
 
     @classmethod
     def _of_numbers(cls, values: HostArray, theta: Any, known: HostArray | None) -> Curves:
-        """One number for each row: at one point for all, or at a point of its own."""
+        """One number for each row, at a common point or at its own."""
         if theta is None and known is not None and known.size != 1:
             raise ValueError(
                 f"y of shape {values.shape} was given without theta, and the model was fitted to curves; give theta, "
@@ -114,7 +112,7 @@ class Curves:
 
     @classmethod
     def _of_lists(cls, values: list[HostArray], theta: Any) -> Curves:
-        """A list of arrays, each with its own points, or with θ as its first column."""
+        """A list of arrays, with points in ``theta`` or in the first column of each."""
         n = len(values)
         if theta is None:
             wrong = next((i for i, v in enumerate(values) if v.ndim != 2 or v.shape[1] != 2), None)
@@ -141,7 +139,7 @@ class Curves:
         return cls(row, np.concatenate(at), np.concatenate(values), n)._cleaned()
 
     def _cleaned(self) -> Curves:
-        """Without gaps, in order; values at the same θ of a row are averaged."""
+        """Without gaps, sorted, with values at the same θ of a row averaged."""
         if np.any(np.isinf(self.value)):
             i = int(self.row[np.argmax(np.isinf(self.value))])
             raise ValueError(
@@ -161,7 +159,7 @@ class Curves:
         return replace(self, row=self.row[order], theta=self.theta[order], value=self.value[order])._averaged()
 
     def _averaged(self) -> Curves:
-        """One value for each θ of a row, the mean of what was there; the order is kept."""
+        """One value for each θ of a row, the mean of all; the order is kept."""
         fresh = np.ones(self.row.size, dtype=bool)
         fresh[1:] = (self.row[1:] != self.row[:-1]) | (self.theta[1:] != self.theta[:-1])
         if np.all(fresh):
@@ -170,9 +168,9 @@ class Curves:
         mean = np.bincount(place, weights=self.value) / np.bincount(place)
         return replace(self, row=self.row[fresh], theta=self.theta[fresh], value=mean)
 
-    # --------------------------------------------------------------------------------------- what follows
+    # ------------------------------------------------------------------------------------------ derived
     def only(self, kept: HostArray) -> Curves:
-        """Some of the rows, (n,) of bool, numbered anew."""
+        """The rows where ``kept``, (n,) of bool, is True, numbered anew."""
         if np.all(kept):
             return self
         seen, number = kept[self.row], np.cumsum(kept) - 1
@@ -180,7 +178,7 @@ class Curves:
         return replace(self, row=row, theta=self.theta[seen], value=self.value[seen], n=int(np.sum(kept)))
 
     def merged(self, most: int) -> Curves:
-        """At no more than ``most`` points: those in the same of as many equal parts of Θ become their mean."""
+        """At no more than ``most`` points: those in one of ``most`` equal parts of Θ become their mean."""
         points = np.unique(self.theta)
         if points.size <= most:
             return self
@@ -188,32 +186,34 @@ class Curves:
         part = np.minimum((most * ((points - low) / (high - low))).astype(np.intp), most - 1)
         count = np.bincount(part, minlength=most)
         means = np.bincount(part, weights=points, minlength=most) / np.maximum(count, 1)
-        means[part[0]], means[part[-1]] = low, high  # Θ stays what it is
+        means[part[0]], means[part[-1]] = low, high  # the ends of Θ do not move
         theta = means[part[np.searchsorted(points, self.theta)]]
         return replace(self, theta=theta)._averaged()
 
     @cached_property
     def cells(self) -> HostArray:
-        """How much of Θ each observation stands for: half way to its neighbours in the row, (N,); ∞ for a single one.
+        """The part of Θ that each observation stands for, (N,): half way to its neighbours in the row.
 
-        The first and the last stand for as much on their outer side as on the inner one.
+        It is ∞ if the row has no other observation.
+
+        The first and the last observation stand for as much outside as inside.
         """
         return _cells(self.theta, self.row)
 
     def shares(self) -> HostArray:
-        """c, (N,): the cells, in parts of Θ; no more than :data:`FARTHEST`, or than the widest cell of all points."""
+        """c, (N,): the cells relative to Θ, at most :data:`WIDEST_CELL` or the widest cell of all points."""
         points = np.unique(self.theta)
         if points.size == 1:
             return np.ones(self.row.size)
         whole = _cells(points, np.zeros(points.size, dtype=np.intp))
         total = float(np.sum(whole))
-        return np.asarray(np.minimum(self.cells, max(FARTHEST * total, float(np.max(whole)))) / total)
+        return np.asarray(np.minimum(self.cells, max(WIDEST_CELL * total, float(np.max(whole)))) / total)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Curves on a grid: targets (n, m), and how much each of them counts.
+    """Curves on a grid: targets (n, m) and their weights.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Design:
     y : ndarray (n, m)
         0 where there is no observation.
     share : ndarray (n, m) or None
-        v: an observation counts ω_i w_j v_ij = ω_i c_ij; None: 1 everywhere, and c_ij = w_j.
+        v: an observation has the weight ω_i w_j v_ij = ω_i c_ij; None: 1 everywhere, and c_ij = w_j.
     """
 
     nodes: HostArray
@@ -232,7 +232,7 @@ class Design:
 
     @classmethod
     def of(cls, curves: Curves, omega: HostArray, most: int | None) -> Design:
-        """The grid of some curves, of rows with the weights ω (n,), all of them above 0."""
+        """The grid of curves with positive row weights ω (n,), with at most ``most`` nodes."""
         check_magnitude("y", curves.value)
         curves = curves.merged(MOST_NODES if most is None else most)
         nodes, node = np.unique(curves.theta, return_inverse=True)
@@ -247,7 +247,7 @@ class Design:
 
 
 def own_points(theta: Any, n: int) -> list[HostArray] | None:
-    """θ of a prediction as n arrays of points, one for each row; None where it is one list for all rows."""
+    """θ of a prediction as n arrays of points, one for each row; None if it is one list for all rows."""
     if isinstance(theta, np.ndarray) and theta.ndim == 2:
         theta = list(theta)
     if not isinstance(theta, (list, tuple)) and getattr(getattr(theta, "dtype", None), "kind", "f") != "O":
@@ -278,7 +278,7 @@ def _cells(theta: HostArray, row: HostArray) -> HostArray:
 
 
 def days(points: Any) -> Any:
-    """Dates as days since the beginning of 1970, whatever they are counted in; all else as it is.
+    """Dates of any resolution as days since the beginning of 1970; everything else unchanged.
 
     Examples
     --------
@@ -299,11 +299,11 @@ def days(points: Any) -> Any:
     if isinstance(points, (list, tuple)) and np.ndim(points[0]) > 0:
         return [days(own) for own in points]
     found = np.asarray(points, dtype="datetime64[us]")
-    return np.where(np.isnat(found), np.nan, found.astype(np.int64) / MICROSECONDS_OF_A_DAY)[()]
+    return (found - np.datetime64(0, "us")) / np.timedelta64(1, "D")
 
 
 def _grid_of(y: Any, count: int, default: Any, known: HostArray | None) -> Any:
-    """The common grid of a y with this number of columns, for which none was given."""
+    """The common grid of a y with ``count`` columns if none was given."""
     named = None if default is not None else _named(y)
     if known is not None and known.size == count and (named is None or np.array_equal(named, np.arange(count))):
         return known  # 0, 1, 2, … are the names of columns that have none
@@ -320,7 +320,7 @@ def _grid_of(y: Any, count: int, default: Any, known: HostArray | None) -> Any:
 
 
 def _named(table: Any) -> HostArray | None:
-    """The names of the columns of a table, if they are numbers, or dates."""
+    """The names of the columns of a table if they are numbers or dates."""
     names = _names_of(table)
     try:
         return None if names is None else np.array([float(name) for name in days(names)])
@@ -329,7 +329,7 @@ def _named(table: Any) -> HostArray | None:
 
 
 def _names_of(table: Any) -> list[Any] | None:
-    """The names of the columns of a table; None for what is none."""
+    """The names of the columns of a table; None if it is not a table."""
     names = getattr(table, "column_names", None)  # the columns of an Arrow table are its values
     names = getattr(table, "columns", None) if names is None else names
     return None if names is None or callable(names) else list(names)
@@ -343,7 +343,7 @@ def _check_theta(theta: HostArray, seen: HostArray) -> None:
 
 
 def _numbers_of(name: str, values: Any) -> HostArray | list[HostArray]:
-    """``values`` as an array of floats, or as a list of these where lengths differ."""
+    """``values`` as an array of floats, or as a list of arrays if lengths differ."""
     found = on_host(values)
     names = _names_of(found)
     if names is not None and hasattr(found, "iloc"):

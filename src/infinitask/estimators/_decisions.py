@@ -1,6 +1,6 @@
-"""What can be asked of decisions: labels, probabilities, a trade-off that meets a bound, and curves over all of them.
+"""Decisions over a range of costs: labels, probabilities, the choice of a trade-off, and curves over all trade-offs.
 
-Two classes have one trade-off θ of their two errors. The answers of more than two classes are in
+Two classes have one trade-off θ between their two errors. The predictions of more than two classes are in
 :mod:`infinitask.estimators._many_classes`.
 """
 
@@ -31,17 +31,14 @@ from infinitask.fitting._recipe import Recipe
 from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, choose_theta, theta_from_costs
 
 TRADE_OFFS = 257
-"""Equally spaced levels of θ at which questions about all of Θ are answered."""
-
-MANY_TASKS = 300
-"""More trade-offs than this are seldom asked for at once."""
+"""Equally spaced trade-offs at which probabilities and curves over Θ are computed."""
 
 END_RATIOS = np.geomspace(256.0, 1e5, 64)
-"""Ratios of costs beyond those levels at which errors are counted as well: with a rare class they decide."""
+"""Further ratios of costs at which errors are counted, because they matter for a rare class."""
 
 
 class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
-    """What can be asked of decisions over a range of costs, however many trade-offs an estimator learns."""
+    """Base class of classifiers whose costs of errors are chosen at prediction."""
 
     theta: Any
     calibrated: Any
@@ -54,7 +51,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return tags
 
     def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        """The rows of a classification, with the labels coded as −1 and 1."""
+        """The rows of a classification, with labels coded as −1 and 1."""
         in_memory(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
@@ -89,19 +86,19 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
     def decision_function(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
         """h(x)(θ), positive for the positive class: (n,) for one trade-off or one for each row, (n, q) for several.
 
-        Without ``theta``, and with one trade-off θ₀ in the constructor, it is θ₀ − θ*(x) instead, θ*(x) being where the
-        decision flips: the sign is the same, and the rows stand in the order of ``predict_proba``, as scikit-learn asks
-        of a classifier that has both. Where a decision never flips, its distance from zero is added.
+        Without ``theta``, and with one trade-off θ₀ in the constructor, it is θ₀ − θ*(x) instead, where θ*(x) is the
+        trade-off at which the decision flips. The sign is the same, and the rows have the order of ``predict_proba``,
+        as scikit-learn requires. If a decision never flips, its distance from zero is added.
 
         Parameters
         ----------
         X : array (n, d)
         theta : float, array (q,) or None
-            In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes the costs of missed rows, (K,) or (q, K);
-            the answer is then f_k(x)(θ), or log θ_k p_k(x) less its mean where decisions are ``calibrated``: (n, K) or
-            (n, q, K), and the largest one decides.
+            In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes: the costs of false negatives of each
+            class, (K,) or (q, K). The result is then f_k(x)(θ), or log θ_k p_k(x) minus its mean if decisions are
+            ``calibrated``, (n, K) or (n, q, K), and the largest value decides.
         per_sample : bool, default=False
-            Whether ``theta``, (n,) or (n, K), holds one trade-off for each row: the answer is h(x_i)(θ_i).
+            Whether ``theta``, (n,) or (n, K), holds one trade-off for each row: the result is h(x_i)(θ_i).
         """
         many = self._many()
         if many is not None:
@@ -122,17 +119,17 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         ----------
         X : array (n, d)
         theta : float, array (q,) or None
-            In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes what a missed row of each class costs,
-            (K,) or (q, K), in the order of ``classes_`` and on any scale, or with their names: a dictionary
+            In [−1, 1]; None: the constructor's ``theta``. With K > 2 classes: the cost of a false negative of each
+            class, (K,) or (q, K), in the order of ``classes_`` and on any scale, or with their names: a dictionary
             {class: cost}, a series, or a table with a column for each class.
         per_sample : bool, default=False
-            Whether ``theta``, (n,) or (n, K), holds one trade-off for each row, say from the costs of each.
+            Whether ``theta``, (n,) or (n, K), holds one trade-off for each row, for example from its own costs.
         costs : array (K, K) or (n, K, K), or None
-            In place of ``theta``: costs[i, j] is the cost of predicting classes_[j] where the truth is classes_[i], or
-            a gain where it is negative; one matrix, or one for each row. A data frame with the names of the classes as
-            index and columns may have them in any order. The prediction is the one that costs least:
-            where a missed class costs the same whatever it is mistaken for, the decision at that θ, and else the
-            smallest Σ_i p_i costs[i, j], with p from ``predict_proba``.
+            In place of ``theta``: costs[i, j] is the cost of predicting classes_[j] if the truth is classes_[i], or a
+            gain if it is negative; one matrix, or one for each row. A data frame with the names of the classes as
+            index and columns may have them in any order. The prediction has the smallest cost: the decision at θ if
+            the cost of an error depends only on the true class, and else the smallest Σ_i p_i costs[i, j], with p from
+            ``predict_proba``.
 
         Examples
         --------
@@ -141,7 +138,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         >>> X, y = make_moons(100, noise=0.3, random_state=0)
         >>> from infinitask import InfiniteCostSensitiveClassifier
         >>> model = InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y)
-        >>> amount = np.linspace(1.0, 100.0, 100)  # what a missed positive costs; a look at a row costs 10
+        >>> amount = np.linspace(1.0, 100.0, 100)  # the cost of a false negative; a false positive costs 10
         >>> model.predict(X, model.theta_from_costs(amount, 10.0), per_sample=True).shape
         (100,)
         >>> bool((model.predict(X, costs=[[0.0, 1.0], [9.0, 0.0]]) == model.predict(X, theta=0.8)).all())
@@ -156,13 +153,10 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
             asked = self.theta if theta is None else theta
             return np.asarray(self.classes_[many.decided(X, asked, flag("per_sample", per_sample))])
         theta = self._default_theta() if theta is None else theta
-        if (
-            not flag("per_sample", per_sample)
-            and np.ndim(theta) == 1
-            and np.size(theta) == _num_samples(X) > MANY_TASKS
-        ):
+        per_row = flag("per_sample", per_sample)
+        if not per_row and np.ndim(theta) == 1 and np.size(theta) == _num_samples(X) > TRADE_OFFS:
             warnings.warn(
-                f"theta has {np.size(theta)} trade-offs, as many as X has rows, and all of them are answered for each "
+                f"theta has {np.size(theta)} trade-offs, as many as X has rows, and all of them are predicted for each "
                 "row; for one trade-off for each row give per_sample=True.",
                 UserWarning,
                 stacklevel=2,
@@ -171,18 +165,18 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return np.asarray(self.classes_[positive.astype(np.intp)])
 
     def _many(self) -> ManyClasses | None:
-        """The answers of a fitted model of more than two classes; None for two."""
+        """The predictions of a fitted model of more than two classes; None for two."""
         check_is_fitted(self)
         return ManyClasses(self) if self.classes_.size > 2 else None
 
     def _cheapest(self, X: Any, costs: Any) -> HostArray:
-        """The number of the class that costs least in expectation, (n,)."""
+        """The position of the class with the smallest expected cost, (n,)."""
         costs, many = matrix_by_name(costs, self.classes_), self._many()
         more = cost_matrix(costs, self.classes_.size, _num_samples(X))
         if many is not None:
             return many.cheapest(X, more)
         misses = costs_of_matrix(more)
-        if misses is None:  # where an error is a gain no trade-off says so
+        if misses is None:  # no trade-off expresses an error that is a gain
             p = self.predict_proba(X)
             return np.asarray(np.argmin(p @ more[0] if len(more) == 1 else np.einsum("ni,nij->nj", p, more), axis=1))
         theta = np.asarray(self.theta_from_costs(misses[:, 1], misses[:, 0]))
@@ -191,19 +185,19 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     @in_kind
     def predict_proba(self, X: Any) -> HostArray:
-        """P(y = classes_[1] | x) = (1 − θ*(x))/2, in the second column of (n, 2); θ*(x): where the decision flips.
+        """Class probabilities, (n, 2) or (n, K).
 
-        A decision that flips several times counts with the share of Θ on which it is negative. The larger column is
-        always that of ``predict(X, theta=0)``: where the share says otherwise, p is put next to ½ on that side.
+        Two classes: P(y = classes_[1] | x) = (1 − θ*(x))/2 in the second column, where θ*(x) is the trade-off at which
+        the decision flips. A decision that flips several times counts with the fraction of Θ on which it is negative.
+        The larger column is always that of ``predict(X, theta=0)``: if the fraction disagrees, p is set next to ½.
 
-        The probability is no finer than what was learnt: on Θ = [low, high] it lies between (1 − high)/2 and
-        (1 − low)/2, and it keeps 1/(n + 2) away from 0 and 1, n being ``n_samples_fit_``, for n rows tell nothing of
-        rarer events.
+        On Θ = [low, high] the probability lies between (1 − high)/2 and (1 − low)/2. It keeps a distance of 1/(n + 2)
+        from 0 and 1, where n is ``n_samples_fit_``, because n rows contain no information on rarer events.
 
-        With K > 2 classes column k, (n, K), is the share of all costs at which class k wins: for the costs of
-        :class:`~infinitask.measures.ClassCosts`, which are asked whatever ``measure`` is, it is P(y = classes_[k] | x)
-        where decisions are the best ones. Where decisions are ``calibrated``, as they are by default, shares s become
-        s_k^a exp(b_k), normalised, with a and b from held-out rows, see ``share_scale_``. No column is below about
+        K > 2 classes: column k is the fraction of all costs at which class k wins. For the costs of
+        :class:`~infinitask.measures.ClassCosts`, which are used whatever ``measure`` is, this is P(y = classes_[k] | x)
+        if decisions are optimal. If decisions are ``calibrated``, as they are by default, fractions s become
+        s_k^a exp(b_k), normalised, with a and b from held-out rows; see ``share_scale_``. No column is below about
         1/((n + K)(K − 1)), and the largest is that of the decision at equal costs.
 
         Parameters
@@ -230,18 +224,18 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return np.column_stack([1.0 - p, p])
 
     def _default_theta(self) -> Any:
-        """The trade-off that is answered when none is asked for; None in the constructor: the node closest to 0."""
+        """The trade-off predicted by default; None in the constructor: the node closest to 0."""
         return self.nodes_[np.argmin(np.abs(self.nodes_))] if self.theta is None else self.theta
 
     # ------------------------------------------------------------------------------- choosing a trade-off
     @staticmethod
     def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
-        """θ = (fn − fp)/(fn + fp): the trade-off at which the errors weigh as their costs do.
+        """θ = (fn − fp)/(fn + fp): the trade-off at which the weights of the errors are proportional to their costs.
 
         Parameters
         ----------
         fn_cost, fp_cost : float or array (n,)
-            Costs of a missed positive and of a false alarm; arrays: of each row.
+            Costs of a false negative and of a false positive; arrays: of each row.
 
         Returns
         -------
@@ -271,16 +265,16 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         """The θ that meets a requirement on held-out data: one of ``min_sensitivity``, ``max_fpr``, or the two costs.
 
         * ``max_fpr``: the largest sensitivity with FP/negatives ≤ ``max_fpr``;
-        * ``min_sensitivity``: the fewest false alarms with TP/positives ≥ ``min_sensitivity``;
-        * ``fn_cost`` and ``fp_cost``: the smallest (fn_cost·FN + fp_cost·FP)/n; among equals the one next to
-          ``theta_from_costs``. It pays with some hundred positives: with few, chance decides.
+        * ``min_sensitivity``: the fewest false positives with TP/positives ≥ ``min_sensitivity``;
+        * ``fn_cost`` and ``fp_cost``: the smallest (fn_cost·FN + fp_cost·FP)/n; among equals the one closest to
+          ``theta_from_costs``. Use it with at least a few hundred positives: with few, chance decides.
 
         Candidates are equally spaced θ, ratios of costs up to 100 000, and ``theta_from_costs`` itself.
 
-        With ``confidence`` = 1 − δ the bound holds for new data: with probability 1 − δ over the draw of (X, y),
-        P(predict(X, θ) positive | y negative) ≤ ``max_fpr``, or the same for the positives that are missed. From the
-        cautious end of Θ on, each level is tested against the bound by the binomial tail, until one fails; the order is
-        fixed beforehand, so every test has level δ and nothing is assumed of the model. Where decisions rise with θ
+        With ``confidence`` = 1 − δ the bound holds for new data: with probability 1 − δ over the sampling of (X, y),
+        P(predict(X, θ) positive | y negative) ≤ ``max_fpr``, or the same for false negatives. Starting from the
+        cautious end of Θ, each level is tested against the bound by the binomial tail, until one fails. The order is
+        fixed beforehand, so every test has level δ and nothing is assumed of the model. If decisions increase with θ,
         this is the order statistic of Neyman–Pearson classification (Tong, Feng and Li, 2018).
 
         X must be held out: on the rows of ``fit`` the errors are too few, and the guarantee is void.
@@ -336,7 +330,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return ROCCurve.of(self._confusion(X, y, sample_weight))
 
     def cost_curve(self, X: Any, y: Any, sample_weight: Any = None) -> CostCurve:
-        """c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP) of the model at θ = θ₀, beside those who do not look at x.
+        """c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP) of the model at θ = θ₀, beside constant predictions.
 
         Parameters
         ----------
@@ -376,7 +370,7 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         return NetBenefitCurve.of(self._confusion(X, y, sample_weight))
 
     def _confusion(self, X: Any, y: Any, sample_weight: Any = None, also: tuple[float, ...] = ()) -> Confusion:
-        """The errors on (X, y) at every level, and at some more."""
+        """The errors on (X, y) at all levels and at those of ``also``."""
         if self._many() is not None:
             raise ValueError(
                 f"The model has {self.classes_.size} classes; curves and choices of a single θ are those of two. Give "

@@ -1,4 +1,4 @@
-"""A page to play with, for the estimators that have one."""
+"""The interactive page of the estimators that have one."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Any
 
 
 class Explorable:
-    """Estimators whose answers a person can explore in a page."""
+    """Estimators whose predictions can be explored in an interactive page."""
 
     def explore(self, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Any:
-        """A page in which a person moves the task and sees the consequences: one HTML file, no server, no network.
+        """Create a page in which a person moves the task and sees the consequences.
 
-        A notebook shows it; ``.save("report.html")`` writes it. See :func:`infinitask.report.explore`.
+        The page is one HTML file and needs neither a server nor a network. A notebook displays it;
+        ``.save("report.html")`` writes it. See :func:`infinitask.report.explore`.
 
         Parameters
         ----------
         X : array or data frame (n, d)
-            Rows to look at, best not those of the fit.
+            Rows to show, preferably held-out rows.
         y : array (n,) or None
-            Their targets or labels; without, the page says nothing about how often the model is right.
+            Their targets or labels; without them, the page does not say how often the model is right.
         names : list of str or None
-            Of the columns; None: those of the model or of X.
+            Names of the columns; None: those of the model or of X.
         title : str or None
 
         Returns

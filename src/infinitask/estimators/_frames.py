@@ -1,4 +1,4 @@
-"""Answers as data frames: columns that are named by what was asked, rows that are named as those of X."""
+"""Predictions as data frames: columns are named by tasks or classes, rows as those of X."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from infinitask._base.inner_model import inner_model
 from infinitask._base.validation import choice
 
 CONFIG = "_sklearn_output_config"
-"""Where scikit-learn keeps what ``set_output`` was told; a clone takes it along."""
+"""The attribute in which scikit-learn stores the choice of ``set_output``; a clone copies it."""
 
 KINDS = ("default", "pandas", "polars")
 
@@ -25,7 +25,7 @@ FRAMED = {
     "decision_function": "decision",
     "score_samples": "score",
 }
-"""The methods whose answers may be frames, and what an answer is called that no task names."""
+"""The methods that may return frames, and the name of a column that no task names."""
 
 TASK_PREFIXES = {
     "quantiles": "q",
@@ -35,26 +35,26 @@ TASK_PREFIXES = {
     "epsilon": "epsilon_",
     "log_alpha": "log_alpha_",
 }
-"""The arguments that name tasks, and how the columns of their answers begin."""
+"""The arguments that name tasks, and the prefixes of the columns of their predictions."""
 
 
 def set_output(self: Any, *, transform: Any = None, predict: str | None = None) -> Any:
-    """Choose whether answers are arrays or data frames with named columns and the index of X.
+    """Choose whether predictions are arrays or data frames with named columns and the index of X.
 
-    It holds for ``predict``, ``predict_interval``, ``predict_proba``, ``decision_function``, ``score_samples`` and
+    It applies to ``predict``, ``predict_interval``, ``predict_proba``, ``decision_function``, ``score_samples`` and
     ``derivative``. One number for each row is a series, several are a frame. The columns of levels are "q0.05", "q0.5",
     …, those of other tasks "theta_0.5", "nu_0.1", …; intervals are "low" and "high", of several coverages "low_0.9",
     "high_0.9", …; probabilities, and decisions between more than two classes, have the names of the classes. Labels for
-    several lists of costs are "theta_0", "theta_1", … in their order. A name that comes twice is numbered: "q0.5",
-    "q0.5_2". Collections of Dask are answered by arrays of Dask in any case; lists of curves with points of their own,
-    and decisions (n, q, K) for several lists of costs, stay as they are.
+    several lists of costs are "theta_0", "theta_1", … in their order. A repeated name is numbered: "q0.5", "q0.5_2".
+    Predictions for Dask collections are Dask arrays in any case. Lists of curves with points of their own, and
+    decisions (n, q, K) for several lists of costs, do not change.
 
     Parameters
     ----------
     transform : None
         Models do not transform; a pipeline hands it to its steps.
     predict : {"default", "pandas", "polars"} or None
-        "default": arrays. None: as it is. The global ``transform_output`` of scikit-learn is about transformers and
+        "default": arrays. None: unchanged. The global ``transform_output`` of scikit-learn concerns transformers and
         changes no prediction.
 
     Examples
@@ -80,14 +80,14 @@ def set_output(self: Any, *, transform: Any = None, predict: str | None = None) 
 
 
 def output_of(model: Any) -> str | None:
-    """The library whose frames a model answers with; None: arrays."""
+    """The library whose frames a model returns; None: arrays."""
     config = vars(model).get(CONFIG)
     kind: str | None = None if config is None else config.get("predict")
     return None if kind == "default" else kind
 
 
 def as_arrays(model: Any) -> Any:
-    """The model itself, or a copy that answers with arrays where it was told otherwise."""
+    """The model itself, or a copy that returns arrays if the model returns frames."""
     if output_of(model) is None:
         return model
     plain = copy.copy(model)
@@ -95,25 +95,25 @@ def as_arrays(model: Any) -> Any:
     return plain
 
 
-def framed(answer: Any, kind: str, model: Any, method: str, X: Any, arguments: Any, options: Any) -> Any:
-    """An answer as a frame, or as a series where it has one number for each row.
+def framed(predicted: Any, kind: str, model: Any, method: str, X: Any, arguments: Any, options: Any) -> Any:
+    """Predictions as a frame, or as a series if there is one number for each row.
 
     Parameters
     ----------
-    answer : array (n,), (n, q) or (n, q, 2)
-        Anything else, such as a list of curves, is returned as it is.
+    predicted : array (n,), (n, q) or (n, q, 2)
+        Anything else, such as a list of curves, is returned unchanged.
     kind : {"pandas", "polars"}
     model : estimator
-        Whose method was asked.
+        Whose method was called.
     method : str
         A key of ``FRAMED``.
     X : array or table (n, d)
     arguments, options
         Of the call, after X.
     """
-    if isinstance(answer, list) or (np.ndim(answer) == 3 and method != "predict_interval"):
-        return answer
-    values = np.asarray(answer)
+    if isinstance(predicted, list) or (np.ndim(predicted) == 3 and method != "predict_interval"):
+        return predicted
+    values = np.asarray(predicted)
     names = _distinct(_names(values, model, method, arguments, options))
     library = _library(kind)
     if kind == "pandas":
@@ -138,7 +138,7 @@ def _library(kind: str) -> Any:
 
 
 def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -> list[str]:
-    """What the columns of an answer are called."""
+    """The names of the columns of predictions."""
     core = inner_model(model)
     if method == "predict_proba":
         return [str(label) for label in core.classes_]
@@ -150,7 +150,7 @@ def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -
         coverage = asked.arguments["coverage"]
         if np.ndim(coverage) == 0:
             return ["low", "high"]
-        return [f"{end}_{_number(share)}" for share in np.ravel(coverage) for end in ("low", "high")]
+        return [f"{end}_{_number(level)}" for level in np.ravel(coverage) for end in ("low", "high")]
     classes = getattr(core, "classes_", ())
     if len(classes) > 2 and method == "decision_function":
         return [str(label) for label in classes]
@@ -172,7 +172,7 @@ def _names(values: Any, model: Any, method: str, arguments: Any, options: Any) -
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Names, of which those that came before are numbered from 2 on."""
+    """The names with repeated ones numbered from 2 on."""
     found: list[str] = []
     for name in names:
         again, k = name, 1

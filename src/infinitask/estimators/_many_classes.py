@@ -1,9 +1,9 @@
-"""More than two classes: the problem that is posed, and the answers that are read from its field.
+"""More than two classes: costs of errors, decisions and probabilities.
 
-The classifier of two classes asks for one number θ and one field. With K > 2 classes θ = (θ_1, …, θ_K) is what a missed
-row of each class costs, there is a field f_k(x)(θ) for each class, and the largest one decides. The loss is
-:class:`~infinitask.losses.MultiClassHinge`, the fields are tied by :class:`~infinitask.kernels.ClassTask`, and the
-costs that count are :class:`~infinitask.measures.ClassCosts`; all else is that of every fit.
+The classifier of two classes has one number θ and one field. With K > 2 classes, θ = (θ_1, …, θ_K) are the costs of
+false negatives of each class, there is a field f_k(x)(θ) for each class, and the largest one decides. The loss is
+:class:`~infinitask.losses.MultiClassHinge`, the fields are coupled by :class:`~infinitask.kernels.ClassTask`, and the
+measure on the costs is :class:`~infinitask.measures.ClassCosts`. Everything else is the same as in every fit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, row_blocks
 from infinitask._base.validation import finite
 from infinitask.calibration._class_probabilities import (
     ShareScale,
@@ -23,6 +23,7 @@ from infinitask.calibration._class_probabilities import (
     shares_in_parts,
     with_classes,
 )
+from infinitask.estimators._checks import ROUNDING
 from infinitask.estimators._class_names import costs_by_name
 from infinitask.tasks._class_costs import class_costs, for_classes
 
@@ -30,21 +31,8 @@ if TYPE_CHECKING:
     from infinitask.estimators._base import BaseInfiniteTask
 
 
-ENTRIES_AT_A_TIME = 1_000_000
-"""Rows × costs × classes that are held in memory."""
-
-SMALLEST_COST = 1e-300
-"""In place of a cost of 0 in logarithms."""
-
-SAME_COST = 1e-12
-"""Costs that differ by less than this part of the largest are equal."""
-
-ABOVE = 1e-9
-"""By this part the probability of the class that is predicted exceeds all others."""
-
-
 def several_classes(y: Any, sample_weight: Any) -> bool:
-    """Whether more than two labels have rows of positive weight; False for what is no list of labels at all."""
+    """Whether more than two labels have rows of positive weight; False if y is not a list of labels."""
     try:
         labels = np.asarray(y)
         if labels.ndim == 2 and labels.shape[1] == 1:
@@ -52,20 +40,20 @@ def several_classes(y: Any, sample_weight: Any) -> bool:
         if labels.ndim != 1 or labels.dtype.kind not in "biuOUSf" or not labels.size:
             return False
         if labels.dtype.kind == "f" and np.any(labels != np.round(labels)):
-            return False  # numbers of a regression, or a NaN
+            return False  # targets of a regression, or a NaN
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight is not None and weight.shape == labels.shape:
             labels = labels[weight > 0.0]
         return bool(np.unique(labels).size > 2)
-    except (TypeError, ValueError):  # the checks that follow say what is wrong
+    except (TypeError, ValueError):  # later checks raise an error
         return False
 
 
-# -------------------------------------------------------------------------------------------------- the problem
+# -------------------------------------------------------------------------------------------------- costs
 def cost_matrix(costs: Any, n_classes: int, n: int) -> HostArray:
-    """What each prediction costs more than the right one, (1, K, K) or (n, K, K): C_ij − C_ii.
+    """The cost of each prediction beyond that of the correct one, (1, K, K) or (n, K, K): C_ij − C_ii.
 
-    What the right prediction costs, or yields, does not change which one is best.
+    The cost or gain of the correct prediction does not change which prediction is best.
     """
     K = n_classes
     C = finite("costs", costs, np.ndim(costs))
@@ -77,7 +65,7 @@ def cost_matrix(costs: Any, n_classes: int, n: int) -> HostArray:
         )
     C = C.reshape(-1, K, K)
     more = C - np.diagonal(C, axis1=1, axis2=2)[:, :, None]
-    if np.any(np.max(np.abs(more), axis=(1, 2)) <= SAME_COST * np.max(np.abs(C), axis=(1, 2), initial=0.0)):
+    if np.any(np.max(np.abs(more), axis=(1, 2)) <= ROUNDING * np.max(np.abs(C), axis=(1, 2), initial=0.0)):
         raise ValueError(
             "costs holds a matrix in which every prediction costs the same; nothing is to be decided then. Give a "
             "wrong prediction a cost that differs from that of the right one."
@@ -86,23 +74,23 @@ def cost_matrix(costs: Any, n_classes: int, n: int) -> HostArray:
 
 
 def costs_of_matrix(more: HostArray) -> HostArray | None:
-    """The class costs (q, K) that matrices (q, K, K) of :func:`cost_matrix` are; None if a row is not constant.
+    """The class costs (q, K) that are equivalent to matrices (q, K, K) of :func:`cost_matrix`; None if there are none.
 
-    A missed row of class i costs θ_i whatever it is mistaken for: all entries but C_ii are equal, and not negative.
+    A false negative of class i costs θ_i whatever is predicted: all entries but C_ii are equal, and not negative.
     """
     K = more.shape[1]
     off = more[:, ~np.eye(K, dtype=bool)].reshape(-1, K, K - 1)
     size = np.max(np.abs(more), axis=(1, 2), keepdims=True)
-    if np.any(np.ptp(off, axis=2, keepdims=True) > SAME_COST * size) or np.any(off < 0.0):
+    if np.any(np.ptp(off, axis=2, keepdims=True) > ROUNDING * size) or np.any(off < 0.0):
         return None
     return np.asarray(off[:, :, 0])
 
 
-# -------------------------------------------------------------------------------------------------- the answers
+# -------------------------------------------------------------------------------------------------- predictions
 @final
 @dataclass(frozen=True, eq=False)
 class ManyClasses:
-    """The answers of a fitted model of many classes.
+    """The predictions of a fitted model of more than two classes.
 
     Parameters
     ----------
@@ -119,14 +107,14 @@ class ManyClasses:
 
     @property
     def scale(self) -> ShareScale | None:
-        """What was set last; None where decisions are those of the field."""
+        """The post-fit calibration; None if decisions are those of the field."""
         return getattr(self.model, "share_scale_", None)
 
     def values(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
-        """What decides, at costs (q, K) or at one for each row: (n, q, K), or (n, K); it sums to zero over k.
+        """Decision values at costs (q, K), (n, q, K), or at one list of costs for each row, (n, K); they sum to zero.
 
-        The fields f_k(x)(θ) or, where decisions are set last, log θ_k p_k: probabilities have seen all costs, and
-        decide better than the field at a single θ, most of all where a class is rare.
+        They are the fields f_k(x)(θ), or log θ_k p_k if decisions are calibrated: probabilities use all costs and
+        decide better than the field at a single θ, above all if a class is rare.
         """
         if per_sample and costs.shape[0] != _num_samples(X):
             raise ValueError(
@@ -159,7 +147,7 @@ class ManyClasses:
         return values if per_sample or not single else values[:, 0]
 
     def decided(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
-        """The number of the class that is decided for: (n,) for one list of costs or one for each row, else (n, q)."""
+        """The position of the predicted class: (n,) for one list of costs or one for each row, else (n, q)."""
         costs, single = class_costs(costs_by_name(theta, self.model.classes_), self.count)
         found = self.chosen(X, costs, per_sample=per_sample)
         return found if per_sample or not single else found[:, 0]
@@ -168,7 +156,7 @@ class ManyClasses:
         if not self.model.field_.knows_nodes_only:
             return
         near = np.abs(costs[:, None, :] - self.model.nodes_[None]).max(axis=2).min(axis=1)
-        if np.any(near > SAME_COST):
+        if np.any(near > ROUNDING):
             raise ValueError(
                 f"theta asks for the costs {costs[np.argmax(near)].round(4).tolist()}, which are no node; with "
                 "task_kernel='diagonal' the model knows nodes_ and nothing between. Ask for one of these, or fit with "
@@ -176,26 +164,25 @@ class ManyClasses:
             )
 
     def chosen(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
-        """The number of the class that is decided for: (n, q), or (n,) for one list of costs for each row."""
-        if per_sample or costs.shape[0] * self.count <= ENTRIES_AT_A_TIME // 64:
-            return np.asarray(np.argmax(self.values(X, costs, per_sample=per_sample), axis=-1))
-        size = max(1, ENTRIES_AT_A_TIME // (64 * self.count))
-        parts = (costs[i : i + size] for i in range(0, costs.shape[0], size))
+        """The position of the predicted class: (n, q), or (n,) for one list of costs for each row."""
+        if per_sample:
+            return np.asarray(np.argmax(self.values(X, costs, per_sample=True), axis=-1))
+        blocks = [costs[rows] for rows in row_blocks(costs.shape[0], self.count * _num_samples(X))]
         if self.scale is None:
             X = self.model._inputs(X)
-            return np.concatenate([np.argmax(self._fields(X, part, False), axis=-1) for part in parts], axis=1)
+            return np.concatenate([np.argmax(self._fields(X, block, False), axis=-1) for block in blocks], axis=1)
         p = self.probabilities(X)
-        return np.concatenate([np.argmax(_priced(p, part), axis=-1) for part in parts], axis=1)
+        return np.concatenate([np.argmax(_priced(p, block), axis=-1) for block in blocks], axis=1)
 
     def probabilities(self, X: Any) -> HostArray:
-        """(n, K): the share of all costs at which a class wins; the largest is that of the decision at equal costs."""
+        """(n, K): the fraction of all costs at which a class wins; the largest is the decision at equal costs."""
         X, K, field, scale = self.model._inputs(X), self.count, self.model.field_, self.scale
         known = field.knows_nodes_only
         points = self.model.nodes_ if known else for_classes(cost_points(K), self.model.class_order_)
         equal = np.full((1, K), 1.0 / K)
-        # where probabilities decide there is nothing to agree with
-        decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= SAME_COST, axis=1)))
-        fields, found = field.at(with_classes(points)), []  # ψ of all these tasks takes longer than some rows do
+        # if decisions follow the probabilities, the two agree already
+        decided = scale is None and (not known or np.any(np.all(np.abs(points - equal) <= ROUNDING, axis=1)))
+        fields, found = field.at(with_classes(points)), []  # ψ of all these tasks is computed once
         for _, block in self.model._dense_blocks(X):
 
             def values(rows: slice, block: Any = block) -> HostArray:
@@ -208,7 +195,7 @@ class ManyClasses:
         return np.concatenate(found)
 
     def cheapest(self, X: Any, more: HostArray) -> HostArray:
-        """The number of the class with the smallest expected cost for matrices (1 or n, K, K): (n,)."""
+        """The position of the class with the smallest expected cost for matrices (1 or n, K, K): (n,)."""
         own = costs_of_matrix(more)
         if own is not None:
             costs = class_costs(own, self.count, "costs")[0]
@@ -220,14 +207,14 @@ class ManyClasses:
 
 def _priced(p: HostArray, costs: HostArray, per_sample: bool = False) -> HostArray:
     """log θ_k p_k: (n, q, K), or (n, K) with one list of costs for each row."""
-    price, logs = np.log(np.maximum(costs, SMALLEST_COST)), np.log(p)
+    price, logs = np.log(np.maximum(costs, 1e-300)), np.log(p)
     return np.asarray(price + logs if per_sample else price[None, :, :] + logs[:, None, :])
 
 
 def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
-    """Probabilities (n, K) of which the one at ``decided`` (n,) is the largest.
+    """Probabilities (n, K) changed so that the one at ``decided`` (n,) is the largest.
 
-    Where it is not, it is raised and those above it are lowered until they meet; the sum stays one.
+    If it is not, it is raised and those above it are lowered until they are equal; the sum stays one.
     """
     wrong = np.flatnonzero(np.argmax(p, axis=1) != decided)
     for i in wrong:
@@ -237,6 +224,6 @@ def _largest_at(p: HostArray, decided: HostArray) -> HostArray:
         below = np.append(others[1:], -np.inf)
         level = levels[np.argmax(levels >= below)]
         p[i] = np.where(row > level, level, row)
-        p[i, k] = level * (1.0 + ABOVE)
+        p[i, k] = level * (1.0 + 1e-9)  # above the others despite rounding
         p[i] /= np.sum(p[i])
     return p

@@ -20,24 +20,24 @@ from infinitask.measures._spaces import as_measure
 from infinitask.tasks import Order, Task
 
 SPECS = ("kernel", "gamma", "task_kernel", "task_gamma", "bias_kernel", "quadrature", "features", "rank", "certify")
-"""Parameters that a recipe takes over as they are, copied where they are objects."""
+"""Parameters that a recipe takes over unchanged; objects are copied."""
 
 SETTINGS = ("solver", "tol", "max_iter", "device", "random_state", "verbose")
-"""Parameters of the solver and the machine that a recipe takes over as they are."""
+"""Parameters of the solver and the machine that a recipe takes over unchanged."""
 
 
 def check_given(model: Any, constraints: Mapping[str, Constraint]) -> None:
-    """An error for the first parameter that has no meaning; ``constraints`` are those beside the common table."""
+    """Raise an error for the first invalid parameter; ``constraints`` extend the common table."""
     given = model.get_params(deep=False)
     check_parameters(given, constraints)
     check_specs(given)
 
 
 def recipe_of(model: Any, task: Task, *, own_measure: bool = False, **fixed: Any) -> Recipe:
-    """The parameters of an estimator as a recipe for a task; ``fixed`` are choices that the estimator makes itself.
+    """Turn the parameters of an estimator into a recipe; ``fixed`` are choices that the estimator makes itself.
 
-    The measure is the user's, or that of the task where the user gave none, or with ``own_measure`` in any case. Specs
-    are copied: what happens to a kernel object after the fit does not reach the fitted recipe.
+    The measure is the user's. It is the task's if the user gave none, or if ``own_measure`` is True. Specs are copied:
+    later changes of a kernel object do not reach the fitted recipe.
     """
     given = model.get_params(deep=False)
     measure = task.measure if own_measure else as_measure(given.get("measure"), task.measure)
@@ -53,10 +53,10 @@ def recipe_of(model: Any, task: Task, *, own_measure: bool = False, **fixed: Any
 
 
 def check_default(model: Any, name: str, recipe: Recipe, *, strict: bool = False) -> bool:
-    """Whether the parameter ``name`` is a single task; an error if the loss has no such task.
+    """Whether the parameter ``name`` is a single task; raises an error if the loss has no such task.
 
-    The constructor's own default may lie outside Θ: a user who names a task at every prediction need not care for it.
-    What the user gave must not. ``strict``: the ends of the loss's domain are no tasks.
+    The constructor's default may lie outside Θ, because a user who names a task in every prediction never uses it. A
+    value that the user gave may not. ``strict``: the ends of the loss's domain are not tasks.
     """
     kind: type = type(model)
     value, default = getattr(model, name), _default(kind, name)
@@ -79,12 +79,12 @@ def check_default(model: Any, name: str, recipe: Recipe, *, strict: bool = False
 
 @lru_cache(maxsize=64)
 def _default(cls: type, name: str) -> Any:
-    """What a constructor's parameter is when it is not given."""
+    """The default of a constructor's parameter."""
     return inspect.signature(cls).parameters[name].default
 
 
 def order_in_theta(model: Any, *, weight_if_rearranged: float) -> Order:
-    """What the parameters ``noncrossing`` and its like ask for: a weight, a constraint, or predictions put in order."""
+    """What the ``noncrossing`` parameters ask for: a penalty weight, a constraint, or sorted predictions."""
     noncrossing, common = model.noncrossing, (model.noncrossing_loss, inputs_of(model.noncrossing_inputs))
     if not isinstance(noncrossing, str):
         return Order(number("noncrossing", noncrossing, low=0.0, open_low=False), *common)
@@ -96,7 +96,7 @@ def order_in_theta(model: Any, *, weight_if_rearranged: float) -> Order:
             "least 0, or 'rearrange', which puts the predictions in order, or 'hard', which makes the order at the "
             "training inputs a constraint of the fit."
         )
-    # sorting asks for no derivative: a kernel without one is fitted without the penalty
+    # sorting needs no derivative: a kernel without one is fitted without the penalty
     specs = [task_kernel(model.task_kernel)]
     specs += [] if is_as_task(model.bias_kernel) else [task_kernel(model.bias_kernel, name="bias_kernel")]
     smooth = all(spec.max_order > 0 for spec in specs)
@@ -104,5 +104,5 @@ def order_in_theta(model: Any, *, weight_if_rearranged: float) -> Order:
 
 
 def inputs_of(noncrossing_inputs: Any) -> HostArray | None:
-    """The inputs that a user named, as an array of their own; None where there are none."""
+    """A copy of the inputs that a user named, or None."""
     return None if noncrossing_inputs is None else np.array(noncrossing_inputs, dtype=np.float64)

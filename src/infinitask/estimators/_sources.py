@@ -1,4 +1,4 @@
-"""Rows that are no NumPy arrays in memory: how an estimator is fitted to them, and answers in kind."""
+"""Rows that are not NumPy arrays in memory: blocks, Dask collections, tensors and tables."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from infinitask.estimators._base import BaseInfiniteTask
 
 LARGE_ROWS, LARGE_ENTRIES = 20_000, 120_000_000
-"""At least this many rows, and rows × features, are fitted in parts: 1 GB of features in double precision."""
+"""Arrays with at least 20 000 rows whose φ takes 1 GB in double precision are streamed in blocks."""
 
 ROWS_ON_DEVICE = 2**20
-"""Rows of a block of a tensor."""
+"""Rows in a block of a tensor."""
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def far_rows(X: Any, y: Any, sample_weight: Any) -> RowSource | None:
-    """Rows that are not in this memory as a source of blocks; None for all others."""
+    """Blocks and Dask collections as a source of blocks; None for rows in memory."""
     if isinstance(X, (str, Path)):
         raise TypeError(
             f"X={str(X)!r} was given, a path; give infinitask.streaming.Blocks.of_parquet(path, target), which reads "
@@ -71,7 +71,7 @@ def source_of(
     recipe: Callable[[], Recipe],
     in_whole: Callable[[Any, Any], bool] = lambda y, sample_weight: False,
 ) -> RowSource | None:
-    """The rows as a source of blocks, or None where they are fitted in memory, as ``in_whole`` says of some targets."""
+    """The rows as a source of blocks, or None if they are fitted in memory; ``in_whole`` says so of some targets."""
     far = far_rows(X, y, sample_weight)
     if far is not None:
         return far
@@ -101,7 +101,7 @@ def _is_dask(X: Any) -> bool:
 
 
 def _features(recipe: Recipe) -> int:
-    """About how many features many rows will have; 0 where the fit needs all rows at once."""
+    """The approximate number of components of φ; 0 if the fit needs all rows at once."""
     features = feature_recipe(recipe.features, recipe.rank)
     if needs_all_rows(recipe) is not None or not isinstance(features, (Auto, Nystroem, RandomFourier)):
         return 0
@@ -109,7 +109,7 @@ def _features(recipe: Recipe) -> int:
 
 
 def device_of(X: Any, device: str | None) -> str | None:
-    """The device on which rows are fitted: the one that was asked for, or that of a tensor."""
+    """The device on which rows are fitted: the given one, or that of a tensor."""
     if device is None and compat.is_torch_array(X) and X.device.type != "cpu":
         return str(X.device)
     if device is None and compat.is_cupy_array(X):
@@ -118,7 +118,7 @@ def device_of(X: Any, device: str | None) -> str | None:
 
 
 def on_host(values: Any) -> Any:
-    """Tensors of any device as NumPy arrays, batches of Arrow as tables, which have names; all else as it is."""
+    """Tensors of any device as NumPy arrays, Arrow batches as tables with names, everything else unchanged."""
     if type(values).__name__ == "RecordBatch" and type(values).__module__.startswith("pyarrow"):
         return import_module("pyarrow").Table.from_batches([values])
     if isinstance(values, np.ndarray) or not compat.is_array_api_obj(values):
@@ -127,7 +127,7 @@ def on_host(values: Any) -> Any:
 
 
 def in_memory(X: Any) -> None:
-    """An error where rows that are read block by block, or on a cluster, were given to what needs them in memory."""
+    """Raise an error if rows are read block by block or live on a cluster, but are needed in memory."""
     if _is_dask(X):
         raise TypeError(
             f"{type(X).__module__}.{type(X).__name__} was given; `fit`, the self-tuned models and predictions take "
@@ -137,7 +137,7 @@ def in_memory(X: Any) -> None:
 
 
 def not_blocks(X: Any) -> None:
-    """An error where rows that are read block by block, or not read yet, were given."""
+    """Raise an error if rows are read block by block, or are not read yet."""
     if type(X).__name__ == "LazyFrame":
         raise TypeError("A LazyFrame was given, whose rows are not read yet; give the frame: X.collect().")
     if isinstance(X, RowSource):
@@ -148,18 +148,17 @@ def not_blocks(X: Any) -> None:
 
 
 def in_kind(method: _Method) -> _Method:
-    """A method of an estimator and rows X whose answer is of the kind of X.
+    """Decorate a method of an estimator so that its predictions have the type of X.
 
-    Rows of Dask: an array of Dask, computed when it is asked for. A tensor: one of the same library, on the same
-    device, numbers in its precision. Everything else: an array of NumPy, as the method returns it. Where ``set_output``
-    asked for data frames, a frame.
+    For a Dask collection: a lazy Dask array. For a tensor: a tensor of the same library, device and precision. For
+    everything else: a NumPy array, as the method returns it. With ``set_output``: a data frame.
     """
 
     @wraps(method)
-    def answer(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+    def predicted(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
         kind = output_of(self)
         if kind is not None:
-            found = answer(as_arrays(self), X, *arguments, **options)  # a method may ask another one
+            found = predicted(as_arrays(self), X, *arguments, **options)  # a method may call another one
             if _is_dask(X) or isinstance(found, list):
                 return found
             return framed(to_host(found), kind, self, method.__name__, X, arguments, options)
@@ -173,11 +172,11 @@ def in_kind(method: _Method) -> _Method:
             return method(self, X, *arguments, **options)
         return _beside(method(self, to_host(X), *arguments, **options), X)
 
-    return cast(_Method, answer)
+    return cast(_Method, predicted)
 
 
 def _beside(values: Any, X: Any) -> Any:
-    """An answer in the library and on the device of a tensor; labels that are no numbers stay as they are."""
+    """Predictions in the library and on the device of a tensor; labels that are not numbers stay NumPy arrays."""
     if isinstance(values, list):
         return [_beside(part, X) for part in values]
     if values.dtype.kind not in "fiub":
@@ -188,7 +187,7 @@ def _beside(values: Any, X: Any) -> Any:
 
 
 def surveyed(model: BaseInfiniteTask, source: RowSource) -> Survey:
-    """What a first pass over the rows tells an estimator."""
+    """Statistics and a sample of the rows, from a first pass."""
     recipe = model.recipe()
     check_parts(recipe, sampled=False)
     seed = int(generator(recipe.random_state).integers(2**31))
@@ -208,7 +207,7 @@ def fit_to(
     warn: bool = True,
     **changes: Any,
 ) -> Any:
-    """Fit an estimator to rows that are somewhere.
+    """Fit an estimator to a source of blocks.
 
     Parameters
     ----------
@@ -216,11 +215,11 @@ def fit_to(
     source : RowSource
     device : str or None
     survey : Survey or None
-        What a first pass told, where there was one.
+        The result of a first pass, if there was one.
     warn : bool
-        Whether to warn where a certified optimum is still a poor model.
+        Whether to warn if a certified optimum is still a poor model.
     changes
-        Those of the recipe.
+        Fields of the recipe to replace.
     """
     name = type(model).__name__
     survey = surveyed(model, source) if survey is None else survey
@@ -239,7 +238,7 @@ def fit_to(
         prepared = model._prepared_for_all(prepared, source, survey)
     if "n_samples_fit_" in prepared.learnt:
         prepared.learnt["n_samples_fit_"] = max(float(survey.n), survey.mass)
-    # a row of a sample stands for many others, but is no copy of itself
+    # a sampled row stands for many other rows, not for copies of itself
     weight = prepared.weight if holds_all(survey) else prepared.weight / np.max(prepared.weight)
     sample = Data.canonical(prepared.X, prepared.y, weight)
     fit = learn_stream(prepared.recipe, source, survey, sample, prepared.learnt.get("classes_"))

@@ -29,7 +29,7 @@ __all__ = ["InfiniteCostSensitiveClassifier"]
 
 
 class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
-    """Decisions for all costs of errors, chosen at prediction: a trade-off of two errors, or costs of many classes.
+    """Cost-sensitive classification for all costs of errors from one fit; the costs are chosen at prediction.
 
     Two classes: min ∫ E c_θ(y) (1 − y f)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with f = h(x)(θ) + b(θ),
     c_θ(y) = (1 + θ)/2 for y = 1 and (1 − θ)/2 for y = −1.
@@ -43,22 +43,21 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
     Parameters
     ----------
     theta : float or array, default=0.0
-        The trade-off that ``predict`` answers when none is asked for; of many classes their costs, (K,), or 0 for equal
-        ones.
+        The trade-off that ``predict`` uses by default; of many classes their costs, (K,), or 0 for equal costs.
     calibrated : "auto", True or False, default="auto"
-        Whether decisions are set last, so that they suit new rows and rare classes: a row is positive at θ where its
-        probability is above (1 − θ)/2, which a logistic function of h(x)(θ) or of its order gives (Platt, 1999), fitted
-        to rows that ten further, rougher fits leave out. Decisions then go from no alarm at θ = −1 to an alarm for all
-        at θ = 1. Many classes: the largest θ_k p_k decides, p being the shares of ``predict_proba``, changed so that
-        they suit rows that four further fits leave out, see :class:`~infinitask.calibration.ShareScale`.
-        False: the formula above. "auto": True where ``alpha`` is "auto", and False where it is a number.
-        ``field_`` and its certificate stay what they are.
+        Whether decisions are calibrated after the fit, for new rows and rare classes. A row is positive at θ if its
+        probability is above (1 − θ)/2. The probability is a logistic function of h(x)(θ) or of its rank (Platt, 1999),
+        fitted to the held-out rows of ten further, rougher fits. Decisions then go from no positives at θ = −1 to
+        positives only at θ = 1. Many classes: the largest θ_k p_k decides, where p are the fractions of
+        ``predict_proba``, calibrated on the held-out rows of four further fits; see
+        :class:`~infinitask.calibration.ShareScale`. False: the formula above. "auto": True if ``alpha`` is "auto", and
+        False if it is a number. ``field_`` and its certificate do not change.
     smoothing : float, default=0.0
         κ: above 0 the kink of the hinge is rounded, ψ₊^κ(1 − y f) in place of (1 − y f)₊. A statistical choice; the
         solver needs none.
     quadrature : str or rule, default="gauss-legendre"
         As for other models. Many classes: evenly spread costs in place of "gauss-legendre", always the same; "sobol",
-        "halton" and "monte-carlo" draw them, rules on a grid have no meaning.
+        "halton" and "monte-carlo" sample them, rules on a grid have no meaning.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on Θ; None: uniform on [−1, 1]. Many classes: :class:`~infinitask.measures.ClassCosts`, which is the default,
         or ``Discrete`` of costs (m, K).
@@ -75,7 +74,7 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
     shift_ : Shift
         What is added to h(x)(θ); only where decisions of two classes are ``calibrated``.
     share_scale_ : ShareScale
-        How shares become probabilities; only where decisions of many classes are ``calibrated``.
+        How fractions become probabilities; only if decisions of many classes are ``calibrated``.
     class_order_ : ndarray (K,) of int
         Many classes, from the rarest on: the class that each coordinate of evenly spread costs stands for.
     nodes_, weights_ : ndarray
@@ -89,7 +88,7 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
     >>> X, y = make_moons(200, noise=0.3, random_state=0)
     >>> model = InfiniteCostSensitiveClassifier().fit(X, y)
     >>> cautious, balanced, bold = model.predict(X, theta=[-0.9, 0.0, 0.9]).mean(axis=0)
-    >>> bool(cautious < balanced < bold)  # the share of alarms
+    >>> bool(cautious < balanced < bold)  # the fraction of positives
     True
 
     Three classes: what a missed row of each costs is chosen after the fit.

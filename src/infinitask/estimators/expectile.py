@@ -16,13 +16,9 @@ from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._recipes import order_in_theta
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import Expectile
-from infinitask.measures import Uniform
 from infinitask.tasks import ExpectileTask, Task
 
 __all__ = ["InfiniteExpectileRegressor"]
-
-LEVELS = Uniform(0.0, 1.0)
-"""The measure on the levels where none is given."""
 
 
 class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
@@ -48,7 +44,7 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
         inputs too, if they shall count: nothing else keeps the curves there in order. With "hard", order is a
         constraint at these and at the training inputs. None: the training inputs.
     expectiles : float or array, default=0.5
-        The levels that ``predict`` answers when none are asked for.
+        The levels that ``predict`` uses by default.
     {parameters}
 
     Attributes

@@ -51,16 +51,16 @@ SEPARATE: dict[str, Any] = {"task_kernel": "diagonal", **JOINT}
 """Tasks that nothing couples, with a free bias for each."""
 
 
-LEVELS: dict[str, Any] = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
-"""Where the levels of quantiles lie."""
-
-
 def _atoms(name: str, tasks: Any, **domain: Any) -> Discrete:
     """The tasks that a constructor names, as a measure; ``domain`` as in :func:`levels_within`."""
     found = levels_within(name, tasks, **domain)
     if np.unique(found).size < found.size:
         raise ValueError(f"{name}={tasks!r} was given; it must be a list of distinct numbers, the tasks to learn.")
     return Discrete(found)
+
+
+def _quantile_levels(quantiles: Any) -> Discrete:
+    return _atoms("quantiles", quantiles, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
 class JointQuantileRegressor(QuantileEstimator):
@@ -93,7 +93,7 @@ class JointQuantileRegressor(QuantileEstimator):
     >>> model = JointQuantileRegressor(quantiles=[0.1, 0.5, 0.9]).fit(X, y)
     >>> model.predict(X).shape, model.predict(X, 0.5).shape
     ((100, 3), (100,))
-    >>> bool(abs((y < model.predict(X, 0.9)).mean() - 0.9) <= 0.05)  # a free bias leaves its share below
+    >>> bool(abs((y < model.predict(X, 0.9)).mean() - 0.9) <= 0.05)  # a free bias leaves the right fraction below
     True
     """
 
@@ -120,7 +120,7 @@ class JointQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     def _task(self) -> Task:
-        return QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS))
+        return QuantileTask(measure=_quantile_levels(self.quantiles))
 
     def _choices(self) -> dict[str, Any]:
         return JOINT
@@ -174,7 +174,7 @@ class IndependentQuantileRegressor(QuantileEstimator):
         self._store(locals())
 
     def _task(self) -> Task:
-        return QuantileTask(measure=_atoms("quantiles", self.quantiles, **LEVELS), penalty=IntegratedRidge())
+        return QuantileTask(measure=_quantile_levels(self.quantiles), penalty=IntegratedRidge())
 
     def _choices(self) -> dict[str, Any]:
         return SEPARATE
@@ -193,7 +193,7 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
     theta : float, array or None, default=None
         The trade-off among them that ``predict`` answers when none is asked for; None: the one closest to 0.
     calibrated : "auto", True or False, default="auto"
-        Whether decisions are set last on rows that further fits leave out; "auto": where ``alpha`` is "auto". See
+        Whether decisions are calibrated on the held-out rows of further fits; "auto": if ``alpha`` is "auto". See
         :class:`~infinitask.InfiniteCostSensitiveClassifier`.
     {parameters}
 
@@ -262,12 +262,12 @@ class QOneClassSVM(LevelSetEstimator):
     nu : float or None, default=None
         The fraction among them that ``predict`` uses when none is asked for; None: the smallest.
     exact_fractions : "held-out", True or False, default=False
-        How the thresholds are set last. False: they are the solution of the problem. True: at quantiles of h over the
-        rows of the fit. "held-out": over rows that further fits leave out, so that a fraction ν_j of new rows is
-        expected outside; True where rows are visited in parts. See :class:`~infinitask.InfiniteOneClassSVM`.
+        Post-fit calibration of the thresholds. False: they are the solution of the problem. True: quantiles of h over
+        the training rows. "held-out": quantiles over the held-out rows of further fits, so that a fraction ν_j of new
+        rows is expected outside; True if rows are streamed in blocks. See :class:`~infinitask.InfiniteOneClassSVM`.
     gamma : "auto", float, "median" or "scale", default="auto"
-        Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
-        range), and γ is five times that of "median".
+        Bandwidth of a kernel given by name. "auto": each feature is measured in its interquartile range, and γ is five
+        times that of "median".
     {parameters}
 
     Attributes

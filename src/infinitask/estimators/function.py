@@ -1,4 +1,4 @@
-"""Regression with functions as targets: from an input to a whole curve."""
+"""Regression with functions as targets: a whole curve for every x."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from infinitask._base.validation import choice, finite, fraction, in_support, nu
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._callbacks import callbacks_told
 from infinitask.estimators._checks import weights_of
-from infinitask.estimators._curve_choice import Choice, chosen
-from infinitask.estimators._curve_errors import Question
+from infinitask.estimators._curve_choice import chosen
+from infinitask.estimators._curve_errors import Specs
 from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
 from infinitask.estimators._curves import Curves, Design, days, own_points
 from infinitask.estimators._sources import in_kind, in_memory, on_host
@@ -36,87 +36,87 @@ __all__ = ["InfiniteFunctionRegressor"]
 
 LOSSES = ("squared", "huber", "epsilon-insensitive", "quantile")
 
-USUAL_DELTA, USUAL_EPSILON = 1.345, 0.6
-"""δ and ε where none is given, in standard deviations of the errors of curves left out. With the first the Huber loss
-is 95% as efficient as the square on normal errors; the second is about where the ε-insensitive loss is most so."""
-
-RIDGE_OF_KINKS = 0.8
-"""λ of a loss with a kink, in terms of that of half the square, as for other targets."""
+DEFAULT_DELTA, DEFAULT_EPSILON = 1.345, 0.6
+"""Default δ and ε, in standard deviations of the errors of held-out curves: the Huber loss is 95% as efficient as the
+square on normal errors, and the ε-insensitive loss is close to its most efficient."""
 
 
 class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
-    r"""Functions as targets: curves that were seen with gaps, or each at points of its own, learnt by one fit.
+    r"""Function-on-vector regression: predict a whole curve from x.
 
-    Row i is an input x_i and a curve y_i; for a new input the model gives the whole curve θ ↦ h(x)(θ) + b(θ).
+    The training curves may have gaps, or each its own points. For a new x the model predicts the whole curve
+    θ ↦ h(x)(θ) + b(θ), by solving
 
     .. math:: \min_{h, b} \; \sum_i \omega_i \sum_{a \in S_i} c_{ia} \, \ell(y_{ia},\, h(x_i)(\theta_{ia}) +
         b(\theta_{ia})) + \tfrac{\lambda}{2} \|h\|^2 + \tfrac{\lambda_b}{2} \|b\|^2
 
-    where S_i are the points at which curve i was seen. ω are the sample weights, divided by their sum. An observation
-    counts the part of Θ that it stands for, so that the sum over a curve is an integral: c_ia is half the distance of
-    its two neighbours in the same curve (the first and the last observation stand for as much outside as inside),
-    divided by the length of Θ, and at most a tenth (or the widest gap between all points, if that is more). A curve
-    with 300 points does not count a hundred times one with three; and three points stand for three tenths of a curve,
-    not for all of it. On a common equally spaced grid of T points c = 1/T.
+    where S_i are the points at which curve i was observed. ω are the sample weights, divided by their sum. The weight
+    c_ia of an observation is the part of Θ that it stands for, so that the sum over a curve is an integral: half the
+    distance between its two neighbours in the same curve, divided by the length of Θ. The first and the last
+    observation stand for as much outside as inside. c_ia is at most a tenth, or the widest gap between all points if
+    that is more. So a curve with 300 points does not count a hundred times as much as one with three, and three points
+    stand for three tenths of a curve, not for all of it. On a common equally spaced grid of T points, c = 1/T.
 
     Parameters
     ----------
     loss : {"squared", "huber", "epsilon-insensitive", "quantile"}, default="squared"
         ℓ, of r = y − h: r²/2; r²/2 up to |r| = δ and linear beyond; (|r| − ε)₊; max(τ r, (τ − 1) r).
     quantile : float, default=0.5
-        τ, of the loss "quantile". The level is that of the training curves, about; it is not calibrated on others.
+        τ, of the loss "quantile". About a fraction τ of the training observations lies below the curves; the level is
+        not calibrated on held-out curves.
     delta : float or None, default=None
-        δ, of the loss "huber", in units of y; None: 1.345 standard deviations of the errors of curves left out.
+        δ, of the loss "huber", in units of y; None: 1.345 standard deviations of the errors of held-out curves.
     epsilon : float or None, default=None
-        ε, of the loss "epsilon-insensitive", in units of y; None: 0.6 of the same deviations.
+        ε, of the loss "epsilon-insensitive", in units of y; None: 0.6 standard deviations of the same errors.
     theta : array (T,) or None, default=None
-        The common grid of a y of shape (n, T), where ``fit`` and ``score`` are not given one; None: the names of the
-        columns, where y is a table and these are numbers or dates, or T equally spaced points from 0 to 1. For curves
-        with points of their own: where ``predict`` answers when it is not asked for other points; Θ reaches at least
-        from the first to the last. Dates are taken as days since the beginning of 1970, here as everywhere.
+        The common grid of a y of shape (n, T), if ``fit`` and ``score`` are not given one. None: the names of the
+        columns if y is a table and these are numbers or dates, or else T equally spaced points from 0 to 1. For curves
+        with points of their own: the points at which ``predict`` evaluates curves by default; Θ reaches at least from
+        the first to the last. Dates are converted to days since the beginning of 1970, here and everywhere.
     gamma : "auto", float, "median" or "scale", default="auto"
-        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each input is measured in its own standard
-        deviation, and σ = (2γ)^(−1/2) is the median distance, or ½, 2 or 4 times that, by the errors of curves left
-        out; or, from 50 rows on, each input has a scale of its own, where these errors are clearly smaller then. The
-        others take distances of the inputs as they are; "median": σ is the median distance.
+        Bandwidth of a kernel given by name: exp(−γ d²) for "rbf". "auto": each feature is measured in its own standard
+        deviation, and σ = (2γ)^(−1/2) is the median distance, or ½, 2 or 4 times that, by the errors of held-out
+        curves. With at least 50 rows, each feature gets a scale of its own if that makes these errors clearly smaller.
+        The other choices do not scale the features; "median": σ is the median distance.
     task_gamma : float, "median" or None, default=None
-        Bandwidth of a task kernel given by name: exp(−γ d²) for "rbf". None: σ = (2γ)^(−1/2) is one of six parts of Θ,
-        from 0.3 to 0.01 and no less than the usual gap between points, by the errors of curves left out.
+        Bandwidth of a task kernel given by name: exp(−γ d²) for "rbf". None: σ = (2γ)^(−1/2) is one of six fractions of
+        the length of Θ, from 0.3 to 0.01 and no less than the median gap between points, by the errors of held-out
+        curves.
     alpha : "auto" or float, default="auto"
-        λ. "auto": by the errors of curves left out, each with all of its observations, of a regression with the squared
-        loss, found together with the widths of both kernels. A number is the λ of the formula, in the units of y.
+        λ. "auto": by the leave-one-curve-out errors of a regression with the squared loss, chosen together with the
+        widths of both kernels. A number is the λ of the formula, in the units of y.
     alpha_bias : "auto", float or None, default="auto"
-        λ_b, which holds the mean curve b. "auto": b is free (held by so small a ridge that it does not matter) where
-        the usual point is seen in at least ten curves, else it is smoothed, by λ/100, λ or λ/10⁴, again by the errors
-        of curves left out; around the median of y in both cases. None: as ``alpha``.
+        λ_b, the ridge of the mean curve b. "auto": b is free (apart from a negligible ridge) if the median point is
+        observed in at least ten curves. Else it is smoothed by λ/100, λ or λ/10⁴, by the errors of held-out curves. In
+        both cases it is shrunk towards the median of y. None: as ``alpha``.
     n_nodes : int or None, default=None
-        The most points of the grid; None: 1000. The nodes are the distinct points at which curves were seen. Where
-        there are more, those in the same of ``n_nodes`` equal parts of Θ become one, and values of the same row there
-        are averaged: the cost of a fit is rows × nodes.
+        The largest number of nodes; None: 1000. The nodes are the distinct points at which curves were observed. If
+        there are more, Θ is cut into ``n_nodes`` equal parts, the points of a part become one, and the values of a row
+        there are averaged: the cost of a fit is rows × nodes.
     {parameters}
 
     Attributes
     ----------
     theta_ : ndarray (T,)
-        Where ``predict`` answers when no points are asked for: the common grid of the fit or, for curves with points of
-        their own, the constructor's ``theta`` or the nodes.
+        The points at which ``predict`` evaluates curves by default: the common grid of the fit or, for curves with
+        points of their own, the constructor's ``theta`` or the nodes.
     nodes_, weights_ : ndarray (m,)
-        The grid, and the part of all observations that lies at each node.
+        The grid, and the fraction of the weight of all observations at each node.
     delta_, epsilon_ : float
-        δ or ε of the fit, of the losses that have one.
+        δ or ε of the fit, for the losses that have one.
     {attributes}
 
     Notes
     -----
-    ``y`` may hold NaN where a curve was not seen, and each curve may have its own points. Values at the same θ of a row
-    are averaged. Where y is one number for each row, it is a curve of one point, and ``predict`` returns (n,).
+    ``y`` may hold NaN where a curve was not observed, and each curve may have its own points. Values at the same θ of a
+    row are averaged. If y is one number for each row, it is a curve of one point, and ``predict`` returns (n,).
 
-    With the squared loss, complete curves and kernels that are given, this is the kernel ridge regression with the
-    kernel k_X·k_Θ and the weights ω_i c_a.
+    With the squared loss, complete curves and given kernels, this is kernel ridge regression with the kernel k_X·k_Θ
+    and the weights ω_i c_a.
 
     Examples
     --------
-    Growth of children, each measured at ages of its own:
+    Growth of children, each measured at different ages:
 
     >>> import numpy as np
     >>> from infinitask import InfiniteFunctionRegressor
@@ -180,7 +180,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
 
     # ------------------------------------------------------------------------------------------- fitting
     def _task(self) -> Task:
-        """The task before it sees data: these decide the grid."""
+        """The task before the data decide the grid."""
         return CurveTask(self._loss(1.0), Discrete([0.0]))
 
     def _choices(self) -> dict[str, Any]:
@@ -195,16 +195,18 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         if self.loss == "squared":
             return Squared()
         if self.loss == "huber":
-            return Huber(USUAL_DELTA * noise if self.delta is None else float(self.delta))
+            return Huber(DEFAULT_DELTA * noise if self.delta is None else float(self.delta))
         if self.loss == "epsilon-insensitive":
-            return AtTask(EpsilonInsensitive(), USUAL_EPSILON * noise if self.epsilon is None else float(self.epsilon))
+            return AtTask(
+                EpsilonInsensitive(), DEFAULT_EPSILON * noise if self.epsilon is None else float(self.epsilon)
+            )
         return AtTask(Pinball(), float(self.quantile))
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         return self._prepared(X, y, None, sample_weight)
 
     def _prepared(self, X: Any, y: Any, theta: Any, sample_weight: Any) -> Prepared:
-        """Check parameters and data, and choose what is open."""
+        """Check parameters and data, and resolve the defaults."""
         recipe = self.recipe()
         in_memory(X)
         if y is None:
@@ -230,15 +232,15 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         learnt: dict[str, Any] = {"theta_": grid, "_flat": curves.flat}
         recipe = recipe.with_task(measure=Discrete(design.nodes, design.weights))
         data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
-        recipe = self._settled(recipe, data, design)
+        recipe = self._resolved(recipe, data, design)
         if isinstance(recipe.loss, Huber):
             learnt["delta_"] = recipe.loss.delta
         elif isinstance(recipe.loss, AtTask) and isinstance(recipe.loss.loss, EpsilonInsensitive):
             learnt["epsilon_"] = recipe.loss.task
         return Prepared(recipe, X, y, weight, learnt, share, data)
 
-    def _settled(self, recipe: Recipe, data: Data, design: Design) -> Recipe:
-        """The recipe with units, and with what the curves decide as numbers."""
+    def _resolved(self, recipe: Recipe, data: Data, design: Design) -> Recipe:
+        """The recipe with units, and with the choices that follow the curves as numbers."""
         assert data.y is not None
         held = not isinstance(self.alpha_bias, str) and self.alpha_bias != 0.0
         pairs = data.pair_weight * design.weights
@@ -250,23 +252,20 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             shared = data if data.share is not None else replace(data, share=np.ones_like(data.y))
             learnt = with_learnt_kernels(recipe.with_task(loss=self._loss(units.spread)), shared)
             recipe = replace(recipe, kernel=learnt.kernel)
-        known = isinstance(recipe.alpha, float)
-        degree = recipe.loss.degree or 2
-        ridge = units.spread ** (2 - degree)
-        question = Question(
+        ridge = units.spread ** (2 - (recipe.loss.degree or 2))
+        specs = Specs(
             recipe.kernel,
             recipe.gamma,
             recipe.task_kernel,
             recipe.task_gamma,
-            ridge * float(recipe.alpha) if known else None,
+            ridge * recipe.alpha if isinstance(recipe.alpha, float) else None,
             robust=self.loss != "squared",
         )
-        found: Choice = chosen(question, replace(data, y=units.inside(data.y)), design)
-        factor = 1.0 if degree == 2 else RIDGE_OF_KINKS
-        alpha = float(recipe.alpha) if known else factor * found.alpha / ridge
+        found = chosen(specs, replace(data, y=units.inside(data.y)), design)
+        alpha = recipe.alpha if isinstance(recipe.alpha, float) else found.alpha / ridge
         alpha_bias = recipe.alpha_bias
         if isinstance(self.alpha_bias, str):
-            alpha_bias = 0.0 if found.level_share is None else alpha / found.level_share
+            alpha_bias = 0.0 if found.bias_ratio is None else alpha / found.bias_ratio
         noise = units.spread * (found.noise or 1.0)
         return replace(
             recipe.with_task(loss=self._loss(noise)),
@@ -285,12 +284,12 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         ----------
         X : array (n, d)
         y : array (n, T), list of n arrays, or array (n,)
-            An array has one row for each curve, with NaN where it was not seen. A list has the values of each curve,
-            (k_i,), at its own points ``theta``; or both, (k_i, 2), with the columns θ and value.
+            An array has one row for each curve, with NaN where it was not observed. A list has the values of each
+            curve, (k_i,), at its own points ``theta``; or both, (k_i, 2), with the columns θ and value.
         theta : array (T,), array (n, T), list of n arrays (k_i,), or None
-            The points, in any order: a common grid, or those of each curve. None: see the constructor's ``theta``.
+            The points in any order: a common grid, or those of each curve. None: see the constructor's ``theta``.
         sample_weight : array (n,) or None
-            How much each curve counts.
+            Weight of each curve.
         """
         if isinstance(X, RowSource):
             raise TypeError(
@@ -320,17 +319,17 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         ----------
         X : array (n, d)
         theta : float, array (q,), list of n arrays or array (n, q), or None
-            Points in the range of the fit, for all rows or for each its own; None: ``theta_``.
+            Points in the range of the fit, for all rows or for each row; None: ``theta_``.
 
         Returns
         -------
-        ndarray (n, q), (n,) for a single θ, or a list of n arrays where ``theta`` is one
+        ndarray (n, q), (n,) for a single θ, or a list of n arrays if ``theta`` is a list
         """
         return self._asked(X, theta, 0)
 
     @in_kind
     def derivative(self, X: Any, theta: Any = None) -> Any:
-        """The slope of the curves in θ, such as the speed of growth; as ``predict``.
+        """The derivative of the curves in θ, such as the speed of growth; with the shapes of ``predict``.
 
         Parameters
         ----------
@@ -357,12 +356,12 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         return values[:, 0] if single else values
 
     def _at(self, X: Any, row: HostArray, tasks: HostArray, order: int = 0) -> HostArray:
-        """h of the rows ``row`` (N,) of a checked X at as many tasks (N, 1), (N,)."""
+        """h of row ``row[k]`` of a checked X at task ``tasks[k]``, (N,)."""
         left = np.concatenate([to_host(self.field_.left(block)) for _, block in self._dense_blocks(X)])
         return values_at(self.field_, left, row, tasks, order)
 
     def mean_curve(self, theta: Any = None) -> HostArray:
-        """The mean of the curves of the training rows, (q,).
+        """The mean curve of the training rows, (q,).
 
         Parameters
         ----------
@@ -375,12 +374,12 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         return np.asarray(values[0] if single else values)
 
     def score(self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None) -> float:
-        """D² of the loss over the observations, for the squared loss R²; greater is better, 1 is perfect.
+        """D² of the loss over the observations (R² for the squared loss); greater is better, 1 is perfect.
 
         It is 1 − Σ ω_i c_ia ℓ(y_ia, f_ia) / Σ ω_i c_ia ℓ(y_ia, m(θ_ia)), with the weights of the fit's formula for
-        these curves, and m the mean curve of the training rows, raised by the best constant for these observations:
-        what a model without inputs would say. Observations before the first or after the last point of the fit are
-        left out, as curves with points of their own may have them.
+        these curves. m is the mean curve of the training rows plus the best constant for these observations, the
+        prediction of a model without features. Observations outside the range of the fit are ignored, because curves
+        with points of their own may have some.
 
         Parameters
         ----------
@@ -388,8 +387,9 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         y : array (n, T), list of n arrays, or array (n,)
             As in ``fit``.
         theta : array (T,), array (n, T), list of n arrays (k_i,), or None
-            None: the names of the columns of a table, where these are numbers and the constructor has no ``theta``,
-            or else the grid of the fit, if y has as many columns, or the constructor's; others must be given.
+            None: the names of the columns of a table if these are numbers and the constructor has no ``theta``, or
+            else the grid of the fit if y has the same number of columns, or the constructor's ``theta``; otherwise it
+            must be given.
         sample_weight : array (n,) or None
         """
         X = self._inputs(X)
@@ -421,7 +421,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
 
 
 def _for_all(values: HostArray, counted: HostArray, other: float) -> HostArray:
-    """Rows of those that count among all rows."""
+    """Values of the rows of positive weight, and ``other`` in all other rows."""
     if np.all(counted):
         return values
     found = np.full((counted.size, values.shape[1]), other)

@@ -36,7 +36,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     log_alpha : float, default=-3.0
         log₁₀ λ that ``predict`` and ``score`` use when none is asked for.
     centred : bool, default=True
-        Whether the mean of y is taken off before the fit and added to the answers; False: the formula for y as it is.
+        Whether the mean of y is subtracted before the fit and added to predictions; False: the formula for y itself.
     task_kernel : str or task kernel object, default="matern52"
         How the path is interpolated between the nodes: "matern52", "matern32", "rbf", or an object. "diagonal" knows
         the nodes only; one that leaves h less free there ("constant", "polynomial", a wide Gaussian) couples the tasks.

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import issparse
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._base.arrays import HostArray, place, to_host
-from infinitask._base.validation import choice, naming, number
+from infinitask._base.validation import naming, number, or_auto
 from infinitask.calibration._sign_change import change_next_to
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._recipes import check_default
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import input_kernel
@@ -30,23 +29,12 @@ from infinitask.tasks.level_set import SORTING_LEVELS
 
 __all__ = ["InfiniteOneClassSVM", "LevelSetEstimator"]
 
-MAX_DEEPEST_ROWS = 200
-"""At most about this many rows are searched for the one that is deepest inside. 1000 rows took a tenth of a fit
-(Spambase)."""
-
 SMALL_RIDGE = 1e-6
 """λ where none is given: (λ/2)‖t‖² is then a part of about 1e-5 of the objective."""
 
 
-def _number_or_auto(name: str, value: Any) -> Any:
-    """A number of at least 0, or "auto"."""
-    if isinstance(value, str):
-        return choice(name, value, ("auto",), " or a number of at least 0")
-    return number(name, value, low=0.0, open_low=False)
-
-
 class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
-    """What can be asked of level sets, however many fractions an estimator learns."""
+    """Base class of level-set estimators: inliers, scores, thresholds and mass–volume curves."""
 
     nu: float | None
 
@@ -121,16 +109,16 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
     def score_samples(self, X: Any) -> HostArray:
         """θ*(x): the fraction at which x leaves the set; small for outliers.
 
-        It is a p-value for "x comes from the law of the data": P(θ*(X) ≤ α) ≈ α for a new X from that law and α in Θ,
-        because the set of α leaves out a fraction α; to call x an outlier where θ*(x) ≤ α raises a false alarm about
-        that often. With a threshold set on rows left out (``exact_fractions``) the two sides differ as much as an
-        empirical distribution function of that many samples does, with narrow kernels too. With the threshold as
-        fitted, new data fall outside too often, the more the narrower the kernel.
+        It is a p-value for "x comes from the distribution of the data": P(θ*(X) ≤ α) ≈ α for a new X from that
+        distribution and α in Θ, because a fraction α lies outside the set of α. Calling x an outlier if θ*(x) ≤ α has
+        about this false positive rate. If thresholds are calibrated on held-out rows (``exact_fractions``), the two
+        sides differ as much as an empirical distribution function of these rows does, with narrow kernels too. With
+        the threshold as fitted, new data fall outside too often, the more so the narrower the kernel.
 
         Where h − t changes sign more than once (the sets are nested only as far as the data ask), the change next to
         ``nu`` counts, so that θ*(x) ≥ ν exactly where x is inside at the constructor's ν. With ``nested`` that holds
         for every ν. So the p-value is right at the constructor's ν and below; far above it is too small where sets
-        cross: of 500 normal rows with two inputs, P(θ*(X) ≤ 0.5) is 0.7.
+        cross: of 500 normal rows with two features, P(θ*(X) ≤ 0.5) is 0.7.
 
         Points beyond Θ = [low, high] are in order as well, without ties: outside of all sets the score is low·h/t, and
         falls to 0 with the distance; inside of all sets it is 1 − (1 − high)·t/h, which is 1 where high is 1. These are
@@ -247,7 +235,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             )
         with naming("X"):
             X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        return np.asarray(X.toarray() if issparse(X) else X)
+        return np.asarray(X.toarray() if sparse.issparse(X) else X)
 
     def _level_sets(self) -> LevelSetTask:
         task = self.recipe_.task
@@ -268,13 +256,13 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
         """Keep a fit, and the row deepest inside the smallest set: far points are ordered by their distance from it."""
+        super()._adopt(fit, prepared)
         self._deepest = None
-        if not self._is_precomputed():
-            X = Data.canonical(prepared.X, None, prepared.weight).X
-            X = X[:: -(-len(X) // MAX_DEEPEST_ROWS)]
+        if self._looked_at is not None:
+            X = self._looked_at[0]
             smallest = np.max(fit.quadrature.nodes, axis=0)
             self._deepest = X[np.argmax(fit.field(place(X, fit.recipe.device), smallest)[:, 0])].copy()
-        return super()._adopt(fit, prepared)
+        return self
 
 
 class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
@@ -286,23 +274,23 @@ class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
     Parameters
     ----------
     nu : float, default=0.1
-        The outlier fraction that ``predict`` uses when none is asked for.
+        The outlier fraction that ``predict`` uses by default.
     nested : bool, default=False
         Whether the set of a larger fraction lies inside that of a smaller one without exception. The fit has them so
         where the data ask for it; with True the curve θ ↦ h(x)(θ) − t(θ) of every x is put in order, so that x is
         inside for ν ≤ θ*(x) and outside for ν > θ*(x), whatever x.
     exact_fractions : "auto", "held-out", True or False, default="auto"
-        How t(θ) is set last. "held-out": at the θ-quantile of h over rows that ten further, rougher fits leave out, so
-        that a fraction θ of new rows is expected outside, with few rows and narrow kernels too; a fit takes two to four
-        times as long. True: at the θ-quantile of h over the rows of the fit, so that the fraction of these outside is θ
-        at every θ, as nearly as equal rows and a few hundred levels allow. False: t is the solution of the problem;
-        then its ridge, its smoothness and rows on the boundary move the fraction, and new rows are outside too often.
-        "auto": "held-out" where ``alpha`` is "auto", and False where it is a number. ``field_`` and its certificate
-        stay what they are; sets put in order by ``nested`` keep the fraction nearly. Where rows are visited in parts
-        "held-out" means True, with a sample as the rows of the fit: its thousands of rows are as good as new ones.
+        Post-fit calibration of t(θ). "held-out": the θ-quantile of h over the held-out rows of ten further, rougher
+        fits, so that a fraction θ of new rows is expected outside, with few rows and narrow kernels too; a fit takes
+        two to four times as long. True: the θ-quantile of h over the training rows, so that the fraction of these
+        outside is θ at every θ, as nearly as equal rows and a few hundred levels allow. False: t is the solution of the
+        problem; then its ridge, its smoothness and rows on the boundary move the fraction, and new rows are outside
+        too often. "auto": "held-out" if ``alpha`` is "auto", and False if it is a number. ``field_`` and its
+        certificate do not change; sets sorted by ``nested`` nearly keep the fraction. If rows are streamed in blocks,
+        "held-out" means True on a sample, whose thousands of rows are as good as new ones.
     gamma : float, "auto", "median" or "scale", default="auto"
-        Bandwidth of a kernel given by name. "auto": inputs are measured in units of their own spread (the interquartile
-        range), and γ is five times that of "median". Level sets need a narrower kernel than regressions do: over 12
+        Bandwidth of a kernel given by name. "auto": each feature is measured in its interquartile range, and γ is five
+        times that of "median". Level sets need a narrower kernel than regressions do: over 12
         anomaly problems the mean AUC is 0.88 with the median rule and 0.91 with four times its γ.
     task_gamma : float or None, default=None
         Bandwidth of a task kernel given by name; None: σ is five mean gaps between nodes.
@@ -340,7 +328,7 @@ class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
     True
     """
 
-    _constraints: ClassVar = {"alpha": _number_or_auto}
+    _constraints: ClassVar = {"alpha": or_auto(partial(number, low=0.0, open_low=False))}
 
     def __init__(
         self,

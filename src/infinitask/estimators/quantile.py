@@ -29,7 +29,7 @@ __all__ = ["InfiniteQuantileRegressor", "QuantileEstimator"]
 
 
 class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
-    """What can be asked of quantile functions, however many levels an estimator learns."""
+    """Base class of quantile regressors: quantiles, intervals, distributions and samples."""
 
     quantiles: Any
 
@@ -141,8 +141,8 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         >>> from infinitask import InfiniteQuantileRegressor
         >>> from infinitask.datasets import make_sine
         >>> X, y = make_sine(100, random_state=0)
-        >>> law = InfiniteQuantileRegressor(n_nodes=20).fit(X, y).predict_distribution(X)
-        >>> law.mean().shape, law.crps(y).shape, law.ppf([0.1, 0.9]).shape
+        >>> distribution = InfiniteQuantileRegressor(n_nodes=20).fit(X, y).predict_distribution(X)
+        >>> distribution.mean().shape, distribution.crps(y).shape, distribution.ppf([0.1, 0.9]).shape
         ((100,), (100,), (100, 2))
         """
         check_is_fitted(self)
@@ -172,7 +172,7 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         return values[:, 0] if flat else values
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> HostArray:
-        """Independent draws from the conditional distributions: (n, n_samples).
+        """Independent samples from the conditional distributions: (n, n_samples).
 
         Parameters
         ----------
@@ -244,13 +244,13 @@ class InfiniteQuantileRegressor(Explorable, QuantileEstimator):
         κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ]. A statistical choice; the solver needs
         none.
     quantiles : float or array, default=0.5
-        The levels that ``predict`` answers when none are asked for.
+        The levels that ``predict`` uses by default.
     {parameters}
 
     Attributes
     ----------
     levels_ : Levels
-        Only where levels are calibrated: the map of levels that every answer goes through; ``field_`` is h itself. See
+        Only if levels are calibrated: the map of levels that every prediction uses; ``field_`` is h itself. See
         :class:`~infinitask.predictive.Levels`.
     calibration_ : ConformalCalibration
         After :meth:`conformalize` only.

@@ -18,9 +18,6 @@ from infinitask.tasks import EpsilonTask, Task
 
 __all__ = ["InfiniteSVR"]
 
-USUAL_TUBE = 0.1
-"""The half-width that is used if none is named, as a fraction of the largest one."""
-
 
 class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
     """Support vector regression for every half-width ε of the tube from one fit; ε is chosen at prediction.
@@ -102,7 +99,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
             spread = Units.of(prepared.y[counted], prepared.weight[counted], centred=True).spread
             recipe = replace(recipe, task=EpsilonTask().up_to(spread))
         low, high = (float(end[0]) for end in recipe.measure.support)
-        epsilon = max(low, USUAL_TUBE * high) if self.epsilon is None else float(self.epsilon)
+        epsilon = max(low, 0.1 * high) if self.epsilon is None else float(self.epsilon)
         parse_tasks(epsilon, "epsilon", recipe.measure.support)
         return prepared._replace(recipe=recipe, learnt={"epsilon_": epsilon})
 

@@ -81,8 +81,8 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
         instead of the training inputs, so that a grid of x or unlabelled rows can be named. Name the training
         inputs too, if they shall count: nothing else keeps the curves there in order. None: the training inputs.
     theta : float, array or None, default=None
-        The task that ``decision_function`` answers when none is asked for; None: the median of the measure, or the
-        point of largest weight of a discrete one in several dimensions.
+        The task that ``decision_function`` predicts by default; None: the median of the measure, or the point of
+        largest weight of a discrete one in several dimensions.
     measure : measure, (low, high), frozen scipy.stats distribution, list of these or None, default=None
         μ on Θ; a list has one for each coordinate of θ; None: uniform on the domain of the loss. A loss of your own
         that names no domain needs one.
