@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from infinitask import (
     fit_path,
     score_path,
 )
-from infinitask._base.arrays import IN_MEMORY
+from infinitask._base.arrays import IN_MEMORY, row_blocks
 from infinitask.bounds import bound_of
 from infinitask.estimators import _base as base
 from infinitask.tuning import (
