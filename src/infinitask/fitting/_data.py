@@ -20,15 +20,15 @@ class Data:
     Parameters
     ----------
     X : ndarray (n, d)
-        Inputs, or rows of the Gram matrix.
+        Features, or rows of the Gram matrix.
     y : ndarray (n,), or (n, m) for a target of its own at every node, or None
     weight : ndarray (n,)
         Not negative, summing to one.
     copies : ndarray (n,) or None
-        How many observations each of them stands for; None: one. What leaves out a row leaves out one of these.
+        Number of observations that each row stands for; None: one. A leave-one-out error holds out one of them.
     share : ndarray (n, m) or None
-        How much each of the targets (n, m) counts, beside the weights of rows and nodes; where it is 0 there is no
-        target, and the number that stands there does not matter. None: 1 everywhere.
+        Weight of each of the targets (n, m), beside the weights of rows and nodes. A target of weight 0 is missing,
+        and its value does not matter. None: 1 everywhere.
     """
 
     X: HostArray
@@ -51,7 +51,7 @@ class Data:
 
     @property
     def pair_weight(self) -> HostArray:
-        """How much each target counts, (n, 1), or (n, m) where every pair has a share; it need not sum to one."""
+        """Weight of each target, (n, 1), or (n, m) if every pair has its own; it need not sum to one."""
         weight = self.weight[:, None]
         return weight if self.share is None else weight * self.share
 
@@ -73,7 +73,7 @@ class Data:
                 f"Data of shapes {X.shape}, {None if y is None else y.shape} and {weight.shape} were given; expected X "
                 "(n, d), y (n,) or (n, m) or None, and weights (n,), at least one of them above 0."
             )
-        # a weight that is a whole number stands for as many rows, and so must the same rows written out
+        # a whole weight k and a row that is repeated k times are the same data
         whole = bool(np.all(weight == np.round(weight)) and np.max(weight) <= 1e6)
         copies = np.where(kept, weight if whole else 1.0, 0.0)
         if not np.all(kept):
@@ -97,11 +97,11 @@ class Data:
 
 
 def _observations(X: HostArray, targets: bool, copies: HostArray) -> HostArray:
-    """How many observations rows in order stand for that occur as often as ``copies`` says.
+    """The number of observations that each sorted row stands for, from the number of its copies, (n,).
 
-    A cell of a table of categories holds many, and one that is left out leaves the others. Copies of one row of numbers
-    are one: if one were left out, the others would tell its target, and rows written twice would be interpolated. To
-    repeat all rows, or double all weights, changes nothing.
+    A cell of a table of categories holds many observations. Copies of one row of numbers are one observation: if one
+    copy were held out, the others would give away its target, and rows written twice would be interpolated. Repeating
+    all rows, or doubling all weights, changes nothing.
     """
     copies = copies / max(int(np.gcd.reduce(copies.astype(np.int64))), 1)
     if np.all(copies == 1.0) or len(X) < FEWEST_DISTINCT_ROWS or X.shape[1] == 0:

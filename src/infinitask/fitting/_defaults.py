@@ -1,24 +1,18 @@
-r"""What a recipe leaves to the data: the units of y, the scale of each input, λ, and how a free bias is held.
+"""Resolve the defaults of a recipe: the units of y, the scale of each feature, λ, and the ridge of a free bias.
 
 A number that a user gives is used as it is, in the user's own units. "auto" is resolved here, before the problem is
 posed, in some milliseconds:
 
-* ``gamma="auto"``: each input in units of its own spread; then the median distance or, where λ is free too, 2 or 4
-  times that, or half;
+* ``gamma="auto"``: each feature is measured in its own spread; the length scale is the median distance or, if λ is
+  "auto" too, 2 or 4 times that, or half;
 * ``alpha="auto"``: λ.
 
-Both are those of a kernel ridge regression of the normal scores t of y with the smallest leave-one-out error, which is
-closed form for every λ at once. With the features √ω φ = U diag(√e) Vᵀ, the constant among them, and the residuals
-r = (I − S) √ω t, that error is
+Both minimise the leave-one-out error of a kernel ridge regression of the normal scores of y
+(:mod:`~infinitask.fitting._leave_one_out`). Normal scores make the choice independent of outliers and of the units of
+y. Classification regresses an indicator for each class and adds the errors. It also tries one scale for all features.
 
-.. math:: \sum_i \Big( \frac{r_i}{1 - S_{ii}} \Big)^2, \qquad
-    S = U \, \mathrm{diag}\Big( \frac{e}{e + \lambda} \Big) U^\top .
-
-Normal scores, so that neither outliers nor the units of y decide; of many classes a column for each, 1 where y is that
-class and 0 elsewhere, and the errors are added. Classes also try one scale for all inputs, beside one for each.
-
-Of λ that are about as good, the largest is taken. A loss that is less curved than the square needs a smaller λ for the
-same smoothing: :class:`~infinitask.tasks.Defaults` of its task.
+Of the λ that are about as good, the largest is taken. A loss that is less curved than the square needs a smaller
+λ for the same smoothing: see :class:`~infinitask.tasks.Defaults` of its task.
 """
 
 from __future__ import annotations
@@ -57,18 +51,18 @@ MAX_SCALE_ROWS = 150
 """Scales are learnt from at most 150 rows, in about a tenth of a second."""
 
 CLEARLY_BETTER = 0.9
-"""... and taken if the leave-one-out error of other rows is below this part of that with one scale for all."""
+"""Scales are used if the leave-one-out error of other rows is below this fraction of that without them."""
 
 IQR_OF_NORMAL = 1.349
-"""The interquartile range of a normal law, in standard deviations."""
+"""The interquartile range of a normal distribution, in standard deviations."""
 
-FAR_INPUT, MAX_SHARE_OF_FAR = 20.0, 0.05
-"""Values farther than this from the median, in deviations as the quartiles have them, count as this far: one wild cell
-would otherwise hide its column. Where more than this share of values are so far, they are not wild."""
+OUTLIER, MAX_OUTLIERS = 20.0, 0.05
+"""Values beyond 20 robust deviations from the median are clipped to that distance: a single outlier would otherwise
+hide its column. If more than 5% of the values are so far away, they are not outliers."""
 
 RIDGE_RATE, SMALLEST_RIDGE = 0.5, 1e-5
-"""With more rows than take part, λ falls with this power of their number, down to the second number divided by it: a
-handful of rows that happen to lie on a curve would otherwise be interpolated, and no gap be reached."""
+"""λ chosen from a part of the rows falls with this power of n, and is at least SMALLEST_RIDGE/n: a few rows that lie on
+a curve would otherwise be interpolated, and no duality gap be reached."""
 
 
 def resolved(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | None = None) -> Recipe:
@@ -81,7 +75,7 @@ def resolved(recipe: Recipe, data: Data, *, widths: bool = False, rows: int | No
     widths : bool
         Whether other widths are tried for a kernel object that has a ``gamma``, too.
     rows : int or None
-        How many rows the fit will have, where the data are a sample of them; None: as many as the data.
+        Number of rows of the fit, if the data are a sample of them; None: those of the data.
 
     Examples
     --------
@@ -129,17 +123,17 @@ def _units(recipe: Recipe, data: Data) -> Units:
     if data.y is None or recipe.loss.degree is None:
         return Units()
     weight = data.weight if data.share is None else data.pair_weight
-    if recipe.loss.degree == 1:  # squares follow far targets: the others are small beside them rightly
+    if recipe.loss.degree == 1:  # the squared loss follows outliers, as it should
         check_far_targets(data.y, weight)
     return Units.of(data.y, weight, centred=recipe.bias_is_free)
 
 
-# -------------------------------------------------------------------------------------------------- inputs
+# -------------------------------------------------------------------------------------------------- features
 def _kernel(recipe: Recipe, X: HostArray) -> InputKernel:
     """A named kernel with the bandwidth of a rule."""
     if not _is_auto(recipe.gamma):
         return input_kernel(recipe.kernel, recipe.gamma).resolve(X)
-    if isinstance(input_kernel(recipe.kernel), Chi2):  # shares of a histogram have their own units
+    if isinstance(input_kernel(recipe.kernel), Chi2):  # fractions of a histogram have their own units
         return input_kernel(recipe.kernel, "median").resolve(X)
     defaults = recipe.task.defaults
     kernel = Scaled(input_kernel(recipe.kernel), spreads(X, robust=defaults.robust)).resolve(X)
@@ -147,12 +141,11 @@ def _kernel(recipe: Recipe, X: HostArray) -> InputKernel:
 
 
 def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
-    """One over the spread of each input; 0 for one that does not vary.
+    """One over the spread of each feature; 0 for a feature that does not vary.
 
-    The spread is the standard deviation, in which a few wild values count as if they were less so. ``robust``: it is
-    the interquartile range, as a standard deviation of a normal law, where that is not 0, and the size of an input that
-    does not vary. Over 24 tables the former has the smaller pinball loss, by 5%; level sets are for data with outliers,
-    which the latter does not notice, and in which an input that begins to vary is one.
+    The spread is the standard deviation with outliers clipped. ``robust``: it is the interquartile range, scaled to a
+    standard deviation of the normal distribution, if that is not 0, and the size of a feature that does not vary.
+    Level sets use the latter: in their data outliers are expected, and a constant feature that begins to vary is one.
 
     Examples
     --------
@@ -163,14 +156,14 @@ def spreads(X: HostArray, *, robust: bool = False) -> tuple[float, ...]:
     size = np.max(np.abs(X), axis=0)
     unit = np.where(size > 0.0, size, 1.0)  # so that squares neither overflow nor vanish
     middle, quartiles = np.median(X, axis=0), np.subtract(*np.quantile(X, [0.75, 0.25], axis=0)) / IQR_OF_NORMAL
-    # where many values are far, most are one value and its rounding, as of an encoded category, and quartiles are noise
-    far = FAR_INPUT * quartiles
-    telling = (quartiles > 1e-12 * size) & (np.mean(np.abs(X - middle) > far, axis=0) <= MAX_SHARE_OF_FAR)
+    # if many values are far away, most are one value and its rounding (an encoded category), and quartiles are noise
+    far = OUTLIER * quartiles
+    telling = (quartiles > 1e-12 * size) & (np.mean(np.abs(X - middle) > far, axis=0) <= MAX_OUTLIERS)
     far = np.where(telling, far, np.inf)
     deviation = unit * np.std(np.clip(X, middle - far, middle + far) / unit, axis=0)
     if robust:
         deviation = np.where(telling, quartiles, deviation)
-        deviation = np.where(deviation > 1e-12 * size, deviation, unit)  # an input that never varied may begin to
+        deviation = np.where(deviation > 1e-12 * size, deviation, unit)  # a constant feature may begin to vary
     varies = deviation > 1e-12 * size
     return tuple(np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies).tolist())
 
@@ -185,7 +178,7 @@ def _regressed(
     own_scales: bool,
     rows: int | None,
 ) -> tuple[InputKernel, float]:
-    """The kernel, with γ times one of some factors, and the λ of half the square."""
+    """The kernel with γ times the best of the factors, and λ for half the squared loss."""
     X, t, weight, copies = some_rows(data, task)
     tolerated = task.defaults.tolerated_errors
     n = data.weight.size
@@ -218,10 +211,9 @@ def _regressed(
 
 
 def _one_scale(kernel: Scaled, X: HostArray) -> InputKernel:
-    """The kernel with one scale for all inputs, as suits inputs in the same units.
+    """The kernel with one scale for all features, which suits features in the same units.
 
-    Pixels at the border of an image hardly vary, and in units of their own spread they are noise: on handwritten digits
-    the error falls from 0.026 to 0.009.
+    Pixels at the border of an image hardly vary, and in units of their own spread they are noise.
     """
     scales = np.asarray(kernel.scales)
     middle = float(np.median(scales[scales > 0.0])) if np.any(scales > 0.0) else 1.0
@@ -230,19 +222,19 @@ def _one_scale(kernel: Scaled, X: HostArray) -> InputKernel:
 
 
 def shrinkage(some: int, rows: int) -> float:
-    """By which λ of some rows becomes that of all."""
+    """The factor from λ of some rows to λ of all rows."""
     return float((some / rows) ** RIDGE_RATE)
 
 
 def with_own_scales(
     kernel: Scaled, X: HostArray, t: HostArray, copies: HostArray, fewest: int = MIN_ROWS_FOR_SCALES
 ) -> InputKernel | None:
-    """The kernel with a scale for each input that follows from the targets; None unless it is clearly better.
+    """The kernel with a scale for each feature learnt from the targets; None unless it is clearly better.
 
-    Scales from one half of the rows are judged by the leave-one-out error of the other half.
+    Scales learnt from one half of the rows are compared by the leave-one-out error on the other half.
     """
     inputs = np.flatnonzero(kernel.scales)
-    if t.ndim > 1:  # relevance follows one target
+    if t.ndim > 1:  # scales are learnt for one target
         return None
     if not isinstance(kernel.kernel, (RBF, Matern)) or not (
         inputs.size > 1 and max(fewest, ROWS_PER_SCALE * inputs.size) <= t.size
@@ -250,7 +242,7 @@ def with_own_scales(
         return None
     unit = np.asarray(kernel.scales)
     halves = np.arange(t.size) % 2 == 0
-    learnt, judged = (np.flatnonzero(half)[:: -(-int(np.sum(half)) // MAX_SCALE_ROWS)] for half in (halves, ~halves))
+    learnt, tested = (np.flatnonzero(half)[:: -(-int(np.sum(half)) // MAX_SCALE_ROWS)] for half in (halves, ~halves))
 
     def scaled(rows: HostArray) -> InputKernel:
         each = np.zeros(unit.size)
@@ -258,8 +250,8 @@ def with_own_scales(
         return Scaled(clone(kernel.kernel).set_params(gamma=0.5), tuple(each.tolist()))
 
     def error(k: InputKernel) -> float:
-        equal = np.full(judged.size, 1.0 / judged.size)
-        found = leave_one_out(some_features(k, X[judged]), t[judged], equal, RIDGES, copies[judged])
+        equal = np.full(tested.size, 1.0 / tested.size)
+        found = leave_one_out(some_features(k, X[tested]), t[tested], equal, RIDGES, copies[tested])
         return float(np.min(found @ equal))
 
     own = scaled(learnt)

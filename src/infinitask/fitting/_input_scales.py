@@ -1,4 +1,4 @@
-"""Which inputs matter: a length scale for each of them."""
+"""A length scale for each feature, by marginal likelihood."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from infinitask._base.arrays import HostArray
 
 
 def relevance(X: HostArray, t: HostArray) -> HostArray:
-    """A scale for each input, (d,), by the marginal likelihood of a Gaussian process with t = f(X) + noise.
+    """A scale for each feature that maximises the marginal likelihood of a Gaussian process with t = f(X) + noise.
 
-    exp(−½ Σ_j s_j² (x_j − z_j)²) is its kernel. A weak prior holds each s_j near the one that suits standardised inputs
-    that all matter.
+    The kernel is exp(−½ Σ_j s_j² (x_j − z_j)²). A weak prior holds each s_j near the value that suits standardised
+    features that all matter.
 
     Parameters
     ----------
     X : ndarray (n, d)
-        Standardised; a few hundred rows, for it takes n²d numbers.
+        Standardised; at most a few hundred rows, because memory grows as n²d.
     t : ndarray (n,)
         Of mean 0 and size 1.
 

@@ -37,9 +37,6 @@ be for it to go on."""
 SMALL_KERNEL_GAP = 1e-2
 """A rank is large enough if the kernel gap is at most this, or ten times the tolerance."""
 
-MAX_REFITS = 4
-"""How often a fit is repeated with a wider kernel if its task asks for it."""
-
 
 def learn(recipe: Recipe, data: Data, memory: Memory | None = None, stream: Stream | None = None) -> Fit:
     """Pose the problem of a recipe on some data, solve it, and calibrate the fit.
@@ -86,7 +83,7 @@ def learn(recipe: Recipe, data: Data, memory: Memory | None = None, stream: Stre
             fit = _with_grown_rank(recipe, data, memory, rng)
         else:
             fit = fitted(recipe, data, memory, copy.deepcopy(rng), stream)
-            for _ in range(MAX_REFITS if open_width and hasattr(recipe.kernel, "kernel") else 0):
+            for _ in range(4 if open_width and hasattr(recipe.kernel, "kernel") else 0):
                 factor = recipe.task.widened(fit)
                 if factor is None:
                     break

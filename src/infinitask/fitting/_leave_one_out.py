@@ -19,17 +19,17 @@ from infinitask.kernels import InputKernel
 from infinitask.tasks import Task
 
 MAX_ROWS, MAX_FEATURES = 1_000, 300
-"""Rows and features of the regressions by which bandwidth and λ are chosen."""
+"""The most rows and features of the regressions that choose bandwidth and λ."""
 
 RIDGES: HostArray = np.logspace(-7.0, 1.0, 33)
-"""The λ that are tried for a kernel with k(x, x) = 1; for others as many more as their size asks for."""
+"""The λ that are tried for a kernel with k(x, x) = 1; the grid is longer for larger and smaller kernels."""
 
 RUNS_OF_NODES = 10
-"""Runs of nodes in which curves with shares are summed up."""
+"""Number of runs of neighbouring nodes over which curves with missing points are averaged."""
 
 
 def about_as_good(errors: HostArray, weight: HostArray, copies: HostArray, tolerated: float) -> HostArray:
-    """The positions of those that are about as good as the best, from squared errors (k, n)."""
+    """Positions of candidates whose error is within some standard errors of the best, from squared errors (k, n)."""
     difference = errors - errors[np.argmin(errors @ weight)]
     mean = difference @ weight
     deviation = np.sqrt(np.maximum((difference - mean[:, None]) ** 2 @ weight, 0.0))
@@ -37,7 +37,7 @@ def about_as_good(errors: HostArray, weight: HostArray, copies: HostArray, toler
 
 
 def some_features(kernel: InputKernel, X: HostArray) -> HostArray:
-    """Features of a kernel, (n, r), at most :data:`MAX_FEATURES` of them."""
+    """Features of a kernel, (n, r) with r ≤ :data:`MAX_FEATURES`."""
     largest = float(np.max(np.diag(X) if kernel.precomputed else kernel.diag(X)))
     exact = max(1e-15, float(RIDGES[0]) / max(1.0, largest))  # relative: a small column of a linear kernel counts
     features = PivotedCholesky(MAX_FEATURES).build(kernel, X, exact, np.random.default_rng(0))
@@ -54,12 +54,12 @@ def leave_one_out(
     phi : ndarray (n, r)
         Features.
     t : ndarray (n,) or (n, c)
-        Of several columns the errors are added.
+        The errors of several columns are added.
     weight : ndarray (n,)
         Positive, summing to one.
     ridges : ndarray (k,)
     copies : ndarray (n,) or float
-        How many equal rows a row stands for: one of them is left out.
+        Number of observations that a row stands for; one of them is held out.
 
     Examples
     --------
@@ -78,9 +78,9 @@ def leave_one_out(
     along = U.T @ goal
     errors = []
     for ridge in ridges:
-        share = e / (e + ridge)
-        residual = goal - U @ (share * along.T).T
-        error = (residual.T / (root * np.maximum(1.0 - (squares @ share) / copies, 1e-12))) ** 2
+        fraction = e / (e + ridge)
+        residual = goal - U @ (fraction * along.T).T
+        error = (residual.T / (root * np.maximum(1.0 - (squares @ fraction) / copies, 1e-12))) ** 2
         errors.append(error if t.ndim == 1 else np.sum(error, axis=0))
     return np.array(errors)
 
@@ -91,9 +91,9 @@ def leave_one_out_error(kernel: InputKernel, data: Data) -> float:
     Parameters
     ----------
     kernel : InputKernel
-        Resolved, of inputs.
+        Resolved, and a function of x.
     data : Data
-        With targets; at most :data:`MAX_ROWS` rows take part.
+        With targets; at most :data:`MAX_ROWS` rows are used.
 
     Examples
     --------
@@ -122,9 +122,9 @@ def some_rows(data: Data, task: Task | None = None) -> tuple[HostArray, HostArra
 
 
 def one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
-    """A number for each row of targets (n, m), (n,): the mean, or for curves with shares their leading component.
+    """One number for each row of targets (n, m): the mean, or the leading component if targets are missing, (n,).
 
-    Points of their own are seen in runs of neighbouring nodes.
+    Curves with missing points are first averaged over runs of neighbouring nodes.
     """
     if share is None:
         return np.asarray(np.mean(y, axis=1))
@@ -138,9 +138,9 @@ def one_for_each_row(y: HostArray, share: HostArray | None) -> HostArray:
 
 
 def ridges_for(size: float) -> HostArray:
-    """The λ that are tried for a kernel whose k(x, x) has this mean.
+    """The λ that are tried for a kernel whose k(x, x) has the mean ``size``, (k,).
 
-    Inputs in dollars make a linear kernel large, and a column of small numbers beside them needs a small λ still.
+    A feature in dollars makes a linear kernel large, and a column of small numbers beside it still needs a small λ.
     """
     decades = 0.0 if not size > 0.0 else np.log10(size)
     low, high = np.log10(RIDGES[0]) + min(0.0, decades), np.log10(RIDGES[-1]) + max(0.0, decades)

@@ -40,7 +40,7 @@ from infinitask.tasks import Order
 from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
 MAX_ROWS = 2_000
-"""At most this many rows take part, evenly spaced."""
+"""Metrics are learnt from at most 2 000 rows, evenly spaced."""
 
 QUICK_NODES = 8
 """Nodes of a quick fit."""

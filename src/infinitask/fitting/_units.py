@@ -23,10 +23,6 @@ from infinitask.losses._findings import check_units
 from infinitask.measures import Measure
 from infinitask.solvers import Solution
 
-WIDER_SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
-"""The spread is the median distance from the centre; where more than half of the targets are equal, the first of these
-quantiles of the distances that is not 0."""
-
 NO_SPREAD = 1e-13
 """A spread below this part of the targets is rounding: they are all equal."""
 
@@ -64,7 +60,7 @@ class Units:
 
     @classmethod
     def of(cls, y: HostArray, weight: HostArray, *, centred: bool) -> Units:
-        """The median of targets (n,) or (n, m) and their median distance from it: a few far targets do not matter.
+        """The median of targets (n,) or (n, m) and their median distance from it: outliers do not matter.
 
         Parameters
         ----------
@@ -80,7 +76,8 @@ class Units:
         centre = float(_middles(values, shares, np.array([0.5]))[0])
         away = np.abs(values - centre)
         size = max(abs(centre), float(np.max(np.abs(values))) * NO_SPREAD)
-        found = (float(v) for v in _middles(away, shares, np.array(WIDER_SHARES)))
+        # the median distance or, if more than half of the targets are equal, the first quantile that is not 0
+        found = (float(v) for v in _middles(away, shares, np.array([0.5, 0.75, 0.9, 0.95, 0.99, 1.0])))
         spread = next((v for v in found if v > NO_SPREAD * size), size if size > 0.0 else 1.0)
         return cls(centre if centred else 0.0, spread)
 

@@ -53,8 +53,6 @@ class RowSource(ABC):
         """The rows as parts of an objective, each made by ``make``."""
 
 
-# ------------------------------------------------------------------------------------------------------- one block
-# -------------------------------------------------------------------------------------------------------- all blocks
 @final
 class Blocks(RowSource):
     """Rows of data in blocks that can be read again and again, for ``fit`` in place of X, y and weights.
@@ -258,7 +256,7 @@ class Blocks(RowSource):
                 raise ValueError(
                     f"The files of {path} have different columns: {fragment.path} differs in "
                     f"{', '.join(map(repr, odd))}. "
-                    "Name columns that all of them have, inputs=[…], or mend the files."
+                    "Name columns that all of them have, inputs=[…], or fix the files."
                 )
         others = [name for name in known if name not in (target, weight)]
         chosen = others if inputs is None else [str(name) for name in inputs]

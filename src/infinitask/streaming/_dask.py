@@ -31,7 +31,7 @@ import numpy as np
 from infinitask._base.arrays import HostArray, free_memory, one_blas_thread, to_host
 from infinitask.objective import Parts, Sums, Visit, added
 from infinitask.streaming._blocks import RowSource
-from infinitask.streaming._parts import KEPT_SHARE, Block, LocalParts, PartMaker, budget_of
+from infinitask.streaming._parts import KEPT_FRACTION, Block, LocalParts, PartMaker, budget_of
 from infinitask.streaming._sampling import Draw, Names, Survey, checked
 
 WAIT_FOR_WORKERS = 300
@@ -152,7 +152,7 @@ class DaskRows(RowSource):
         client = _client()
         if client is None or self.memory is not None:
             return budget_of(device, self.memory)
-        return KEPT_SHARE * _free(client, device)
+        return KEPT_FRACTION * _free(client, device)
 
 
 def _partitions(X: Any) -> tuple[list[Lazy], tuple[int, ...] | None]:
@@ -335,7 +335,7 @@ def _free(client: Any, device: str | None) -> float:
 
 # ----------------------------------------------------------------------------------------------- what workers do
 def _block(number: int, X: Any, y: Any, weight: Any) -> Block:
-    """A partition as arrays; rows of weight 0 are left out."""
+    """A partition as arrays; rows of weight 0 are dropped."""
     X, y, weight = (v.to_numpy() if hasattr(v, "iloc") else v for v in (X, y, weight))
     y, weight = (v[:, 0] if v is not None and np.ndim(v) == 2 and v.shape[1] == 1 else v for v in (y, weight))
     block = checked((X, y, weight), f"Partition {number}")

@@ -38,7 +38,7 @@ from infinitask.streaming._sampling import Survey
 from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
 SAMPLE_ROWS, SAMPLE_ROWS_PER_FEATURE = 20_000, 8
-"""Rows of the sample: this many, or this many for each feature where that is more."""
+"""Rows of the sample: 20 000, or 8 for each feature if that is more."""
 
 
 def sample_size(recipe: Recipe) -> int:
@@ -260,7 +260,7 @@ def _no_columns(X: Array) -> Array:
 
 
 def target_of(part: Objective) -> Sums:
-    """The share of a part in the mean of the targets."""
+    """The contribution of a part to the mean of the targets."""
     targets = part.integrals[0].targets
     assert targets is not None
     return [np.asarray(to_host(part.sample_weight @ targets[:, 0]), dtype=np.float64)]

@@ -38,8 +38,8 @@ from infinitask._base.threads import shared_out
 from infinitask.fitting._units import Units
 from infinitask.objective import Integral, Objective, Parts, Sums, Visit, added
 
-KEPT_SHARE = 0.4
-"""Share of the free memory that is used to keep features or inputs between passes."""
+KEPT_FRACTION = 0.4
+"""Fraction of the free memory that is used to keep features or inputs between passes."""
 
 SINGLE_TOLERANCE = 1e-5
 """Features may be kept in single precision for gaps of at least this: products of numbers of size one in single
@@ -62,7 +62,7 @@ class Block(NamedTuple):
     """(k,), not negative; None: all rows count the same."""
 
     def cut(self, rows: int) -> Iterator[Block]:
-        """The block in pieces of at most this many rows."""
+        """The block in pieces of at most ``rows`` rows."""
         n = int(self.X.shape[0])
         for start in range(0, n, rows):
             part = slice(start, min(start + rows, n))
@@ -153,7 +153,7 @@ class PartMaker:
     def placed(self, block: Block) -> Block:
         """A block where it is computed with: inputs in double precision, targets as numbers, weights.
 
-        Rows of weight 0 are left out: they may hold anything.
+        Rows of weight 0 are dropped: they may hold anything.
         """
         if block.weight is not None:
             counted = np.flatnonzero(to_host(block.weight) > 0.0)
@@ -312,8 +312,8 @@ class LocalParts(Parts):
 
 
 def budget_of(device: str | None, memory: int | None = None) -> float:
-    """Bytes that may be kept between passes: what was asked for, or a share of what is free."""
-    return KEPT_SHARE * free_memory(device) if memory is None else float(memory)
+    """Bytes that may be kept between passes: what was asked for, or a fraction of what is free."""
+    return KEPT_FRACTION * free_memory(device) if memory is None else float(memory)
 
 
 def _size(piece: Piece) -> int:
