@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .PHONY: help demo docs pictures lint test test-quick test-slow test-all test-without-numba test-matrix peers reproduce stale-pages format clean \
 	bench bench-paper bench-prediction bench-probabilities bench-profile bench-growth bench-tuned bench-sizes bench-level-sets \
-	bench-small-ridge bench-rare-classes bench-many-classes bench-functions bench-large bench-dask bench-kernel-gap bench-compare bench-random
+	bench-small-ridge bench-rare-classes bench-many-classes bench-functions bench-large bench-dask bench-kernel-gap bench-compare bench-random bench-constants
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ bench-paper: $(INSTALLED) ## the paper's largest experiment, timed
 
 bench-probabilities: $(INSTALLED) ## probabilities beside calibrated SVMs and logistic regression
 	$(BIN)/python benchmarks/probabilities.py
+
+bench-constants: $(INSTALLED) ## which named constants matter: make bench-constants ROOMS="fitting tasks"
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/constants.py $(or $(ROOMS),fitting)
 
 bench-random: $(INSTALLED) ## the gap and the time on 300 random problems, the slowest ones by name
 	$(BIN)/python tests/support/random_problems.py
