@@ -122,13 +122,13 @@ class ManyClasses:
                 "give one for each input."
             )
         if self.scale is None:
-            return self._fields(X, costs, per_sample)
+            return self._fields(self.model._inputs(X), costs, per_sample)
         found = _priced(self.probabilities(X), costs, per_sample)
         return np.asarray(found - np.mean(found, axis=-1, keepdims=True))
 
     def _fields(self, X: Any, costs: HostArray, per_sample: bool) -> HostArray:
-        """f_k(x)(θ)."""
-        X, K = self.model._inputs(X), self.count
+        """f_k(x)(θ) for a checked X."""
+        K = self.count
         self._check_known(costs)
         tasks = with_classes(costs)
         field, found = self.model.field_, []

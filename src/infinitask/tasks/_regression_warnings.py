@@ -60,6 +60,7 @@ def some_rows(fit: Fitted) -> slice:
 
 
 def heavy_ridge_on_the_bias(fit: Fitted) -> Iterator[str]:
+    """A sentence if the ridge on the bias is too heavy for targets of this size."""
     recipe, objective = fit.recipe, fit.problem.objective
     term, omega, units = objective.integrals[0], objective.sample_weight, recipe.units
     if term.targets is None or recipe.bias_kernel is None or recipe.alpha_bias == 0.0 or units.centre != 0.0:
@@ -91,6 +92,7 @@ def _mean_of_seen(values: Array, seen: Array, omega: Array) -> HostArray:
 
 
 def targets_without_units(fit: Fitted) -> Iterator[str]:
+    """A sentence if λ was chosen for targets of size one, and these are not."""
     loss, term = fit.recipe.task.loss, fit.problem.objective.integrals[0]
     if not isinstance(fit.given.alpha, str) or loss.degree is not None or term.targets is None:
         return
