@@ -38,7 +38,7 @@ def cost_points(n_classes: int, n_points: int = POINTS) -> HostArray:
 
 
 def with_classes(costs: HostArray) -> HostArray:
-    """Costs (q, K) with each class, (q K, K + 1): the tasks of :class:`~infinitask.losses.MultiClassHinge`.
+    """Costs (q, K) with each class, (q K, K + 1): the tasks of the core.
 
     Examples
     --------

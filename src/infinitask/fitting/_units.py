@@ -142,9 +142,9 @@ def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device:
 
     Examples
     --------
-    >>> from infinitask.losses import Pinball
+    >>> from infinitask.tasks import QuantileTask
     >>> from infinitask.measures import Uniform
-    >>> check_loss(Pinball(), Uniform(), Units(), np.array([1.0, 2.0]))
+    >>> check_loss(QuantileTask().loss, Uniform(), Units(), np.array([1.0, 2.0]))
     """
     if loss.degree is None or loss.degree_verified:
         return

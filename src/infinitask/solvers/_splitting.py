@@ -96,9 +96,9 @@ class Splitting:
     Examples
     --------
     >>> import numpy as np
-    >>> from infinitask.losses import Pinball
+    >>> from infinitask.tasks import QuantileTask
     >>> x, theta, one = np.linspace(-1.0, 1.0, 40)[:, None], np.array([0.25, 0.75]), np.ones((2, 1))
-    >>> term = Integral(Pinball(), theta, np.array([0.5, 0.5]), one, targets=x**3)
+    >>> term = Integral(QuantileTask().loss, theta, np.array([0.5, 0.5]), one, targets=x**3)
     >>> problem = Objective(np.hstack([np.ones((40, 1)), x]), np.full(40, 1 / 40), (term,), alpha=1e-2)
     >>> solver = Splitting.of(problem)
     >>> bool(solver.solve(1e-2, tol=1e-3).gap <= 1e-3)
