@@ -13,8 +13,6 @@ from infinitask._base.validation import count, levels_within, numbers, seed
 
 __all__ = ["make_mixture", "make_sine", "sine_quantile"]
 
-_SINE_END = 1.5
-
 
 def make_sine(n_samples: int = 200, *, random_state: Any = None) -> tuple[HostArray, HostArray]:
     """y = −sin(2πx)(1 + sin(2πx/3)) + σ(x)ε with σ(x) = 0.2 + (1.5 − x)/1.5 and ε ~ N(0, 1).
@@ -44,7 +42,7 @@ def make_sine(n_samples: int = 200, *, random_state: Any = None) -> tuple[HostAr
     """
     n = count("n_samples", n_samples)
     rng = check_random_state(seed("random_state", random_state))
-    x = np.sort(rng.uniform(0.0, _SINE_END, size=n))
+    x = np.sort(rng.uniform(0.0, 1.5, size=n))
     return x[:, None], _sine_mean(x) + _sine_scale(x) * rng.standard_normal(n)
 
 
@@ -113,4 +111,4 @@ def _sine_mean(x: HostArray) -> HostArray:
 
 
 def _sine_scale(x: HostArray) -> HostArray:
-    return np.asarray(0.2 + (_SINE_END - x) / _SINE_END)
+    return np.asarray(0.2 + (1.5 - x) / 1.5)

@@ -19,9 +19,9 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import IN_MEMORY, HostArray
 from infinitask.calibration._log_odds import multinomial_scaling
-from infinitask.calibration.held_out import ENTRIES_AT_A_TIME, HeldOutFits
+from infinitask.calibration.held_out import HeldOutFits
 from infinitask.measures import ClassCosts, Sobol
 
 POINTS = 512
@@ -79,7 +79,7 @@ def shares_in_parts(values: Callable[[slice], HostArray], n: int, points: HostAr
     array([[1. , 0. ],
            [0.5, 0.5]])
     """
-    size = max(1, ENTRIES_AT_A_TIME // points.size)
+    size = max(1, IN_MEMORY // points.size)
     parts = (slice(start, min(start + size, n)) for start in range(0, n, size))
     return np.concatenate([shares(values(rows).reshape(-1, *points.shape)) for rows in parts])
 

@@ -10,11 +10,10 @@ from typing import Any, final
 
 import numpy as np
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import IN_MEMORY, HostArray
 from infinitask._base.validation import coverages
 from infinitask.calibration._conformal import ConformalCalibration
 from infinitask.calibration._rearrangement import Rearrangement
-from infinitask.calibration.held_out import ENTRIES_AT_A_TIME
 
 
 @final
@@ -94,7 +93,7 @@ class CrossCalibration:
         ranks = [self._rank(float(share), warn=True) for share in asked]
         n_new = curves[0].values.shape[0]
         found = np.empty((n_new, asked.size, 2))
-        step = max(1, ENTRIES_AT_A_TIME // self.size)
+        step = max(1, IN_MEMORY // self.size)
         for start in range(0, n_new, step):
             rows = slice(start, start + step)
             parts = [Rearrangement(part.levels, part.values[rows]) for part in curves]

@@ -16,9 +16,9 @@ from typing import final
 import numpy as np
 from scipy.special import logit
 
-from infinitask._base.arrays import HostArray, as_like, to_host
+from infinitask._base.arrays import IN_MEMORY, HostArray, as_like, to_host
 from infinitask.calibration._log_odds import Scale, logistic_lines
-from infinitask.calibration.held_out import ENTRIES_AT_A_TIME, HeldOut, HeldOutFits
+from infinitask.calibration.held_out import HeldOut, HeldOutFits
 from infinitask.field import Field
 from infinitask.measures import Measure
 from infinitask.problem import Problem
@@ -59,7 +59,7 @@ def threshold_levels(problem: Problem, field: Field, measure: Measure) -> HostAr
 
 def _parts(levels: HostArray, rows: int) -> list[slice]:
     """The levels a few at a time, so that rows × levels stay in memory."""
-    size = max(1, ENTRIES_AT_A_TIME // max(1, rows))
+    size = max(1, IN_MEMORY // max(1, rows))
     return [slice(start, start + size) for start in range(0, levels.size, size)]
 
 

@@ -38,9 +38,6 @@ MAX_PAIRS_TOGETHER = 40_000_000
 HELD = 0.02
 """Directions of the rows with an eigenvalue below this fraction of λ are held by the ridge, and dropped."""
 
-ENTRIES_AT_A_TIME = 1_000_000
-"""Values of rows × levels, or of rows × rows, that are held in memory."""
-
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from infinitask.estimators._base import Prepared
 from infinitask.estimators._checks import targets_of, weights_of
 from infinitask.estimators._recipes import order_in_theta
 from infinitask.estimators._sources import in_memory, on_host
-from infinitask.estimators.quantile import QuantileEstimator
+from infinitask.estimators.quantile import _QuantileEstimator
 from infinitask.streaming._blocks import RowSource
 from infinitask.tasks import CensoredQuantileTask, Censoring, QuantileTask, Task
 
@@ -34,7 +34,7 @@ def _known_censoring(name: str, value: Any) -> Any:
     return value
 
 
-class InfiniteCensoredQuantileRegressor(QuantileEstimator):
+class InfiniteCensoredQuantileRegressor(_QuantileEstimator):
     """Conditional quantiles of every level where some targets are only known to exceed a bound (right-censoring).
 
     min ∫ Σ_i w_i max(θr_i, (θ−1)r_i) dθ / Σ_i w_i + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with

@@ -30,8 +30,8 @@ import numpy as np
 from infinitask._base.validation import flag_or_choice, levels_within
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._decisions import CostSensitiveEstimator
-from infinitask.estimators.one_class import LevelSetEstimator
-from infinitask.estimators.quantile import QuantileEstimator
+from infinitask.estimators.one_class import _LevelSetEstimator
+from infinitask.estimators.quantile import _QuantileEstimator
 from infinitask.measures import Discrete
 from infinitask.penalties import IntegratedRidge, Ridge
 from infinitask.tasks import CostTask, LevelSetTask, QuantileTask, Task
@@ -63,7 +63,7 @@ def _quantile_levels(quantiles: Any) -> Discrete:
     return _atoms("quantiles", quantiles, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
-class JointQuantileRegressor(QuantileEstimator):
+class JointQuantileRegressor(_QuantileEstimator):
     """Joint quantile regression: a few levels learnt together, with a free bias for each.
 
     min (1/nm) Σ_ij ρ_θj(y_i − h_j(x_i) − b_j) + (λ/2)‖h‖², h in the RKHS of k_X(x, x')·exp(−γ(θ_j − θ_j')²) (Sangnier,
@@ -126,7 +126,7 @@ class JointQuantileRegressor(QuantileEstimator):
         return JOINT
 
 
-class IndependentQuantileRegressor(QuantileEstimator):
+class IndependentQuantileRegressor(_QuantileEstimator):
     """Kernel quantile regression, level by level.
 
     min (1/n) Σ_i ρ_θ(y_i − f(x_i) − b) + (λ/2)‖f‖², for each level θ by itself (Takeuchi, Le, Sears and Smola, 2006).
@@ -249,7 +249,7 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         return self._classification(self.recipe(), X, y, sample_weight)
 
 
-class QOneClassSVM(LevelSetEstimator):
+class QOneClassSVM(_LevelSetEstimator):
     """The q-one-class support vector machine: one function of x, and a free threshold for each outlier fraction.
 
     min ½‖h‖² + (1/q) Σ_j [(1/(ν_j n)) Σ_i (t_j − h(x_i))₊ − t_j] (Glazer, Lindenbaum and Markovitch, 2013). One

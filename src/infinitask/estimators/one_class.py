@@ -27,13 +27,13 @@ from infinitask.predictive._beyond import Beyond
 from infinitask.tasks import LevelSetTask, Order, Task
 from infinitask.tasks.level_set import SORTING_LEVELS
 
-__all__ = ["InfiniteOneClassSVM", "LevelSetEstimator"]
+__all__ = ["InfiniteOneClassSVM"]
 
 SMALL_RIDGE = 1e-6
 """λ where none is given: (λ/2)‖t‖² is then a part of about 1e-5 of the objective."""
 
 
-class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
+class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
     """Base class of level-set estimators: inliers, scores, thresholds and mass–volume curves."""
 
     nu: float | None
@@ -265,7 +265,7 @@ class LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         return self
 
 
-class InfiniteOneClassSVM(Explorable, LevelSetEstimator):
+class InfiniteOneClassSVM(Explorable, _LevelSetEstimator):
     """Nested density level sets for every outlier fraction from one fit; the fraction is chosen at prediction.
 
     min_(h,t) ∫ E (1/θ)(t(θ) − h(x)(θ))₊ − t(θ) dθ + ½ ∫ ‖h(·)(θ)‖² dθ + (λ/2)‖t‖².

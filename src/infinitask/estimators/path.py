@@ -11,7 +11,7 @@ from infinitask._base.validation import positive_numbers
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.fitting._warm_start import Memory
 
-__all__ = ["check_has_path", "fit_path"]
+__all__ = ["fit_path"]
 
 
 def fit_path(estimator: Any, X: Any, y: Any = None, *, alphas: Any, sample_weight: Any = None) -> list[Any]:
@@ -46,7 +46,7 @@ def fit_path(estimator: Any, X: Any, y: Any = None, *, alphas: Any, sample_weigh
     >>> all(model.dual_gap_ <= 1e-4 for model in models)
     True
     """
-    check_has_path(estimator)
+    _check_has_path(estimator)
     alphas = positive_numbers("alphas", alphas)
     memory = Memory(finest=float(np.min(alphas)))
     models: list[Any] = [None] * alphas.size
@@ -56,7 +56,7 @@ def fit_path(estimator: Any, X: Any, y: Any = None, *, alphas: Any, sample_weigh
     return models
 
 
-def check_has_path(estimator: Any) -> None:
+def _check_has_path(estimator: Any) -> None:
     """An error where an estimator has no λ that a path could follow."""
     given = repr(estimator) if isinstance(estimator, (str, type)) else type(estimator).__name__
     if not isinstance(estimator, BaseInfiniteTask) or "alpha" not in estimator.get_params(deep=False):

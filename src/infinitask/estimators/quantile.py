@@ -25,10 +25,10 @@ from infinitask.predictive import ConformalCalibration, QuantileDistribution, Re
 from infinitask.predictive._distribution import as_points
 from infinitask.tasks import QuantileTask, Task
 
-__all__ = ["InfiniteQuantileRegressor", "QuantileEstimator"]
+__all__ = ["InfiniteQuantileRegressor"]
 
 
-class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
+class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
     """Base class of quantile regressors: quantiles, intervals, distributions and samples."""
 
     quantiles: Any
@@ -217,7 +217,7 @@ class QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         return d2_score(self, Pinball(), predicted, constants, y, weight)
 
 
-class InfiniteQuantileRegressor(Explorable, QuantileEstimator):
+class InfiniteQuantileRegressor(Explorable, _QuantileEstimator):
     """Conditional quantiles of every level from one fit, in order; the level is chosen at prediction.
 
     min ∫ E max(θr, (θ−1)r) dθ + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with the quantile

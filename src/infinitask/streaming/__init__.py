@@ -1,5 +1,6 @@
 """Rows that are not in memory: blocks of files, arrays of Dask, samples of both."""
 
-from ._blocks import Blocks, RowSource
+from ._blocks import Blocks
+from ._blocks import RowSource as RowSource
 
-__all__ = ["Blocks", "RowSource"]
+__all__ = ["Blocks"]

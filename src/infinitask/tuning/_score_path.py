@@ -10,7 +10,7 @@ from sklearn.utils.parallel import Parallel
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import jobs, positive_numbers
-from infinitask.estimators.path import check_has_path
+from infinitask.estimators.path import _check_has_path
 from infinitask.kernels import takes_gamma
 from infinitask.tuning._held_out import checked, held_out_scores
 
@@ -66,7 +66,7 @@ def score_path(
     (2, 3, 5)
     >>> best = np.unravel_index(np.argmax(np.mean(scores, axis=2)), (2, 3))
     """
-    check_has_path(estimator)
+    _check_has_path(estimator)
     alphas = positive_numbers("alphas", alphas)
     if gammas is not None and not takes_gamma(estimator.kernel):
         raise ValueError(

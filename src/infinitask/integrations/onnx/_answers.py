@@ -19,8 +19,8 @@ from infinitask.estimators import (
 )
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._decisions import CostSensitiveEstimator
-from infinitask.estimators.one_class import LevelSetEstimator
-from infinitask.estimators.quantile import QuantileEstimator
+from infinitask.estimators.one_class import _LevelSetEstimator
+from infinitask.estimators.quantile import _QuantileEstimator
 from infinitask.field import Field
 from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear
 from infinitask.integrations.onnx._kernels import same_task
@@ -39,14 +39,14 @@ class Question(NamedTuple):
 
 
 QUESTIONS: dict[type[Any], Question] = {
-    QuantileEstimator: Question("predict", "quantiles", open_ends=True),
+    _QuantileEstimator: Question("predict", "quantiles", open_ends=True),
     InfiniteExpectileRegressor: Question("predict", "expectiles", open_ends=True),
     InfiniteSVR: Question("predict", "epsilon"),
     InfiniteKernelRidge: Question("predict", "log_alpha"),
     InfiniteTaskEstimator: Question("predict", "theta"),
     InfiniteFunctionRegressor: Question("predict", "theta"),
     CostSensitiveEstimator: Question("decision_function", "theta"),
-    LevelSetEstimator: Question("decision_function", "nu"),
+    _LevelSetEstimator: Question("decision_function", "nu"),
 }
 
 
@@ -174,7 +174,7 @@ def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) ->
 
 
 def _decisions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
-    if isinstance(model, LevelSetEstimator):
+    if isinstance(model, _LevelSetEstimator):
         return _level_sets(model, X, theta)
     values = _plain(model.field_, X, theta)
     if not hasattr(model, "shift_"):
