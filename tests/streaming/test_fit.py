@@ -410,12 +410,12 @@ def test_the_fractions_of_level_sets_are_calibrated(monkeypatch: pytest.MonkeyPa
     sample_rows(monkeypatch, 1_000)
     X, nu = sampled(), np.array([0.1, 0.3, 0.6])
     for fractions in (True, "held-out"):
-        model = InfiniteOneClassSVM(alpha=0.1, n_nodes=8, tol=1e-2, exact_fractions=fractions, **RANKED)
+        model = InfiniteOneClassSVM(alpha=1.0, n_nodes=8, tol=1e-2, exact_fractions=fractions, **RANKED)
         model.fit(Blocks.of_arrays(X))
         assert hasattr(model, "shift_")
         outside = np.mean(model.predict(X, nu) < 0, axis=0)
         assert np.max(np.abs(outside - nu)) < 0.05  # three standard errors of a thousand rows
-        plain = InfiniteOneClassSVM(alpha=0.1, n_nodes=8, tol=1e-2, exact_fractions=False, **RANKED)
+        plain = InfiniteOneClassSVM(alpha=1.0, n_nodes=8, tol=1e-2, exact_fractions=False, **RANKED)
         moved = np.mean(plain.fit(Blocks.of_arrays(X)).predict(X, nu) < 0, axis=0)
         assert np.max(np.abs(moved - nu)) > 0.05  # without it they are others
         assert not hasattr(plain, "shift_")
