@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from infinitask.field import Problem
 from infinitask.fitting import Data, Recipe
 from infinitask.fitting._pose import pose
 from infinitask.kernels import RBF, Gaussian
@@ -15,7 +16,6 @@ from infinitask.losses import Expectile, LevelSet, Pinball
 from infinitask.measures import Discrete, Uniform
 from infinitask.objective import Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
-from infinitask.problem import Problem
 from infinitask.tasks import LevelSetTask, Order, Task
 
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray, take, to_host
 from infinitask.calibration._folds import Folds
-from infinitask.field import Field
+from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
-from infinitask.problem import Problem
 from infinitask.solvers import Eigenbasis, Splitting, Start, State, solve
 
 

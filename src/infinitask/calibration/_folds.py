@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray, as_like, to_host
 from infinitask._base.validation import naming
-from infinitask.problem import Problem
+from infinitask.field import Problem
 
 Splits = list[tuple[HostArray, HostArray]]
 """Positions of the training rows and of the held-out rows, for each fold."""

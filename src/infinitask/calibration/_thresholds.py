@@ -19,9 +19,8 @@ from scipy.special import logit
 from infinitask._base.arrays import IN_MEMORY, HostArray, as_like, to_host
 from infinitask.calibration._log_odds import Scale, logistic_lines
 from infinitask.calibration.held_out import HeldOut, HeldOutFits
-from infinitask.field import Field
+from infinitask.field import Field, Problem
 from infinitask.measures import Measure
-from infinitask.problem import Problem
 
 THRESHOLD_LEVELS = 513
 """Equally spaced levels of a shift, besides the nodes. Equal rows leave a set together, and the level at which they do

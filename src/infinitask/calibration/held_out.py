@@ -19,9 +19,8 @@ from infinitask._base.arrays import Array, HostArray, as_like, one_blas_thread, 
 from infinitask._base.events import Stage, tell
 from infinitask.calibration._fold_fits import JointFits, solved_one_by_one
 from infinitask.calibration._folds import Folds
-from infinitask.field import Field
+from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
-from infinitask.problem import Problem
 from infinitask.solvers import Eigenbasis, Solution, Start
 
 __all__ = ["HeldOut", "HeldOutFits"]

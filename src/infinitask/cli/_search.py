@@ -18,7 +18,7 @@ from infinitask.cli._models import Plan, Rows, last, planned, say_if_ignoring
 from infinitask.cli._multiclass import NO_COMPARISON
 from infinitask.cli._output import CommandError, Screen, written
 from infinitask.cli._targets import Task
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Units
 from infinitask.metrics import cost_scorer, integrated_pinball_scorer
 from infinitask.tuning import OptunaSearch
 

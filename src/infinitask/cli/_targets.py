@@ -10,7 +10,7 @@ import numpy as np
 
 from infinitask.cli._output import CommandError
 from infinitask.cli._tables import pandas
-from infinitask.fitting._units import TOO_FAR, USUAL_SHARE
+from infinitask.fitting._recipe import TOO_FAR, USUAL_SHARE
 from infinitask.pipelines._tables import listed
 
 MAX_CLASSES = 20

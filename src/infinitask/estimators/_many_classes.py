@@ -25,7 +25,7 @@ from infinitask.calibration._class_probabilities import (
 )
 from infinitask.estimators._checks import ROUNDING
 from infinitask.estimators._class_names import costs_by_name
-from infinitask.tasks._class_costs import class_costs, for_classes
+from infinitask.tasks.classes import class_costs, for_classes
 
 if TYPE_CHECKING:
     from infinitask.estimators._base import BaseInfiniteTask

@@ -23,7 +23,7 @@ from infinitask.fitting._learn import generator
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Quadrature
 from infinitask.tasks import ClassesTask, CostTask, Task
-from infinitask.tasks._class_costs import class_costs, class_order
+from infinitask.tasks.classes import class_costs, class_order
 
 __all__ = ["InfiniteCostSensitiveClassifier"]
 

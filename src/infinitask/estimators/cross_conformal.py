@@ -19,7 +19,7 @@ from infinitask.calibration._folds import hold_out_each_row_once, out_of_fold, s
 from infinitask.estimators import _frames
 from infinitask.estimators._checks import targets_of
 from infinitask.estimators._sources import in_kind, in_memory
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Units
 from infinitask.metrics._scorers import _levels
 from infinitask.predictive import ConformalCalibration, CrossCalibration, Rearrangement
 

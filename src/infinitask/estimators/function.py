@@ -23,8 +23,7 @@ from infinitask.estimators._sources import in_kind, in_memory, on_host
 from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit
 from infinitask.fitting._metric_learning import with_learnt_kernels
-from infinitask.fitting._recipe import Recipe
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Recipe, Units
 from infinitask.kernels import input_kernel
 from infinitask.losses import BoxLoss, EpsilonInsensitive, Huber, Loss, Pinball, Squared
 from infinitask.losses._observed import AtTask

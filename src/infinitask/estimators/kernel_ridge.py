@@ -13,7 +13,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import flag, number
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Units
 from infinitask.measures._spaces import as_measure
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._fit import mean_target

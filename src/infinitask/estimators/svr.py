@@ -13,7 +13,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import number, optional, parse_tasks
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._sources import in_kind
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Units
 from infinitask.tasks import EpsilonTask, Task
 
 __all__ = ["InfiniteSVR"]

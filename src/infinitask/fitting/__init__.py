@@ -5,9 +5,9 @@ from ._fit import Fit
 from ._gradients import Relevance
 from ._learn import learn
 from ._recipe import Recipe
+from ._recipe import Units as Units
 from ._representer import Representer as Representer
 from ._representer import representer_coefficients
-from ._units import Units as Units
 from ._warm_start import Memory
 
 __all__ = ["Data", "Fit", "Memory", "Recipe", "Relevance", "learn", "representer_coefficients"]

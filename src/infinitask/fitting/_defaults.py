@@ -35,8 +35,7 @@ from infinitask.fitting._leave_one_out import (
     some_rows,
 )
 from infinitask.fitting._pose import ALL_BUT_FREE, ALL_BUT_FREE_AT_NODES
-from infinitask.fitting._recipe import Recipe
-from infinitask.fitting._units import Units, check_far_targets, check_loss
+from infinitask.fitting._recipe import Recipe, Units, check_far_targets, check_loss
 from infinitask.kernels import RBF, Chi2, InputKernel, Matern, Metric, Scaled, input_kernel, takes_gamma, task_kernel
 from infinitask.tasks import Task
 

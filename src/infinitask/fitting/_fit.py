@@ -11,17 +11,15 @@ from typing import Any, Protocol, final
 import numpy as np
 
 from infinitask.features import NodeMap
-from infinitask.field import Field
+from infinitask.field import Field, Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._kernel_gap import check_map, kernel_gap
 from infinitask.fitting._pose import pose
-from infinitask.fitting._recipe import Recipe, in_units
-from infinitask.fitting._uncertified import silenced, with_few_evaluations, without_false_certificate
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Recipe, Units, in_units, in_units_of
 from infinitask.fitting._warm_start import Memory, alike
+from infinitask.losses._findings import Finding
 from infinitask.measures import Quadrature
 from infinitask.objective import Smoothing
-from infinitask.problem import Problem
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve, solve_in_order, suits_levels
 from infinitask.tasks.base import ROUGH_EVALUATIONS, ROUGH_GAP
 
@@ -116,16 +114,18 @@ def fitted(
             print(f"the objective below is that of y in units of its spread, {units.spread:.3g}", file=sys.stderr)
     if recipe.certify is not None:
         check_map(problem.phi.map)
-    posed, smallest_slope = posed if problem.finding is None else with_few_evaluations(posed, problem), None
-    with nullcontext() if problem.finding is None else silenced(problem):
+    smallest_slope, faulty = None, problem.finding is not None and not problem.finding.certified
+    if faulty:  # nothing can be certified
+        posed = replace(posed, max_iter=min(posed.max_iter, ROUGH_EVALUATIONS))
+    with np.errstate(all="ignore") if faulty else nullcontext():  # one sentence says it all
         if stream is not None:
             solution = stream.solve(posed, problem, units)
         else:
             near = _near_free_bias(posed, rows, problem, rng) if memory is None else None
             solution, smallest_slope = _solved(posed, problem, memory, near)
     certified = None if recipe.certify is None else kernel_gap(posed, rows, problem, solution)
-    solution = solution if problem.finding is None else without_false_certificate(problem, solution)
-    certified = np.inf if certified is not None and solution.reason is Reason.NOT_CERTIFIED else certified
+    solution = _believable(problem.finding, solution)
+    certified = np.inf if certified is not None and faulty else certified
     if recipe.verbose and certified is not None:
         print(f"kernel gap {certified:.1e}", file=sys.stderr)
     field = units.field(problem.field(solution.z))
@@ -144,26 +144,6 @@ def fitted(
         n_rows=counted if stream is None else float(stream.n),
         n_sampled=None if stream is None else counted,
     )
-
-
-def in_units_of(recipe: Recipe, data: Data) -> Data:
-    """The data with targets in the units of a recipe.
-
-    Parameters
-    ----------
-    recipe : Recipe
-    data : Data
-
-    Examples
-    --------
-    >>> from infinitask import InfiniteQuantileRegressor
-    >>> recipe = replace(InfiniteQuantileRegressor().recipe(), units=Units(centre=5.0, spread=2.0))
-    >>> in_units_of(recipe, Data.canonical([[0.0], [1.0]], [5.0, 9.0])).y
-    array([0., 2.])
-    """
-    if data.y is None or recipe.units is None or recipe.loss.degree is None:
-        return data
-    return replace(data, y=recipe.units.inside(data.y))
 
 
 def _near_free_bias(recipe: Recipe, data: Data, problem: Problem, rng: np.random.Generator) -> Start | None:
@@ -206,3 +186,21 @@ def _solved(
     solution = solve(objective, start=memory.start(problem), basis=basis, gram=problem.phi.gram, **how)
     memory.remember(problem, solution, basis)
     return solution, None
+
+
+def _believable(finding: Finding | None, solution: Solution) -> Solution:
+    """The solution with a gap that can be believed: infinite where the loss was found to break a promise."""
+    if finding is None or (finding.certified and solution.converged):
+        return solution
+    if finding.certified:
+        return replace(solution, note=finding.sentence, reason=Reason.NOT_SMOOTH)
+    history = solution.history.copy()
+    history[:, 2] = -np.inf
+    return replace(
+        solution,
+        gap=np.inf,
+        dual=-np.inf,
+        history=history,
+        reason=Reason.NOT_CERTIFIED,
+        note=finding.sentence,
+    )

@@ -29,11 +29,11 @@ import numpy as np
 from infinitask._base.arrays import IN_MEMORY, ON_DEVICE, Array, HostArray, namespace, place, row_blocks, take, to_host
 from infinitask._base.threads import shared_out
 from infinitask.features import FeatureMap, KernelMap, PrecomputedMap, RandomFourier, feature_recipe
+from infinitask.field import Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._pose import with_named
 from infinitask.fitting._recipe import Recipe
 from infinitask.objective import DualRows, Objective, Smoothing, dual_rows, origin_rows, product
-from infinitask.problem import Problem
 from infinitask.solvers import Solution
 from infinitask.solvers._bundle import mixture
 

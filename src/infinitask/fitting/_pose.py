@@ -20,6 +20,7 @@ from infinitask.features import (
     node_values,
     task_features,
 )
+from infinitask.field import Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
@@ -30,7 +31,6 @@ from infinitask.measures import Quadrature
 from infinitask.measures._rules import quadrature_rule
 from infinitask.objective import BLOCK_ENTRIES, Integral, Objective
 from infinitask.penalties import Ridge, noncrossing_penalty
-from infinitask.problem import Problem
 
 TASK_TOLERANCE = 1e-14
 """Tasks are few: ψ is always as exact as rounding allows."""

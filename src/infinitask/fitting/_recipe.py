@@ -1,16 +1,105 @@
-"""All choices of a fit, as one value."""
+"""All choices of a fit, as one value, and the units in which its problem is solved: y = centre + spread · y'.
+
+A problem is posed in targets y' of size one, whatever the units of y. With a loss of degree p, ℓ(a r) = a^p ℓ(r), and
+f = centre + spread · f',
+
+    P(f; λ) = spread^p · P'(f'; spread^(2−p) λ) ,
+
+so nothing but numbers changes: the problem is that of the user, the answers are the user's, and y → a·y + b changes
+them by just that.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, final
 
+import numpy as np
+
+from infinitask._base.arrays import HostArray, place, weighted_quantiles
 from infinitask._base.validation import check_parameters
-from infinitask.fitting._units import Units
+from infinitask.field import Field
+from infinitask.fitting._data import Data
 from infinitask.losses import Loss
+from infinitask.losses._findings import check_units
 from infinitask.measures import Measure
 from infinitask.penalties import Penalty
+from infinitask.solvers import Solution
 from infinitask.tasks import Order, Task
+
+NO_SPREAD = 1e-13
+"""A spread below this part of the targets is rounding: they are all equal."""
+
+USUAL_SHARE = 0.9
+"""The size of usual targets is this quantile of their distances from the centre."""
+
+TOO_FAR = 1e12
+"""A target beyond this many usual sizes takes all digits of the objective, and no gap certifies the other rows."""
+
+
+@final
+@dataclass(frozen=True)
+class Units:
+    """How targets are measured: y' = (y − centre)/spread.
+
+    Parameters
+    ----------
+    centre : float
+        0 where a ridge holds the bias, or where there is none: a constant then has its price.
+    spread : float
+        Positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> units = Units.of(np.array([100.0, 103.0, 101.0, 1e9]), np.full(4, 0.25), centred=True)
+    >>> units
+    Units(centre=102.0, spread=1.5)
+    >>> units.inside(np.array([105.0]))
+    array([2.])
+    """
+
+    centre: float = 0.0
+    spread: float = 1.0
+
+    @classmethod
+    def of(cls, y: HostArray, weight: HostArray, *, centred: bool) -> Units:
+        """The median of targets (n,) or (n, m) and their median distance from it: outliers do not matter.
+
+        Parameters
+        ----------
+        y : ndarray (n,) or (n, m)
+        weight : ndarray (n,), or (n, m) for a weight of its own for every target
+        centred : bool
+            Whether the centre may be taken off.
+        """
+        values = np.ravel(y)
+        shares = np.repeat(weight, values.size // weight.size) if weight.ndim == 1 else np.ravel(weight)
+        if weight.ndim == 2:  # where there is no target, any number may stand
+            values, shares = values[shares > 0.0], shares[shares > 0.0] / np.sum(shares)
+        centre = float(_middles(values, shares, np.array([0.5]))[0])
+        away = np.abs(values - centre)
+        size = max(abs(centre), float(np.max(np.abs(values))) * NO_SPREAD)
+        # the median distance or, if more than half of the targets are equal, the first quantile that is not 0
+        found = (float(v) for v in _middles(away, shares, np.array([0.5, 0.75, 0.9, 0.95, 0.99, 1.0])))
+        spread = next((v for v in found if v > NO_SPREAD * size), size if size > 0.0 else 1.0)
+        return cls(centre if centred else 0.0, spread)
+
+    def inside(self, y: HostArray) -> HostArray:
+        """y' of targets."""
+        return np.asarray((y - self.centre) / self.spread)
+
+    def field(self, field: Field) -> Field:
+        """A field of y' as a field of y."""
+        bias = None if field.bias_coef is None else self.spread * field.bias_coef
+        offset = self.centre + self.spread * field.offset
+        return replace(field, coef=self.spread * field.coef, bias_coef=bias, offset=offset)
+
+    def solution(self, solution: Solution, degree: int) -> Solution:
+        """The bounds of a solution in the units of the loss of y; the unknowns stay those of the posed problem."""
+        unit = self.spread**degree
+        history = solution.history * np.array([1.0, unit, unit])
+        return replace(solution, objective=unit * solution.objective, dual=unit * solution.dual, history=history)
 
 
 @dataclass(frozen=True)
@@ -105,3 +194,89 @@ def in_units(recipe: Recipe) -> Recipe:
         alpha_bias=None if recipe.alpha_bias is None else ridge * recipe.alpha_bias,
         units=None,
     )
+
+
+def in_units_of(recipe: Recipe, data: Data) -> Data:
+    """The data with targets in the units of a recipe.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    data : Data
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> recipe = replace(InfiniteQuantileRegressor().recipe(), units=Units(centre=5.0, spread=2.0))
+    >>> in_units_of(recipe, Data.canonical([[0.0], [1.0]], [5.0, 9.0])).y
+    array([0., 2.])
+    """
+    if data.y is None or recipe.units is None or recipe.loss.degree is None:
+        return data
+    return replace(data, y=recipe.units.inside(data.y))
+
+
+def check_far_targets(y: HostArray, weight: HostArray) -> None:
+    """An error where one target is so far off that double precision loses all the others beside it.
+
+    The objective of a loss of degree one is a sum of distances. With one of 1e18 among those of size one, it is the
+    same number whatever is predicted for the others, and every fit looks like the best one.
+
+    Parameters
+    ----------
+    y : ndarray (n,) or (n, m)
+    weight : ndarray (n,), or (n, m) for a weight of its own for every target
+
+    Examples
+    --------
+    >>> check_far_targets(np.array([1.0, 2.0, 4.0, 1e9]), np.full(4, 0.25))
+    """
+    shares = np.broadcast_to(weight if weight.ndim == y.ndim else weight[:, None], y.shape)
+    values, shares = y[shares > 0.0], shares[shares > 0.0] / np.sum(shares)
+    centre = float(_middles(values, shares, np.array([0.5]))[0])
+    away = np.abs(values - centre)
+    usual = float(weighted_quantiles(away, shares, np.array([USUAL_SHARE]))[0])
+    farthest = int(np.argmax(away))
+    if usual > NO_SPREAD * abs(centre) and away[farthest] > TOO_FAR * usual:
+        raise ValueError(
+            f"The target {values[farthest]:g} is {away[farthest] / usual:.1g} times as far from the median as nine of "
+            f"ten others; beyond {TOO_FAR:g} double precision loses the others. Remove it if it is a mistake, or "
+            "learn from a transformed y, such as its logarithm."
+        )
+
+
+def check_loss(loss: Loss, measure: Measure, units: Units, y: HostArray, device: str | None = None) -> None:
+    """An error where a loss of the user's does not change with the units of y as its degree says.
+
+    Parameters
+    ----------
+    loss : Loss
+        Those of the library itself are not tested at every fit: their tests do that.
+    measure : Measure
+    units : Units
+    y : ndarray (n,) or (n, m)
+    device : str or None
+        Where the loss is computed.
+
+    Examples
+    --------
+    >>> from infinitask.tasks import QuantileTask
+    >>> from infinitask.measures import Uniform
+    >>> check_loss(QuantileTask().loss, Uniform(), Units(), np.array([1.0, 2.0]))
+    """
+    if loss.degree is None or loss.degree_verified:
+        return
+    atoms = measure.atoms()
+    shares = np.random.default_rng(0).uniform(size=(24, measure.dim))
+    nodes = measure.ppf(shares) if atoms is None else atoms.nodes
+    theta = nodes[:, 0] if measure.dim == 1 else nodes
+    check_units(loss, theta, y if y.ndim == 2 else y[:, None], units.centre, units.spread, place(theta, device))
+
+
+def _middles(y: HostArray, weight: HostArray, levels: HostArray) -> HostArray:
+    """Quantiles, (q,); halfway where two values are one, so that −y has the units of y, and repeats those of weights.
+
+    With an even number of rows the sum of half of the weights is 0.5 up to rounding, on either side of it.
+    """
+    below = weighted_quantiles(y, weight, np.maximum(levels - 1e-9, 0.0))
+    return 0.5 * below + 0.5 * weighted_quantiles(y, weight, np.minimum(levels + 1e-9, 1.0))

@@ -9,10 +9,10 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask.features import Features
+from infinitask.field import Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._pose import pose, tolerance
 from infinitask.fitting._recipe import Recipe
-from infinitask.problem import Problem
 from infinitask.solvers import Eigenbasis, Solution, Start
 
 MAY_DIFFER = {"alpha", "alpha_bias", "tol", "solver", "max_iter", "verbose", "certify"}

@@ -27,7 +27,7 @@ OWN_CLASSES = {
             *("infinitask.losses", "infinitask.measures"),
             *("infinitask.metrics", "infinitask.penalties", "infinitask.pipelines", "infinitask.predictive"),
             *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
-            *("infinitask.measures._spaces", "infinitask.tasks", "infinitask.tuning"),
+            *("infinitask.measures._spaces", "infinitask.tuning"),
         ),
         ALL,
     ),
@@ -44,6 +44,10 @@ OWN_CLASSES = {
     "infinitask.objective": "Smoothing",
     "infinitask.pipelines._table_step": "TableEncoder",
     "infinitask.solvers": "Reason Solution Start",
+    "infinitask.tasks": (
+        f"{ALL} CensoredQuantileTask ClassesTask CostTask CurveTask EpsilonTask ExpectileTask LevelSetTask "
+        "QuantileTask RidgePathTask"
+    ),
 }
 """Classes of this library; those of a module with an underscore are not public, and models are made of them."""
 

@@ -20,16 +20,15 @@ from scipy.linalg import block_diag
 from infinitask._base.arrays import Array, HostArray, as_like, to_host
 from infinitask.features import KernelMap, PivotedCholesky, feature_recipe
 from infinitask.features._inverse import Inverse
+from infinitask.field import Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit
 from infinitask.fitting._learn import learn
-from infinitask.fitting._recipe import Recipe
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Recipe, Units
 from infinitask.kernels import Precomputed
 from infinitask.losses import Loss
 from infinitask.objective import Integral, Objective, PartedObjective, Smoothing, Sums
 from infinitask.objective._terms import compiles
-from infinitask.problem import Problem
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
 from infinitask.solvers._continuation import joined
 from infinitask.streaming._blocks import RowSource

@@ -35,7 +35,7 @@ from infinitask._base.arrays import (
     to_host,
 )
 from infinitask._base.threads import shared_out
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Units
 from infinitask.objective import Integral, Objective, Parts, Sums, Visit, added
 
 KEPT_FRACTION = 0.4

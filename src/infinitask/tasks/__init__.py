@@ -19,32 +19,16 @@ loss.
 """
 
 from .base import Defaults, Learnt, Order, Task
-from .censored import CensoredQuantileTask, Censoring, KaplanMeier
-from .classes import ClassesTask
-from .cost import CostTask
-from .curves import CurveTask
+from .censored import CensoredQuantileTask as CensoredQuantileTask
+from .censored import Censoring, KaplanMeier
+from .classes import ClassesTask as ClassesTask
+from .cost import CostTask as CostTask
+from .curves import CurveTask as CurveTask
 from .custom import task_for
-from .epsilon import EpsilonTask
-from .expectile import ExpectileTask
-from .level_set import LevelSetTask
-from .quantile import QuantileTask
-from .ridge_path import RidgePathTask
+from .epsilon import EpsilonTask as EpsilonTask
+from .expectile import ExpectileTask as ExpectileTask
+from .level_set import LevelSetTask as LevelSetTask
+from .quantile import QuantileTask as QuantileTask
+from .ridge_path import RidgePathTask as RidgePathTask
 
-__all__ = [
-    "CensoredQuantileTask",
-    "Censoring",
-    "ClassesTask",
-    "CostTask",
-    "CurveTask",
-    "Defaults",
-    "EpsilonTask",
-    "ExpectileTask",
-    "KaplanMeier",
-    "Learnt",
-    "LevelSetTask",
-    "Order",
-    "QuantileTask",
-    "RidgePathTask",
-    "Task",
-    "task_for",
-]
+__all__ = ["Censoring", "Defaults", "KaplanMeier", "Learnt", "Order", "Task", "task_for"]

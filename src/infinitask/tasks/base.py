@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, normal_scores
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, normal_scores, to_host
 from infinitask._base.validation import check_parameters, number
 from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.calibration.held_out import HeldOut
@@ -23,9 +23,18 @@ from infinitask.field import Field
 from infinitask.losses import Loss
 from infinitask.measures import Measure, Quadrature
 from infinitask.penalties import Penalty, Ridge
-from infinitask.tasks._regression_warnings import Fitted, heavy_ridge_on_the_bias, targets_without_units
 
-__all__ = ["Defaults", "Learnt", "Order", "Task"]
+if TYPE_CHECKING:
+    from infinitask.fitting import Fit
+
+STANDARDISED = 5.0
+"""Targets whose root mean square is at most this are standardised."""
+
+HEAVY_RIDGE = 0.1
+"""A ridge on the bias is heavy if it weighs more than this fraction of the errors of a constant."""
+
+CHECKED_ROWS = 2_000
+"""At most about this many training rows are checked for a warning."""
 
 ROUGH_GAP, ROUGH_EVALUATIONS = 1e-2, 300
 """The duality gap of a rough fit, which only prepares or calibrates another one, and its most evaluations."""
@@ -182,12 +191,12 @@ class Task:
         """The targets (n,) of the ridge regressions that choose bandwidth and λ, (n,) or (n, c): normal scores."""
         return normal_scores(y)
 
-    def widened(self, fit: Fitted) -> float | None:
+    def widened(self, fit: Fit) -> float | None:
         """The factor of γ with which a fit should be repeated; None: it is good as it is."""
         return None
 
     # ---------------------------------------------------------------------------------------- after the fit
-    def finish(self, fit: Fitted, held_out: HeldOut) -> Any:
+    def finish(self, fit: Fit, held_out: HeldOut) -> Any:
         """Post-fit calibration; None where there is none.
 
         Parameters
@@ -202,7 +211,7 @@ class Task:
         """The same task without post-fit calibration, for fits that are only compared."""
         return self
 
-    def warnings(self, fit: Fitted) -> Iterator[str]:
+    def warnings(self, fit: Fit) -> Iterator[str]:
         """Sentences for a certified optimum that is still a poor model, each with what to do."""
         yield from heavy_ridge_on_the_bias(fit)
         yield from targets_without_units(fit)
@@ -237,3 +246,55 @@ class Task:
         for rows, curves in self.curves(learnt, X):
             values[rows] = curves.paired(at[rows]) if paired else curves(at)
         return values
+
+
+# --------------------------------------------------------------------- warnings that regressions share
+def some_rows(fit: Fit) -> slice:
+    """The training rows that are checked for a warning."""
+    return slice(None, None, -(-int(fit.problem.objective.rows.shape[0]) // CHECKED_ROWS))
+
+
+def heavy_ridge_on_the_bias(fit: Fit) -> Iterator[str]:
+    """A sentence if the ridge on the bias is too heavy for targets of this size."""
+    recipe, objective = fit.recipe, fit.problem.objective
+    term, omega, units = objective.integrals[0], objective.sample_weight, recipe.units
+    if term.targets is None or recipe.bias_kernel is None or recipe.alpha_bias == 0.0 or units.centre != 0.0:
+        return
+    values, share = term.loss.values_of(term.targets), term.loss.shares_of(term.targets)
+    # a missing target is not 0
+    seen = 0.0 * values + (1.0 if share is None else share > 0.0)
+    size = float(np.max(_mean_of_seen(values**2, seen, omega))) ** 0.5
+    if units.spread * size <= STANDARDISED:
+        return
+    rows = some_rows(fit)
+    y, omega = term.targets[rows, ...], omega[rows]
+    total = float(namespace(omega).sum(omega))
+    mean = as_like(_mean_of_seen(values[rows, :], seen[rows, :], omega), omega)
+    constant = mean + 0.0 * (omega[:, None] * term.weights)
+    errors = float(omega @ (term.loss.value(term.theta, y, constant) @ term.weights)) / total
+    if 0.5 * objective.alpha_bias * size**2 > HEAVY_RIDGE * errors:
+        yield (
+            f"y has a root mean square of {units.spread * size:.3g}, and the ridge holds the bias b(θ) towards 0 with "
+            f"alpha_bias={recipe.alpha_bias:g}: too heavily for targets of that size. Set alpha_bias=0, which leaves "
+            "the bias free, and alpha='auto' or an alpha that is as many times smaller."
+        )
+
+
+def _mean_of_seen(values: Array, seen: Array, omega: Array) -> HostArray:
+    """The weighted mean of each column over the rows in which it was seen; 0 where it was in none."""
+    mass = to_host(omega @ seen)
+    return np.asarray(to_host(omega @ (values * seen)) / np.where(mass > 0.0, mass, 1.0))
+
+
+def targets_without_units(fit: Fit) -> Iterator[str]:
+    """A sentence if λ was chosen for targets of size one, and these are not."""
+    loss, term = fit.recipe.task.loss, fit.problem.objective.integrals[0]
+    if not isinstance(fit.given.alpha, str) or loss.degree is not None or term.targets is None:
+        return
+    spread = fit.problem.objective.scale
+    if not 1.0 / STANDARDISED <= spread <= STANDARDISED:
+        yield (
+            f"y has a spread of {spread:.3g}, and {type(loss).__name__} does not say how it changes with the units of "
+            "y; alpha='auto' takes targets of size one for granted. Divide y by its spread, give the loss a degree, or "
+            "give alpha a number."
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import numbers
 from infinitask.losses import Loss, Pinball
 from infinitask.measures import Measure, Uniform
-from infinitask.tasks._regression_warnings import Fitted
 from infinitask.tasks.base import Defaults, Task
 from infinitask.tasks.quantile import QuantileTask
 
-__all__ = ["CensoredQuantileTask", "Censoring", "KaplanMeier"]
+if TYPE_CHECKING:
+    from infinitask.fitting import Fit
+
 
 FEW_ROWS = 0.2
 """Weights that are worth less than this fraction of the rows earn a warning."""
@@ -212,7 +213,7 @@ class CensoredQuantileTask(Task):
         """Those of quantiles."""
         return QuantileTask().defaults
 
-    def warnings(self, fit: Fitted) -> Iterator[str]:
+    def warnings(self, fit: Fit) -> Iterator[str]:
         """Few rows that hold most of the weight, and levels that the data do not identify."""
         yield from super().warnings(fit)
         found = self.censoring

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
 from infinitask._base.arrays import HostArray, to_host
+from infinitask._base.validation import numbers
 from infinitask.calibration._class_probabilities import ShareScale, cost_points, with_classes
 from infinitask.calibration.held_out import HeldOut
 from infinitask.kernels import ClassTask, task_kernel
@@ -21,11 +22,11 @@ from infinitask.losses import MultiClassHinge
 from infinitask.measures import ClassCosts, Discrete, Measure, Quadrature
 from infinitask.measures._rules import quadrature_rule
 from infinitask.solvers import Splitting
-from infinitask.tasks._class_costs import class_costs, for_classes
-from infinitask.tasks._regression_warnings import Fitted
 from infinitask.tasks.base import ROUGH_GAP, Defaults, Task
 
-__all__ = ["ClassesTask"]
+if TYPE_CHECKING:
+    from infinitask.fitting import Fit
+
 
 FOLDS, FEWEST_ROWS = 4, 20
 """Folds of the held-out fits; with fewer rows probabilities stay as they are."""
@@ -123,7 +124,7 @@ class ClassesTask(Task):
         """A column for each class, 1 where y is that class and 0 elsewhere."""
         return np.asarray(1.0 * (np.abs(y[:, None] - np.unique(y)) < 1e-9))  # codes of classes, up to rounding
 
-    def finish(self, fit: Fitted, held_out: HeldOut) -> ShareScale | None:
+    def finish(self, fit: Fit, held_out: HeldOut) -> ShareScale | None:
         """How the fractions of costs at which a class wins become probabilities; None where nothing can be said."""
         problem, n = fit.problem, int(fit.problem.objective.rows.shape[0])
         if not self.calibrated or self.class_order is None or n < FEWEST_ROWS:
@@ -141,7 +142,7 @@ class ClassesTask(Task):
         """The decisions of the formula."""
         return replace(self, calibrated=False)
 
-    def warnings(self, fit: Fitted) -> Iterator[str]:
+    def warnings(self, fit: Fit) -> Iterator[str]:
         """None: the targets are names of classes."""
         yield from ()
 
@@ -152,3 +153,47 @@ def _folds(label: HostArray) -> HostArray:
     order = np.lexsort((rng.permutation(label.size), label))
     fold[order] = np.arange(label.size) % FOLDS
     return fold
+
+
+# ------------------------------------------------------------------------------------------ costs of classes
+def class_costs(theta: Any, n_classes: int, name: str = "theta") -> tuple[HostArray, bool]:
+    """Costs of the classes as (q, K), each summing to one, and whether one list of them was given.
+
+    The constructor's 0, and None, stand for equal costs.
+    """
+    K = n_classes
+    if theta is None or (np.ndim(theta) == 0 and np.asarray(theta).dtype.kind in "biuf" and theta == 0.0):
+        return np.full((1, K), 1.0 / K), True
+    costs = numbers(name, theta)
+    if costs.ndim not in (1, 2) or costs.shape[-1] != K or costs.size == 0:
+        raise ValueError(
+            f"{name} of shape {costs.shape} was given to a model of {K} classes; it must hold what a missed row of "
+            f"each class costs, ({K},) or (q, {K}) in the order of classes_. A single number is a trade-off of two "
+            "classes."
+        )
+    single, costs = costs.ndim == 1, np.atleast_2d(costs)
+    if not np.all(np.isfinite(costs)) or np.any(costs < 0.0):
+        raise ValueError(f"{name} holds a cost that is negative or not finite; give numbers of at least 0.")
+    size = np.max(costs, axis=1, keepdims=True)
+    if np.any(size == 0.0):
+        raise ValueError(f"{name} holds costs that are all 0; nothing is to be decided then. Give at least one cost.")
+    costs = costs / size
+    return np.asarray(costs / np.sum(costs, axis=1, keepdims=True)), single
+
+
+def class_order(X: HostArray, label: HostArray, weight: HostArray, n_classes: int) -> HostArray:
+    """The classes in an order that does not depend on their names, (K,): by their weight, then by their mean inputs.
+
+    Nodes are not symmetric in the classes; in this order other names of the labels change no decision.
+    """
+    chosen = 1.0 * (label[:, None] == np.arange(n_classes)) * weight[:, None]
+    mass = np.sum(chosen, axis=0)
+    means = (chosen.T @ X) / mass[:, None]
+    return np.lexsort((*means.T[::-1], mass))
+
+
+def for_classes(costs: HostArray, order: HostArray) -> HostArray:
+    """Evenly spread costs with each coordinate at the class that it stands for."""
+    found = np.empty_like(costs)
+    found[:, order] = costs
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from infinitask.calibration._thresholds import Shift, decision_shift
 from infinitask.calibration.held_out import HeldOut
 from infinitask.losses import CostSensitiveHinge, Loss
 from infinitask.measures import Measure, Uniform
-from infinitask.tasks._regression_warnings import Fitted, some_rows
-from infinitask.tasks.base import ROUGH_GAP, Defaults, Learnt, Task
+from infinitask.tasks.base import ROUGH_GAP, Defaults, Learnt, Task, some_rows
 
-__all__ = ["CostTask"]
+if TYPE_CHECKING:
+    from infinitask.fitting import Fit
+
 
 FEWEST_ROWS = 5
 """With fewer rows a fit without a fold could be one without a class, and decisions stay as they were fitted."""
@@ -50,7 +51,7 @@ class CostTask(Task):
         """
         return self.calibrated or super().may_hold_bias
 
-    def finish(self, fit: Fitted, held_out: HeldOut) -> Shift | None:
+    def finish(self, fit: Fit, held_out: HeldOut) -> Shift | None:
         """The shift of decisions that suits held-out rows."""
         if not self.calibrated:
             return None
@@ -64,7 +65,7 @@ class CostTask(Task):
         """The decisions of the formula."""
         return replace(self, calibrated=False)
 
-    def warnings(self, fit: Fitted) -> Iterator[str]:
+    def warnings(self, fit: Fit) -> Iterator[str]:
         """One decision for all rows and trade-offs."""
         if fit.calibration is not None:
             return

@@ -9,8 +9,6 @@ from infinitask.losses import Loss, Squared
 from infinitask.measures import Measure, Uniform
 from infinitask.tasks.base import Defaults, Task
 
-__all__ = ["CurveTask"]
-
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,6 @@ from infinitask.tasks.epsilon import EpsilonTask
 from infinitask.tasks.expectile import ExpectileTask
 from infinitask.tasks.quantile import QuantileTask
 
-__all__ = ["task_for"]
-
 TASKS: tuple[tuple[type[Loss] | tuple[type[Loss], ...], type[Task]], ...] = (
     ((Pinball, MQuantile), QuantileTask),
     (Expectile, ExpectileTask),

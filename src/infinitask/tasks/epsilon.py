@@ -9,8 +9,6 @@ from infinitask.losses import EpsilonInsensitive, Loss
 from infinitask.measures import Measure, Uniform
 from infinitask.tasks.base import Defaults, Task
 
-__all__ = ["EpsilonTask"]
-
 WIDEST_TUBE = 2.0
 """The largest half-width by default, in units of the spread of y."""
 

@@ -10,8 +10,6 @@ from infinitask.losses import Expectile, Loss
 from infinitask.measures import Measure, Uniform
 from infinitask.tasks.base import Task
 
-__all__ = ["ExpectileTask"]
-
 
 @final
 @dataclass(frozen=True, eq=False)

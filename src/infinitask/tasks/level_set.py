@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Self, final
+from typing import TYPE_CHECKING, ClassVar, Self, final
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from infinitask.calibration.held_out import HeldOut
 from infinitask.losses import LevelSet, Loss
 from infinitask.measures import Measure, Uniform
 from infinitask.penalties import IntegratedRidge, Penalty
-from infinitask.tasks._regression_warnings import Fitted, some_rows
-from infinitask.tasks.base import Defaults, Learnt, Order, Task
+from infinitask.tasks.base import Defaults, Learnt, Order, Task, some_rows
 
-__all__ = ["LevelSetTask"]
+if TYPE_CHECKING:
+    from infinitask.fitting import Fit
+
 
 SORTING_LEVELS = 257
 """Levels at which nested sets are sorted, and at which the level of a row is looked for before it is interpolated."""
@@ -84,7 +85,7 @@ class LevelSetTask(Task):
         return cls(measure=measure, **parts)  # type: ignore[arg-type]
 
     # ---------------------------------------------------------------------------------------- after the fit
-    def widened(self, fit: Fitted) -> float | None:
+    def widened(self, fit: Fit) -> float | None:
         """A wider kernel where many rows lie on a boundary.
 
         With one input a narrow kernel can be flat wherever there are rows, and rounding decides which of them are
@@ -93,7 +94,7 @@ class LevelSetTask(Task):
         few = fit.problem.objective.rows.shape[0] < FEWEST_ROWS
         return None if few or np.max(_on_boundary(fit)) <= MANY_ON_BOUNDARY else 1.0 / WIDENING
 
-    def finish(self, fit: Fitted, held_out: HeldOut) -> Shift | None:
+    def finish(self, fit: Fit, held_out: HeldOut) -> Shift | None:
         """The shift of the threshold."""
         if not self.exact_fractions:
             return None
@@ -106,7 +107,7 @@ class LevelSetTask(Task):
         """The sets of the formula, as they are."""
         return replace(self, exact_fractions=False, order=Order())
 
-    def warnings(self, fit: Fitted) -> Iterator[str]:
+    def warnings(self, fit: Fit) -> Iterator[str]:
         """Boundaries that hold many rows."""
         if fit.n_rows < FEWEST_ROWS:
             return
@@ -183,7 +184,7 @@ class LevelSetTask(Task):
         return np.where(inside, np.maximum(values, 0.0), np.minimum(values, np.nextafter(0.0, -1.0)))
 
 
-def _on_boundary(fit: Fitted) -> HostArray:
+def _on_boundary(fit: Fit) -> HostArray:
     """The fraction of the training rows on the boundary of the set of each node, (m,)."""
     z, rows = fit.solution.z, some_rows(fit)
     values, omega = fit.problem.values(z, rows), to_host(fit.problem.objective.sample_weight)[rows]

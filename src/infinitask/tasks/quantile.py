@@ -16,8 +16,6 @@ from infinitask.losses import Loss, MQuantile, Pinball
 from infinitask.measures import Measure, Uniform
 from infinitask.tasks.base import Defaults, Learnt, Task
 
-__all__ = ["QuantileTask"]
-
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,6 @@ from infinitask.measures import Measure, Uniform
 from infinitask.penalties import IntegratedRidge
 from infinitask.tasks.base import Defaults, Task
 
-__all__ = ["RidgePathTask"]
-
 DECADES = 30.0
 """log₁₀ λ lies between ± this: beyond, a ridge weight is lost in the rounding of any Gram matrix of sensible size."""
 

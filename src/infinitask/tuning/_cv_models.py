@@ -18,8 +18,7 @@ from infinitask._base.events import CutShort
 from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.estimators._callbacks import tells_callbacks
-from infinitask.fitting._recipe import Recipe
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Recipe, Units
 from infinitask.predictive import Levels
 from infinitask.tasks import QuantileTask
 from infinitask.tuning._choice import Selection

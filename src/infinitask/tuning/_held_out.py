@@ -29,15 +29,14 @@ from infinitask.estimators._base import Prepared
 from infinitask.estimators._checks import weights_of
 from infinitask.estimators._sources import in_memory
 from infinitask.features import Nystroem, feature_recipe
+from infinitask.field import Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import resolved
-from infinitask.fitting._fit import in_units_of
 from infinitask.fitting._learn import generator, learn
 from infinitask.fitting._pose import pose
-from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.fitting._recipe import Recipe, in_units, in_units_of
 from infinitask.fitting._warm_start import Memory, alike
 from infinitask.kernels import input_kernel, takes_gamma
-from infinitask.problem import Problem
 
 
 def shared_problem(recipe: Recipe, data: Data, rng: np.random.Generator | None = None) -> tuple[Recipe, Problem]:

@@ -18,8 +18,7 @@ from infinitask.calibration._folds import Folds, Splits
 from infinitask.features import Nystroem
 from infinitask.fitting._data import Data
 from infinitask.fitting._pose import pose
-from infinitask.fitting._recipe import Recipe
-from infinitask.fitting._units import Units
+from infinitask.fitting._recipe import Recipe, Units
 from infinitask.kernels import InputKernel
 from infinitask.losses import Loss
 from infinitask.tasks import Order
