@@ -32,15 +32,17 @@ from infinitask._base.validation import (
 )
 from infinitask.estimators import _frames
 from infinitask.estimators._callbacks import CallbackSupportMixin, callbacks_told
-from infinitask.estimators._checks import (
+from infinitask.estimators._docs import completed
+from infinitask.estimators._parameters import (
+    check_default,
+    check_given,
     check_inside,
     check_nodes,
     is_fraction,
+    recipe_of,
     stack_level,
     weights_of,
 )
-from infinitask.estimators._docs import completed
-from infinitask.estimators._recipes import check_default, check_given, recipe_of
 from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
 from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit

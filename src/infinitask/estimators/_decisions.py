@@ -19,13 +19,13 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import flag, naming
 from infinitask.calibration._sign_change import flip_probability, flip_score, on_side
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
-from infinitask.estimators._checks import weights_of
 from infinitask.estimators._class_names import check_one_type, matrix_by_name
 from infinitask.estimators._many_classes import (
     ManyClasses,
     cost_matrix,
     costs_of_matrix,
 )
+from infinitask.estimators._parameters import weights_of
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.fitting._recipe import Recipe
 from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, choose_theta, theta_from_costs

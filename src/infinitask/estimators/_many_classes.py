@@ -23,8 +23,8 @@ from infinitask.calibration._class_probabilities import (
     shares_in_parts,
     with_classes,
 )
-from infinitask.estimators._checks import ROUNDING
 from infinitask.estimators._class_names import costs_by_name
+from infinitask.estimators._parameters import ROUNDING
 from infinitask.tasks.classes import class_costs, for_classes
 
 if TYPE_CHECKING:

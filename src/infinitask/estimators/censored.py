@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import coverages, fraction
 from infinitask.estimators._base import Prepared
-from infinitask.estimators._checks import targets_of, weights_of
-from infinitask.estimators._recipes import order_in_theta
+from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
 from infinitask.estimators._sources import in_memory, on_host
 from infinitask.estimators.quantile import _QuantileEstimator
 from infinitask.streaming._blocks import RowSource

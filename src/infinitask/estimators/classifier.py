@@ -18,7 +18,7 @@ from infinitask.estimators._class_names import check_one_type, costs_by_name
 from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._many_classes import several_classes
-from infinitask.estimators._recipes import check_given, recipe_of
+from infinitask.estimators._parameters import check_given, recipe_of
 from infinitask.fitting._learn import generator
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Quadrature

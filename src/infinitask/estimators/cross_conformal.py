@@ -17,7 +17,7 @@ from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import check_parameters, coverages, naming
 from infinitask.calibration._folds import hold_out_each_row_once, out_of_fold, splits_of
 from infinitask.estimators import _frames
-from infinitask.estimators._checks import targets_of
+from infinitask.estimators._parameters import targets_of
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.fitting._recipe import Units
 from infinitask.metrics._scorers import _levels

@@ -14,11 +14,11 @@ from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.validation import choice, finite, fraction, in_support, number, optional, or_auto
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._callbacks import callbacks_told
-from infinitask.estimators._checks import weights_of
 from infinitask.estimators._curve_choice import chosen
 from infinitask.estimators._curve_errors import Specs
 from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
 from infinitask.estimators._curves import Curves, Design, days, own_points
+from infinitask.estimators._parameters import weights_of
 from infinitask.estimators._sources import in_kind, in_memory, on_host
 from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit

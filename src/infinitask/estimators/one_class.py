@@ -15,7 +15,7 @@ from infinitask._base.validation import naming, number, or_auto
 from infinitask.calibration._sign_change import change_next_to
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._explorable import Explorable
-from infinitask.estimators._recipes import check_default
+from infinitask.estimators._parameters import check_default
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._fit import Fit
 from infinitask.fitting._recipe import Recipe

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import naming, number
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
-from infinitask.estimators._checks import weights_of
-from infinitask.estimators._recipes import inputs_of
+from infinitask.estimators._parameters import inputs_of, weights_of
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import (
     CostSensitiveHinge,

@@ -258,7 +258,7 @@ def heavy_ridge_on_the_bias(fit: Fit) -> Iterator[str]:
     """A sentence if the ridge on the bias is too heavy for targets of this size."""
     recipe, objective = fit.recipe, fit.problem.objective
     term, omega, units = objective.integrals[0], objective.sample_weight, recipe.units
-    if term.targets is None or recipe.bias_kernel is None or recipe.alpha_bias == 0.0 or units.centre != 0.0:
+    if term.targets is None or recipe.bias_kernel is None or recipe.alpha_bias == 0.0 or units is None or units.centre:
         return
     values, share = term.loss.values_of(term.targets), term.loss.shares_of(term.targets)
     # a missing target is not 0

@@ -26,7 +26,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import naming
 from infinitask.calibration._folds import Splits, out_of_fold, splits_of
 from infinitask.estimators._base import Prepared
-from infinitask.estimators._checks import weights_of
+from infinitask.estimators._parameters import weights_of
 from infinitask.estimators._sources import in_memory
 from infinitask.features import Nystroem, feature_recipe
 from infinitask.field import Problem
