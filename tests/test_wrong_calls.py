@@ -447,13 +447,12 @@ def test_a_bound_of_the_rows_of_the_fit_is_not_refused(quantile: Any) -> None:
 
 
 SCORERS: list[tuple[Any, str]] = [
-    (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=(95,)), "quantiles"),
-    (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=()), "quantiles"),
-    (metrics.QuantileScorer(metrics.integrated_pinball_loss, quantiles=("half",)), "quantiles"),
-    (metrics.QuantileScorer(3), "metric"),
-    (metrics.cost_scorer, "theta"),
-    (metrics.theta_property_scorer, "nu"),
-    (metrics.mass_volume_scorer, "score_samples"),
+    (metrics.scorer(metrics.integrated_pinball_loss, quantiles=(95,)), "quantiles"),
+    (metrics.scorer(metrics.integrated_pinball_loss, quantiles=()), "quantiles"),
+    (metrics.scorer(metrics.integrated_pinball_loss, quantiles=("half",)), "quantiles"),
+    (metrics.scorer("cost"), "theta"),
+    (metrics.scorer("theta_property"), "nu"),
+    (metrics.scorer("mass_volume"), "score_samples"),
 ]
 
 

@@ -44,7 +44,7 @@ from infinitask.datasets import make_mixture, make_sine
 from infinitask.kernels import RBF, Gaussian, Laplacian, Linear, MaternTask, Scaled, TaskMatrix
 from infinitask.losses import BoxLoss, ConvexLoss, Row
 from infinitask.measures import Beta, Discrete, GaussLegendre, ProductMeasure, TruncatedNormal, Uniform
-from infinitask.metrics import integrated_pinball_scorer
+from infinitask.metrics import scorer
 from infinitask.penalties import IntegratedRidge
 from infinitask.streaming import Blocks
 from infinitask.tuning import (
@@ -261,7 +261,7 @@ def streamed(model: Any, data: Any, ask: str, **options: Any) -> Answer:
 def searched() -> Answer:
     """A search on top of Optuna."""
     search = OptunaSearch(
-        InfiniteQuantileRegressor(n_nodes=10), n_trials=4, cv=3, scoring=integrated_pinball_scorer, random_state=0
+        InfiniteQuantileRegressor(n_nodes=10), n_trials=4, cv=3, scoring=scorer("pinball"), random_state=0
     ).fit(X, Y)
     return {"scores": search.cv_results_["mean_test_score"], "values": search.predict(X_NEW, quantiles=LEVELS)}
 

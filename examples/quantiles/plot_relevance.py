@@ -19,7 +19,7 @@ from sklearn.inspection import permutation_importance
 from sklearn.model_selection import train_test_split
 
 from infinitask import InfiniteQuantileRegressorCV
-from infinitask.metrics import integrated_pinball_scorer
+from infinitask.metrics import scorer
 from infinitask.plotting import Look, QuantileFanDisplay, RelevanceDisplay
 
 look = Look.of_settings()
@@ -44,7 +44,7 @@ plt.show()
 # and looks how much the pinball loss of all levels grows.
 
 shuffled = permutation_importance(
-    model, X_test, y_test, scoring=integrated_pinball_scorer, n_repeats=20, random_state=0
+    model, X_test, y_test, scoring=scorer("pinball"), n_repeats=20, random_state=0
 )
 for k in np.argsort(-shuffled.importances_mean):
     print(

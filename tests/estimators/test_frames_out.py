@@ -25,7 +25,7 @@ from infinitask import (
     make_pipeline,
     save,
 )
-from infinitask.metrics import crps_scorer
+from infinitask.metrics import scorer
 from infinitask.plotting._asked import CURVES, asked
 from infinitask.report import explore
 from tests.support.each import each
@@ -170,13 +170,13 @@ def test_what_asks_a_model_for_numbers_still_gets_them() -> None:
         model = fitted(QUANTILES, piped=piped)
         expected = (
             model.score(X, Y),
-            crps_scorer(model, X, Y),
+            scorer("crps")(model, X, Y),
             explore(model, X, Y).payload["reliability"],
             cross_val_predict(model, X, Y, cv=3),
         )
         model.set_output(predict="pandas")
         assert model.score(X, Y) == expected[0]
-        assert crps_scorer(model, X, Y) == expected[1]
+        assert scorer("crps")(model, X, Y) == expected[1]
         assert explore(model, X, Y).payload["reliability"] == expected[2]
         np.testing.assert_array_equal(cross_val_predict(model, X, Y, cv=3), expected[3])
     alone = fitted(QUANTILES, piped=False).set_output(predict="pandas")

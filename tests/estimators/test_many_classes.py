@@ -21,7 +21,7 @@ from infinitask import (
 from infinitask.calibration._log_odds import multinomial_scaling
 from infinitask.estimators import classifier
 from infinitask.measures import ClassCosts, Discrete, Uniform
-from infinitask.metrics import cost_scorer
+from infinitask.metrics import scorer
 from infinitask.streaming import Blocks
 from tests.support.limits import large_from
 from tests.support.scikit_learn_checks import run_checks
@@ -385,7 +385,7 @@ def test_the_scorer_of_trade_offs_is_for_two_classes(
     model: InfiniteCostSensitiveClassifier, rows: tuple[np.ndarray, np.ndarray]
 ) -> None:
     with pytest.raises(ValueError, match="model of 3 classes; it scores the trade-offs of two"):
-        cost_scorer(model, *rows)
+        scorer("cost")(model, *rows)
 
 
 def test_a_rare_class_is_as_probable_as_it_is_frequent() -> None:

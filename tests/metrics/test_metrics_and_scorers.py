@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import pydoc
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,38 +18,28 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor, metrics
+from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.datasets import make_mixture, make_sine, sine_quantile
 from infinitask.measures import Discrete, GaussLegendre, Uniform
 from infinitask.metrics import (
-    QuantileScorer,
     calibration_error,
-    calibration_scorer,
-    cost_scorer,
-    coverage_scorer,
     crossing_loss,
-    crossing_scorer,
     crps,
-    crps_scorer,
     integrated_cost,
     integrated_pinball_loss,
-    integrated_pinball_scorer,
     interval_coverage,
     interval_score,
     mass_volume_area,
     mass_volume_curve,
-    mass_volume_scorer,
     mean_interval_width,
+    scorer,
     sensitivity_specificity,
     theta_property_deviation,
-    theta_property_scorer,
 )
-from infinitask.metrics._scorers import CostScorer, LevelSetScorer, MassVolumeScorer
+from infinitask.metrics._scorers import SCORERS
 from tests.support.each import each
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-QUANTILE_SCORERS = [integrated_pinball_scorer, crossing_scorer, crps_scorer, calibration_scorer, coverage_scorer]
-SCORERS = [name for name in metrics.__all__ if name.endswith("_scorer")]
 
 
 @pytest.fixture(scope="module")
@@ -280,33 +269,32 @@ def test_areas_add_up() -> None:
 
 
 # --------------------------------------------------------------------------------------------------- scorers
-@each("scorer", QUANTILE_SCORERS)
-def test_quantile_scorers_work_where_models_are_wrapped(scorer: Any) -> None:
+@each("name", ["pinball", "crossing", "crps", "calibration", "coverage"])
+def test_quantile_scorers_work_where_models_are_wrapped(name: str) -> None:
+    score = scorer(name)
     X, y = make_sine(60, random_state=0)
     model = InfiniteQuantileRegressor(n_nodes=10).fit(X, y)
-    levels = np.arange(1, 100) / 100.0 if scorer.quantiles is None else np.array(scorer.quantiles)
-    assert scorer(model, X, y) == -scorer.metric(y, model.predict(X, levels), levels)
-    assert scorer(model, X, y) <= 0.0
+    levels = np.arange(1, 100) / 100.0 if score.quantiles is None else np.array(score.quantiles)
+    assert score(model, X, y) == -score.metric(y, model.predict(X, levels), levels)
+    assert score(model, X, y) <= 0.0
     weight = np.arange(60.0)
-    assert scorer(model, X, y, sample_weight=weight) == -scorer.metric(
+    assert score(model, X, y, sample_weight=weight) == -score.metric(
         y, model.predict(X, levels), levels, sample_weight=weight
     )
     piped = make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=10)).fit(X, y)
-    assert np.isfinite(scorer(piped, X, y))
+    assert np.isfinite(score(piped, X, y))
     turned = TransformedTargetRegressor(InfiniteQuantileRegressor(n_nodes=10), transformer=StandardScaler()).fit(X, y)
-    assert np.isfinite(scorer(turned, X, y))
-    assert pickle.loads(pickle.dumps(scorer)) == scorer
+    assert np.isfinite(score(turned, X, y))
+    assert pickle.loads(pickle.dumps(score)) == score
 
 
 def test_scorers_ask_for_what_the_model_knows() -> None:
     X, y = make_sine(60, random_state=0)
     some = InfiniteQuantileRegressor(measure=Uniform(0.2, 0.4), n_nodes=6).fit(X, y)
     levels = np.arange(20, 41) / 100.0
-    assert integrated_pinball_scorer(some, X, y) == pytest.approx(
-        -integrated_pinball_loss(y, some.predict(X, levels), levels)
-    )
+    assert scorer("pinball")(some, X, y) == pytest.approx(-integrated_pinball_loss(y, some.predict(X, levels), levels))
     few = InfiniteQuantileRegressor(measure=Discrete([0.1, 0.5]), task_kernel="diagonal", noncrossing=0.0).fit(X, y)
-    assert integrated_pinball_scorer(few, X, y) == pytest.approx(
+    assert scorer("pinball")(few, X, y) == pytest.approx(
         -integrated_pinball_loss(y, few.predict(X, [0.1, 0.5]), [0.1, 0.5])
     )
     rule = GaussLegendre()(Uniform(0.0, 1.0), 10)
@@ -320,7 +308,7 @@ def test_a_search_over_quantile_models() -> None:
     search = GridSearchCV(
         make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=10)),
         {"infinitequantileregressor__alpha": [1e-4, 1e-2, 1.0]},
-        scoring={"pinball": integrated_pinball_scorer, "crps": crps_scorer, "coverage": coverage_scorer},
+        scoring={"pinball": scorer("pinball"), "crps": scorer("crps"), "coverage": scorer("coverage")},
         refit="pinball",
         cv=KFold(3, shuffle=True, random_state=0),
         error_score="raise",
@@ -331,7 +319,7 @@ def test_a_search_over_quantile_models() -> None:
     # the score with a bent scale puts the models in the same order
     assert np.argsort(results["mean_test_pinball"]).tolist() == np.argsort(results["mean_test_crps"]).tolist()
     np.testing.assert_allclose(results["mean_test_crps"], 2.0 * results["mean_test_pinball"], rtol=0.03)
-    assert np.isfinite(integrated_pinball_scorer(search, X, y))
+    assert np.isfinite(scorer("pinball")(search, X, y))
 
 
 def test_a_search_prefers_models_that_do_not_cross() -> None:
@@ -339,7 +327,7 @@ def test_a_search_prefers_models_that_do_not_cross() -> None:
     search = GridSearchCV(
         InfiniteQuantileRegressor(alpha=1e-5, gamma=15.0, task_gamma=15.0, n_nodes=10),
         {"noncrossing": [0.0, 3.0]},
-        scoring=crossing_scorer,
+        scoring=scorer("crossing"),
         cv=2,
         error_score="raise",
     ).fit(X, y)
@@ -353,7 +341,7 @@ def test_a_search_over_costs() -> None:
     search = GridSearchCV(
         make_pipeline(StandardScaler(), InfiniteCostSensitiveClassifier(n_nodes=10)),
         {"infinitecostsensitiveclassifier__gamma": [1e-3, 2.0]},
-        scoring=cost_scorer,
+        scoring=scorer("cost"),
         cv=3,
         error_score="raise",
     ).fit(X, labels)
@@ -362,7 +350,7 @@ def test_a_search_over_costs() -> None:
     theta = (-0.5, 0.5)
     model = search.best_estimator_
     expected = -integrated_cost(labels, model.predict(X, theta=theta), theta)
-    assert CostScorer(theta)(search, X, labels) == pytest.approx(expected)
+    assert scorer("cost", theta=theta)(search, X, labels) == pytest.approx(expected)
 
 
 @pytest.mark.slow
@@ -373,7 +361,7 @@ def test_unsupervised_tuning_finds_a_bandwidth_near_the_truth() -> None:
     search = GridSearchCV(
         InfiniteOneClassSVM(n_nodes=10, alpha=1e-3),
         {"gamma": gammas},
-        scoring=MassVolumeScorer(n_samples=2_000),
+        scoring=scorer("mass_volume", n_samples=2_000),
         cv=KFold(3, shuffle=True, random_state=0),
         error_score="raise",
     ).fit(X)
@@ -392,55 +380,47 @@ def test_level_set_scorers() -> None:
     X = make_mixture(80, random_state=0)
     model = InfiniteOneClassSVM(n_nodes=20).fit(X)
     levels = np.arange(5, 100) / 100.0
-    assert theta_property_scorer(model, X) == -theta_property_deviation(levels, model.predict(X, levels))
-    assert LevelSetScorer((0.3,))(model, X) == -theta_property_deviation([0.3], model.predict(X, [0.3]))
-    assert mass_volume_scorer(model, X) == -mass_volume_area(model.score_samples, X, random_state=0)
+    assert scorer("theta_property")(model, X) == -theta_property_deviation(levels, model.predict(X, levels))
+    assert scorer("theta_property", nu=0.3)(model, X) == -theta_property_deviation([0.3], model.predict(X, [0.3]))
+    assert scorer("mass_volume")(model, X) == -mass_volume_area(model.score_samples, X, random_state=0)
     piped = make_pipeline(StandardScaler(), InfiniteOneClassSVM(n_nodes=10))
-    scores = cross_val_score(piped, X, scoring=mass_volume_scorer, cv=2, error_score="raise")
+    scores = cross_val_score(piped, X, scoring=scorer("mass_volume"), cv=2, error_score="raise")
     assert np.all(scores < 0.0)
 
 
-@each("name", SCORERS)
-def test_every_scorer_says_what_it_returns(name: str) -> None:
-    scorer = getattr(metrics, name)
-    lines = pydoc.plain(pydoc.render_doc(scorer)).splitlines()
-    shown = " ".join(" ".join(line.removeprefix(" | ") for line in lines).split())
-    assert name in shown
-    assert "a float, greater is better" in shown
-    rows = [line.split(maxsplit=1) for line in (metrics.__doc__ or "").splitlines() if line.startswith(f"{name} ")]
-    assert len(rows) == 1
-    formula = rows[0][1].split("  ")[0]
-    assert formula.startswith("−")
-    assert formula in shown
-    assert repr(scorer).startswith(f"{type(scorer).__name__}(−")
+def test_the_table_of_scorers_has_a_formula_for_each() -> None:
+    rows = [line.split(maxsplit=1) for line in (scorer.__doc__ or "").splitlines() if line.strip().startswith('"')]
+    assert [name.strip('"') for name, _ in rows] == list(SCORERS)
+    assert all(formula.startswith("−") for _, formula in rows)
+    assert all(repr(found).startswith(f"{type(found).__name__}(−") for found in SCORERS.values())
 
 
 def test_scorers_show_what_they_are() -> None:
-    assert repr(crossing_scorer) == "QuantileScorer(−crossing_loss, quantiles=0.01, 0.02, …, 0.99)"
-    assert repr(coverage_scorer) == "QuantileScorer(−coverage_error, quantiles=0.05, 0.95)"
-    assert repr(cost_scorer) == "CostScorer(−integrated_cost, theta=-0.98, -0.96, …, 0.98)"
-    assert repr(LevelSetScorer((0.1, 0.5))) == "LevelSetScorer(−theta_property_deviation, nu=0.1, 0.5)"
-    assert "masses=(0.1, 0.9), n_samples=10000" in repr(mass_volume_scorer)
+    assert repr(scorer("crossing")) == "QuantileScorer(−crossing_loss, quantiles=0.01, 0.02, …, 0.99)"
+    assert repr(scorer("coverage")) == "QuantileScorer(−coverage_error, quantiles=0.05, 0.95)"
+    assert repr(scorer("cost")) == "CostScorer(−integrated_cost, theta=-0.98, -0.96, …, 0.98)"
+    assert repr(scorer("theta_property", nu=(0.1, 0.5))) == "LevelSetScorer(−theta_property_deviation, nu=0.1, 0.5)"
+    assert "masses=(0.1, 0.9), n_samples=10000" in repr(scorer("mass_volume"))
 
 
 def test_the_coverage_scorer_is_the_distance_from_nine_tenths() -> None:
     X, y = make_sine(80, random_state=0)
     model = InfiniteQuantileRegressor(n_nodes=8).fit(X, y)
     low, high = model.predict(X, [0.05, 0.95]).T
-    assert coverage_scorer(model, X, y) == pytest.approx(-abs(np.mean((low <= y) & (y <= high)) - 0.9))
+    assert scorer("coverage")(model, X, y) == pytest.approx(-abs(np.mean((low <= y) & (y <= high)) - 0.9))
 
 
 @each("name", SCORERS)
 def test_a_model_that_cannot_answer_is_told_so(name: str) -> None:
     X, y = make_moons(30, random_state=0)
-    scorer = getattr(metrics, name)
+    score = scorer(name)
     needs = {"CostScorer": "theta", "LevelSetScorer": "nu", "MassVolumeScorer": "score_samples"}
-    wanted = needs.get(type(scorer).__name__, "quantiles")
+    wanted = needs.get(type(score).__name__, "quantiles")
     for model in (Ridge(), LogisticRegression()):
         fitted = model.fit(X, y)
         for wrapped in (fitted, make_pipeline(StandardScaler(), fitted), GridSearchCV(model, {}, cv=2).fit(X, y)):
             with pytest.raises(TypeError, match=f"Scorer.* was given a .*no {wanted}.*such as Infinite"):
-                scorer(wrapped, X, y)
+                score(wrapped, X, y)
 
 
 # ---------------------------------------------------------------------------------------------- bad requests
@@ -491,7 +471,25 @@ def test_bad_requests_are_sentences(call: Any, words: str) -> None:
 def test_a_scorer_of_ones_own() -> None:
     X, y = make_sine(50, random_state=0)
     model = InfiniteQuantileRegressor(n_nodes=8).fit(X, y)
-    five = QuantileScorer(integrated_pinball_loss, quantiles=tuple(LEVELS))
+    five = scorer(integrated_pinball_loss, quantiles=LEVELS)
     # the paper reports the sum over these levels
     each = [mean_pinball_loss(y, model.predict(X, a), alpha=a) for a in LEVELS]
     assert -5.0 * five(model, X, y) == pytest.approx(sum(each))
+    assert pickle.loads(pickle.dumps(five)) == five
+
+
+@each(
+    ("call", "error", "words"),
+    [
+        (lambda: scorer("accuracy"), ValueError, "one of 'pinball', 'crossing', .*'mass_volume', or a function"),
+        (lambda: scorer(3), ValueError, "metric=3 was given"),
+        (
+            lambda: scorer("cost", quantiles=[0.5]),
+            TypeError,
+            "quantiles was given with metric='cost', which takes theta",
+        ),
+    ],
+)
+def test_a_wrong_scorer_is_a_sentence(call: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()

@@ -33,7 +33,7 @@ from sklearn.preprocessing import (
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor, load, save
 from infinitask.kernels import RBF, Linear, Sum
-from infinitask.metrics import crps_scorer
+from infinitask.metrics import scorer
 from infinitask.tuning import InfiniteQuantileRegressorCV
 from tests.support.saved import again, same
 
@@ -124,7 +124,7 @@ def test_searches_and_changed_targets(tmp_path: Path) -> None:
     space = {"alpha": [1e-3, 1e-1], "kernel": [RBF(gamma=1.0), Sum(RBF(), Linear())]}
     for model in (
         GridSearchCV(quick(), space, cv=folds),
-        RandomizedSearchCV(quick(), space, n_iter=2, cv=folds, scoring=crps_scorer, random_state=0),
+        RandomizedSearchCV(quick(), space, n_iter=2, cv=folds, scoring=scorer("crps"), random_state=0),
         GridSearchCV(quick(), {"alpha": [1e-2]}, cv=2, scoring=error),
         TransformedTargetRegressor(quick(), func=np.sinh, inverse_func=np.arcsinh),
     ):

@@ -40,7 +40,7 @@ from infinitask import (
     make_pipeline,
     save,
 )
-from infinitask.metrics import crps_scorer
+from infinitask.metrics import scorer
 from infinitask.pipelines import TaskPipeline, TaskSearch
 from tests.support.scikit_learn_checks import run_checks
 
@@ -82,7 +82,7 @@ def test_a_search_compares_by_all_levels(search: Any) -> None:
 
 
 def test_a_search_that_can_be_asked_everything() -> None:
-    whole = TaskSearch(GridSearchCV(QUANTILES, {ALPHA: [1e-3, 1e3]}, scoring=crps_scorer, cv=FOLDS))
+    whole = TaskSearch(GridSearchCV(QUANTILES, {ALPHA: [1e-3, 1e3]}, scoring=scorer("crps"), cv=FOLDS))
     assert hasattr(whole, "predict_interval")
     assert not hasattr(whole, "roc_curve")
     assert not hasattr(whole, "best_params_")
@@ -93,7 +93,7 @@ def test_a_search_that_can_be_asked_everything() -> None:
     np.testing.assert_array_equal(whole.predict_interval(X, coverage=0.8), best.predict_interval(X, coverage=0.8))
     assert whole.conformalize(X, Y) is whole
     assert whole.calibration_ is best.calibration_
-    assert whole.score(X, Y) == crps_scorer(best, X, Y)
+    assert whole.score(X, Y) == scorer("crps")(best, X, Y)
     assert whole.dual_gap_ == best.dual_gap_
     assert whole.predict_distribution(X).mean().shape == (72,)
     assert "conformalize" in dir(whole)
@@ -156,9 +156,11 @@ def test_probabilities_and_decisions_are_left_out_fold_by_fold() -> None:
 
 @pytest.mark.slow
 def test_scores_of_several_kinds_and_growing_samples() -> None:
-    found = cross_validate(QUANTILES, X, Y, cv=FOLDS, scoring={"crps": crps_scorer, "r2": "r2"}, return_estimator=True)
+    found = cross_validate(
+        QUANTILES, X, Y, cv=FOLDS, scoring={"crps": scorer("crps"), "r2": "r2"}, return_estimator=True
+    )
     for (_, test), model, score in zip(FOLDS.split(X), found["estimator"], found["test_crps"], strict=True):
-        assert score == crps_scorer(model, X[test], Y[test])
+        assert score == scorer("crps")(model, X[test], Y[test])
     sizes, _, scores = learning_curve(QUANTILES, X, Y, cv=FOLDS, train_sizes=[12, 48])
     assert sizes.tolist() == [12, 48]
     assert scores.mean(axis=1)[1] > scores.mean(axis=1)[0]

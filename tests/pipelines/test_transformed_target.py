@@ -25,7 +25,7 @@ from infinitask import (
     save,
     tabular,
 )
-from infinitask.metrics import crps_scorer, integrated_pinball_loss
+from infinitask.metrics import integrated_pinball_loss, scorer
 from infinitask.plotting._asked import CURVES, QUANTILES, asked
 from infinitask.report import explore
 from tests.support.scikit_learn_checks import run_checks
@@ -177,7 +177,7 @@ def test_pipelines_end_with_it_or_stand_inside() -> None:
     other = TransformedTarget(plain_pipeline(StandardScaler(), clone(MODEL))).fit(X, PRICE)
     np.testing.assert_array_equal(other.predict(X, [0.1, 0.9]), inside.predict(X, [0.1, 0.9]))
     assert not hasattr(other, "predict_interval")  # as scikit-learn's pipeline has none
-    assert crps_scorer(inside, X, PRICE) == pytest.approx(crps_scorer(ends, X, PRICE))
+    assert scorer("crps")(inside, X, PRICE) == pytest.approx(scorer("crps")(ends, X, PRICE))
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask._base.events import Event, Tried, listening
 from infinitask.datasets import make_mixture, make_sine
-from infinitask.metrics import QuantileScorer, integrated_pinball_scorer, mass_volume_scorer
+from infinitask.metrics import scorer
 from infinitask.tuning import OptunaSearch
 
 optuna = pytest.importorskip("optuna")
@@ -105,11 +105,11 @@ def test_other_distributions(sampler: str) -> None:
 
 def test_a_search_of_quantiles_beats_poor_parameters() -> None:
     poor = InfiniteQuantileRegressor(gamma=1e-3, alpha=10.0, n_nodes=20)
-    scorer = QuantileScorer(integrated_pinball_scorer.metric, (0.1, 0.5, 0.9))
-    search = OptunaSearch(poor, n_trials=12, scoring=scorer, cv=3, random_state=0).fit(X, Y)
+    pinball = scorer("pinball", quantiles=(0.1, 0.5, 0.9))
+    search = OptunaSearch(poor, n_trials=12, scoring=pinball, cv=3, random_state=0).fit(X, Y)
     new, target = make_sine(500, random_state=1)
-    assert scorer(search, new, target) > 0.8 * scorer(clone(poor).fit(X, Y), new, target)
-    assert search.score(new, target) == scorer(search.best_estimator_, new, target)
+    assert pinball(search, new, target) > 0.8 * pinball(clone(poor).fit(X, Y), new, target)
+    assert search.score(new, target) == pinball(search.best_estimator_, new, target)
     assert search.predict(new, quantiles=[0.1, 0.9]).shape == (500, 2)
     assert search.dual_gap_ <= 1e-4, "the last fit has the estimator's own tolerance"
     assert search.predict_interval(new, coverage=0.8).shape[0] == 500
@@ -123,7 +123,7 @@ def test_costs_and_level_sets() -> None:
     assert costs.classes_.tolist() == [0, 1]
     Z = make_mixture(120, random_state=0)
     sets = OptunaSearch(
-        InfiniteOneClassSVM(n_nodes=10), {"gamma": (0.1, 1.0)}, n_trials=3, cv=2, scoring=mass_volume_scorer
+        InfiniteOneClassSVM(n_nodes=10), {"gamma": (0.1, 1.0)}, n_trials=3, cv=2, scoring=scorer("mass_volume")
     ).fit(Z)
     assert sets.best_params_.keys() == {"gamma"}
 

@@ -19,7 +19,7 @@ from infinitask.cli._multiclass import NO_COMPARISON
 from infinitask.cli._output import CommandError, Screen, written
 from infinitask.cli._targets import Task
 from infinitask.fitting._recipe import Units
-from infinitask.metrics import cost_scorer, integrated_pinball_scorer
+from infinitask.metrics import scorer
 from infinitask.tuning import OptunaSearch
 
 KERNELS = ["rbf", "matern52", "matern32", "laplacian"]
@@ -142,7 +142,7 @@ def _by_trials(plan: Plan, seed: int, search: Search) -> Plan:
             "alpha": tuple(ridge / unit for ridge in RIDGES),
         },
         n_trials=search.trials,
-        scoring=integrated_pinball_scorer if task is Task.QUANTILE else cost_scorer,
+        scoring=scorer("pinball" if task is Task.QUANTILE else "cost"),
         storage=search.storage,
         on_interrupt="best",
         random_state=seed,

@@ -7,8 +7,8 @@ Three families ask ``predict`` for a grid of tasks and hand the predictions to a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -74,43 +74,14 @@ class TaskScorer(ABC):
 @final
 @dataclass(frozen=True, repr=False)
 class QuantileScorer(TaskScorer):
-    """Scores predicted quantiles by a metric: a float, greater is better.
-
-    The score is −metric(y, estimator.predict(X, quantiles=levels), levels). The estimator may be a pipeline or another
-    wrapper that passes ``quantiles`` on to ``predict``. The scorers below are ready for ``scoring=``. Here θ_j are the
-    q levels, q_ij is the quantile predicted for x_i at θ_j, ω_i are weights that sum to one (1/n without
-    ``sample_weight``), and ρ_θ(r) = max(θ r, (θ − 1) r):
-
-    integrated_pinball_scorer
-        −(1/q) Σ_j Σ_i ω_i ρ_θj(y_i − q_ij), minus the mean pinball loss over the percentiles.
-    crossing_scorer
-        −Σ_j Σ_i ω_i (q_ij − q_i(j+1))₊, minus the paper's crossing loss (without its factor 100), the sum over adjacent
-        percentiles of the mean fall.
-    crps_scorer
-        −2 Σ_i ω_i ∫ ρ_θ(y_i − q_i(θ)) dθ, minus the continuous ranked probability score, from the percentiles.
-    calibration_scorer
-        −(1/q) Σ_j |Σ_i ω_i 1[y_i ≤ q_ij] − θ_j|, minus the mean distance of coverage and level over the percentiles.
-    coverage_scorer
-        −|Σ_i ω_i 1[q_i1 ≤ y_i ≤ q_i2] − 0.9|, minus the distance of the coverage of the central 90% interval, between
-        the levels 0.05 and 0.95, from 90%.
+    """Scores predicted quantiles: −metric(y, estimator.predict(X, quantiles=levels), levels).
 
     Parameters
     ----------
     metric : callable
         A function of (y_true, y_pred, quantiles, sample_weight=…); smaller is better.
     quantiles : tuple of float or None
-        The levels; None: the percentiles 0.01, 0.02, …, 0.99, as far as they lie inside the Θ of the model, or the
-        points of a discrete measure.
-
-    Examples
-    --------
-    >>> from infinitask import InfiniteQuantileRegressor
-    >>> from infinitask.datasets import make_sine
-    >>> from infinitask.metrics import integrated_pinball_loss
-    >>> X, y = make_sine(60, random_state=0)
-    >>> five = QuantileScorer(integrated_pinball_loss, quantiles=(0.1, 0.3, 0.5, 0.7, 0.9))
-    >>> five(InfiniteQuantileRegressor(n_nodes=10).fit(X, y), X, y) < 0
-    True
+        The levels.
     """
 
     asks, domain, example = "quantiles", (0.0, 1.0), "InfiniteQuantileRegressor"
@@ -120,33 +91,18 @@ class QuantileScorer(TaskScorer):
 
     def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
         """See :class:`TaskScorer`."""
-        if not callable(self.metric):
-            raise TypeError(f"metric={self.metric!r} was given; it must be a function such as integrated_pinball_loss.")
         return self.metric(y, predicted, levels, sample_weight=sample_weight)
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class CostScorer(TaskScorer):
-    """Scores decisions by their cost over all trade-offs: a float, greater is better, at most 0.
-
-    The score is −integrated_cost(y, estimator.predict(X, theta=levels), levels), that is
-    −(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i] with c = (1 + θ)/2 for positives and (1 − θ)/2 for negatives.
-    ``cost_scorer`` has ``theta=None``. The estimator may be a pipeline that ends in the classifier.
+    """Scores decisions by their cost: −integrated_cost(y, estimator.predict(X, theta=levels), levels).
 
     Parameters
     ----------
     theta : tuple of float or None
-        The trade-offs; None: −0.98, −0.96, …, 0.98, as far as they lie inside the Θ of the model, or the points of a
-        discrete measure.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from infinitask import InfiniteCostSensitiveClassifier
-    >>> X, y = make_moons(80, noise=0.2, random_state=0)
-    >>> CostScorer((-0.5, 0.5))(InfiniteCostSensitiveClassifier(n_nodes=8).fit(X, y), X, y) > -0.25
-    True
+        The trade-offs.
     """
 
     asks, domain, example = "theta", (-1.0, 1.0), "InfiniteCostSensitiveClassifier"
@@ -172,25 +128,12 @@ class CostScorer(TaskScorer):
 @final
 @dataclass(frozen=True, repr=False)
 class LevelSetScorer(TaskScorer):
-    """Scores how well level sets leave out the fractions asked for: a float, greater is better, at most 0.
-
-    The score is −theta_property_deviation(ν, estimator.predict(X, nu=ν)), that is
-    −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|, minus the largest distance between the fraction outside and the
-    fraction asked for. ``theta_property_scorer`` has ``nu=None``.
+    """Scores the fractions outside of level sets: −theta_property_deviation(ν, estimator.predict(X, nu=ν)).
 
     Parameters
     ----------
     nu : tuple of float or None
-        The fractions; None: 0.01, 0.02, …, 0.99, as far as they lie inside the Θ of the model, or the points of a
-        discrete measure.
-
-    Examples
-    --------
-    >>> from infinitask import InfiniteOneClassSVM
-    >>> from infinitask.datasets import make_mixture
-    >>> X = make_mixture(100, random_state=0)
-    >>> LevelSetScorer((0.1, 0.5))(InfiniteOneClassSVM(n_nodes=20).fit(X), X) > -0.1
-    True
+        The fractions asked for.
     """
 
     asks, domain, example = "nu", (0.0, 1.0), "InfiniteOneClassSVM"
@@ -206,30 +149,16 @@ class LevelSetScorer(TaskScorer):
 @final
 @dataclass(frozen=True)
 class MassVolumeScorer:
-    """Scores any detector of outliers without labels: a float, greater is better.
-
-    The score is −mass_volume_area(estimator.score_samples, X), that is −∫ λ(t_α) dα, with λ(t) the volume of
-    {x: s(x) ≥ t}, s = ``score_samples`` and t_α the largest t with a mass of at least α. ``mass_volume_scorer`` has the
-    defaults below.
+    """Scores a detector of outliers without labels: −mass_volume_area(estimator.score_samples, X).
 
     Parameters
     ----------
-    masses : (float, float), default=(0.1, 0.9)
+    masses : (float, float)
         The range of α.
-    n_samples : int, default=10_000
+    n_samples : int
         Points of the Monte Carlo in the bounding box of X.
     random_state : int
         Fixed, so that all candidates of a search are compared at the same points.
-
-    Examples
-    --------
-    >>> from infinitask import InfiniteOneClassSVM
-    >>> from infinitask.datasets import make_mixture
-    >>> X = make_mixture(200, random_state=0)
-    >>> wide, fitting = (InfiniteOneClassSVM(gamma=g, n_nodes=20).fit(X) for g in (1e-3, 0.5))
-    >>> score = MassVolumeScorer()
-    >>> score(wide, X) < score(fitting, X)
-    True
     """
 
     masses: tuple[float, float] = (0.1, 0.9)
@@ -257,22 +186,82 @@ def _coverage_error(y: Any, predicted: Any, levels: HostArray, sample_weight: An
     return abs(float(interval_coverage(y, predicted, sample_weight)) - float(levels[1] - levels[0]))
 
 
-integrated_pinball_scorer = QuantileScorer(integrated_pinball_loss)
-"""Minus the pinball loss, averaged over the percentiles."""
-crossing_scorer = QuantileScorer(_crossing_loss)
-"""Minus the crossing loss of the percentiles."""
-crps_scorer = QuantileScorer(crps)
-"""Minus the continuous ranked probability score."""
-calibration_scorer = QuantileScorer(calibration_error)
-"""Minus the mean distance of empirical coverage and level."""
-coverage_scorer = QuantileScorer(_coverage_error, quantiles=(0.05, 0.95))
-"""Minus the distance of the coverage of the central 90% interval from 90%."""
-cost_scorer = CostScorer()
-"""Minus the cost of wrong decisions, averaged over θ."""
-mass_volume_scorer = MassVolumeScorer()
-"""Minus the area under the mass–volume curve."""
-theta_property_scorer = LevelSetScorer()
-"""Minus the largest distance of the fraction outside from the fraction asked for."""
+SCORERS: Mapping[str, TaskScorer | MassVolumeScorer] = {
+    "pinball": QuantileScorer(integrated_pinball_loss),
+    "crossing": QuantileScorer(_crossing_loss),
+    "crps": QuantileScorer(crps),
+    "calibration": QuantileScorer(calibration_error),
+    "coverage": QuantileScorer(_coverage_error, quantiles=(0.05, 0.95)),
+    "cost": CostScorer(),
+    "theta_property": LevelSetScorer(),
+    "mass_volume": MassVolumeScorer(),
+}
+"""The scorers by name, with their default levels."""
+
+
+def scorer(metric: str | Callable[..., float], **options: Any) -> TaskScorer | MassVolumeScorer:
+    """A scorer for ``scoring=`` of scikit-learn's searches: called with (estimator, X, y), a float, greater is better.
+
+    ================ ========================================================= ============================== =========
+    metric           returns                                                   at the levels                  option
+    ================ ========================================================= ============================== =========
+    "pinball"        −(1/q) Σ_j Σ_i ω_i ρ_θj(y_i − q_ij)                       θ = 0.01, 0.02, …, 0.99        quantiles
+    "crossing"       −Σ_j Σ_i ω_i (q_ij − q_i(j+1))₊                           θ = 0.01, 0.02, …, 0.99        quantiles
+    "crps"           −2 Σ_i ω_i ∫ ρ_θ(y_i − q_i(θ)) dθ                         θ = 0.01, 0.02, …, 0.99        quantiles
+    "calibration"    −(1/q) Σ_j |Σ_i ω_i 1[y_i ≤ q_ij] − θ_j|                  θ = 0.01, 0.02, …, 0.99        quantiles
+    "coverage"       −|Σ_i ω_i 1[q_i1 ≤ y_i ≤ q_i2] − 0.9|                     θ = 0.05, 0.95                 quantiles
+    "cost"           −(1/q) Σ_j Σ_i ω_i c_θj(y_i) 1[ŷ_ij ≠ y_i]                θ = −0.98, −0.96, …, 0.98      theta
+    "theta_property" −max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|              ν = 0.01, 0.02, …, 0.99        nu
+    "mass_volume"    −∫ λ(t_α) dα                                              masses α from 0.1 to 0.9       masses
+    ================ ========================================================= ============================== =========
+
+    ω_i are the sample weights divided by their sum, ρ_θ(r) = max(θ r, (θ − 1) r) the pinball loss, q_ij the quantile
+    and ŷ_ij the label predicted for x_i at θ_j, c_θ = (1 + θ)/2 for positives and (1 − θ)/2 for negatives, λ(t_α) the
+    volume of the smallest set {s ≥ t} of the score that holds a fraction α of the data. By default, a model is scored
+    at the levels inside its Θ, and at the points of a discrete measure.
+
+    Parameters
+    ----------
+    metric : str or callable
+        A name of the table; or a function of (y_true, y_pred, quantiles, sample_weight=…), smaller is better, by which
+        predicted quantiles are scored.
+    **options
+        Other levels: ``quantiles``, ``theta``, ``nu`` or ``masses``, as in the table. "mass_volume" also takes
+        ``n_samples``, the points of its Monte Carlo, and ``random_state``, the same for all candidates of a search.
+
+    Returns
+    -------
+    callable
+        (estimator, X, y=None, sample_weight=None) → float. The estimator may be a pipeline, a search or another wrapper
+        of a model with such tasks.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.metrics import scorer
+    >>> X, y = make_sine(60, random_state=0)
+    >>> model = InfiniteQuantileRegressor(n_nodes=10).fit(X, y)
+    >>> scorer("crps")(model, X, y) < scorer("pinball", quantiles=[0.1, 0.5, 0.9])(model, X, y) < 0.0
+    True
+    >>> scorer("cost", theta=(-0.5, 0.5))
+    CostScorer(−integrated_cost, theta=-0.5, 0.5)
+    """
+    if callable(metric):
+        found: TaskScorer | MassVolumeScorer = QuantileScorer(metric)
+    elif isinstance(metric, str) and metric in SCORERS:
+        found = SCORERS[metric]
+    else:
+        raise ValueError(
+            f"metric={metric!r} was given; it must be one of {', '.join(map(repr, SCORERS))}, or a function of "
+            "(y_true, y_pred, quantiles, sample_weight=…)."
+        )
+    known = [field.name for field in fields(found) if field.name != "metric"]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{name} was given with metric={metric!r}, which takes {' and '.join(known)}.")
+    # tuples, so that scorers can be compared
+    return replace(found, **{k: tuple(v) if isinstance(v, list | np.ndarray) else v for k, v in options.items()})
 
 
 def _levels(model: Any, low: float, high: float) -> HostArray:

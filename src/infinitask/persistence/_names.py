@@ -25,7 +25,7 @@ OWN_CLASSES = {
         (
             *("infinitask.calibration", "infinitask.estimators", "infinitask.field", "infinitask.integrations"),
             *("infinitask.losses", "infinitask.measures"),
-            *("infinitask.metrics", "infinitask.penalties", "infinitask.pipelines", "infinitask.predictive"),
+            *("infinitask.penalties", "infinitask.pipelines", "infinitask.predictive"),
             *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
             *("infinitask.measures._spaces", "infinitask.tuning"),
         ),
@@ -39,6 +39,7 @@ OWN_CLASSES = {
         f"{ALL} CallableKernel ClassTask ConstantTask PiecewiseLinear PolynomialTask Precomputed Product Ranks Sum"
     ),
     "infinitask.integrations._level": "LevelView",
+    "infinitask.metrics": "QuantileScorer",
     "infinitask.metrics._level_sets": "MassVolumeCurve",
     "infinitask.metrics._scorers": "CostScorer LevelSetScorer MassVolumeScorer",
     "infinitask.objective": "Smoothing",

@@ -112,11 +112,11 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
     --------
     >>> from infinitask import InfiniteQuantileRegressor
     >>> from infinitask.datasets import make_sine
-    >>> from infinitask.metrics import integrated_pinball_scorer
+    >>> from infinitask.metrics import scorer
     >>> from infinitask.tuning import OptunaSearch
     >>> X, y = make_sine(100, random_state=0)
-    >>> model, scorer = InfiniteQuantileRegressor(), integrated_pinball_scorer
-    >>> search = OptunaSearch(model, n_trials=8, scoring=scorer, random_state=0)
+    >>> model = InfiniteQuantileRegressor()
+    >>> search = OptunaSearch(model, n_trials=8, scoring=scorer("pinball"), random_state=0)
     >>> search.fit(X, y).predict(X[:2], quantiles=[0.1, 0.9]).shape
     (2, 2)
     >>> sorted(search.best_params_)
