@@ -26,6 +26,8 @@ from infinitask import (
 )
 from infinitask.bounds import _discrepancy
 from infinitask.calibration import _sign_change
+from infinitask.calibration._conformal import ConformalCalibration
+from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.measures import _rules, _spaces
 from infinitask.predictive import _neyman_pearson
 from tests.support.wrong_calls import Wrong, check_all_refused, check_refused
@@ -267,14 +269,14 @@ METRICS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
         metrics.mass_volume_area,
         wrong({"score": lambda Z: Z[:, 0], "X": X}, "masses", ((0.9, 0.1), (10, 90), 0.5, "ab", (0.1,))),
     ),
-    (predictive.ConformalCalibration, wrong({"scores": np.arange(5.0)}, "scale", (-1, 0.0, NAN, "wide", None))),
-    (predictive.ConformalCalibration, wrong({"scale": 1.0}, "scores", ([2.0, 1.0], [NAN], [], "ab", np.ones((2, 2))))),
+    (ConformalCalibration, wrong({"scores": np.arange(5.0)}, "scale", (-1, 0.0, NAN, "wide", None))),
+    (ConformalCalibration, wrong({"scale": 1.0}, "scores", ([2.0, 1.0], [NAN], [], "ab", np.ones((2, 2))))),
     (
-        predictive.Rearrangement,
+        Rearrangement,
         wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2], [[0.1]], np.array([0.1, NAN, 0.9]))),
     ),
-    (predictive.Rearrangement, wrong({"levels": LEVELS}, "values", (Y, CURVES[:, :2], 3.0))),
-    (predictive.Rearrangement.of, wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2]))),
+    (Rearrangement, wrong({"levels": LEVELS}, "values", (Y, CURVES[:, :2], 3.0))),
+    (Rearrangement.of, wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2]))),
     (
         predictive.QuantileDistribution,
         wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2], [5, 50, 95], "ab", [0.5] * 3)),
@@ -322,7 +324,7 @@ METRICS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
 ]
 
 DISTRIBUTION = predictive.QuantileDistribution(LEVELS, CURVES)
-CALIBRATION = predictive.ConformalCalibration(np.arange(20.0), 1.0)
+CALIBRATION = ConformalCalibration(np.arange(20.0), 1.0)
 METRICS += [
     (DISTRIBUTION.ppf, wrong({}, "level", (95, 0.01, NAN, "half", [[0.5]]))),
     (DISTRIBUTION.interval, wrong({}, "coverage", (80, 0.0, -0.1, NAN, "half", [], [0.5, 80], None, 0.99))),
@@ -334,7 +336,7 @@ METRICS += [
     (CALIBRATION.radius, wrong({}, "coverage", (90, 0.0, 1.0, NAN, "half", [], [0.5, 90], None))),
     (
         CALIBRATION.interval,
-        wrong({"curves": predictive.Rearrangement(LEVELS, CURVES)}, "radius", (-1.0, NAN, "wide", [[1.0]])),
+        wrong({"curves": Rearrangement(LEVELS, CURVES)}, "radius", (-1.0, NAN, "wide", [[1.0]])),
     ),
 ]
 

@@ -43,9 +43,7 @@ plt.show()
 # That is about the model. Does it hold for new days? Permutation importance shuffles one column of the days kept aside
 # and looks how much the pinball loss of all levels grows.
 
-shuffled = permutation_importance(
-    model, X_test, y_test, scoring=scorer("pinball"), n_repeats=20, random_state=0
-)
+shuffled = permutation_importance(model, X_test, y_test, scoring=scorer("pinball"), n_repeats=20, random_state=0)
 for k in np.argsort(-shuffled.importances_mean):
     print(
         f"{X.columns[k]:<18} loss grows by {shuffled.importances_mean[k]:5.2f} ± {shuffled.importances_std[k]:.2f} ppb"

@@ -17,8 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import CrossConformal, InfiniteQuantileRegressor, JointQuantileRegressor
+from infinitask.calibration._conformal import ConformalCalibration
+from infinitask.calibration._cross_conformal import CrossCalibration
+from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.datasets import make_sine
-from infinitask.predictive import ConformalCalibration, CrossCalibration, Rearrangement
 
 LEVELS = np.linspace(0.05, 0.95, 19)
 

@@ -13,9 +13,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from infinitask import InfiniteQuantileRegressor
+from infinitask.calibration._conformal import ConformalCalibration
+from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.datasets import make_sine
 from infinitask.measures import Discrete
-from infinitask.predictive import ConformalCalibration, Rearrangement
 from tests.support.each import each
 
 COVERAGES = [0.5, 0.8, 0.9, 0.95]

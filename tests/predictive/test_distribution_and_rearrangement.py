@@ -11,9 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import mean_pinball_loss
 
 from infinitask import InfiniteQuantileRegressor
+from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.datasets import make_sine, sine_quantile
 from infinitask.measures import Discrete
-from infinitask.predictive import QuantileDistribution, Rearrangement
+from infinitask.predictive import QuantileDistribution
 from tests.support.each import each
 
 GRID = np.linspace(0.0, 1.0, 101)

@@ -23,7 +23,7 @@ How large they are: with κ = B = 1, no penalty on crossing and δ = 0.05 the st
 about (2.8/λ + 0.9/√λ + 0.9)/√n. A model that always says 0 has a risk of at most B/2. At λ = 1 the terms are 0.45 for
 n = 100 and 0.04 for n = 10 000; at λ = 0.1 they are 3.3 and 0.32; at λ = 0.001, where models are useful, the bound says
 nothing below 30 million samples. It shows how the error scales, and rarely how large it is: see
-:attr:`Bound.vacuous`.
+``vacuous`` of a bound.
 
 Notes
 -----
@@ -50,8 +50,7 @@ algorithm stays stable with the β above. Constraints that hold at the training 
 
 from infinitask.bounds._discrepancy import propose_nodes
 from infinitask.bounds._fitted import bound_of
-from infinitask.bounds._formula import Bound
 from infinitask.bounds._formula import cost_sensitive_bound as cost_sensitive_bound
 from infinitask.bounds._formula import quantile_bound as quantile_bound
 
-__all__ = ["Bound", "bound_of", "propose_nodes"]
+__all__ = ["bound_of", "propose_nodes"]

@@ -135,8 +135,8 @@ def _taken_for_granted(model: Any, recipe: Any) -> list[str]:
     loss, name = recipe.loss, type(model).__name__
     if _stability(model, 1.0) is None:
         raise ValueError(
-            f"{name} has the loss {loss!r}; bounds are known for Pinball, MQuantile and CostSensitiveHinge, whose "
-            "slopes are bounded."
+            f"{name} has the loss {loss!r}, whose method stability() gives no constants; a bound needs a loss whose "
+            "slopes are bounded, and these constants of it."
         )
     if not isinstance(recipe.penalty, Ridge):
         raise ValueError(f"{name} has the penalty {recipe.penalty!r}; the bound is for penalty='ridge'.")

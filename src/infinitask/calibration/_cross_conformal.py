@@ -23,7 +23,7 @@ class CrossCalibration:
 
     K fits hold out one fold each. Row i of fold k has the score s_i = inf {q : Q^k(½ − q) ≤ y_i ≤ Q^k(½ + q)}, with Q^k
     its quantile function by the fit without fold k, as in
-    :class:`~infinitask.predictive.ConformalCalibration`. With c = ⌊(1 − coverage)(n + 1)⌋ the interval of a new x runs
+    ``ConformalCalibration``. With c = ⌊(1 − coverage)(n + 1)⌋ the interval of a new x runs
     from the c-th smallest of the n lower ends Q^k(i)_x(½ − s_i) to the c-th largest of the n upper ends Q^k(i)_x(½ +
     s_i) (CV+; the jackknife+ if every fold is a single row: Barber, Candès, Ramdas and Tibshirani, 2021; for scores of
     any kind Gupta, Kuchibhotla and Ramdas, 2022). The coverage is close to ``coverage`` for fits that change little

@@ -69,7 +69,7 @@ class Levels:
     g is monotone, so quantiles that are in order stay so. It is a smooth curve through the quantiles of the ranks
     (PCHIP through some 40 knots), with a few pseudo-ranks of the identity, which keep it sane where there are few rows
     and do not count where there are many. Coverage is meant on average over x, not for each x, and is no guarantee for
-    finite samples; :class:`~infinitask.predictive.ConformalCalibration` and :class:`~infinitask.CrossConformal` have
+    finite samples; ``ConformalCalibration`` and :class:`~infinitask.CrossConformal` have
     one.
 
     Parameters
@@ -176,7 +176,7 @@ class Levels:
         ----------
         Q : callable
             Quantile functions: levels (k,) between ``low`` and ``high`` → values (n, k), such as a
-            :class:`~infinitask.predictive.Rearrangement`.
+            ``Rearrangement``.
         levels : array (k,)
             In [0, 1].
         """

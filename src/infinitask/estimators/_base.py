@@ -30,6 +30,7 @@ from infinitask._base.validation import (
     naming,
     parse_tasks,
 )
+from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.estimators import _frames
 from infinitask.estimators._callbacks import CallbackSupportMixin, callbacks_told
 from infinitask.estimators._docs import completed
@@ -53,7 +54,6 @@ from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import Precomputed, input_kernel
 from infinitask.losses import Loss
 from infinitask.measures import Quadrature
-from infinitask.predictive import Rearrangement
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
 from infinitask.tasks import Learnt, Task

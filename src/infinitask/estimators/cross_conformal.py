@@ -15,13 +15,15 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import check_parameters, coverages, naming
+from infinitask.calibration._conformal import ConformalCalibration
+from infinitask.calibration._cross_conformal import CrossCalibration
 from infinitask.calibration._folds import hold_out_each_row_once, out_of_fold, splits_of
+from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.estimators import _frames
 from infinitask.estimators._parameters import targets_of
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.fitting._recipe import Units
 from infinitask.metrics._scorers import _levels
-from infinitask.predictive import ConformalCalibration, CrossCalibration, Rearrangement
 
 __all__ = ["CrossConformal"]
 
@@ -32,7 +34,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
     The model is fitted once for each fold, to the rows outside of it; everything that it learns from data, tuning and
     calibration of levels included, is repeated. Each row is scored by the fit that has not seen it, and an interval
     comes from the scores of all rows (CV+, and the jackknife+ for ``cv=n``); see
-    :class:`~infinitask.predictive.CrossCalibration`. Its coverage is about the one asked for, and proved to be at least
+    ``CrossCalibration``. Its coverage is about the one asked for, and proved to be at least
     ``calibration_.guaranteed(coverage)``, about 2·coverage − 1, whatever the model. Where ``coverage`` itself must be
     proved, keep rows aside and call :meth:`InfiniteQuantileRegressor.conformalize
     <infinitask.InfiniteQuantileRegressor.conformalize>`.

@@ -11,6 +11,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import coverages, seed
+from infinitask.calibration._conformal import ConformalCalibration
+from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.estimators._base import (
     BaseInfiniteTask,
     d2_score,
@@ -20,7 +22,7 @@ from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import Pinball
-from infinitask.predictive import ConformalCalibration, QuantileDistribution, Rearrangement
+from infinitask.predictive import QuantileDistribution
 from infinitask.predictive._distribution import as_points
 from infinitask.tasks import QuantileTask, Task
 
@@ -93,7 +95,7 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
 
         Afterwards ``predict_interval(X, coverage)`` is [Q_x(½ − q), Q_x(½ + q)] with Q_x the quantile function of x,
         sorted, and q the ⌈(n + 1)·coverage⌉-th smallest score of the n calibration pairs; see
-        :class:`~infinitask.predictive.ConformalCalibration`. If these and the new pair are exchangeable, it holds the
+        ``ConformalCalibration``. If these and the new pair are exchangeable, it holds the
         new y with probability at least ``coverage``, for any n; more than n/(n + 1) takes an infinite interval. No
         other prediction changes, and the next ``fit`` forgets the calibration. There are no sample weights here:
         weighted pairs are not exchangeable.
@@ -250,7 +252,7 @@ class InfiniteQuantileRegressor(Explorable, _QuantileEstimator):
     ----------
     levels_ : Levels
         Only if levels are calibrated: the map of levels that every prediction uses; ``field_`` is h itself. See
-        :class:`~infinitask.predictive.Levels`.
+        ``Levels``.
     calibration_ : ConformalCalibration
         After :meth:`conformalize` only.
     smallest_slope_ : float

@@ -17,9 +17,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from infinitask._base.arrays import HostArray
+from infinitask.calibration._levels import Levels
 from infinitask.estimators import InfiniteQuantileRegressor
 from infinitask.kernels import RBF, Linear
-from infinitask.predictive import Levels
 from infinitask.tuning import score_path
 
 CHOOSING_ROWS = 400

@@ -19,9 +19,10 @@ from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import count, number, numbers
+from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.estimators import InfiniteQuantileRegressor
 from infinitask.integrations._extras import not_installed
-from infinitask.predictive import QuantileDistribution, Rearrangement
+from infinitask.predictive import QuantileDistribution
 
 try:
     import pandas as pd

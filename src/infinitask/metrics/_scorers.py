@@ -186,7 +186,7 @@ def _coverage_error(y: Any, predicted: Any, levels: HostArray, sample_weight: An
     return abs(float(interval_coverage(y, predicted, sample_weight)) - float(levels[1] - levels[0]))
 
 
-SCORERS: Mapping[str, TaskScorer | MassVolumeScorer] = {
+SCORERS: Mapping[str, Any] = {
     "pinball": QuantileScorer(integrated_pinball_loss),
     "crossing": QuantileScorer(_crossing_loss),
     "crps": QuantileScorer(crps),
@@ -199,7 +199,7 @@ SCORERS: Mapping[str, TaskScorer | MassVolumeScorer] = {
 """The scorers by name, with their default levels."""
 
 
-def scorer(metric: str | Callable[..., float], **options: Any) -> TaskScorer | MassVolumeScorer:
+def scorer(metric: str | Callable[..., float], **options: Any) -> Callable[..., float]:
     """A scorer for ``scoring=`` of scikit-learn's searches: called with (estimator, X, y), a float, greater is better.
 
     ================ ========================================================= ============================== =========
@@ -247,11 +247,8 @@ def scorer(metric: str | Callable[..., float], **options: Any) -> TaskScorer | M
     >>> scorer("cost", theta=(-0.5, 0.5))
     CostScorer(−integrated_cost, theta=-0.5, 0.5)
     """
-    if callable(metric):
-        found: TaskScorer | MassVolumeScorer = QuantileScorer(metric)
-    elif isinstance(metric, str) and metric in SCORERS:
-        found = SCORERS[metric]
-    else:
+    found = QuantileScorer(metric) if callable(metric) else SCORERS.get(str(metric))
+    if found is None:
         raise ValueError(
             f"metric={metric!r} was given; it must be one of {', '.join(map(repr, SCORERS))}, or a function of "
             "(y_true, y_pred, quantiles, sample_weight=…)."
@@ -261,7 +258,9 @@ def scorer(metric: str | Callable[..., float], **options: Any) -> TaskScorer | M
         if name not in known:
             raise TypeError(f"{name} was given with metric={metric!r}, which takes {' and '.join(known)}.")
     # tuples, so that scorers can be compared
-    return replace(found, **{k: tuple(v) if isinstance(v, list | np.ndarray) else v for k, v in options.items()})
+    levels = {name: tuple(v) if isinstance(v, list | np.ndarray) else v for name, v in options.items()}
+    made: Callable[..., float] = replace(found, **levels)
+    return made
 
 
 def _levels(model: Any, low: float, high: float) -> HostArray:

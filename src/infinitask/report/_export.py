@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import HostArray, to_host
-from infinitask.calibration._levels import TABLE_SIZE
+from infinitask.calibration._conformal import ConformalCalibration
+from infinitask.calibration._levels import TABLE_SIZE, Levels
 from infinitask.calibration._thresholds import Shift
 from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, NodeMap, PrecomputedMap, TaskMap
 from infinitask.field import Field
 from infinitask.kernels import Precomputed
 from infinitask.kernels._description import Description
 from infinitask.kernels._ranks import Ranks
-from infinitask.predictive import ConformalCalibration, Levels
 
 Exported = dict[str, Any]
 

@@ -55,7 +55,7 @@ class Order:
     hard : bool
         Whether order at the training inputs is a constraint; see ``solve_in_order``.
     rearranged : bool
-        Whether predictions are sorted over θ; see :class:`~infinitask.predictive.Rearrangement`.
+        Whether predictions are sorted over θ; see ``Rearrangement``.
     """
 
     weight: float = 0.0

@@ -22,7 +22,7 @@ from infinitask.tasks.base import Defaults, Learnt, Task
 class QuantileTask(Task):
     """h(x)(θ) is the quantile of level θ of y given x: the pinball loss, or its smoothed form for M-quantiles.
 
-    The order in θ keeps curves from crossing. A map of levels (:class:`~infinitask.predictive.Levels`) may calibrate
+    The order in θ keeps curves from crossing. A map of levels (``Levels``) may calibrate
     them: level θ is then read at the level whose quantile covers a fraction θ of held-out rows.
     """
 

@@ -15,11 +15,11 @@ from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray, one_blas_thread, weighted_quantiles
 from infinitask._base.events import CutShort
+from infinitask.calibration._levels import Levels
 from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.estimators._callbacks import tells_callbacks
 from infinitask.fitting._recipe import Recipe, Units
-from infinitask.predictive import Levels
 from infinitask.tasks import QuantileTask
 from infinitask.tuning._choice import Selection
 from infinitask.tuning._defaults import FARTHEST_TARGET
@@ -59,7 +59,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         Kernels that are compared in parallel processes; the choice does not depend on it.
     calibrated : bool, default=True
         Whether levels are calibrated by held-out rows, so that a fraction q of new rows lies below the q-quantile on
-        average, see :class:`~infinitask.predictive.Levels`: ``levels_``.
+        average, see ``Levels``: ``levels_``.
     noncrossing : float, "rearrange" or "hard", default="rearrange"
         As for :class:`~infinitask.InfiniteQuantileRegressor`, whose default keeps the order at the training rows.
         With "rearrange", the default here, predictions are sorted, and no two levels cross at any x; the fit has no

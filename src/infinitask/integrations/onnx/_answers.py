@@ -9,7 +9,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import LARGEST, SUPPORT_SLACK
-from infinitask.calibration._levels import _quartile_levels
+from infinitask.calibration._levels import Levels, _quartile_levels
 from infinitask.estimators import (
     InfiniteExpectileRegressor,
     InfiniteFunctionRegressor,
@@ -26,7 +26,6 @@ from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_
 from infinitask.integrations.onnx._kernels import same_task
 from infinitask.integrations.onnx._maps import bias, features, task_features
 from infinitask.kernels._task import SAME_TASK
-from infinitask.predictive import Levels
 
 
 class Question(NamedTuple):
