@@ -33,7 +33,6 @@ from infinitask._base.validation import (
 from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.estimators import _frames
 from infinitask.estimators._callbacks import CallbackSupportMixin, callbacks_told
-from infinitask.estimators._docs import completed
 from infinitask.estimators._parameters import (
     check_default,
     check_given,
@@ -44,6 +43,7 @@ from infinitask.estimators._parameters import (
     stack_level,
     weights_of,
 )
+from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
 from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit
@@ -77,12 +77,12 @@ class Prepared(NamedTuple):
     """The rows in canonical order, if they were computed already."""
 
 
+@estimator
 class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     """Base class of the estimators: one fit for every θ.
 
-    A subclass defines its task (:meth:`_task`) and the parameter that names the tasks predicted by default.
-    ``{parameters}`` and ``{attributes}`` in its docstring stand for the entries of :mod:`infinitask.estimators._docs`
-    that it does not have itself.
+    A subclass defines its task (:meth:`_task`) and the parameter that names the tasks predicted by default;
+    the decorator :func:`~infinitask.estimators._shared.estimator` makes its constructor from its fields.
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
@@ -97,9 +97,18 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     _needs_targets: ClassVar[bool] = False
     """Whether ``fit`` needs y although no mixin of scikit-learn says so."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls.__doc__ = completed(cls)
+    kernel: Any = "rbf"
+    gamma: Any = "auto"
+    features: Any = "auto"
+    rank: int | str | None = None
+    certify: str | None = None
+    solver: str = "auto"
+    tol: float = 1e-4
+    max_iter: int = 10_000
+    device: str | None = None
+    random_state: Any = None
+    verbose: int = 0
+    warm_start: bool = False
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Store the arguments of a constructor unchanged; ``parameters`` are its ``locals()``."""

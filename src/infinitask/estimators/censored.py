@@ -12,6 +12,7 @@ from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import coverages, fraction
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
+from infinitask.estimators._shared import Continuum, estimator
 from infinitask.estimators._sources import in_memory, on_host
 from infinitask.estimators.quantile import _QuantileEstimator
 from infinitask.streaming._blocks import RowSource
@@ -33,7 +34,8 @@ def _known_censoring(name: str, value: Any) -> Any:
     return value
 
 
-class InfiniteCensoredQuantileRegressor(_QuantileEstimator):
+@estimator
+class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
     """Conditional quantiles of every level where some targets are only known to exceed a bound (right-censoring).
 
     min ∫ Σ_i w_i max(θr_i, (θ−1)r_i) dθ / Σ_i w_i + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with
@@ -102,38 +104,13 @@ class InfiniteCensoredQuantileRegressor(_QuantileEstimator):
 
     _constraints: ClassVar = {"censoring": _known_censoring, "floor": fraction}
 
-    def __init__(
-        self,
-        *,
-        censoring: Any = "kaplan-meier",
-        floor: float = 0.1,
-        noncrossing: float | str = 1.0,
-        noncrossing_loss: str = "hinge",
-        noncrossing_inputs: Any = None,
-        smoothing: float = 0.0,
-        quantiles: Any = 0.5,
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        bias_kernel: Any = "task",
-        alpha: float | str = "auto",
-        alpha_bias: float | None = 0.0,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    censoring: Any = "kaplan-meier"
+    floor: float = 0.1
+    noncrossing: float | str = 1.0
+    noncrossing_loss: str = "hinge"
+    noncrossing_inputs: Any = None
+    smoothing: float = 0.0
+    quantiles: Any = 0.5
 
     # ------------------------------------------------------------------------------------------- fitting
     def _task(self) -> Task:

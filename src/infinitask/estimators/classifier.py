@@ -19,6 +19,7 @@ from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._many_classes import several_classes
 from infinitask.estimators._parameters import check_given, recipe_of
+from infinitask.estimators._shared import Continuum, estimator
 from infinitask.fitting._learn import generator
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Quadrature
@@ -28,7 +29,8 @@ from infinitask.tasks.classes import class_costs, class_order
 __all__ = ["InfiniteCostSensitiveClassifier"]
 
 
-class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
+@estimator
+class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstimator):
     """Cost-sensitive classification for all costs of errors from one fit; the costs are chosen at prediction.
 
     Two classes: min ∫ E c_θ(y) (1 − y f)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with f = h(x)(θ) + b(θ),
@@ -103,34 +105,9 @@ class InfiniteCostSensitiveClassifier(Explorable, CostSensitiveEstimator):
     (150, 3)
     """
 
-    def __init__(
-        self,
-        *,
-        theta: Any = 0.0,
-        calibrated: bool | str = "auto",
-        smoothing: float = 0.0,
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        bias_kernel: Any = "task",
-        alpha: float | str = "auto",
-        alpha_bias: float | None = 0.0,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    theta: Any = 0.0
+    calibrated: bool | str = "auto"
+    smoothing: float = 0.0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

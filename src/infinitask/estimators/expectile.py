@@ -13,6 +13,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice
 from infinitask.estimators._base import BaseInfiniteTask, d2_score
 from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
+from infinitask.estimators._shared import Continuum, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import Expectile
 from infinitask.tasks import ExpectileTask, Task
@@ -20,7 +21,8 @@ from infinitask.tasks import ExpectileTask, Task
 __all__ = ["InfiniteExpectileRegressor"]
 
 
-class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
+@estimator
+class InfiniteExpectileRegressor(Continuum, RegressorMixin, BaseInfiniteTask):
     """Conditional expectiles of every level from one fit; the level is chosen at prediction.
 
     min ∫ E |θ − 1[r<0]| r² dθ + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with the expectile
@@ -67,35 +69,10 @@ class InfiniteExpectileRegressor(RegressorMixin, BaseInfiniteTask):
     _open_ends = True
     _constraints: ClassVar = {"noncrossing_loss": partial(choice, options=("hinge", "squared"))}
 
-    def __init__(
-        self,
-        *,
-        noncrossing: float | str = 0.0,
-        noncrossing_loss: str = "hinge",
-        noncrossing_inputs: Any = None,
-        expectiles: Any = 0.5,
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        bias_kernel: Any = "task",
-        alpha: float | str = "auto",
-        alpha_bias: float | None = 0.0,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    noncrossing: float | str = 0.0
+    noncrossing_loss: str = "hinge"
+    noncrossing_inputs: Any = None
+    expectiles: Any = 0.5
 
     def _task(self) -> Task:
         return ExpectileTask(order=order_in_theta(self, weight_if_rearranged=0.0))

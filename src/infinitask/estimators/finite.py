@@ -30,6 +30,7 @@ import numpy as np
 from infinitask._base.validation import flag_or_choice, levels_within
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._decisions import CostSensitiveEstimator
+from infinitask.estimators._shared import estimator
 from infinitask.estimators.one_class import _LevelSetEstimator
 from infinitask.estimators.quantile import _QuantileEstimator
 from infinitask.measures import Discrete
@@ -63,6 +64,7 @@ def _quantile_levels(quantiles: Any) -> Discrete:
     return _atoms("quantiles", quantiles, low=0.0, high=1.0, open_low=True, open_high=True)
 
 
+@estimator
 class JointQuantileRegressor(_QuantileEstimator):
     """Joint quantile regression: a few levels learnt together, with a free bias for each.
 
@@ -97,27 +99,10 @@ class JointQuantileRegressor(_QuantileEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        quantiles: Any = (0.05, 0.25, 0.5, 0.75, 0.95),
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        alpha: float | str = "auto",
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    quantiles: Any = (0.05, 0.25, 0.5, 0.75, 0.95)
+    task_kernel: Any = "rbf"
+    task_gamma: Any = None
+    alpha: float | str = "auto"
 
     def _task(self) -> Task:
         return QuantileTask(measure=_quantile_levels(self.quantiles))
@@ -126,6 +111,7 @@ class JointQuantileRegressor(_QuantileEstimator):
         return JOINT
 
 
+@estimator
 class IndependentQuantileRegressor(_QuantileEstimator):
     """Kernel quantile regression, level by level.
 
@@ -153,25 +139,8 @@ class IndependentQuantileRegressor(_QuantileEstimator):
     (100, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        quantiles: Any = (0.05, 0.25, 0.5, 0.75, 0.95),
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        alpha: float | str = "auto",
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    quantiles: Any = (0.05, 0.25, 0.5, 0.75, 0.95)
+    alpha: float | str = "auto"
 
     def _task(self) -> Task:
         return QuantileTask(measure=_quantile_levels(self.quantiles), penalty=IntegratedRidge())
@@ -180,6 +149,7 @@ class IndependentQuantileRegressor(_QuantileEstimator):
         return SEPARATE
 
 
+@estimator
 class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
     """Support vector machines with class weights, one for each trade-off between the errors.
 
@@ -216,27 +186,10 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
     (100, 2)
     """
 
-    def __init__(
-        self,
-        *,
-        thetas: Any = (-0.9, -0.5, 0.0, 0.5, 0.9),
-        theta: Any = None,
-        calibrated: bool | str = "auto",
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        alpha: float | str = "auto",
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    thetas: Any = (-0.9, -0.5, 0.0, 0.5, 0.9)
+    theta: Any = None
+    calibrated: bool | str = "auto"
+    alpha: float | str = "auto"
 
     def _task(self) -> Task:
         measure = _atoms("thetas", self.thetas, low=-1.0, high=1.0)
@@ -249,6 +202,7 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
         return self._classification(self.recipe(), X, y, sample_weight)
 
 
+@estimator
 class QOneClassSVM(_LevelSetEstimator):
     """The q-one-class support vector machine: one function of x, and a free threshold for each outlier fraction.
 
@@ -289,26 +243,9 @@ class QOneClassSVM(_LevelSetEstimator):
 
     _constraints: ClassVar = {"exact_fractions": partial(flag_or_choice, options=("held-out",))}
 
-    def __init__(
-        self,
-        *,
-        nus: Any = (0.1, 0.3, 0.5, 0.7, 0.9),
-        nu: float | None = None,
-        exact_fractions: bool | str = False,
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    nus: Any = (0.1, 0.3, 0.5, 0.7, 0.9)
+    nu: float | None = None
+    exact_fractions: bool | str = False
 
     def _task(self) -> Task:
         nus = _atoms("nus", self.nus, low=0.0, high=1.0, open_low=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from infinitask.estimators._curve_errors import Specs
 from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
 from infinitask.estimators._curves import Curves, Design, days, own_points
 from infinitask.estimators._parameters import weights_of
+from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import in_kind, in_memory, on_host
 from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit
@@ -40,6 +41,7 @@ DEFAULT_DELTA, DEFAULT_EPSILON = 1.345, 0.6
 square on normal errors, and the ε-insensitive loss is close to its most efficient."""
 
 
+@estimator
 class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
     r"""Function-on-vector regression: predict a whole curve from x.
 
@@ -143,34 +145,17 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         "alpha_bias": optional(or_auto(partial(number, low=0.0, open_low=False))),
     }
 
-    def __init__(
-        self,
-        loss: str = "squared",
-        *,
-        quantile: float = 0.5,
-        delta: float | None = None,
-        epsilon: float | None = None,
-        theta: Any = None,
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        bias_kernel: Any = "task",
-        alpha: float | str = "auto",
-        alpha_bias: float | str | None = "auto",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    loss: str = field(default="squared", kw_only=False)
+    quantile: float = 0.5
+    delta: float | None = None
+    epsilon: float | None = None
+    theta: Any = None
+    task_kernel: Any = "rbf"
+    task_gamma: Any = None
+    bias_kernel: Any = "task"
+    alpha: float | str = "auto"
+    alpha_bias: float | str | None = "auto"
+    n_nodes: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import flag, number
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
+from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._recipe import Units
 from infinitask.measures._spaces import as_measure
@@ -24,6 +25,7 @@ from infinitask.tasks.ridge_path import DECADES
 __all__ = ["InfiniteKernelRidge"]
 
 
+@estimator
 class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     """Kernel ridge regression for every weight of the ridge from one fit; the weight is chosen at prediction.
 
@@ -77,30 +79,13 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     _asked_by = "log_alpha"
     _constraints: ClassVar = {"log_alpha": partial(number, low=-DECADES, high=DECADES, open_low=False), "centred": flag}
 
-    def __init__(
-        self,
-        *,
-        log_alpha: float = -3.0,
-        centred: bool = True,
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "matern52",
-        task_gamma: Any = None,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    log_alpha: float = -3.0
+    centred: bool = True
+    task_kernel: Any = "matern52"
+    task_gamma: Any = None
+    measure: Any = None
+    quadrature: Any = "gauss-legendre"
+    n_nodes: int | None = None
 
     def _task(self) -> RidgePathTask:
         return RidgePathTask.over(as_measure(self.measure, RidgePathTask().measure))

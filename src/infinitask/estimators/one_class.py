@@ -16,6 +16,7 @@ from infinitask.calibration._sign_change import change_next_to
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._parameters import check_default
+from infinitask.estimators._shared import Continuum, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._fit import Fit
 from infinitask.fitting._recipe import Recipe
@@ -265,7 +266,8 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         return self
 
 
-class InfiniteOneClassSVM(Explorable, _LevelSetEstimator):
+@estimator
+class InfiniteOneClassSVM(Continuum, Explorable, _LevelSetEstimator):
     """Nested density level sets for every outlier fraction from one fit; the fraction is chosen at prediction.
 
     min_(h,t) ∫ E (1/θ)(t(θ) − h(x)(θ))₊ − t(θ) dθ + ½ ∫ ‖h(·)(θ)‖² dθ + (λ/2)‖t‖².
@@ -330,34 +332,10 @@ class InfiniteOneClassSVM(Explorable, _LevelSetEstimator):
 
     _constraints: ClassVar = {"alpha": or_auto(partial(number, low=0.0, open_low=False))}
 
-    def __init__(
-        self,
-        *,
-        nu: Any = 0.1,
-        nested: bool = False,
-        exact_fractions: bool | str = "auto",
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        bias_kernel: Any = "task",
-        alpha: float | str = "auto",
-        alpha_bias: float | None = None,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    nu: Any = 0.1
+    nested: bool = False
+    exact_fractions: bool | str = "auto"
+    alpha_bias: float | None = None
 
     def _task(self) -> Task:
         fractions = self.exact_fractions

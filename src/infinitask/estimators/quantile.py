@@ -20,6 +20,7 @@ from infinitask.estimators._base import (
 )
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
+from infinitask.estimators._shared import Continuum, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import Pinball
 from infinitask.predictive import QuantileDistribution
@@ -218,7 +219,8 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         return d2_score(self, Pinball(), predicted, constants, y, weight)
 
 
-class InfiniteQuantileRegressor(Explorable, _QuantileEstimator):
+@estimator
+class InfiniteQuantileRegressor(Continuum, Explorable, _QuantileEstimator):
     """Conditional quantiles of every level from one fit, in order; the level is chosen at prediction.
 
     min ∫ E max(θr, (θ−1)r) dθ + λ_nc ∫ E (−∂f/∂θ)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with the quantile
@@ -275,36 +277,11 @@ class InfiniteQuantileRegressor(Explorable, _QuantileEstimator):
     QuantileDistribution(n=100, 1001 levels from 0 to 1)
     """
 
-    def __init__(
-        self,
-        *,
-        noncrossing: float | str = 1.0,
-        noncrossing_loss: str = "hinge",
-        noncrossing_inputs: Any = None,
-        smoothing: float = 0.0,
-        quantiles: Any = 0.5,
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        bias_kernel: Any = "task",
-        alpha: float | str = "auto",
-        alpha_bias: float | None = 0.0,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    noncrossing: float | str = 1.0
+    noncrossing_loss: str = "hinge"
+    noncrossing_inputs: Any = None
+    smoothing: float = 0.0
+    quantiles: Any = 0.5
 
     def _task(self) -> Task:
         order = order_in_theta(self, weight_if_rearranged=1.0)

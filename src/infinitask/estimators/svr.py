@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import number, optional, parse_tasks
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
+from infinitask.estimators._shared import Continuum, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._recipe import Units
 from infinitask.tasks import EpsilonTask, Task
@@ -19,7 +20,8 @@ from infinitask.tasks import EpsilonTask, Task
 __all__ = ["InfiniteSVR"]
 
 
-class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
+@estimator
+class InfiniteSVR(Continuum, RegressorMixin, BaseInfiniteTask):
     """Support vector regression for every half-width ε of the tube from one fit; ε is chosen at prediction.
 
     min_h ∫ E (|y − h(x)(θ) − b(θ)| − θ)₊ dμ(θ) + (λ/2)‖h‖² + (λ_b/2)‖b‖², θ = ε: how large an error may be before it
@@ -60,32 +62,7 @@ class InfiniteSVR(RegressorMixin, BaseInfiniteTask):
 
     _constraints: ClassVar = {"epsilon": optional(partial(number, low=0.0, open_low=False))}
 
-    def __init__(
-        self,
-        *,
-        epsilon: float | None = None,
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        bias_kernel: Any = "task",
-        alpha: float | str = "auto",
-        alpha_bias: float | None = 0.0,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    epsilon: float | None = None
 
     def _task(self) -> Task:
         return EpsilonTask()

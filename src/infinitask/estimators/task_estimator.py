@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from infinitask._base.arrays import HostArray
 from infinitask._base.validation import naming, number
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._parameters import inputs_of, weights_of
+from infinitask.estimators._shared import Continuum, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import (
     CostSensitiveHinge,
@@ -54,7 +56,8 @@ def _default_measure(loss: Loss) -> Measure:
     return factors[0] if len(factors) == 1 else ProductMeasure(factors)
 
 
-class InfiniteTaskEstimator(BaseInfiniteTask):
+@estimator
+class InfiniteTaskEstimator(Continuum, BaseInfiniteTask):
     """The general case: any parametrised convex loss, any Θ ⊂ ℝ^d, any measure on it.
 
     min Σ_ij ω_i w_j ℓ_θj(y_i, f_ij) + λ_nc Σ_ij ω_i w_j (−∂f/∂θ)₊ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with
@@ -109,37 +112,12 @@ class InfiniteTaskEstimator(BaseInfiniteTask):
     _needs_targets = True
     _constraints: ClassVar = {"noncrossing": partial(number, low=0.0, open_low=False)}
 
-    def __init__(
-        self,
-        loss: Any = "pinball",
-        *,
-        penalty: Any = "ridge",
-        noncrossing: float = 0.0,
-        noncrossing_loss: str = "hinge",
-        noncrossing_inputs: Any = None,
-        theta: Any = None,
-        kernel: Any = "rbf",
-        gamma: Any = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        bias_kernel: Any = "task",
-        alpha: float | str = "auto",
-        alpha_bias: float | None = 0.0,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-    ) -> None:
-        self._store(locals())
+    loss: Any = field(default="pinball", kw_only=False)
+    penalty: Any = "ridge"
+    noncrossing: float = 0.0
+    noncrossing_loss: str = "hinge"
+    noncrossing_inputs: Any = None
+    theta: Any = None
 
     def _loss(self) -> Loss:
         if isinstance(self.loss, Loss):

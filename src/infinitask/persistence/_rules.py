@@ -72,7 +72,8 @@ SCALARS = (type(None), bool, int, float, complex, str, bytes, np.generic)
 
 def check_names(cls: type[Any], names: Any) -> None:
     """A ValueError where an attribute may not be set, because it would hide what the class does."""
-    declared = _declared(cls) if is_own(cls) and is_dataclass(cls) else None
+    # an estimator holds more than its fields, which are its parameters
+    declared = _declared(cls) if is_own(cls) and not issubclass(cls, BaseEstimator) and is_dataclass(cls) else None
     for name in names:
         if type(name) is not str or not name.isidentifier() or len(name) > LONGEST_TEXT:
             raise ValueError(f"{cls.__name__} has an attribute {shown(name)}, which is no name")
@@ -138,12 +139,12 @@ def check_types(cls: type[Any], state: Mapping[str, Any]) -> None:
     if not is_own(cls):
         return
     wrong: list[str] = []
-    if is_dataclass(cls):
+    if issubclass(cls, BaseEstimator):
+        wrong = [name for name, kinds in FITTED.items() if not isinstance(state.get(name), (*kinds, type(None)))]
+    elif is_dataclass(cls):
         hints = _hints(cls)
         known = [field.name for field in fields(cls) if field.name in state]
         wrong = [name for name in known if not fits(state[name], hints.get(name, Any))]
-    elif issubclass(cls, BaseEstimator):
-        wrong = [name for name, kinds in FITTED.items() if not isinstance(state.get(name), (*kinds, type(None)))]
     if wrong:
         raise ValueError(f"{cls.__name__}.{wrong[0]} is of type {type(state[wrong[0]]).__name__}")
 

@@ -1,9 +1,13 @@
-"""Docstrings of the parameters and attributes that the estimators share: written once, shown by every class."""
+"""What the estimators share: parameters with their defaults, and the docstrings of parameters and attributes."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform
+
+_Class = TypeVar("_Class", bound=type[Any])
 
 
 class SharedEntries:
@@ -108,15 +112,17 @@ def _entries(text: str) -> dict[str, str]:
     return {entry.split(" : ")[0].strip(): entry.rstrip("\n") for entry in found if entry.strip()}
 
 
-def completed(cls: type) -> str | None:
-    """The docstring of an estimator with ``{parameters}`` and ``{attributes}`` written out.
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def estimator(cls: _Class) -> _Class:
+    """Decorate an estimator: its fields become the arguments of its constructor, by keyword.
 
-    They stand for the entries of :class:`SharedEntries` that the docstring does not have itself. Of the parameters,
-    these are the ones that the constructor takes.
+    ``{parameters}`` and ``{attributes}`` in its docstring stand for the entries of :class:`SharedEntries` that the
+    docstring does not have itself. Of the parameters, these are the ones that the constructor takes.
     """
-    if cls.__doc__ is None or "{parameters}" not in cls.__doc__:
-        return cls.__doc__
-    doc, shared = inspect.cleandoc(cls.__doc__), inspect.cleandoc(SharedEntries.__doc__ or "")
+    dataclass(kw_only=True, eq=False, repr=False)(cls)
+    if "{parameters}" not in (cls.__doc__ or ""):
+        return cls
+    doc, shared = inspect.cleandoc(cls.__doc__ or ""), inspect.cleandoc(SharedEntries.__doc__ or "")
     parameters, attributes = re.split(r"^(?:Parameters|Attributes)\n-+\n", shared, flags=re.MULTILINE)[1:]
     taken = inspect.signature(cls).parameters
     for mark, entries in (
@@ -125,4 +131,19 @@ def completed(cls: type) -> str | None:
     ):
         missing = [entry for name, entry in entries.items() if not re.search(rf"^{name} : ", doc, re.MULTILINE)]
         doc = doc.replace(mark, "\n".join(missing))
-    return doc
+    cls.__doc__ = doc
+    return cls
+
+
+@estimator
+class Continuum:
+    """The parameters of models of a continuum of tasks."""
+
+    task_kernel: Any = "rbf"
+    task_gamma: Any = None
+    bias_kernel: Any = "task"
+    alpha: float | str = "auto"
+    alpha_bias: float | None = 0.0
+    measure: Any = None
+    quadrature: Any = "gauss-legendre"
+    n_nodes: int | None = None
