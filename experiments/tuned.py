@@ -13,9 +13,13 @@ from sklearn.model_selection import KFold
 from infinitask import IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
 from infinitask._base.arrays import to_host
 from infinitask.fitting import Data
+from infinitask.fitting._defaults import resolved
+from infinitask.fitting._fit import in_units_of
 from infinitask.fitting._learn import learn
 from infinitask.fitting._pose import pose
-from infinitask.tuning._held_out import shared_problem, training_part
+from infinitask.fitting._recipe import Recipe, in_units
+from infinitask.fitting._warm_start import Memory
+from infinitask.field import Problem
 from infinitask.tuning._proposals import Proposals
 
 __all__ = ["LEVELS", "Trial", "best", "crossing", "model", "one_se", "pinball", "tune"]
@@ -153,8 +157,9 @@ def _cross_validation(
         recipe = model(method, parameters, splits[0][0].size, tol=ROUGH[0], solver="lbfgs").recipe()
         if method != "itl":
             recipe = replace(recipe, alpha_bias=BIAS_RIDGE)
-        recipe, problem = shared_problem(recipe, data)
-        folds = [training_part(recipe, data, problem, train) for train, _ in splits]
+        recipe = resolved(recipe, data)
+        problem = pose(in_units(recipe), in_units_of(recipe, data), np.random.default_rng(0))
+        folds = [_training_part(recipe, data, problem, train) for train, _ in splits]
         for _, _, memory in folds:
             memory.extrapolates = False
 
@@ -173,3 +178,12 @@ def _cross_validation(
         return measured(*FINE) if np.mean(rough) <= PROMISING * smallest else rough
 
     return losses
+
+
+def _training_part(recipe: Recipe, data: Data, problem: Problem, train: Values) -> tuple[Recipe, Data, Memory]:
+    """The recipe, the training rows of a fold, and a memory that holds their part of a problem of all rows."""
+    weight = data.weight[train]
+    part = Data(data.X[train], None if data.y is None else data.y[train], weight / np.sum(weight))
+    memory = Memory()
+    memory.knows(in_units(recipe), in_units_of(recipe, part), problem.only(train), exact=0.0)
+    return recipe, part, memory

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold
 
 from infinitask.calibration._fold_fits import JointFits, solved_one_by_one
-from infinitask.calibration._folds import Folds, hold_out_each_row_once, out_of_fold, splits_of
-from infinitask.calibration.held_out import HeldOutFits
+from infinitask.calibration._folds import Folds, hold_out_each_row_once, splits_of
+from infinitask.calibration.held_out import HeldOutFits, out_of_fold
 from infinitask.datasets import make_sine
 from infinitask.fitting import Data, Recipe
 from infinitask.fitting._defaults import resolved
@@ -104,9 +104,17 @@ def test_a_held_out_row_has_no_part_in_its_prediction() -> None:
     assert np.max(np.abs(after - before)) > 1.0
 
 
-def _sizes(scale: int, train: Any, test: Any) -> tuple[int, int]:
-    return scale * train.size, scale * test.size
+def _seen_and_held_out(model: Any, seen: dict[str, Any], X: Any, y: Any) -> tuple[int, float, Any]:
+    return seen["X"].shape[0], float(np.sum(seen["sample_weight"])), model.fit(**seen).predict(X) - y
 
 
-def test_whole_estimators_see_training_rows_only() -> None:
-    assert out_of_fold(partial(_sizes, 2), splits(4)) == [(60, 20)] * 4
+def test_whole_models_see_training_rows_only() -> None:
+    X, y = make_sine(40, random_state=0)
+    model, weight = Ridge(), np.arange(40.0)
+    for (train, test), (count, mass, errors) in zip(
+        splits(), out_of_fold(_seen_and_held_out, model, X, y, splits(), weight=weight), strict=True
+    ):
+        alone = Ridge().fit(X[train], y[train], sample_weight=weight[train])
+        assert (count, mass) == (30, np.sum(weight[train]))
+        np.testing.assert_allclose(errors, alone.predict(X[test]) - y[test])
+    assert not hasattr(model, "coef_")

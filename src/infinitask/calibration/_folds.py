@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self, final
@@ -10,7 +9,6 @@ from typing import Any, Self, final
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray, as_like, to_host
@@ -123,22 +121,6 @@ def hold_out_each_row_once(splits: Splits, n: int) -> bool:
     """Whether each of n rows is held out by exactly one fold, and no fit sees a row that it holds out."""
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=n)
     return bool(np.all(times == 1)) and not any(np.intersect1d(train, test).size for train, test in splits)
-
-
-def out_of_fold(job: Callable[[HostArray, HostArray], Any], splits: Splits, parallel: Parallel | None = None) -> Any:
-    """What a job returns for the training rows and the held-out rows of each fold, as a list.
-
-    Parameters
-    ----------
-    job : callable
-        (train, test) → anything, such as a fitted estimator or its scores.
-    splits : list of (train, test)
-    parallel : joblib.Parallel or None
-        Where the folds are jobs. Nothing passes between them: the results do not depend on their number.
-    """
-    if parallel is None:
-        return [job(train, test) for train, test in splits]
-    return list(parallel(delayed(job)(train, test) for train, test in splits))
 
 
 @final

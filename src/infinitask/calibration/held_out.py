@@ -1,9 +1,22 @@
 """Held-out predictions: the one engine that calibration and tuning ask.
 
-A row that a fit has seen looks better than a new one. Here the problem of a fit is solved again without some of its
-rows, in the same features, and h is read at the rows that were held out. :class:`Folds` say which rows those are. The
-fits are solved one after the other or together (:mod:`~infinitask.calibration._fold_fits`). :class:`HeldOut` is the
-engine, bound to a fit; :class:`HeldOutFits` are the fits without each fold.
+A row that a fit has seen looks better than a new one, so every prediction that calibrates or compares models comes from
+a fit that has not seen the row. :class:`~infinitask.calibration._folds.Folds` say which rows each fit holds out.
+
+=====================================  =====================================  ========================================
+fits                                   solved                                 asked for by
+=====================================  =====================================  ========================================
+:class:`HeldOut`, bound to a fit: its  one after the other or together, in    thresholds of level sets, decisions,
+problem without each fold              the features of the fit                class probabilities
+``solved_one_by_one``, ``JointFits``   the same, for a problem that is posed  the race of self-tuned models, the map of
+(``_fold_fits``): a posed problem      once for many λ or kernels             levels, volumes of level sets
+without each fold
+:func:`out_of_fold`: whole models,     each by its own ``fit``                ``score_path``, ``OptunaSearch``,
+tuning and calibration included                                               ``CrossConformal``, out-of-fold scores
+=====================================  =====================================  ========================================
+
+The ranking of kernels before a race takes the closed form of leave-one-out instead
+(:mod:`infinitask.fitting._leave_one_out`).
 """
 
 from __future__ import annotations
@@ -11,14 +24,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import Array, HostArray, as_like, one_blas_thread, to_host
 from infinitask._base.events import Stage, tell
 from infinitask.calibration._fold_fits import JointFits, solved_one_by_one
-from infinitask.calibration._folds import Folds
+from infinitask.calibration._folds import Folds, Splits
 from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
 from infinitask.solvers import Eigenbasis, Solution, Start
@@ -225,3 +241,46 @@ def _reader(phi: Array, field: Field, tasks: HostArray) -> Callable[[slice], Hos
 def _features(problem: Problem) -> Array:
     """φ of all rows, without the constant by which a bias may have joined."""
     return problem.objective.rows if problem.constant is None else problem.objective.rows[:, 1:]
+
+
+# ------------------------------------------------------------------------------------------------- whole models
+def out_of_fold(
+    job: Callable[[Any, dict[str, Any], Any, Any], Any],
+    model: Any,
+    X: Any,
+    y: Any,
+    splits: Splits,
+    *,
+    weight: HostArray | None = None,
+    parallel: Parallel | None = None,
+) -> list[Any]:
+    """What a job makes of each fold, as a list; nothing passes from fold to fold.
+
+    Parameters
+    ----------
+    job : callable
+        (a copy of the model, the arguments of its ``fit`` to the training rows, held-out X, held-out y) → anything,
+        such as scores of the held-out rows.
+    model : estimator
+        It is copied.
+    X, y : array-like
+        y may be None.
+    splits : list of (train, test)
+    weight : ndarray (n,) or None
+    parallel : joblib.Parallel or None
+        Where the folds are jobs.
+    """
+    folds = [(job, model, X, y, weight, train, test) for train, test in splits]
+    if parallel is None:
+        return [_fold(*fold) for fold in folds]
+    return list(parallel(delayed(_fold)(*fold) for fold in folds))
+
+
+def _fold(
+    job: Callable[..., Any], model: Any, X: Any, y: Any, weight: HostArray | None, train: HostArray, test: HostArray
+) -> Any:
+    model = clone(model)
+    X_train, y_train = _safe_split(model, X, y, train)
+    given = {"X": X_train, "y": y_train, "sample_weight": None if weight is None else weight[train]}
+    seen = {name: value for name, value in given.items() if value is not None}
+    return job(model, seen, *_safe_split(model, X, y, test, train))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -17,8 +15,9 @@ from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import check_parameters, coverages, naming
 from infinitask.calibration._conformal import ConformalCalibration
 from infinitask.calibration._cross_conformal import CrossCalibration
-from infinitask.calibration._folds import hold_out_each_row_once, out_of_fold, splits_of
+from infinitask.calibration._folds import hold_out_each_row_once, splits_of
 from infinitask.calibration._rearrangement import Rearrangement
+from infinitask.calibration.held_out import out_of_fold
 from infinitask.estimators import _frames
 from infinitask.estimators._parameters import targets_of
 from infinitask.estimators._sources import in_kind, in_memory
@@ -114,7 +113,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
             )
         with naming("n_jobs"):
             parallel = Parallel(n_jobs=self.n_jobs)
-        fitted = out_of_fold(partial(_fold, self.estimator, X, y), splits, parallel)
+        fitted = out_of_fold(_fold, self.estimator, X, y, splits, parallel=parallel)
         self.estimators_ = [model for model, _ in fitted]
         self.calibration_ = CrossCalibration(tuple(part for _, part in fitted))
         return self
@@ -158,15 +157,13 @@ class CrossConformal(RegressorMixin, BaseEstimator):
         return hasattr(self, "calibration_")
 
 
-def _fold(model: Any, X: Any, y: HostArray, train: HostArray, test: HostArray) -> tuple[Any, ConformalCalibration]:
+def _fold(model: Any, seen: dict[str, Any], X: Any, y: HostArray) -> tuple[Any, ConformalCalibration]:
     """The fit to the training rows, and the scores of the held-out rows."""
-    model = clone(model)
-    X_train, y_train = _safe_split(model, X, y, train)
-    X_test, y_test = _safe_split(model, X, y, test, train)
-    model.fit(X_train, y_train)
+    model.fit(**seen)
     # known to the fit: the scores of a fold must not depend on its own rows in any other way
-    scale = Units.of(y_train, np.full(y_train.size, 1.0 / y_train.size), centred=True).spread
-    return model, ConformalCalibration.of(_curves(model, X_test), y_test, scale)
+    count = seen["y"].size
+    scale = Units.of(seen["y"], np.full(count, 1.0 / count), centred=True).spread
+    return model, ConformalCalibration.of(_curves(model, X), y, scale)
 
 
 def _curves(model: Any, X: Any) -> Rearrangement:

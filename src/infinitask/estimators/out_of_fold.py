@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from infinitask._base.arrays import HostArray
-from infinitask.calibration._folds import Folds, hold_out_each_row_once, out_of_fold, splits_of
+from infinitask.calibration._folds import Folds, hold_out_each_row_once, splits_of
+from infinitask.calibration.held_out import out_of_fold
 
 __all__ = ["out_of_fold_scores"]
 
@@ -51,10 +49,10 @@ def out_of_fold_scores(estimator: Any, X: Any, *, cv: Any = 5, random_state: Any
     splits = splits_of(cv, np.empty((n, 1)), shuffled=True, random_state=random_state)
     if not hold_out_each_row_once(splits, n):
         raise ValueError(f"cv={cv!r} was given; each of the {n} rows must be held out by exactly one of its folds.")
-    scores = out_of_fold(partial(_scores, estimator, X), splits)
+    scores = out_of_fold(_scores, estimator, X, None, splits)
     return Folds.of_splits(splits, n).assembled(np.concatenate(scores))
 
 
-def _scores(estimator: Any, X: Any, train: HostArray, test: HostArray) -> HostArray:
+def _scores(model: Any, seen: dict[str, Any], X: Any, _: None) -> HostArray:
     """The scores of the held-out rows."""
-    return np.asarray(clone(estimator).fit(_safe_indexing(X, train)).score_samples(_safe_indexing(X, test)))
+    return np.asarray(model.fit(**seen).score_samples(X))

@@ -5,8 +5,7 @@
 * :func:`score_path`: cross-validated scores along a path of λ.
 * :class:`OptunaSearch`: a search over any parameters (extra "tune").
 
-All compare by held-out rows. Self-tuned models solve their folds together (:mod:`~infinitask.tuning._runner`); paths,
-searches and level sets fit one fold after the other (:mod:`~infinitask.tuning._held_out`).
+All compare by held-out rows, which the engine of :mod:`infinitask.calibration.held_out` predicts.
 """
 
 from ._cv_models import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV

@@ -18,8 +18,6 @@ import joblib  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import cross_val_score
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted
@@ -38,8 +36,9 @@ from infinitask._base.validation import (
     optional,
 )
 from infinitask.calibration._folds import Splits
+from infinitask.calibration.held_out import out_of_fold
 from infinitask.estimators._base import BaseInfiniteTask
-from infinitask.tuning._held_out import checked, held_out_scores
+from infinitask.tuning._score_path import checked, score_of
 
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
 """What is searched by default, for features and targets of size one."""
@@ -278,15 +277,8 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         self, parallel: Parallel, model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits
     ) -> HostArray:
         """The scores of a trial on every fold."""
-        with warnings.catch_warnings():
-            # no warning for a gap that was not reached: most trials are not chosen
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            if isinstance(model, BaseInfiniteTask):
-                scores = held_out_scores([model], X, y, weight, splits, self.scoring, parallel)[0]
-            else:
-                params = None if weight is None else {"sample_weight": weight}
-                options: dict[str, Any] = {"scoring": self.scoring, "params": params, "error_score": "raise"}
-                scores = cross_val_score(model, X, y, cv=splits, n_jobs=self.n_jobs, **options)
+        job = partial(_score_of_fit, scoring=self.scoring)
+        scores = out_of_fold(job, model, X, y, splits, weight=weight, parallel=parallel)
         if not np.all(np.isfinite(scores)):
             raise ArithmeticError(f"the scores of its folds are {scores}.")
         return np.asarray(scores)
@@ -316,8 +308,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """By ``scoring``, of the best estimator."""
         check_is_fitted(self, "best_estimator_")
-        scorer = check_scoring(self.best_estimator_, self.scoring)
-        return float(scorer(self.best_estimator_, X) if y is None else scorer(self.best_estimator_, X, y))
+        return score_of(self.best_estimator_, X, y, self.scoring)
 
     def __getattr__(self, name: str) -> Any:
         # all else that the best estimator has; called only where this object has no such attribute
@@ -333,6 +324,13 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.sparse = inner.input_tags.sparse
         return tags
+
+
+def _score_of_fit(model: Any, seen: dict[str, Any], X: Any, y: Any, *, scoring: Any) -> float:
+    """The score at the held-out rows of a fold."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # most trials are not chosen
+        return score_of(model.fit(**seen), X, y, scoring)
 
 
 def _values(study: Any) -> list[float]:

@@ -1,18 +1,26 @@
-"""Cross-validated scores along a path of λ."""
+"""Cross-validated scores along a path of λ, and what a search over any parameters shares with it."""
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring
+from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import jobs, positive_numbers
-from infinitask.estimators.path import _check_has_path
+from infinitask._base.validation import jobs, naming, positive_numbers
+from infinitask.calibration._folds import Splits, splits_of
+from infinitask.calibration.held_out import out_of_fold
+from infinitask.estimators._parameters import weights_of
+from infinitask.estimators._sources import in_memory
+from infinitask.estimators.path import _check_has_path, fit_path
 from infinitask.kernels import takes_gamma
-from infinitask.tuning._held_out import checked, held_out_scores
 
 
 def score_path(
@@ -29,8 +37,7 @@ def score_path(
 ) -> HostArray:
     """Cross-validated scores for every ``gamma``, ``alpha`` and fold.
 
-    Folds share φ of all rows if the kernel is known beforehand; within a fold λ falls, and each fit
-    starts from the one before it.
+    Within a fold λ falls, and each fit starts from the one before it, see :func:`~infinitask.fit_path`.
 
     Parameters
     ----------
@@ -77,13 +84,51 @@ def score_path(
         gammas = positive_numbers("gammas", gammas)
     n_jobs = jobs("n_jobs", n_jobs)
     X, y, weight, splits = checked(estimator, X, y, sample_weight, cv, scoring)
-    falling = np.argsort(-alphas, kind="stable")
-    tables = []
+    # nothing is certified beyond the duality gap, and no rank grows
+    plain = {"certify": None} | ({"rank": None} if estimator.rank == "auto" else {})
+    job = partial(_scores_of_path, alphas=alphas, scoring=scoring)
+    tables, missed = [], 0
     with Parallel(n_jobs=n_jobs) as parallel:
-        for gamma in [None] if gammas is None else gammas:
-            model = clone(estimator) if gamma is None else clone(estimator).set_params(gamma=float(gamma))
-            models = [clone(model).set_params(alpha=float(alphas[i])) for i in falling]
-            table = np.empty((alphas.size, len(splits)))
-            table[falling] = held_out_scores(models, X, y, weight, splits, scoring, parallel)
-            tables.append(table)
-    return tables[0] if gammas is None else np.stack(tables)
+        for gamma in [{}] if gammas is None else [{"gamma": float(gamma)} for gamma in gammas]:
+            model = clone(estimator).set_params(**plain, **gamma)
+            found = out_of_fold(job, model, X, y, splits, weight=weight, parallel=parallel)
+            tables.append(np.array([scores for scores, _ in found]).T)
+            missed += sum(count for _, count in found)
+    table = tables[0] if gammas is None else np.stack(tables)
+    if missed:
+        warnings.warn(
+            f"{type(estimator).__name__}: {missed} of {table.size} fits did not reach the duality gap asked for, and "
+            "their scores are those of models that are not solved; raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return table
+
+
+def _scores_of_path(
+    model: Any, seen: dict[str, Any], X: Any, y: Any, *, alphas: HostArray, scoring: Any
+) -> tuple[list[float], int]:
+    """The score of each λ at the held-out rows, and how many fits missed the gap."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # most of these models are not chosen
+        models = fit_path(model, **seen, alphas=alphas)
+    return [score_of(fitted, X, y, scoring) for fitted in models], sum(not m.solution_.converged for m in models)
+
+
+def checked(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, cv: Any, scoring: Any
+) -> tuple[Any, Any, HostArray | None, Splits]:
+    """X and y in memory, weights and folds of a cross-validation, or an error before anything is fitted."""
+    in_memory(X)
+    with naming("X" if y is None else "X and y"):
+        X, y = indexable(X, y)
+    weight = None if sample_weight is None else weights_of(sample_weight, X)
+    with naming("scoring"):
+        check_scoring(estimator, scoring)
+    return X, y, weight, splits_of(cv, X, y, classifier=is_classifier(estimator))
+
+
+def score_of(model: Any, X: Any, y: Any, scoring: Any) -> float:
+    """The score of a fitted model."""
+    scorer = check_scoring(model, scoring)
+    return float(scorer(model, X) if y is None else scorer(model, X, y))

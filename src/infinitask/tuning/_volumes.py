@@ -24,7 +24,8 @@ from infinitask.calibration._folds import Folds, Splits, splits_of
 from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.calibration.held_out import HeldOutFits
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import IQR_OF_NORMAL, spreads
+from infinitask.fitting._defaults import IQR_OF_NORMAL, resolved, spreads
+from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
@@ -40,7 +41,6 @@ from infinitask.tuning._defaults import (
     QUICK,
     QUICK_NODES,
 )
-from infinitask.tuning._held_out import shared_problem
 
 NO_MATRIX = "a volume needs the kernel at new points, not a matrix. Give kernels of inputs."
 """Why 'precomputed' is refused."""
@@ -216,6 +216,8 @@ class VolumeComparison:
             solver="lbfgs",
             verbose=0,
             device=None,
+            rank=None if recipe.rank == "auto" else recipe.rank,
+            certify=None,
         )
         generator = np.random.default_rng(rng.randint(2**31 - 1))
         reference = reference_points(merged.X, generator)
@@ -277,7 +279,8 @@ class VolumeComparison:
     def entrant(self, name: str, kernel: InputKernel) -> Entrant:
         """Fit without the rows of each fold; their mass sets the thresholds, the reference points the volumes."""
         data, levels = Data(self.X, None, self.weight), self.levels[:, None]
-        recipe, problem = shared_problem(replace(self.recipe, kernel=kernel), data)
+        recipe = resolved(replace(self.recipe, kernel=kernel), data)
+        problem = pose(recipe, data, np.random.default_rng(0))
         folds = Folds.of_splits(self.splits, self.weight.size)
         fields = list(solved_one_by_one(problem, folds, recipe.solver, recipe.tol, recipe.max_iter))
         fits = HeldOutFits.of(problem, folds, fields, folds.rows.size)
