@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold
 
 from infinitask import IndependentQuantileRegressor, InfiniteQuantileRegressor, JointQuantileRegressor
 from infinitask._base.arrays import to_host
+from infinitask.field import Problem
 from infinitask.fitting import Data
 from infinitask.fitting._defaults import resolved
 from infinitask.fitting._fit import in_units_of
@@ -19,7 +20,6 @@ from infinitask.fitting._learn import learn
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, in_units
 from infinitask.fitting._warm_start import Memory
-from infinitask.field import Problem
 from infinitask.tuning._proposals import Proposals
 
 __all__ = ["LEVELS", "Trial", "best", "crossing", "model", "one_se", "pinball", "tune"]

@@ -9,8 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold
 
-from infinitask.calibration._fold_fits import JointFits, solved_one_by_one
-from infinitask.calibration._folds import Folds, hold_out_each_row_once, splits_of
+from infinitask.calibration._folds import Folds, JointFits, hold_out_each_row_once, solved_one_by_one, splits_of
 from infinitask.calibration.held_out import HeldOutFits, out_of_fold
 from infinitask.datasets import make_sine
 from infinitask.fitting import Data, Recipe

@@ -18,16 +18,14 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.datasets import make_sine
-from infinitask.fitting import Data
-from infinitask.fitting._metric_learning import learnt_metrics
-from infinitask.kernels import RBF, Laplacian, LearntMetric, Scaled
+from infinitask.kernels import RBF, Scaled
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Discrete
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, score_path
 from infinitask.tuning._candidates import (
     Candidate,
     Kind,
-    Learn,
+    Learner,
     candidates,
     contenders,
     normal_scores,
@@ -35,7 +33,7 @@ from infinitask.tuning._candidates import (
     relevance,
 )
 from infinitask.tuning._cv_models import _best_constant
-from infinitask.tuning._rules import walk
+from infinitask.tuning._race import walk
 from tests.support.scikit_learn_checks import run_checks
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
@@ -78,16 +76,8 @@ def test_kernels_that_know_targets_know_those_of_their_rows_alone() -> None:
     other = t.copy()
     other[1::2] = rng.normal(size=30)
 
-    def learn(t: np.ndarray) -> Learn:
-        def learnt(Z: np.ndarray, rows: np.ndarray, whole: bool) -> np.ndarray:
-            data = Data(Z[rows], t[rows], np.full(rows.size, 1.0 / rows.size))
-            recipe = InfiniteQuantileRegressor(n_nodes=5).recipe()
-            *_, kernel = learnt_metrics(recipe, data, LearntMetric(Laplacian(), diagonal=not whole, iterations=1))
-            return np.asarray(kernel.root if whole else kernel.scales)
-
-        return learnt
-
-    first, second = (candidates(X, targets, learn(targets)) for targets in (t, other))
+    recipe = InfiniteQuantileRegressor(n_nodes=5).recipe()
+    first, second = (candidates(X, targets, Learner(recipe, targets)) for targets in (t, other))
     assert {name for name, kind in first.items() if kind.learns} == {
         name for name in first if "each input" in name or "learnt" in name
     }

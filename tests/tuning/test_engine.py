@@ -15,12 +15,10 @@ from infinitask.features import Nystroem
 from infinitask.kernels import RBF, InputKernel
 from infinitask.losses import Pinball
 from infinitask.measures import Discrete
-from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _choice, _runner
-from infinitask.tuning._candidates import Candidate, Kind
-from infinitask.tuning._choice import Contest
+from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _contest, _race
+from infinitask.tuning._candidates import Kind
+from infinitask.tuning._contest import Contest, Progress, QuickFits, held_out
 from infinitask.tuning._defaults import LAMBDAS, Effort
-from infinitask.tuning._progress import Progress
-from infinitask.tuning._runner import Runner
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 QUICK: dict[str, Any] = {"n_nodes": 10, "tol": 1e-2, "random_state": 0}
@@ -62,8 +60,7 @@ def by_targets(t: Floats) -> Kind:
 
 def compared(X: Floats, y: Floats) -> list[Floats]:
     """What the fits of a comparison predict for the held-out rows of each fold."""
-    runner = Runner(contest(X, y), Candidate("", by_targets(y), np.nan, np.nan), LAMBDAS)
-    return runner.values(1e-2, LEVELS, [None] * len(runner.fits), EXACT)
+    return QuickFits(contest(X, y), by_targets(y), float(LAMBDAS[-1])).values(1e-2, EXACT)
 
 
 @pytest.mark.slow
@@ -83,23 +80,21 @@ def test_no_row_is_judged_by_a_kernel_that_saw_its_target() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_held_out_predictions_know_nothing_of_their_fold(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     # all targets decide with which step iterations begin, which a small gap forgets
-    monkeypatch.setattr(_runner, "CALIBRATING", Effort(gap=1e-4, max_iter=5_000, floor=1e-6))
+    monkeypatch.setattr(_contest, "CALIBRATING", Effort(gap=1e-4, max_iter=5_000, floor=1e-6))
     X, y = make_sine(40, random_state=0)
     weight = np.where(np.arange(40) % 5 == 0, 0.0, 1.0) if weighted else np.ones(40)
     folds = contest(X, y).folds
     counted = weight > 0.0
 
-    def held_out(targets: Floats) -> Floats:
-        runner = Runner(
-            contest(X, targets, weight), Candidate("", by_targets(targets[counted]), np.nan, np.nan), LAMBDAS
-        )
-        return runner.held_out(runner.contest.rows.recipe, 1e-2, LEVELS, folds)
+    def predicted(targets: Floats) -> Floats:
+        compared, kind = contest(X, targets, weight), by_targets(targets[counted])
+        return held_out(compared, compared.rows.recipe, kind, kind.on(np.arange(32)), 1e-2, LEVELS, folds)
 
-    before, (_, test) = held_out(y), folds[1]
+    before, (_, test) = predicted(y), folds[1]
     assert np.all(np.isfinite(before))
     other = y.copy()
     other[test] += 3.0
-    after = held_out(other)
+    after = predicted(other)
     np.testing.assert_allclose(after[test], before[test], atol=0.05)
     assert np.max(np.abs(after - before)) > 0.5
 
@@ -118,8 +113,8 @@ def test_targets_that_are_noise_cost_little(d: int) -> None:
 
 @pytest.mark.slow
 def test_the_order_of_rows_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = partialmethod(Runner.values, effort=EXACT._replace(gap=1e-4))
-    monkeypatch.setattr(Runner, "values", values)  # no λ is near a decision then
+    values = partialmethod(QuickFits.values, effort=EXACT._replace(gap=1e-4))
+    monkeypatch.setattr(QuickFits, "values", values)  # no λ is near a decision then
     X, y = make_sine(80, random_state=0)
     order = np.random.default_rng(0).permutation(80)
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))
@@ -207,8 +202,8 @@ def test_given_folds_calibrate() -> None:
 @pytest.fixture
 def small_contest(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is done for thousands of rows, done for hundreds."""
-    monkeypatch.setattr(_choice, "MAX_ROWS", 100)
-    monkeypatch.setattr(_choice, "RANKS", (4, 20, 40))
+    monkeypatch.setattr(_race, "MAX_ROWS", 100)
+    monkeypatch.setattr(_race, "RANKS", (4, 20, 40))
 
 
 @pytest.mark.usefixtures("small_contest")
@@ -280,15 +275,15 @@ def test_a_search_tells_what_it_does(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while the second kernel is tried."""
-    walked, calls = Runner.walked, []
+    path_of, calls = _race.path_of, []
 
-    def walk(self: Runner, *arguments: Any, **options: Any) -> Floats:
-        calls.append(self)
+    def path(*arguments: Any, **options: Any) -> Floats:
+        calls.append(arguments)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return walked(self, *arguments, **options)
+        return path_of(*arguments, **options)
 
-    monkeypatch.setattr(Runner, "walked", walk)
+    monkeypatch.setattr(_race, "path_of", path)
 
 
 @pytest.mark.usefixtures("interrupted")

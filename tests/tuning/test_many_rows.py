@@ -91,7 +91,7 @@ def test_the_ridge_of_a_sample_becomes_that_of_all_rows(data: Any, visited: list
 
     def watched(*arguments: Any) -> Any:
         found = choose(*arguments)
-        of_sample.append(found[0].alpha)
+        of_sample.append(found.alpha)
         return found
 
     with pytest.MonkeyPatch.context() as patch:

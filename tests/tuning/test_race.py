@@ -11,9 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from infinitask.tuning import InfiniteCostSensitiveClassifierCV, InfiniteQuantileRegressorCV, _race
 from infinitask.tuning._candidates import Candidate, Kind, ranking_rows
-from infinitask.tuning._choice import Contest
-from infinitask.tuning._rules import walk
-from infinitask.tuning._runner import Runner
+from infinitask.tuning._race import walk
 
 FOLDS = 5
 IGNORING = np.full(FOLDS, 1.0)
@@ -122,16 +120,16 @@ def test_all_given_kernels_compete_with_all_rows() -> None:
 def test_an_interrupt_gives_the_best_so_far(after: int, folds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a heat of eight kernels, and at the first of those that race with all rows."""
     X, y = rows()
-    count, walk = 0, Runner.walked
+    count, path_of = 0, _race.path_of
 
-    def interrupted(self: Runner, *arguments: Any, **options: Any) -> Floats:
+    def interrupted(*arguments: Any, **options: Any) -> Floats:
         nonlocal count
         count += 1
         if count > after:
             raise KeyboardInterrupt
-        return walk(self, *arguments, **options)
+        return path_of(*arguments, **options)
 
-    monkeypatch.setattr(Runner, "walked", interrupted)
+    monkeypatch.setattr(_race, "path_of", interrupted)
     judging, _ = ranking_rows(y)
     # of eighty folds some have no row in a heat: eight with these among them serve as well
     cv = sorted(KFold(folds, shuffle=True, random_state=0).split(X), key=lambda fold: np.isin(fold[1], judging).any())[
@@ -162,7 +160,7 @@ def test_kernels_of_a_heat_have_not_seen_its_targets(monkeypatch: pytest.MonkeyP
     judging, _ = ranking_rows(y)
     seen: list[set[int]] = []
 
-    def spy(entrants: list[Candidate]) -> list[Candidate]:
+    def spy(entrants: list[Candidate], listed: bool) -> tuple[list[Candidate], bool]:
         def watched(kind: Kind) -> Kind:
             def adapt(given: Floats) -> Any:
                 seen.append(set(given.tolist()))
@@ -170,10 +168,10 @@ def test_kernels_of_a_heat_have_not_seen_its_targets(monkeypatch: pytest.MonkeyP
 
             return Kind(adapt, learns=True)
 
-        return [replace(entrant, kind=watched(entrant.kind)) for entrant in entrants]
+        return [replace(entrant, kind=watched(entrant.kind)) for entrant in entrants], listed
 
-    entrants = Contest._entrants
-    monkeypatch.setattr(Contest, "_entrants", lambda self, kernels: spy(entrants(self, kernels)))
+    entrants = _race._entrants
+    monkeypatch.setattr(_race, "_entrants", lambda contest, kernels: spy(*entrants(contest, kernels)))
     monkeypatch.setattr(_race, "FINALISTS", 0)
     InfiniteQuantileRegressorCV(**OPTIONS).fit(X, y)
     *heat, last = seen  # nobody races with all rows: the last one is the kernel of the choice

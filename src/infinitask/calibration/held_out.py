@@ -9,7 +9,7 @@ fits                                   solved                                 as
 :class:`HeldOut`, bound to a fit: its  one after the other or together, in    thresholds of level sets, decisions,
 problem without each fold              the features of the fit                class probabilities
 ``solved_one_by_one``, ``JointFits``   the same, for a problem that is posed  the race of self-tuned models, the map of
-(``_fold_fits``): a posed problem      once for many λ or kernels             levels, volumes of level sets
+(``_folds``): a posed problem      once for many λ or kernels             levels, volumes of level sets
 without each fold
 :func:`out_of_fold`: whole models,     each by its own ``fit``                ``score_path``, ``OptunaSearch``,
 tuning and calibration included                                               ``CrossConformal``, out-of-fold scores
@@ -33,8 +33,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import Array, HostArray, as_like, one_blas_thread, to_host
 from infinitask._base.events import Stage, tell
-from infinitask.calibration._fold_fits import JointFits, solved_one_by_one
-from infinitask.calibration._folds import Folds, Splits
+from infinitask.calibration._folds import Folds, JointFits, Splits, solved_one_by_one
 from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
 from infinitask.solvers import Eigenbasis, Solution, Start

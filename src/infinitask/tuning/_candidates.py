@@ -9,24 +9,26 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from infinitask._base.arrays import HostArray, normal_scores
-from infinitask._base.validation import naming
+from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import spreads
 from infinitask.fitting._input_scales import relevance
 from infinitask.fitting._leave_one_out import leave_one_out, some_features
+from infinitask.fitting._metric_learning import learnt_metrics, with_learnt_kernels
+from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import (
     RBF,
     Additive,
-    Chi2,
     InputKernel,
     Laplacian,
+    LearntMetric,
     Linear,
     Matern,
     Metric,
@@ -37,9 +39,11 @@ from infinitask.kernels import (
     input_kernel,
 )
 from infinitask.tuning._defaults import (
+    FEW_ROWS,
     FOLDS,
     LEARNING_ROWS,
     MAX_RANKING_ROWS,
+    MAX_ROWS,
     MAX_SCALED_FEATURES,
     MIN_ROWS_TO_LEARN,
     MUCH_WORSE,
@@ -50,10 +54,6 @@ from infinitask.tuning._defaults import (
 
 RANKS = "ranks: "
 """How the names of kernels on the ranks of the features begin."""
-
-Adapt = Callable[[HostArray], InputKernel]
-Learn = Callable[[HostArray, HostArray, bool], HostArray]
-"""Inputs (n, d) in units of their spreads, positions of rows, whether the metric is whole → R (d,) or (d, p)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Kind:
         Whether targets have a part in it: it must be made without the rows by which it is compared.
     """
 
-    on: Adapt
+    on: Callable[[HostArray], InputKernel]
     learns: bool = False
 
     @classmethod
@@ -102,7 +102,42 @@ class Candidate:
         return self.name.rpartition(", ")[0]
 
 
-def candidates(X: HostArray, t: HostArray, learn: Learn | None = None) -> dict[str, Kind]:
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """Learns kernels from targets.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Of the fits that are compared.
+    targets : ndarray (n,)
+    """
+
+    recipe: Recipe
+    targets: HostArray
+
+    def kernel(self, kernel: InputKernel, X: HostArray, rows: HostArray) -> InputKernel:
+        """A given kernel as some rows of X have it."""
+        recipe, data = self._with(X, rows, MAX_ROWS)
+        return input_kernel(with_learnt_kernels(replace(recipe, kernel=kernel), data).kernel).resolve(X[rows])
+
+    def metric(self, Z: HostArray, rows: HostArray, whole: bool) -> HostArray:
+        """A metric from some rows of features Z (n, d) in units of their spreads: R (d,), or (d, p) if it is whole."""
+        # all rows: for the final fit
+        recipe, data = self._with(Z, rows, MAX_ROWS if rows.size == len(Z) else FEW_ROWS)
+        spec = LearntMetric(Matern(nu=1.5) if whole else Laplacian(), diagonal=not whole, iterations=2)
+        # with a λ that is given, no width is chosen: each candidate has its own
+        *_, kernel = learnt_metrics(replace(recipe, alpha=1.0), data, spec)
+        return np.asarray(kernel.root if whole else kernel.scales)
+
+    def _with(self, X: HostArray, rows: HostArray, most: int) -> tuple[Recipe, Data]:
+        """The recipe by which a kernel is learnt, and at most ``most`` of the rows."""
+        some = rows[np.linspace(0, rows.size - 1, min(rows.size, most)).astype(int)]
+        recipe = replace(self.recipe, device=None, features="auto", rank=None)
+        return recipe, Data(X[some], self.targets[some], np.full(some.size, 1.0 / some.size))
+
+
+def candidates(X: HostArray, t: HostArray, learner: Learner | None = None) -> dict[str, Kind]:
     """Kernels for features X and targets t, by name: linear, of one scale, of one for each feature, sums over the
     features.
 
@@ -112,8 +147,8 @@ def candidates(X: HostArray, t: HostArray, learn: Learn | None = None) -> dict[s
     ----------
     X : ndarray (n, d)
     t : ndarray (n,)
-    learn : callable or None
-        Learns a metric, see :data:`Learn`; None: no kernel has one.
+    learner : Learner or None
+        Of metrics; None: no kernel has one.
 
     Examples
     --------
@@ -122,20 +157,20 @@ def candidates(X: HostArray, t: HostArray, learn: Learn | None = None) -> dict[s
     >>> list(candidates(X, X[:, 0]))[:3]
     ['linear', 'Gaussian, 4', 'Gaussian, 2']
     """
-    found = _by_values(X, t, learn)
+    found = _by_values(X, t, learner)
     if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are these values
         ranks = Ranks.of(X)
         Z = np.asarray(Warped(RBF(), ranks).warp(X))
-        for name, kind in _by_values(Z, t, learn).items():
-            found[RANKS + name] = _on_ranks(kind, ranks)
+        for name, kind in _by_values(Z, t, learner).items():
+            found[RANKS + name] = Kind(partial(_on_ranks, kind, ranks), kind.learns)
     return found
 
 
-def _on_ranks(kind: Kind, ranks: Any) -> Kind:
-    return Kind(lambda rows: Warped(kind.on(rows), ranks), kind.learns)
+def _on_ranks(kind: Kind, ranks: Any, rows: HostArray) -> InputKernel:
+    return Warped(kind.on(rows), ranks)
 
 
-def _by_values(X: HostArray, t: HostArray, learn: Learn | None) -> dict[str, Kind]:
+def _by_values(X: HostArray, t: HostArray, learner: Learner | None) -> dict[str, Kind]:
     unit = np.asarray(spreads(X))
     some = _spread_out(t, MAX_RANKING_ROWS)
     Z, scales = X * unit, tuple(unit.tolist())
@@ -153,10 +188,8 @@ def _by_values(X: HostArray, t: HostArray, learn: Learn | None) -> dict[str, Kin
     if inputs > 1:
         for length in (2, 1, 0.5):
             found[f"additive Gaussian, {length:g}"] = Kind.fixed(Scaled(Additive(RBF(gamma=0.5 / length**2)), scales))
-    if 1 < inputs <= MAX_SCALED_FEATURES:
-        found |= _by_likelihood(Z, t, unit)
-    if inputs > 1 and learn is not None and t.size >= MIN_ROWS_TO_LEARN:
-        found |= _by_gradients(Z, t, unit, learn)
+    if inputs > 1:
+        found |= _in_metrics(Z, t, unit, learner)
     return found
 
 
@@ -173,62 +206,46 @@ def _remembered(make: Callable[[HostArray], HostArray]) -> Callable[[HostArray],
     return remembered
 
 
-def _by_likelihood(Z: HostArray, t: HostArray, unit: HostArray) -> dict[str, Kind]:
-    """Kernels with a scale for each feature, by marginal likelihood."""
+def _in_metrics(Z: HostArray, t: HostArray, unit: HostArray, learner: Learner | None) -> dict[str, Kind]:
+    """Kernels with a scale for each feature by marginal likelihood, and kernels in a metric learnt from gradients."""
+    varies = unit > 0.0
 
-    def estimated(rows: HostArray) -> HostArray:
+    def likely(rows: HostArray) -> HostArray:
         few = rows[_spread_out(t[rows], LEARNING_ROWS)]
         scales = np.zeros(unit.size)
-        varies = unit > 0.0
-        scales[varies] = relevance(Z[few][:, varies], t[few]) * unit[varies]
+        scales[varies] = relevance(Z[few][:, varies], t[few])
         return scales
 
-    each = _remembered(estimated)
-
-    def kind(kernel: InputKernel) -> Kind:
-        return Kind(lambda rows: Scaled(kernel, tuple(each(rows).tolist())), learns=True)
-
-    return {
-        "each input its own, Gaussian": kind(RBF(gamma=0.5)),
-        "each input its own, Matérn 3/2": kind(Matern(gamma=0.5, nu=1.5)),
-    }
-
-
-def _by_gradients(Z: HostArray, t: HostArray, unit: HostArray, learn: Learn) -> dict[str, Kind]:
-    """Kernels in a metric learnt from gradients."""
-    diagonal = _remembered(lambda rows: learn(Z, rows, False))
-    whole = _remembered(lambda rows: learn(Z, rows, True))
-
-    def scaled(kernel: InputKernel, length: float, power: float = 1.0) -> Kind:
+    def kind(metric: Callable[[HostArray], HostArray], kernel: InputKernel, length: float = 1.0) -> Kind:
         def adapt(rows: HostArray) -> InputKernel:
-            scales = diagonal(rows) ** power
-            resolved = kernel.resolve((Z * scales)[rows[_spread_out(t[rows], MAX_RANKING_ROWS)]])
-            return Scaled(_longer(resolved, length), tuple((scales * unit).tolist()))
+            root = metric(rows)
+            some = Z[rows[_spread_out(t[rows], MAX_RANKING_ROWS)]]
+            resolved: Any = kernel.resolve(some * root if root.ndim == 1 else some @ root)
+            power = 1.0 if isinstance(kernel, Laplacian) else 2.0
+            longer = resolved.set_params(gamma=resolved.gamma / length**power)
+            if root.ndim == 1:
+                return Scaled(longer, tuple((root * unit).tolist()))
+            return Metric(longer, unit[:, None] * root)
 
         return Kind(adapt, learns=True)
 
-    def rotated(kernel: InputKernel, length: float) -> Kind:
-        def adapt(rows: HostArray) -> InputKernel:
-            root = whole(rows)
-            resolved = kernel.resolve((Z @ root)[rows[_spread_out(t[rows], MAX_RANKING_ROWS)]])
-            return Metric(_longer(resolved, length), unit[:, None] * root)
-
-        return Kind(adapt, learns=True)
-
-    found = {f"learnt Laplacian, {length:g}": scaled(Laplacian(), length) for length in (2, 6)}
-    found["half learnt Laplacian, 3"] = scaled(Laplacian(), 3.0, 0.5)
-    found |= {f"learnt Gaussian, {length:g}": scaled(RBF(), length) for length in (1, 2)}
-    found["learnt Matérn 3/2, 1"] = scaled(Matern(nu=1.5), 1.0)
-    if t.size >= ROWS_PER_FEATURE_TO_LEARN * np.count_nonzero(unit):
-        found |= {f"learnt whole Gaussian, {length:g}": rotated(RBF(), length) for length in (1, 2)}
-        found["learnt whole Matérn 3/2, 1"] = rotated(Matern(nu=1.5), 1.0)
+    found: dict[str, Kind] = {}
+    if np.count_nonzero(varies) <= MAX_SCALED_FEATURES:
+        scales = _remembered(likely)
+        found["each input its own, Gaussian"] = kind(scales, RBF(gamma=0.5))
+        found["each input its own, Matérn 3/2"] = kind(scales, Matern(gamma=0.5, nu=1.5))
+    if learner is None or t.size < MIN_ROWS_TO_LEARN:
+        return found
+    diagonal = _remembered(lambda rows: learner.metric(Z, rows, False))
+    whole = _remembered(lambda rows: learner.metric(Z, rows, True))
+    found |= {f"learnt Laplacian, {length:g}": kind(diagonal, Laplacian(), length) for length in (2, 6)}
+    found["half learnt Laplacian, 3"] = kind(lambda rows: np.sqrt(diagonal(rows)), Laplacian(), 3.0)
+    found |= {f"learnt Gaussian, {length:g}": kind(diagonal, RBF(), length) for length in (1, 2)}
+    found["learnt Matérn 3/2, 1"] = kind(diagonal, Matern(nu=1.5))
+    if t.size >= ROWS_PER_FEATURE_TO_LEARN * np.count_nonzero(varies):
+        found |= {f"learnt whole Gaussian, {length:g}": kind(whole, RBF(), length) for length in (1, 2)}
+        found["learnt whole Matérn 3/2, 1"] = kind(whole, Matern(nu=1.5))
     return found
-
-
-def _longer(kernel: InputKernel, length: float) -> InputKernel:
-    """A resolved kernel with a longer length scale."""
-    power = 1.0 if isinstance(kernel, Laplacian) else 2.0
-    return kernel.set_params(gamma=kernel.gamma / length**power)  # type: ignore[no-any-return]
 
 
 def _spread_out(t: HostArray, count: int) -> HostArray:
@@ -243,8 +260,7 @@ def ranked(
     y: HostArray,
     kernels: dict[str, InputKernel] | None = None,
     *,
-    learn: Learn | None = None,
-    fitted: Callable[[InputKernel, HostArray], InputKernel] | None = None,
+    learner: Learner | None = None,
     stationary_only: bool = False,
 ) -> list[Candidate]:
     """The candidates, or given kernels, the one with the smallest error first.
@@ -255,27 +271,30 @@ def ranked(
     y : ndarray (n,)
     kernels : dict or None
         Given kernels by their names.
-    learn : callable or None
-        See :func:`candidates`.
-    fitted : callable or None
-        A given kernel that learns from targets, and rows → what it is with these.
+    learner : Learner or None
+        Of kernels that learn from targets.
     stationary_only : bool
         Whether only stationary candidates take part: random Fourier features know no others.
     """
     t = normal_scores(y)
-    goals = np.column_stack([t, _near(y)])
     if kernels is None:
-        kinds = candidates(X, t, learn)
+        kinds = candidates(X, t, learner)
     else:
-        kinds = {name: _given_kind(kernel, X, fitted) for name, kernel in kernels.items()}
-    rows, rest = ranking_rows(y)
+        kinds = {
+            name: Kind(partial(learner.kernel, kernel, X), learns=True)
+            if learner is not None and kernel.needs_targets
+            else Kind.fixed(kernel.resolve(X))
+            for name, kernel in kernels.items()
+        }
     if stationary_only:
         kinds = {name: kind for name, kind in kinds.items() if kind.on(np.arange(t.size)).stationary}
-    found = [_evaluated(name, kind, X, goals, rows, rest) for name, kind in kinds.items() if not kind.learns]
-    costly = {name: kind for name, kind in kinds.items() if kind.learns}
-    if kernels is None:
-        costly = {name: kind for name, kind in costly.items() if _suits(name.startswith(RANKS), found)}
-    found += [_evaluated(name, kind, X, goals, rows, rest) for name, kind in costly.items()]
+    goals, rows = np.column_stack([t, _near(y)]), ranking_rows(y)
+    found = [_evaluated(name, kind, X, goals, *rows) for name, kind in kinds.items() if not kind.learns]
+    found += [
+        _evaluated(name, kind, X, goals, *rows)
+        for name, kind in kinds.items()
+        if kind.learns and (kernels is not None or _suits(name.startswith(RANKS), found))
+    ]
     return sorted(found, key=lambda candidate: candidate.error)
 
 
@@ -289,46 +308,6 @@ def ranking_rows(y: HostArray) -> tuple[HostArray, HostArray]:
     """Positions of the rows by which kernels are ranked, spread over the order of y, and of the others."""
     rows = _spread_out(y, min(MAX_RANKING_ROWS, y.size if y.size < LEARNING_ROWS else y.size // 2))
     return rows, np.setdiff1d(np.arange(y.size), rows)
-
-
-def given_kernels(kernels: Any, no_matrix: str) -> dict[str, Any] | None:
-    """The names and kernels that a user listed, by what they were called; None for "auto".
-
-    Parameters
-    ----------
-    kernels : "auto" or sequence of kernels
-    no_matrix : str
-        Why "precomputed" is refused.
-    """
-    if isinstance(kernels, str) and kernels == "auto":
-        return None
-    if isinstance(kernels, str) or not isinstance(kernels, Iterable):
-        raise ValueError(f"kernels={kernels!r} was given; it must be 'auto' or a list of kernels.")
-    given = {repr(kernel): kernel for kernel in kernels}
-    with naming("kernels"):
-        found = [input_kernel(kernel) for kernel in given.values()]
-    if not found:
-        raise ValueError("kernels=[] was given; give at least one kernel, or 'auto'.")
-    if any(kernel.precomputed for kernel in found):
-        raise ValueError(f"kernels holds 'precomputed'; {no_matrix}")
-    return given
-
-
-def in_spreads(kernel: Any, X: HostArray, *, robust: bool = False) -> InputKernel:
-    """A given kernel; one that was named measures each feature in its own spread, as that of a single fit does."""
-    found = input_kernel(kernel)
-    if not isinstance(kernel, str) or isinstance(found, Chi2):  # shares of a histogram have their own units
-        return found
-    distinct = np.unique(X, axis=0)  # a weight of two is a row written twice
-    return Scaled(found, spreads(distinct, robust=robust)).resolve(distinct)
-
-
-def _given_kind(
-    kernel: InputKernel, X: HostArray, fitted: Callable[[InputKernel, HostArray], InputKernel] | None
-) -> Kind:
-    if fitted is None or not kernel.needs_targets:
-        return Kind.fixed(kernel.resolve(X))
-    return Kind(lambda rows: fitted(kernel, rows).resolve(X[rows]), learns=True)
 
 
 def _near(y: HostArray) -> HostArray:

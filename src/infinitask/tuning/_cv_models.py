@@ -1,6 +1,6 @@
 """Models that tune themselves, as ``RidgeCV`` does.
 
-They choose a kernel and λ by cross-validation (:mod:`~infinitask.tuning._choice`), fit the chosen model to all rows,
+They choose a kernel and λ by cross-validation (:mod:`~infinitask.tuning._race`), fit the chosen model to all rows,
 hold it as ``best_estimator_`` and predict as it does.
 """
 
@@ -21,9 +21,9 @@ from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuant
 from infinitask.estimators._callbacks import tells_callbacks
 from infinitask.fitting._recipe import Recipe, Units
 from infinitask.tasks import QuantileTask
-from infinitask.tuning._choice import Selection
+from infinitask.tuning._contest import held_out
 from infinitask.tuning._defaults import FARTHEST_TARGET
-from infinitask.tuning._runner import Runner
+from infinitask.tuning._race import Selection
 from infinitask.tuning._self_tuned import SelfTuned
 
 
@@ -159,7 +159,7 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         # sorted predictions need no penalty on the way
         changes = {"task": replace(rows.recipe.task, order=replace(order, weight=0.0))} if order.rearranged else {}
         units = Units.of(rows.y[rows.weight > 0.0], rows.weight[rows.weight > 0.0], centred=True)
-        contest = self._contest(
+        choice = self._chosen_by(
             rows,
             classes=False,
             targets=np.clip(units.inside(rows.y), -FARTHEST_TARGET, FARTHEST_TARGET),
@@ -169,30 +169,30 @@ class InfiniteQuantileRegressorCV(SelfTuned):
             ordered=order.rearranged,
             constant=weighted_quantiles,
         )
-        choice, runner = self._chosen_by(contest)
         self._refit(choice, given, **changes)
         if self.calibrated and not choice.ignores_inputs and rows.recipe.measure.atoms() is None:
             try:
                 # as in the comparison: on two busy cores two threads took eleven times the processor time of one
                 with one_blas_thread():
-                    self.best_estimator_.levels_ = self._levels(runner, replace(rows.recipe, **changes), choice, units)
+                    self.best_estimator_.levels_ = self._levels(replace(rows.recipe, **changes), choice, units)
             except KeyboardInterrupt:
                 if self.on_interrupt != "best":
                     raise
-                contest.progress.say("interrupted: levels are not calibrated", CutShort)
+                choice.contest.progress.say("interrupted: levels are not calibrated", CutShort)
         return self
 
-    def _levels(self, runner: Runner, recipe: Recipe, choice: Selection, units: Units) -> Levels:
+    def _levels(self, recipe: Recipe, choice: Selection, units: Units) -> Levels:
         """The map of levels by held-out rows: of ten folds, of those given, or of the fold held out of many rows."""
-        runner.contest.progress.say("calibrating levels")
-        rows, folds = runner.contest.rows, runner.contest.folds
+        contest = choice.contest
+        contest.progress.say("calibrating levels")
+        rows, folds = contest.rows, contest.folds
         if len(folds) > 1 and self.cv is None:  # given folds may keep rows together that belong so
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             count = min(CALIBRATION_FOLDS, rows.weight.size)
             folds = list(KFold(count, shuffle=True, random_state=seed).split(rows.X))
         (low,), (high,) = recipe.measure.support
         grid = Levels.grid(low, high)
-        Q = runner.held_out(recipe, choice.alpha * units.spread, grid, folds)
+        Q = held_out(contest, recipe, choice.kind, choice.kernel, choice.alpha * units.spread, grid, folds)
         known = np.all(np.isfinite(Q), axis=1)
         assert rows.y is not None
         return Levels.of(rows.y[known], units.centre + units.spread * Q[known], grid, rows.weight[known])
@@ -328,10 +328,9 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
                 'chooses γ and λ itself with gamma="auto" and alpha="auto".'
             )
         loss = rows.recipe.loss
-        contest = self._contest(
+        choice = self._chosen_by(
             rows, classes=True, targets=rows.y, loss=loss, criterion=loss, as_odds=True, constant=_best_constant
         )
-        choice, _ = self._chosen_by(contest)
         return self._refit(choice, given)
 
     def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:

@@ -1,25 +1,187 @@
-"""Kernels race along paths of λ: all of them with some rows, then the best of them with all rows."""
+"""The choice of a kernel and λ: kernels race along paths of λ, and a rule says what is taken.
+
+Candidates are ranked (:mod:`~infinitask.tuning._candidates`); the first ones and sums of them race by their losses on
+held-out rows (:mod:`~infinitask.tuning._contest`), all of them with some rows first where there are many. The result is
+a table of losses, kernels × λ × folds, and not all of it is worth computing. A path begins near the λ that was best in
+the ranking, goes on towards smaller λ until two in a row are not worth it, and towards larger λ while that helps. Of
+thousands of rows some choose the kernel; λ and the rank are then refined with all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from infinitask._base.arrays import HostArray
-from infinitask._base.events import CutShort, Trying, tell
+from infinitask._base.arrays import HostArray, one_blas_thread
+from infinitask._base.events import Chosen, CutShort, Trying, tell
+from infinitask._base.validation import positive_numbers
+from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._defaults import RIDGE_RATE
-from infinitask.tuning._candidates import Candidate, Kind, ranking_rows
-from infinitask.tuning._defaults import FEW_ROWS, FINALISTS
-from infinitask.tuning._rules import left_where_hopeless
-from infinitask.tuning._runner import Runner
+from infinitask.kernels import InputKernel
+from infinitask.tuning._candidates import (
+    Candidate,
+    Kind,
+    Learner,
+    contenders,
+    ranked,
+    ranking_rows,
+)
+from infinitask.tuning._contest import Contest, QuickFits, given_kernels
+from infinitask.tuning._defaults import (
+    CLEARLY_WORSE,
+    FEW_ROWS,
+    FINALISTS,
+    KERNELS,
+    LAMBDAS,
+    MAX_HELD_OUT,
+    MAX_ROWS,
+    RANKS,
+    ROWS_PER_KERNEL,
+    SLIGHTLY_WORSE,
+    TOLERATED_ERRORS,
+)
 
-if TYPE_CHECKING:
-    from infinitask.tuning._choice import Contest
+NO_MATRIX = "kernels that compete are computed from X. Tune a known Gram matrix with GridSearchCV over alpha instead."
+"""Why 'precomputed' is refused."""
 
 
+class Selection(NamedTuple):
+    """The kernel and λ that were chosen, and what they were chosen from."""
+
+    kernel: InputKernel
+    kind: Kind
+    """How the kernel is made from rows."""
+    alpha: float
+    """λ, in the units of the targets as they were given."""
+    results: dict[str, Any]
+    """The table, see ``cv_results_`` of the self-tuned models."""
+    contest: Contest
+    """Of all rows, with the number of landmarks that is enough for many of them."""
+
+    @property
+    def ignores_inputs(self) -> bool:
+        """Whether a λ was taken that nearly ignores the features."""
+        return bool(self.results["best"][1] == 0)
+
+
+def chosen(contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int | None, seed: int) -> Selection:
+    """The kernel and λ for a contest of any size.
+
+    Parameters
+    ----------
+    contest : Contest
+    kernels : "auto" or sequence of kernels
+    alphas : array (k,) or None
+        λ in the units of the targets as they were given; None: as many of a list as are needed.
+    rule : {"one-se", "best"}
+        "one-se": a λ that ignores the features unless the best is better by a standard error, else the largest that is
+        about as good as the best. "best": the one with the smallest loss, unless that is better than ignoring the
+        features by less than half of one.
+    n_jobs : int or None
+        Kernels that are compared in parallel processes; the choice does not depend on it.
+    seed : int
+        For the rows that choose the kernel where there are many.
+    """
+    counted, here = contest.counted, replace(contest, device=None)
+    if counted.size <= MAX_ROWS:
+        return _chosen(here, kernels, alphas, rule, n_jobs)
+    some = np.sort(np.random.default_rng(seed).choice(counted, MAX_ROWS, replace=False))
+    fewer = here.on(some)
+    if not fewer.folds:
+        raise ValueError(
+            f"cv was given; of the {MAX_ROWS} rows by which kernels are compared none is left out by its folds. Give "
+            "folds that leave out more rows."
+        )
+    choice = _chosen(fewer, kernels, alphas, rule, n_jobs)
+    if choice.ignores_inputs:
+        return choice
+    return _refined(contest.on(counted), choice, np.searchsorted(counted, some), seed)
+
+
+def _chosen(contest: Contest, kernels: Any, alphas: Any, rule: str, n_jobs: int | None) -> Selection:
+    """The choice by all rows of a contest."""
+    lambdas, given = LAMBDAS, alphas is not None
+    if given:
+        lambdas = np.sort(positive_numbers("alphas", alphas))[::-1] * contest.unit
+        if lambdas[0] < LAMBDAS[0]:  # there must be one that ignores the features
+            lambdas = np.concatenate([LAMBDAS[:1], lambdas])
+    with one_blas_thread():
+        contest.progress.say(f"ranking kernels on {contest.targets.size} rows")
+        entrants, all_compete = _entrants(contest, kernels)
+        race = _raced(contest, entrants, lambdas, n_jobs, given=given, heats=not (given or all_compete))
+    table, ignoring = race.losses, race.contest.ignoring()
+    k, i = chosen_of(table, ignoring, rule, race.contest.folds_at_once)
+    results = {
+        "kernels": [entrant.name for entrant in entrants],
+        "alphas": lambdas / contest.unit,
+        "losses": table * contest.unit,
+        "ignoring_x": ignoring * contest.unit,
+        "best": (k, i),
+    }
+    alpha = float(lambdas[i] * (race.rate if i > 0 else 1.0) / contest.unit)
+    contest.progress.say(f"chosen: {entrants[k].name}, λ = {alpha:.2g}", Chosen)
+    kind = entrants[k].kind
+    return Selection(kind.on(np.arange(contest.counted.size)), kind, alpha, results, contest)
+
+
+def _refined(contest: Contest, choice: Selection, used: HostArray, seed: int) -> Selection:
+    """The choice for all rows, from a kernel and λ that were chosen with fewer of them, at the positions ``used``.
+
+    λ follows the rows, and then the loss of held-out rows; the number of features grows until that loss stops falling.
+    Rows that are held out had no part in the kernel, as far as there are enough others.
+    """
+    n, fewer = contest.targets.size, used.size
+    order = np.random.default_rng(seed).permutation(n)
+    order = np.concatenate([order[~np.isin(order, used)], order[np.isin(order, used)]])
+    count = int(min(0.2 * n, MAX_HELD_OUT))
+    contest = replace(contest, folds=[(np.sort(order[count:]), np.sort(order[:count]))], folds_at_once=1)
+    lambdas, kind = choice.results["alphas"] * contest.unit, Kind.fixed(choice.kernel)
+    begin = nearest(lambdas, choice.alpha * contest.unit * (fewer / n) ** RIDGE_RATE)
+    ignoring, best, columns = contest.ignoring(), None, []
+    with one_blas_thread():
+        for rank in RANKS:
+            with_landmarks = replace(contest, landmarks=rank)
+            try:
+                column = path_of(with_landmarks, kind, lambdas, begin, ignoring)[:, 0]
+            except KeyboardInterrupt:
+                if not contest.keeps_best or best is None:
+                    raise
+                contest.progress.say("interrupted: the best so far is taken", CutShort)
+                break
+            i = int(np.argmin(column))
+            columns.append(column * contest.unit)
+            loss, alpha = column[i] * contest.unit, float(lambdas[i] / contest.unit)
+            contest.progress.say(f"{n} rows, {rank} features: loss {loss:.4g} at λ = {alpha:.2g}")
+            if best is not None and column[i] > best[0] / SLIGHTLY_WORSE:
+                break
+            best, begin = (column[i], i, alpha, with_landmarks), i
+    assert best is not None
+    _, i, alpha, with_landmarks = best
+    results = choice.results | {"refined": np.array(columns), "best": (choice.results["best"][0], i)}
+    return Selection(choice.kernel, kind, alpha, results, with_landmarks)
+
+
+def _entrants(contest: Contest, kernels: Any) -> tuple[list[Candidate], bool]:
+    """The kernels that compete, and whether they are all that a user gave; else the first ranked ones and sums."""
+    recipe, X, y, weight, *_ = contest.rows
+    stationary = isinstance(feature_recipe(recipe.features, recipe.rank), RandomFourier)
+    counted = weight > 0.0
+    given = given_kernels(kernels, X[counted], NO_MATRIX)
+    assert y is not None
+    learner = Learner(recipe.with_task(loss=contest.loss), contest.targets[counted])
+    ranking = ranked(X[counted], y[counted], given, learner=learner, stationary_only=stationary)
+    if given is not None:
+        return ranking, True
+    few = max(1, int(np.count_nonzero(counted)) // ROWS_PER_KERNEL)
+    summed = 0 if stationary or few < 2 else KERNELS
+    return contenders(ranking, min(KERNELS, few), summed), False
+
+
+# ------------------------------------------------------------------------------------------------------- the race
 class Race(NamedTuple):
     """How a race ended."""
 
@@ -31,109 +193,195 @@ class Race(NamedTuple):
     """The factor from λ there to λ with all rows."""
 
 
-def raced(contest: Contest, entrants: list[Candidate], lambdas: HostArray, n_jobs: int | None) -> Race:
-    """Let ranked kernels race; paths begin at the λ of the ranking.
+def _raced(
+    contest: Contest, entrants: list[Candidate], lambdas: HostArray, n_jobs: int | None, *, given: bool, heats: bool
+) -> Race:
+    """Let ranked kernels race along falling λ; paths begin at the λ of the ranking.
 
-    Parameters
-    ----------
-    contest : Contest
-    entrants : list of Candidate
-    lambdas : ndarray (k,)
-        They fall.
-    n_jobs : int or None
-        Kernels that race in parallel processes.
+    A path over ``given`` λ begins where it ignores the features, which says nothing about a kernel, and does not end
+    where neighbours are alike. With ``heats`` and enough rows, all kernels race with some of them first.
     """
-    begins = [nearest(lambdas, entrant.ridge) for entrant in entrants]
-    every = list(range(len(entrants)))
-    heat, others = _heat(contest)
-    if heat is None or len(entrants) <= FINALISTS:
-        return Race(walked(contest, entrants, lambdas, begins, every, n_jobs)[0], contest)
-    rate = (heat.targets.size / np.count_nonzero(contest.rows.weight)) ** RIDGE_RATE  # λ follows the rows
+    begins = [0 if given else nearest(lambdas, entrant.ridge) for entrant in entrants]
+    heat, others = _heat(contest) if heats and len(entrants) > FINALISTS else (None, None)
+    if heat is None or others is None:
+        contest.progress.say(f"{len(entrants)} kernels with all rows")
+        return Race(_walked(contest, entrants, lambdas, begins, n_jobs, given=given)[0], contest)
+    rate = (heat.targets.size / contest.counted.size) ** RIDGE_RATE  # λ follows the rows
     # kernels that learn from targets are made from the other rows, as they were for the ranking
     known = [replace(entrant, kind=Kind.fixed(entrant.kind.on(others))) for entrant in entrants]
     contest.progress.say(f"{len(entrants)} kernels on {heat.targets.size} rows")
-    first, ended = walked(heat, known, lambdas, begins, every, n_jobs)
+    first, ended = _walked(heat, known, lambdas, begins, n_jobs)
     if not ended:
         return Race(first, heat, rate)
     means = first.mean(axis=2)
     finalists = np.argsort(np.min(means, axis=1), kind="stable")[:FINALISTS].tolist()
     begins = [nearest(lambdas, rate * lambdas[i]) for i in np.argmin(means, axis=1)]
     contest.progress.say(f"the best {FINALISTS} with all rows")
-    last, _ = walked(contest, entrants, lambdas, begins, finalists, n_jobs, may_be_empty=True)
+    last, _ = _walked(contest, entrants, lambdas, begins, n_jobs, finalists)
     return Race(last, contest) if np.any(np.isfinite(last)) else Race(first, heat, rate)
 
 
 def _heat(contest: Contest) -> tuple[Contest | None, HostArray]:
     """The contest with the rows of the ranking, if it is worth it, and the positions of the others that count."""
-    counted = np.flatnonzero(contest.rows.weight > 0.0)
     assert contest.rows.y is not None
-    rows, others = ranking_rows(contest.rows.y[counted])
-    if counted.size < FEW_ROWS:
-        return None, others
-    heat = contest.on(counted[rows])
-    return (heat if len(heat.folds) == len(contest.folds) else None), others
+    rows, others = ranking_rows(contest.rows.y[contest.counted])
+    heat = contest.on(contest.counted[rows])
+    return (heat if contest.counted.size >= FEW_ROWS and len(heat.folds) == len(contest.folds) else None), others
 
 
-def walked(
+def _walked(
     contest: Contest,
     entrants: list[Candidate],
     lambdas: HostArray,
     begins: list[int],
-    some: list[int],
     n_jobs: int | None,
+    finalists: list[int] | None = None,
     *,
     given: bool = False,
-    may_be_empty: bool = False,
 ) -> tuple[HostArray, bool]:
-    """The losses of some of the kernels, (kernels, λ, folds), and whether all of them were tried.
+    """The losses of all kernels, or of the finalists, (kernels, λ, folds), and whether all of them were tried.
 
-    Parameters
-    ----------
-    contest : Contest
-    entrants : list of Candidate
-    lambdas : ndarray (k,)
-    begins : list of int
-        Where the path of each kernel begins.
-    some : list of int
-        The kernels that take part, in this order.
-    n_jobs : int or None
-    given : bool
-        Whether the λ were given: a path over them begins where it ignores the features, which says nothing about a
-        kernel, and does not end where neighbours are alike.
-    may_be_empty : bool
-        Whether an interrupt before the first loss is no error if the contest keeps the best so far.
+    An interrupt before the first loss is an error, unless finalists have losses of a heat.
     """
     ignoring = contest.ignoring()
     table = np.full((len(entrants), lambdas.size, len(contest.folds)), np.inf)
-    contest.progress.comparing()
+    some = list(range(len(entrants))) if finalists is None else finalists
 
     def leader() -> float:
         return np.inf if given else float(np.min(table.mean(axis=2)))
 
-    runners = {k: Runner(contest, entrants[k], lambdas) for k in some}
     if n_jobs not in (None, 1):
-        jobs = (delayed(_walked)(runner, begins[k], ignoring, given) for k, runner in runners.items())
-        for k, column in zip(some, Parallel(n_jobs=n_jobs)(jobs), strict=True):
-            table[k] = left_where_hopeless(column, begins[k], leader())
+        paths = (delayed(path_of)(contest, entrants[k].kind, lambdas, begins[k], ignoring, given=given) for k in some)
+        for k, column in zip(some, Parallel(n_jobs=n_jobs)(paths), strict=True):
+            if begins[k] + 1 < lambdas.size and is_hopeless(column, begins[k], leader()):
+                column[begins[k] + 2 :], column[: begins[k]] = np.inf, np.inf  # as one process would leave it
+            table[k] = column
         return table, True
-    for count, (k, runner) in enumerate(runners.items(), 1):
+    for count, k in enumerate(some, 1):
         try:
             tell(Trying(count, len(some), entrants[k].name))  # a listener may interrupt here
-            table[k] = runner.walked(begins[k], ignoring, leader(), flat_ends=not given)
+            table[k] = path_of(contest, entrants[k].kind, lambdas, begins[k], ignoring, leader(), given=given)
         except KeyboardInterrupt:
-            if not contest.keeps_best or not (may_be_empty or np.any(np.isfinite(table))):
+            if not contest.keeps_best or (finalists is None and not np.any(np.isfinite(table))):
                 raise
             contest.progress.say("interrupted: the best so far is taken", CutShort)
             return table, False
-        runner.forget()
-        contest.progress.tried(count, len(some), entrants[k].name, table[k], table, contest.unit)
+        loss, best = (contest.unit * float(np.min(part.mean(axis=-1))) for part in (table[k], table))
+        contest.progress.tried(count, len(some), entrants[k].name, loss, best)
     return table, True
-
-
-def _walked(runner: Runner, begin: int, ignoring: HostArray, given: bool) -> HostArray:
-    return runner.walked(begin, ignoring, flat_ends=not given)
 
 
 def nearest(lambdas: HostArray, value: float) -> int:
     """The position of the λ that is closest on a logarithmic scale."""
     return int(np.argmin(np.abs(np.log(lambdas / value))))
+
+
+def path_of(
+    contest: Contest,
+    kind: Kind,
+    lambdas: HostArray,
+    begin: int,
+    ignoring: HostArray,
+    leader: float = np.inf,
+    *,
+    given: bool = False,
+) -> HostArray:
+    """The losses of a kernel, (k, folds), as far as a walk along λ looks at them; see :func:`walk`."""
+    fits = QuickFits(contest, kind, float(np.min(lambdas)))
+
+    def losses(i: int) -> list[float]:
+        return contest.losses(fits.values(float(lambdas[i])))
+
+    return walk(losses, lambdas.size, begin, ignoring, leader, flat_ends=not given)
+
+
+# ------------------------------------------------------------------------------------------- rules for the table
+def walk(
+    losses: Callable[[int], list[float]],
+    count: int,
+    begin: int,
+    ignoring: HostArray,
+    leader: float = np.inf,
+    *,
+    flat_ends: bool = True,
+) -> HostArray:
+    """From a first λ to smaller ones until two in a row are not worth it or nothing changes, then to larger ones while
+    that helps.
+
+    Parameters
+    ----------
+    losses : callable
+        The number of a λ, of which there are ``count`` that fall → its losses, one for each fold.
+    count, begin : int
+    ignoring : ndarray (folds,)
+        The losses of what ignores the features.
+    leader : float
+        The mean loss of the best so far; a path ends at its second λ if it is far from it.
+    flat_ends : bool
+        Whether a path ends where its losses no longer change. Not so for λ that may lie close together.
+
+    Returns
+    -------
+    ndarray (count, folds)
+        inf for every λ that was not looked at.
+    """
+    column, folds = np.full((count, ignoring.size), np.inf), ignoring.size
+    misses = 0
+    for i in range(begin, count):
+        column[i] = losses(i)
+        best = int(np.argmin(column.mean(axis=1)))
+        # a smaller λ cannot win if the folds agree that this one is worse, or if it is and the best one is not nothing
+        far = np.mean(column[i]) > CLEARLY_WORSE * np.mean(column[best])
+        lost = (far and surely_worse(ignoring, column[best], folds)) or _is_worse(column[i], column[best], folds)
+        misses = misses + 1 if lost else 0
+        if (misses == 2 and i > best) or (flat_ends and _is_flat(column[begin : i + 1], ignoring)):
+            break
+        if i == begin + 1 and is_hopeless(column, begin, leader):
+            return column
+    for i in range(begin - 1, -1, -1):
+        if _is_worse(column[i + 1], column[int(np.argmin(column.mean(axis=1)))], folds):
+            break
+        column[i] = losses(i)
+    return column
+
+
+def _is_worse(losses: HostArray, best: HostArray, folds: int) -> bool:
+    """Whether the folds agree that a λ is worse than the best one, by a difference that means something."""
+    return bool(np.mean(losses) > SLIGHTLY_WORSE * np.mean(best)) and surely_worse(losses, best, folds)
+
+
+def _is_flat(path: HostArray, ignoring: HostArray) -> bool:
+    """Whether the last losses of a path (λ, folds) are all the same, and not those of ignoring the features."""
+    last = path[-4:].mean(axis=1)
+    alike, known = np.max(last) <= SLIGHTLY_WORSE * np.min(last), np.max(last) < np.mean(ignoring) / SLIGHTLY_WORSE
+    return bool(last.size == 4 and alike and known)
+
+
+def is_hopeless(column: HostArray, begin: int, leader: float) -> bool:
+    """Whether a path is far from the best so far at its first two λ, and does not come nearer fast."""
+    better, worse = np.sort(column[begin : begin + 2].mean(axis=1))
+    return bool(better * (better / worse) ** 2 > CLEARLY_WORSE * leader) if worse > 0.0 else False
+
+
+def chosen_of(table: HostArray, ignoring: HostArray, rule: str, folds: int) -> tuple[int, int]:
+    """The positions of the kernel and of λ; the first λ where nothing beats ignoring the features."""
+    means = table.mean(axis=2)
+    k, i = (int(place) for place in np.unravel_index(np.argmin(means), means.shape))
+    if not surely_worse(ignoring, table[k, i], folds, TOLERATED_ERRORS if rule == "best" else 1.0):
+        return k, 0
+    if rule == "best":
+        return k, i
+    near = (j for j in range(i) if means[k, j] <= CLEARLY_WORSE * means[k, i])
+    return k, next((j for j in near if not surely_worse(table[k, j], table[k, i], folds, TOLERATED_ERRORS)), i)
+
+
+def surely_worse(losses: HostArray, best: HostArray, folds: int, errors: float = 1.0) -> bool:
+    """Whether the mean difference is above a number of standard errors.
+
+    Repeats make the mean more exact, but they see the same rows again: the error is that of the folds of one.
+    """
+    if not np.all(np.isfinite(losses)):
+        return True
+    difference = losses - best
+    error = np.std(difference, ddof=1) / np.sqrt(folds) if difference.size > 1 else 0.0
+    return bool(np.mean(difference) > errors * error)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from infinitask._base.arrays import HostArray
 from infinitask._base.validation import check_parameters
 from infinitask.calibration._folds import repeated_splits
 from infinitask.estimators import _frames
@@ -22,12 +23,12 @@ from infinitask.estimators._frames import output_of
 from infinitask.estimators._sources import far_rows, fit_to, on_host, source_of, surveyed
 from infinitask.features import Nystroem
 from infinitask.fitting._defaults import shrinkage
+from infinitask.measures import Measure
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
-from infinitask.tuning._choice import Contest, Selection, chosen, comparison_levels
+from infinitask.tuning._contest import Contest, Progress
 from infinitask.tuning._defaults import FOLDS, GAP_OF_MANY, MANY_ROWS, MAX_REPEATS, ROWS_TO_HOLD_OUT
-from infinitask.tuning._progress import Progress
-from infinitask.tuning._runner import Runner
+from infinitask.tuning._race import Selection, chosen
 
 
 class Compared(NamedTuple):
@@ -90,26 +91,23 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         survey = surveyed(self._estimator(), source)
         return Compared(survey.X, survey.y, survey.weight / np.max(survey.weight), source, survey)
 
-    def _contest(self, rows: Prepared, *, classes: bool, **own: Any) -> Contest:
-        """The comparison of kernels and λ by some rows; ``own`` are the parameters that depend on the task."""
-        levels, y = comparison_levels(rows.recipe.measure), rows.y
-        assert y is not None
+    def _chosen_by(self, rows: Prepared, *, classes: bool, **own: Any) -> Selection:
+        """The kernel and λ that some rows choose; ``own`` are the parameters of the contest that the task decides."""
+        assert rows.y is not None
         counts = {"folds": FOLDS, "rows": ROWS_TO_HOLD_OUT, "repeats": MAX_REPEATS}
-        repeats = repeated_splits(self.cv, rows.X, y, rows.weight, self.random_state, classes=classes, **counts)
-        return Contest(
+        repeats = repeated_splits(self.cv, rows.X, rows.y, rows.weight, self.random_state, classes=classes, **counts)
+        contest = Contest(
             rows=rows,
-            levels=levels,
+            levels=_comparison_levels(rows.recipe.measure),
             folds=[fold for splits in repeats for fold in splits],
             folds_at_once=len(repeats[0]),
             progress=Progress(type(self).__name__, self.verbose),
+            device=self.device,
             keeps_best=self.on_interrupt == "best",
             **own,
         )
-
-    def _chosen_by(self, contest: Contest) -> tuple[Selection, Runner]:
-        """What a contest chooses."""
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return chosen(contest, self.kernels, self.alphas, self.rule, self.n_jobs, seed, self.device)
+        return chosen(contest, self.kernels, self.alphas, self.rule, self.n_jobs, seed)
 
     def _refit(self, choice: Selection, given: Compared, **changes: Any) -> Self:
         """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
@@ -122,8 +120,9 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         rows = best._prepare(given.X, given.y, given.weight)
         if self.tol is None and (rows.weight.size if survey is None else survey.n) > MANY_ROWS:
             changes["tol"] = GAP_OF_MANY
-        if choice.landmarks is not None and self.features == "auto" and self.rank is None:
-            changes["features"] = Nystroem(choice.landmarks)
+        landmarks = choice.contest.landmarks
+        if landmarks is not None and self.features == "auto" and self.rank is None:
+            changes["features"] = Nystroem(landmarks)
         self._fitted(best, given, rows._replace(recipe=replace(rows.recipe, **changes)), **changes)
         self.kernel_, self.alpha_, self.alpha_bias_ = choice.kernel, best.alpha_, best.alpha_bias_
         self.offset_ = best.recipe_.offset
@@ -178,3 +177,12 @@ def _passed_on(name: str, method: Any) -> Any:
         return self if answer is best else answer
 
     return passed_on
+
+
+def _comparison_levels(measure: Measure) -> HostArray:
+    """Tasks at which models are compared: the atoms of μ, or its deciles."""
+    if measure.dim != 1:
+        raise ValueError(f"measure={measure!r} was given; a self-tuned model has tasks on the line.")
+    atoms = measure.atoms()
+    nodes = measure.ppf(np.arange(1, 10)[:, None] / 10.0) if atoms is None else atoms.nodes
+    return np.asarray(nodes[:, 0])

@@ -19,8 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.events import CutShort, Tried, Trying, tell
-from infinitask.calibration._fold_fits import solved_one_by_one
-from infinitask.calibration._folds import Folds, Splits, splits_of
+from infinitask.calibration._folds import Folds, Splits, solved_one_by_one, splits_of
 from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.calibration.held_out import HeldOutFits
 from infinitask.fitting._data import Data
@@ -29,7 +28,7 @@ from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import RBF, InputKernel, Laplacian, Metric, Scaled, Warped
 from infinitask.measures import Measure
-from infinitask.tuning._candidates import given_kernels, in_spreads
+from infinitask.tuning._contest import given_kernels
 from infinitask.tuning._defaults import (
     EDGE,
     FACTORS,
@@ -74,10 +73,10 @@ class Family:
 
 def families(kernels: Any, X: HostArray, *, stationary_only: bool) -> list[Family]:
     """The kernels that compete: all given ones, or the candidates for some rows."""
-    given = given_kernels(kernels, NO_MATRIX)
+    given = given_kernels(kernels, X, NO_MATRIX, robust=True)
     if given is None:
         return [family for family in candidates(X) if family.kernel.stationary or not stationary_only]
-    return [Family(name, in_spreads(kernel, X, robust=True).resolve(X), ()) for name, kernel in given.items()]
+    return [Family(name, kernel.resolve(X), ()) for name, kernel in given.items()]
 
 
 def candidates(X: HostArray) -> list[Family]:
