@@ -258,17 +258,6 @@ def test_splitting_takes_problems_without_a_bias() -> None:
     assert not Splitting.solves(posed(LOSSES["pinball"], bias="free"))
 
 
-def test_other_nodes_over_the_same_rows() -> None:
-    objective = quantiles()
-    finer = np.linspace(0.05, 0.95, 10)
-    cols = np.exp(-4.0 * (finer[:, None] - objective.integrals[0].theta) ** 2)
-    term = Integral(Pinball(), finer, np.full(10, 0.1), cols, targets=objective.integrals[0].targets)
-    other = replace(objective, integrals=(term,))
-    one, two = Splitting.of(other), Splitting.of(objective).with_integrals(other)
-    found = [s.solve(1e-3, tol=1e-4, max_iter=5_000).primal[0] for s in (one, two)]
-    assert found[0] == pytest.approx(found[1], rel=1e-8)
-
-
 @pytest.mark.parametrize("alpha", [1e-8, 1e-10, 1e-12])
 def test_the_bound_holds_where_directions_are_left_out(alpha: float) -> None:
     """A feature so small that its eigenvalue is taken for 0 still lowers the optimum where λ is smaller."""

@@ -159,7 +159,10 @@ class Splitting:
         V = V[:, kept]
         level = objective.constant_first
         turned = _in_single(rows, V) if single and isinstance(rows, np.ndarray) else rows @ V
-        found = cls._with(objective, turned, V, to_host(e[kept]).astype(np.float64), omega, level, lost)
+        terms, sizes = objective.integrals, [float(size) for size in objective.relative_sizes]
+        balance = xp.concat([xp.ones_like(t.weights) / size**2 for t, size in zip(terms, sizes, strict=True)])
+        e = to_host(e[kept]).astype(np.float64)
+        found = cls(turned, V, e, omega, terms, Columns.of(terms, balance), level, lost)
         return found._single() if single else found
 
     def _single(self) -> Splitting:
@@ -201,21 +204,6 @@ class Splitting:
         if first == 0:
             return self
         return replace(self, rows=1.0 * self.rows[:, first:], V=self.V[:, first:], e=self.e[first:])
-
-    def with_integrals(self, objective: Objective) -> Splitting:
-        """The same rows with other integrals, in the same precision."""
-        found = self._with(objective, self.rows, self.V, self.e, self.omega, self.free_level, self.lost_rows)
-        same = found.columns.cols.dtype == self.columns.cols.dtype
-        return found if same else found._single()
-
-    @classmethod
-    def _with(
-        cls, objective: Objective, rows: Array, V: Array, e: HostArray, omega: Array, level: bool, lost: float
-    ) -> Splitting:
-        terms, xp = objective.integrals, namespace(rows)
-        sizes = [float(size) for size in objective.relative_sizes]
-        balance = xp.concat([xp.ones_like(t.weights) / size**2 for t, size in zip(terms, sizes, strict=True)])
-        return cls(rows, V, e, omega, terms, Columns.of(terms, balance), level, lost)
 
     def coefficients(self, state: State, b: int = 0) -> HostArray:
         """C (r, s) of problem b."""
