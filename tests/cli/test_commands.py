@@ -411,6 +411,12 @@ def test_a_file_that_is_read_is_never_written(run: Run, houses: Path, saved: dic
     assert model.read_bytes() == kept
 
 
+def test_info_names_kernels_with_the_kernels_inside(run: Run, saved: dict[str, Path]) -> None:
+    described = run("info", saved["quantile"])
+    assert "Scaled(RBF)" in described.stdout
+    assert json.loads(run("info", saved["quantile"], "--json").stdout)["kernel_name"] == "Scaled(RBF)"
+
+
 def test_nothing_is_half_written(run: Run, saved: dict[str, Path], houses: Path, tmp_path: Path) -> None:
     done = run("predict", str(saved["quantile"]), str(houses), "-o", str(tmp_path / "out.csv"))
     assert done.exit_code == 0

@@ -56,9 +56,10 @@ def _quantiles() -> InfiniteQuantileRegressor:
 
 
 def public_estimators() -> dict[str, type[Any]]:
-    """Classes of estimators that are public, by name."""
+    """Classes of estimators that are public, by name, and what ``make_pipeline`` returns."""
     modules = (infinitask, infinitask.estimators, infinitask.tuning, infinitask.pipelines)
     things = {name: getattr(module, name) for module in modules for name in module.__all__}
+    things["TaskPipeline"] = TaskPipeline
     found = {name: thing for name, thing in things.items() if inspect.isclass(thing)}
     return {name: cls for name, cls in sorted(found.items()) if issubclass(cls, BaseEstimator)}
 

@@ -75,7 +75,7 @@ def keep_labels(model: Any, y: Any, positive: Any) -> None:
 
     Parameters
     ----------
-    model : TaskPipeline
+    model : fitted pipeline
     y : pandas Series
         The labels of the rows of the fit.
     positive : label

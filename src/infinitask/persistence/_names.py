@@ -25,7 +25,7 @@ OWN_CLASSES = {
         (
             *("infinitask.calibration", "infinitask.estimators", "infinitask.field", "infinitask.integrations"),
             *("infinitask.losses", "infinitask.measures"),
-            *("infinitask.penalties", "infinitask.pipelines", "infinitask.predictive"),
+            *("infinitask.penalties", "infinitask.predictive"),
             *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
             *("infinitask.measures._spaces", "infinitask.tuning"),
         ),
@@ -43,6 +43,7 @@ OWN_CLASSES = {
     "infinitask.metrics._level_sets": "MassVolumeCurve",
     "infinitask.metrics._scorers": "CostScorer LevelSetScorer MassVolumeScorer",
     "infinitask.objective": "Smoothing",
+    "infinitask.pipelines": f"{ALL} TaskPipeline",
     "infinitask.pipelines._table_step": "TableEncoder",
     "infinitask.solvers": "Reason Solution Start",
     "infinitask.tasks": (

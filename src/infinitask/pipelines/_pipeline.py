@@ -243,7 +243,8 @@ def make_pipeline(*steps: Any, memory: Any = None, transform_input: Any = None, 
 
     Returns
     -------
-    TaskPipeline
+    Pipeline
+        Of scikit-learn, with all methods and fitted attributes of its last step.
 
     Examples
     --------

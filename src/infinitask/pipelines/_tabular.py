@@ -46,7 +46,8 @@ def tabular(
 
     Returns
     -------
-    TaskPipeline
+    Pipeline
+        Of scikit-learn, with all methods and fitted attributes of its last step.
 
     Examples
     --------
