@@ -44,8 +44,14 @@ PRE_DISPATCH = re.compile(r"all|(\d{1,3} ?\* ?)?n_jobs")
 MAX_REPEATS = 2
 """Repetitions in one alternative of a regular expression: each lets its time grow by a factor of the text's length."""
 
-GROUPS = ("(?u)", "(?i)", "(?:", "(?=", "(?!", "(?<=", "(?<!")
-"""How groups of a regular expression may start, beside "("."""
+TOKEN = re.compile(
+    r"\\\D"  # an escaped character; a digit would refer to a group
+    r"|\[\^?\]?(?:\\.|[^\]\\\[])*\]"  # a set of characters
+    r"|\{\d{0,3}(?:,\d{0,3})?\}"  # how often
+    r"|\(\?[ui]\)|\(\?(?:[:=!]|<[=!])|\((?!\?)"  # a flag, or the start of a group
+    r"|[^\\\[{(]"
+)
+"""A part of a regular expression; one that is not plain has others."""
 
 PROCESSES = "n_jobs"
 """The parameter that says how many processes are started."""
@@ -74,10 +80,10 @@ def is_plain_pattern(text: str) -> bool:
         return False
     depth, repeats, at, after_group = 0, 0, 0, False
     while at < len(text):
-        token = _token(text, at)
-        if token is None:
+        found = TOKEN.match(text, at)
+        if found is None:
             return False
-        at += len(token)
+        token, at = found.group(), found.end()
         if token[0] in "*+?{":
             repeats += 1
             if after_group or repeats > MAX_REPEATS:
@@ -91,22 +97,6 @@ def is_plain_pattern(text: str) -> bool:
         # a repetition is of one character or one set; lazy and possessive ones ("+?", "++") are not plain
         after_group = token[0] in ")(|*+?{"
     return depth == 0 and repeats <= MAX_REPEATS
-
-
-def _token(text: str, at: int) -> str | None:
-    """The next part of a regular expression; None where it is one that is not plain."""
-    rest = text[at:]
-    if rest[0] == "\\":
-        return None if len(rest) < 2 or rest[1].isdigit() else rest[:2]
-    if rest[0] == "[":
-        found = re.match(r"\[\^?\]?(\\.|[^\]\\\[])*\]", rest)
-        return found.group() if found else None
-    if rest[0] == "{":
-        found = re.match(r"\{\d{0,3}(,\d{0,3})?\}", rest)
-        return found.group() if found else None
-    if rest[0] == "(":
-        return next((start for start in GROUPS if rest.startswith(start)), None if rest[1:2] == "?" else "(")
-    return rest[0]
 
 
 def _is_template(*names: str) -> Callable[[Any], bool]:

@@ -181,6 +181,8 @@ def registered_classes() -> list[type[Any]]:
 
 def class_named(name: str) -> type[Any]:
     """The class that a file names."""
+    if type(name) is not str:
+        raise ValueError("the name of a class is no text")
     if name in _registered:
         return _registered[name]
     if name not in known_classes():

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import inspect
-import math
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -16,15 +13,11 @@ from sklearn.base import BaseEstimator
 from infinitask._base.arrays import HostArray
 from infinitask.features._inverse import Inverse
 from infinitask.persistence._allowance import Repeats, check_counts
-from infinitask.persistence._names import TYPES, class_named, function_named, is_named_tuple
-from infinitask.persistence._rules import DTYPE, check_keys, completed, plain_key
+from infinitask.persistence._kinds import make_dict, unpacked
+from infinitask.persistence._names import class_named
+from infinitask.persistence._rules import completed
 from infinitask.persistence._shown import check_word, shown
-from infinitask.persistence._special import SPECIAL
-
-NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-"""Numbers that JSON does not have."""
-
-CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+from infinitask.persistence._special import KINDS
 
 
 class Reader:
@@ -67,73 +60,28 @@ class Reader:
             raise ValueError("an entry has no list of values")
         return [self._value(one) for one in encoded]
 
-    def _parts(self, kind: str, encoded: Any) -> list[Any]:
-        """The parts of a special value, none of which is longer than the file says."""
-        parts = self._values(encoded)
-        if any(type(part) is range for part in parts):
-            raise ValueError(f"a range is a part of a value of the kind {kind!r}")
-        self._repeats.count(parts)
-        return parts
-
     def _value_of(self, entry: Any) -> Any:
         if type(entry) is not list or not entry or type(entry[0]) is not str:
             raise ValueError("an entry does not say what it is")
-        kind, *rest = entry
-        if kind in SPECIAL:
-            (parts,) = rest
-            return SPECIAL[kind].make(*self._parts(kind, parts))
-        if kind in CONTAINERS:
-            (parts,) = rest
-            values = self._values(parts)
-            if kind in ("set", "frozenset"):
-                check_keys(values)
-            return CONTAINERS[kind](values)
-        make = getattr(self, f"_make_{kind}", None) if kind in KINDS else None
-        if make is None:
+        kind, *parts = entry
+        if kind in OWN:
+            return OWN[kind](self, *parts)
+        if kind not in KINDS:
             raise ValueError(f"an entry is of the unknown kind {shown(kind)}")
-        return make(*rest)
-
-    # ----------------------------------------------------------------------------------------------------- numbers
-    def _make_float(self, text: str) -> float:
-        check_word(text, NOT_FINITE, f"a number is {shown(text)}, which is none")
-        return NOT_FINITE[text]
-
-    def _make_complex(self, real: str, imag: str) -> complex:
-        return complex(float.fromhex(real), float.fromhex(imag))
-
-    def _make_bytes(self, text: str) -> bytes:
-        return base64.b64decode(text, validate=True)
-
-    def _make_dtype(self, name: str) -> Any:
-        return _dtype(name)
-
-    def _make_type(self, name: str) -> Any:
-        check_word(name, TYPES, f"it names the type {shown(name)}, which is not among those that a file may name")
-        return TYPES[name]
-
-    def _make_function(self, name: str) -> Any:
-        return function_named(name)
-
-    def _make_scalar(self, dtype_name: str, text: str) -> Any:
-        if type(text) is not str:
-            raise ValueError("a number is not written as a text")
-        return _unpacked("a number", np.frombuffer(bytes.fromhex(text), np.uint8), dtype_name, [])[()]
+        if KINDS[kind].has_values:
+            parts[-1] = self._values(parts[-1])
+        if KINDS[kind].copies:
+            if any(type(part) is range for part in parts[-1]):
+                raise ValueError(f"a range is a part of a value of the kind {kind!r}")
+            self._repeats.count(parts[-1])
+        return KINDS[kind].make(*parts)
 
     # ------------------------------------------------------------------------------------------------------ arrays
     def _make_array(self, name: str, order: str) -> HostArray:
         return _ordered(self._array(name), order)
 
-    def _make_raw(self, name: str, order: str, dtype_name: str, shape: Any) -> HostArray:
-        return _ordered(_unpacked(f"the array {shown(name)}", self._array(name), dtype_name, shape), order)
-
-    def _make_objects(self, shape: Any, values: Any) -> HostArray:
-        found = self._values(values)
-        if math.prod(_shape(shape)) != len(found):
-            raise ValueError("an array of objects does not have the size that it says")
-        array = np.empty(len(found), dtype=object)
-        for k, one in enumerate(found):  # one by one: NumPy would look into lists
-            array[k] = one
-        return array.reshape(_shape(shape))
+    def _make_raw(self, name: str, order: str, dtype: str, shape: Any) -> HostArray:
+        return _ordered(unpacked(f"the array {shown(name)}", self._array(name), dtype, shape), order)
 
     def _array(self, name: Any) -> HostArray:
         check_word(name, self.arrays, f"it has no array {shown(name)}")
@@ -141,90 +89,33 @@ class Reader:
         self.unread.discard(name)
         return self.arrays[name]
 
-    # ----------------------------------------------------------------------------------------------------- objects
-    def _make_dict(self, pairs: Any) -> dict[Any, Any]:
-        values = self._values(pairs)
-        if len(values) % 2:
-            raise ValueError("a dict has a key without a value")
-        check_keys(values[::2])
-        return {plain_key(key): one for key, one in zip(values[::2], values[1::2], strict=True)}
-
-    def _make_mapping(self, name: str, pairs: Any) -> Any:
-        cls = _class(name)
-        if not issubclass(cls, dict):
-            raise ValueError(f"{name!r} is no mapping")
-        found = cls()
-        found.update(self._make_dict(pairs))
-        return found
-
-    def _make_enum(self, name: str, member: Any) -> Any:
-        cls = _class(name)
-        check_word(member, cls.__members__ if issubclass(cls, Enum) else (), f"{name!r} has no member {shown(member)}")
-        return cls[member]
-
-    def _make_named(self, name: str, values: Any) -> Any:
-        cls, found = _class(name), self._values(values)
-        if not is_named_tuple(cls) or len(found) != len(cls._fields):
-            raise ValueError(f"{name!r} is no tuple of {len(found)} names")
-        return tuple.__new__(cls, found)
-
     def _make_object(self, name: str, attributes: Any) -> Any:
-        cls = _class(name)
+        cls = class_named(name)
         if issubclass(cls, (Enum, tuple, dict)) or inspect.isabstract(cls):
             raise ValueError(f"{name!r} is not a class of objects with attributes")
-        state = completed(cls, self._make_dict(attributes))
+        state = completed(cls, make_dict(self._values(attributes)))
         made = object.__new__(cls)
         if hasattr(cls, "__setstate__"):
             if not issubclass(cls, BaseEstimator):
-                self._check_state(name, state)
+                self._repeats.count(state.values())
+            # a class that packs its arrays could make much of little
+            if issubclass(cls, Inverse) and "packed" in state:
+                packed = state["packed"]
+                if not isinstance(packed, np.ndarray) or packed.ndim != 1 or packed.dtype != np.float64:
+                    raise ValueError(f"{name!r} has a factor that is no array of floats")
             made.__setstate__(state)
             return made
         for key, one in state.items():
             object.__setattr__(made, key, one)
         return made
 
-    def _check_state(self, name: str, state: dict[str, Any]) -> None:
-        """A ValueError where a class that packs its arrays would make much of little."""
-        if issubclass(_class(name), Inverse) and "packed" in state:
-            packed = state["packed"]
-            if not isinstance(packed, np.ndarray) or packed.ndim != 1 or packed.dtype != np.float64:
-                raise ValueError(f"{name!r} has a factor that is no array of floats")
-        self._repeats.count(state.values())
 
-
-KINDS = frozenset(name.removeprefix("_make_") for name in vars(Reader) if name.startswith("_make_"))
-"""The kinds of entries beside containers and special values."""
-
-
-def _class(name: Any) -> type[Any]:
-    if type(name) is not str:
-        raise ValueError("the name of a class is no text")
-    return class_named(name)
-
-
-def _dtype(name: Any) -> Any:
-    if type(name) is not str or not DTYPE.fullmatch(name):
-        raise ValueError(f"{shown(name)} is not the name of a type of numbers")
-    return np.dtype(name)
-
-
-def _unpacked(what: str, raw: HostArray, dtype_name: Any, shape: Any) -> HostArray:
-    """Bytes as an array of a type and a shape."""
-    dtype, size = _dtype(dtype_name), math.prod(_shape(shape))
-    if raw.dtype != np.uint8 or raw.ndim != 1 or dtype.hasobject or size * dtype.itemsize != raw.size:
-        raise ValueError(f"{what} does not have the size that it says")
-    if size and dtype.itemsize == 0:
-        raise ValueError(f"{what} has entries without a size")
-    # texts with other characters than those of Unicode crash when they are read
-    if dtype.kind == "U" and size and np.max(raw.view(dtype.byteorder + "u4")) > sys.maxunicode:
-        raise ValueError(f"{what} has texts that are none")
-    return np.frombuffer(raw.tobytes(), dtype=dtype).reshape(_shape(shape))
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    if type(shape) is not list or len(shape) > 32 or not all(type(k) is int and 0 <= k < 2**62 for k in shape):
-        raise ValueError("an array has no shape")
-    return tuple(shape)
+OWN: dict[str, Callable[..., Any]] = {
+    "array": Reader._make_array,
+    "object": Reader._make_object,
+    "raw": Reader._make_raw,
+}
+"""Kinds of entries that need what was read before them."""
 
 
 def _ordered(values: HostArray, order: Any) -> HostArray:

@@ -7,7 +7,6 @@ declared fields and nothing else, of the types that they declare.
 from __future__ import annotations
 
 import inspect
-import re
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -63,9 +62,6 @@ NUMBERS: Mapping[type[Any], tuple[type[Any], ...]] = {
 MAX_NUMBER_KEYS = 2**10
 """The most keys of a dict that are not texts: numbers can be chosen so that each is compared with all others."""
 
-DTYPE = re.compile(r"[<>=|](b1|[iu][1248]|f[248]|c8|c16|[mM]8(\[\d{0,6}[a-zA-Z]{1,2}\])?|[US]\d{1,9}|O)")
-"""The names of types of NumPy that a file may have; longer numbers differ between machines."""
-
 SCALARS = (type(None), bool, int, float, complex, str, bytes, np.generic)
 """What a key is made of."""
 
@@ -92,8 +88,8 @@ def _is_value(name: str, found: Any) -> bool:
     return not (name.startswith("_") or hasattr(type(found), "__get__") or callable(found))
 
 
-def check_keys(keys: Any) -> None:
-    """A ValueError where values cannot be the keys of a dict or a set in a file."""
+def checked_keys(keys: list[Any]) -> list[Any]:
+    """The same; a ValueError where values cannot be the keys of a dict or a set in a file."""
     numbers = 0
     for key in keys:
         parts = key if type(key) is tuple else (key,)
@@ -106,6 +102,7 @@ def check_keys(keys: Any) -> None:
         raise ValueError(
             f"a dict or a set has {numbers} keys that are not texts, and at most {MAX_NUMBER_KEYS} are allowed"
         )
+    return keys
 
 
 def plain_key(key: Any) -> Any:

@@ -10,15 +10,16 @@ import re
 import sys
 from collections.abc import Callable
 from functools import partial
-from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple
+from types import BuiltinFunctionType, FunctionType, NoneType
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from infinitask.persistence._allowance import MAX_PARTS, MAX_RANGE
 from infinitask.persistence._harmless import check_keywords
-from infinitask.persistence._rules import SCALARS, check_keys
+from infinitask.persistence._kinds import SIMPLE, Kind, is_exactly
+from infinitask.persistence._rules import SCALARS, checked_keys
 from infinitask.persistence._shown import check_word, shown
 
 BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
@@ -35,21 +36,11 @@ PANDAS_TYPES = re.compile(
 )
 """Types of pandas' columns that are known by their names."""
 
-
 INDEX_TYPES = {np.dtype(np.int32), np.dtype(np.int64)}
 """Types of the indices of sparse matrices."""
 
-
-class Special(NamedTuple):
-    """A type with its own way into a file: ``parts`` takes it apart, ``make`` checks the parts and joins them."""
-
-    fits: Callable[[Any], bool]
-    parts: Callable[[Any], tuple[Any, ...]]
-    make: Callable[..., Any]
-
-
-def _is(*kinds: type[Any]) -> Callable[[Any], bool]:
-    return lambda value: type(value) in kinds
+SPLINE_TYPES = (np.dtype(np.float64), np.dtype(np.complex128))
+"""Types of the numbers of splines; others would be copied into larger ones."""
 
 
 # ------------------------------------------------------------------------------------------------------- of Python
@@ -134,10 +125,6 @@ def _check_state(state: Any, *, nested: bool = False) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- of SciPy
-def _is_compressed(value: Any) -> bool:
-    return sparse.issparse(value) and value.format in ("csr", "csc")
-
-
 def _sparse_parts(value: Any) -> tuple[Any, ...]:
     is_array = isinstance(value, sparse.sparray)
     return value.format, is_array, tuple(map(int, value.shape)), value.data, value.indices, value.indptr
@@ -187,20 +174,8 @@ def _distribution(name: Any) -> Any:
     return found
 
 
-SPLINE_TYPES = (np.dtype(np.float64), np.dtype(np.complex128))
-"""Types of the numbers of splines; others would be copied into larger ones."""
-
-
-def _is_extrapolation(value: Any) -> bool:
-    return value is None or type(value) is bool or (type(value) is str and value == "periodic")
-
-
 def _is_spline(value: Any) -> bool:
     return type(value).__name__ == "BSpline" and type(value).__module__.startswith("scipy.interpolate")
-
-
-def _spline_parts(value: Any) -> tuple[Any, ...]:
-    return value.t, value.c, int(value.k), value.extrapolate, int(value.axis)
 
 
 def _make_spline(t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> Any:
@@ -208,7 +183,8 @@ def _make_spline(t: Any, c: Any, k: int, extrapolate: Any, axis: int) -> Any:
 
     if not all(isinstance(one, np.ndarray) and one.dtype in SPLINE_TYPES for one in (t, c)):
         raise ValueError("a spline has knots or coefficients that are no arrays of floats")
-    if type(k) is not int or type(axis) is not int or not _is_extrapolation(extrapolate):
+    known = type(extrapolate) in (NoneType, bool) or (type(extrapolate) is str and extrapolate == "periodic")
+    if type(k) is not int or type(axis) is not int or not known:
         raise ValueError("a spline has a degree, an axis or a way to extrapolate that is none")
     # the constructor looks for its axis where the coefficients had it before
     return BSpline(t, np.moveaxis(c, 0, axis), k, extrapolate, axis)
@@ -221,15 +197,15 @@ def _from_pandas(value: Any, name: str) -> bool:
     return found is not None and isinstance(value, found)
 
 
-def _type_parts(value: Any) -> tuple[Any, ...]:
+def _pandas_type_parts(value: Any) -> tuple[Any, ...]:
     if _from_pandas(value, "CategoricalDtype"):
         return "category", None if value.categories is None else np.asarray(value.categories), value.ordered
-    if _make_type(str(value), None, None) != value:
+    if _make_pandas_type(str(value), None, None) != value:
         raise ValueError(f"the type {value!r} of pandas cannot be saved")
     return str(value), None, None
 
 
-def _make_type(name: str, categories: Any, ordered: Any) -> Any:
+def _make_pandas_type(name: str, categories: Any, ordered: Any) -> Any:
     import pandas
 
     if type(name) is not str:
@@ -269,21 +245,27 @@ def _check_labels(values: Any) -> None:
         raise ValueError("labels of pandas are no array")
     if values.dtype.kind == "O":
         labels = values.tolist()
-        check_keys(labels)
+        checked_keys(labels)
         if not all(isinstance(one, SCALARS) for one in labels):
             raise ValueError("labels of pandas are neither numbers nor texts")
 
 
-SPECIAL = {
-    "partial": Special(_is(partial), lambda v: (v.func, v.args, v.keywords), _make_partial),
-    "slice": Special(_is(slice), lambda v: (v.start, v.stop, v.step), _make_slice),
-    "range": Special(_is(range), lambda v: (v.start, v.stop, v.step), _make_range),
-    "masked": Special(_is(np.ma.MaskedArray), lambda v: (v.data, np.ma.getmaskarray(v), v.fill_value), _make_masked),
-    "random": Special(_is(np.random.Generator, np.random.RandomState), _random_parts, _make_random),
-    "sparse": Special(_is_compressed, _sparse_parts, _make_sparse),
-    "distribution": Special(_is_frozen, _frozen_parts, _make_frozen),
-    "spline": Special(_is_spline, _spline_parts, _make_spline),
-    "pandas type": Special(lambda v: _from_pandas(v, "ExtensionDtype"), _type_parts, _make_type),
-    "pandas index": Special(lambda v: _from_pandas(v, "Index"), _index_parts, _make_index),
+def _special(fits: Callable[[Any], bool], parts: Callable[[Any], tuple[Any, ...]], make: Callable[..., Any]) -> Kind:
+    return Kind(fits, lambda v: (parts(v),), lambda values: make(*values), has_values=True, copies=True)
+
+
+KINDS = SIMPLE | {
+    "partial": _special(is_exactly(partial), lambda v: (v.func, v.args, v.keywords), _make_partial),
+    "slice": _special(is_exactly(slice), lambda v: (v.start, v.stop, v.step), _make_slice),
+    "range": _special(is_exactly(range), lambda v: (v.start, v.stop, v.step), _make_range),
+    "masked": _special(
+        is_exactly(np.ma.MaskedArray), lambda v: (v.data, np.ma.getmaskarray(v), v.fill_value), _make_masked
+    ),
+    "random": _special(is_exactly(np.random.Generator, np.random.RandomState), _random_parts, _make_random),
+    "sparse": _special(lambda v: sparse.issparse(v) and v.format in ("csr", "csc"), _sparse_parts, _make_sparse),
+    "distribution": _special(_is_frozen, _frozen_parts, _make_frozen),
+    "spline": _special(_is_spline, lambda v: (v.t, v.c, int(v.k), v.extrapolate, int(v.axis)), _make_spline),
+    "pandas type": _special(lambda v: _from_pandas(v, "ExtensionDtype"), _pandas_type_parts, _make_pandas_type),
+    "pandas index": _special(lambda v: _from_pandas(v, "Index"), _index_parts, _make_index),
 }
-"""What has its own way into a file, by the name that its entries have there."""
+"""Kinds by the name that their entries have in a file; the first that fits a value is its kind."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import math
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from enum import Enum
-from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -18,15 +14,10 @@ from infinitask._base.arrays import HostArray, to_host
 from infinitask.fitting._recipe import Recipe
 from infinitask.persistence._allowance import Repeats
 from infinitask.persistence._harmless import check_parameters
-from infinitask.persistence._names import (
-    TYPES,
-    is_named_tuple,
-    name_of_class,
-    name_of_function,
-    qualified,
-)
-from infinitask.persistence._rules import DTYPE, absent, check_keys, check_names, check_types, plain_key
-from infinitask.persistence._special import SPECIAL
+from infinitask.persistence._kinds import UnknownTypeError, class_name, dtype_name
+from infinitask.persistence._names import qualified
+from infinitask.persistence._rules import absent, check_names, check_types
+from infinitask.persistence._special import KINDS
 
 NATIVE = frozenset(["b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 """Numbers that safetensors knows; arrays of others are written as bytes, with the name of their type."""
@@ -70,91 +61,47 @@ class Writer:
         self._known[id(value)] = len(self.entries) - 1, value
         return [len(self.entries) - 1]
 
-    def _values(self, values: Any, path: str) -> list[Any]:
-        return [self.value(one, f"{path}[{k}]") for k, one in enumerate(values)]
-
-    def _pairs(self, pairs: Any, path: str) -> list[Any]:
-        found: list[Any] = []
-        _checked(check_keys, path, [key for key, _ in pairs])
-        for key, one in pairs:
-            found += [self.value(plain_key(key), f"{path}.key"), self.value(one, f"{path}[{key!r}]")]
-        return found
-
     def _entry(self, value: Any, path: str) -> list[Any]:
-        kind = type(value)
-        if kind is float:
-            return ["float", repr(value)]
-        if kind is complex:
-            return ["complex", value.real.hex(), value.imag.hex()]
-        if kind is bytes:
-            return ["bytes", base64.b64encode(value).decode("ascii")]
-        if kind in (list, tuple, set, frozenset):
-            if kind in (set, frozenset):
-                _checked(check_keys, path, value)
-            return [kind.__name__, self._values(value, path)]
-        if kind is dict:
-            return ["dict", self._pairs(value.items(), path)]
-        if isinstance(value, np.dtype):
-            return ["dtype", _checked_dtype(value, path).str]
-        if isinstance(value, np.generic):
-            number = np.asarray(value)
-            return ["scalar", _checked_dtype(number.dtype, path).str, number.tobytes().hex()]
-        if kind is np.ndarray:
-            return self._array(value, path)
         if is_torch_array(value) or is_cupy_array(value) or is_jax_array(value):
             return self._array(to_host(value), path)
-        if isinstance(value, type):
-            return ["type", _name_of_type(value, path)]
-        if isinstance(value, (FunctionType, BuiltinFunctionType, MethodType, np.ufunc)):
-            return ["function", _function(value, path)]
-        for name, special in SPECIAL.items():
-            if special.fits(value):
-                parts = _checked(special.parts, path, value)
-                _checked(special.make, path, *parts)  # what a load would refuse is not saved
-                _checked(self._repeats.count, path, parts)
-                return [name, self._values(parts, path)]
-        return self._object(value, path)
-
-    def _object(self, value: Any, path: str) -> list[Any]:
+        if type(value) is np.ndarray and value.dtype.kind != "O":
+            return self._array(value, path)
+        for name, kind in KINDS.items():
+            if kind.fits(value):
+                parts = _checked(kind.parts, path, value)
+                _checked(kind.make, path, *parts)  # what a load would refuse is not saved
+                if kind.copies:
+                    _checked(self._repeats.count, path, parts[-1])
+                if kind.has_values:
+                    parts = (*parts[:-1], self._values(parts[-1], path, kind.pairs))
+                return [name, *parts]
         cls = type(value)
-        name = name_of_class(cls)
-        if name is None:
-            raise TypeError(
-                f"{path} is of the class {qualified(cls)}, which infinitask does not save; if its objects are made of "
-                "attributes, call infinitask.persistence.register with the class first, here and where you load."
-            )
-        if isinstance(value, Enum):
-            return ["enum", name, value.name]
-        if is_named_tuple(cls):
-            return ["named", name, self._values(value, path)]
-        if isinstance(value, dict):
-            if cls is not OrderedDict and getattr(value, "__dict__", None):
-                raise TypeError(f"{path} is a {cls.__name__} with attributes of its own, which cannot be saved.")
-            return ["mapping", name, self._pairs(value.items(), path)]
+        name = _checked(class_name, path, cls)
         state = _state(value, path)
         _checked(check_names, path, cls, state)
         unset = absent(cls)
-        written = {key: one for key, one in state.items() if key not in unset}
-        _checked(check_parameters, path, cls, written)
-        _checked(check_types, path, cls, written)  # what a load would refuse is not saved
-        found: list[Any] = []
-        for attribute, one in written.items():
-            found += [attribute, self.value(one, f"{path}.{attribute}")]
-        return ["object", name, found]
+        state = {key: one for key, one in state.items() if key not in unset}
+        _checked(check_parameters, path, cls, state)
+        _checked(check_types, path, cls, state)
+        values = [self.value(part, f"{path}.{key}") for key, one in state.items() for part in (key, one)]
+        return ["object", name, values]
+
+    def _values(self, values: Any, path: str, pairs: bool) -> list[Any]:
+        """What stands for values; one that a key leads to is found by its key."""
+        names = [values[k - 1] if pairs and k % 2 else k for k in range(len(values))]
+        return [self.value(one, f"{path}[{name!r}]") for name, one in zip(names, values, strict=True)]
 
     def _array(self, value: HostArray, path: str) -> list[Any]:
-        if value.dtype.kind == "O":
-            return ["objects", list(value.shape), self._values(value.ravel().tolist(), path)]
-        dtype = _checked_dtype(value.dtype, path)
+        dtype = _checked(dtype_name, path, value.dtype)
         # products of matrices round by the order of their numbers
         order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         plain = np.asarray(value.T if order == "F" else value, order="C")
         name = self._named(path)
-        if dtype.isnative and dtype.str[1:] in NATIVE:
+        if value.dtype.isnative and dtype[1:] in NATIVE:
             self.arrays[name] = plain
             return ["array", name, order]
         self.arrays[name] = np.frombuffer(plain.tobytes(), dtype=np.uint8)
-        return ["raw", name, order, dtype.str, list(plain.shape)]
+        return ["raw", name, order, dtype, list(plain.shape)]
 
     def _named(self, path: str) -> str:
         """A name for an array: where it was found, as far as that is short and new."""
@@ -172,6 +119,8 @@ def _checked(look: Callable[..., Any], path: str, *what: Any) -> Any:
         return look(*what)
     except ValueError as error:
         raise ValueError(f"{path} cannot be saved: {error}.") from error
+    except UnknownTypeError as error:
+        raise TypeError(f"{path} {error}") from None
 
 
 def _state(value: Any, path: str) -> dict[str, Any]:
@@ -194,28 +143,3 @@ def _state(value: Any, path: str) -> dict[str, Any]:
         return {**state, "device": None}  # arrays come back on the host
     # callbacks of scikit-learn belong to a process, not to a model
     return {name: kept for name, kept in state.items() if name != "_skl_callbacks"}
-
-
-def _checked_dtype(dtype: Any, path: str) -> Any:
-    if not DTYPE.fullmatch(dtype.str):
-        raise TypeError(f"{path} has the type {dtype} of NumPy, which cannot be saved; convert it, such as to float64.")
-    return dtype
-
-
-def _name_of_type(value: Any, path: str) -> str:
-    name = qualified(value)
-    if TYPES.get(name) is not value:
-        raise TypeError(f"{path} is the class {name} itself, which cannot be saved; give an object of it.")
-    return name
-
-
-def _function(value: Any, path: str) -> str:
-    name = None if isinstance(value, MethodType) else name_of_function(value)
-    if name is None:
-        shown = getattr(value, "__qualname__", repr(value))
-        raise TypeError(
-            f"{path} is the function {shown!r}, and functions of your own cannot be saved without running code; write "
-            "it as a class (a kernel as an InputKernel, a loss as a ConvexLoss, others with __call__), and call "
-            "infinitask.persistence.register with the class."
-        )
-    return name
