@@ -16,8 +16,9 @@ import pytest
 
 from infinitask import cli
 from infinitask.cli import _app, _models
-from infinitask.cli._models import fitted, rows_of
+from infinitask.cli._models import rows_of
 from infinitask.cli._output import SHOW_TRACEBACKS, CommandError, Screen
+from infinitask.cli._search import fitted
 from infinitask.cli._tables import read_table
 from infinitask.cli._targets import Task
 from tests.support.mixed_tables import mixed_table

@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from infinitask.cli._classes import as_known
+from infinitask.cli._classes import as_known, read_costs
 from infinitask.cli._models import rows_of, rows_with_targets
-from infinitask.cli._multiclass import read_costs
 from infinitask.cli._output import CommandError
-from infinitask.cli._predictions import Wish, evaluated, evaluation_lines, predicted
+from infinitask.cli._predictions import Asked, Wish, evaluated, evaluation_lines, predicted
 from infinitask.cli._tables import TableFile
 from infinitask.cli._targets import Task
 
@@ -23,7 +22,6 @@ Run = Callable[..., Any]
 
 CLASSES = np.array(["cat", "dog", "eel"], dtype=object)
 MATRIX = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 9.0], [20.0, 30.0, 0.0]])
-NOTHING_ASKED = {"quantiles": None, "coverage": None, "theta": None, "costs": None, "nu": None}
 
 
 class Known:
@@ -92,11 +90,11 @@ def test_costs_that_say_too_little_are_refused(tmp_path: Path, text: str, says: 
 def test_decisions_have_a_probability_for_each_class_and_follow_the_costs(tmp_path: Path) -> None:
     (tmp_path / "costs.csv").write_text(",cat,dog,eel\ncat,0,1,5\ndog,1,0,9\neel,20,30,0\n")
     p = np.random.default_rng(0).dirichlet([1.0, 1.0, 1.0], 50)
-    plain = predicted(Known(), p, **NOTHING_ASKED)
+    plain = predicted(Known(), p, Asked())
     assert list(plain.columns) == ["kind", "probability_cat", "probability_dog", "probability_eel"]
     np.testing.assert_array_equal(plain.iloc[:, 1:], p)
     np.testing.assert_array_equal(plain["kind"], CLASSES[np.argmax(p, axis=1)])
-    careful = predicted(Known(), p, **NOTHING_ASKED, matrix=tmp_path / "costs.csv")
+    careful = predicted(Known(), p, Asked(matrix=tmp_path / "costs.csv"))
     assert (careful["kind"] == "eel").sum() > (plain["kind"] == "eel").sum()  # a missed eel costs most
     y = np.array([CLASSES[k] for k in np.random.default_rng(1).integers(0, 3, 50)], dtype=object)
     found = evaluated(Known(), p, y, Wish(matrix=tmp_path / "costs.csv"))
@@ -144,9 +142,9 @@ def test_labels_are_read_as_the_model_knows_them(tmp_path: Path) -> None:
 
 def test_questions_for_two_classes_are_refused(tmp_path: Path) -> None:
     p = np.full((4, 3), 1.0 / 3.0)
-    for name, value in (("theta", [0.5]), ("costs", (1.0, 2.0))):
+    for asked in (Asked(theta=[0.5]), Asked(costs=(1.0, 2.0))):
         with pytest.raises(CommandError, match="about two classes, and the model has 3; give --costs"):
-            predicted(Known(), p, **(NOTHING_ASKED | {name: value}))
+            predicted(Known(), p, asked)
     with pytest.raises(CommandError, match="--max-fpr is about two classes"):
         evaluated(Known(), p, CLASSES[[0, 1, 2, 0]], Wish(max_fpr=0.1))
     with pytest.raises(CommandError, match=r"does not know \(emu\)"):

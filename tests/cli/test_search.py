@@ -16,10 +16,9 @@ from infinitask.cli import _models, _search
 from infinitask.cli._models import rows_of
 from infinitask.cli._output import Screen
 from infinitask.cli._progress import ProgressLine
-from infinitask.cli._search import Search, ranking_of, searched
+from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._tables import read_table
 from infinitask.cli._targets import Task
-from infinitask.tuning import InfiniteOneClassSVMCV, InfiniteQuantileRegressorCV
 
 Run = Callable[..., Any]
 
@@ -30,9 +29,9 @@ QUICK = {"kernels": ["rbf", "linear"], "alphas": [1e-4, 1e-6], "cv": 2, "n_nodes
 @pytest.fixture
 def few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands compare two kernels."""
-    monkeypatch.setitem(_models.MODELS, (Task.QUANTILE, True), (InfiniteQuantileRegressorCV, QUICK))
-    sets = {"kernels": ["rbf", "laplacian"], "cv": 2, "n_nodes": 5}
-    monkeypatch.setitem(_models.MODELS, (Task.LEVEL_SET, True), (InfiniteOneClassSVMCV, sets))
+    models, sets = _models.MODELS, {"kernels": ["rbf", "laplacian"], "cv": 2, "n_nodes": 5}
+    for task, parameters in ((Task.QUANTILE, QUICK), (Task.LEVEL_SET, sets)):
+        monkeypatch.setitem(models, (task, True), models[task, True]._replace(parameters=parameters))
 
 
 @pytest.mark.usefixtures("few_kernels", "files_of_models")
@@ -62,7 +61,7 @@ def test_a_search_shows_what_it_compared_and_keeps_the_best(run: Run, houses: Pa
 def test_a_search_whose_time_is_up_keeps_the_best_so_far(houses: Path, task: Task) -> None:
     rows = rows_of(read_table(houses), "price", task, ["note"])
     screen = Screen(as_json=True)
-    model = searched(rows, 0, screen, None, Search(timeout=1e-9))
+    model = fitted(rows, True, 0, screen, None, Search(timeout=1e-9))
     assert "The 1e-09 s were over after 1 kernel; the best so far is kept." in screen.notes
     ranking = ranking_of(model, task)
     assert ranking is not None

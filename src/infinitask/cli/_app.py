@@ -10,15 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from infinitask.cli import _steps, _tables
+from infinitask.cli._classes import NO_COMPARISON, NO_PAGE, is_multiclass
 from infinitask.cli._columns import surprises
 from infinitask.cli._info import show_model
-from infinitask.cli._models import fitted, held_out, inputs_of, load_model, rows_with_targets, task_of
-from infinitask.cli._multiclass import NO_COMPARISON, NO_PAGE, is_multiclass
+from infinitask.cli._models import held_out, inputs_of, load_model, rows_with_targets, task_of
 from infinitask.cli._output import CommandError, Screen, ends_well
-from infinitask.cli._predictions import Wish, predicted
-from infinitask.cli._search import Search, ranking_of, searched
+from infinitask.cli._predictions import Asked, Wish, predicted
+from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._targets import Task
 from infinitask.pipelines._tables import listed
+from infinitask.report import explore
 
 MODEL_SUFFIXES = (".infinitask", ".safetensors")
 
@@ -32,14 +33,40 @@ app = typer.Typer(
     help="Fit once, choose the task at prediction: every quantile, every cost of errors, every fraction of outliers.",
 )
 
+
+def _numbers(name: str, low: float, meaning: str) -> Any:
+    """An option of numbers from ``low`` to 1 with commas between them."""
+
+    def read(text: str) -> list[float]:
+        try:
+            found = [float(part) for part in text.split(",") if part.strip()]
+        except ValueError:
+            found = []
+        if not found:
+            raise typer.BadParameter(f"{text!r} is not a list of numbers with commas between them, such as 0.1,0.9.")
+        outside = [value for value in found if not low <= value <= 1.0]
+        if outside:
+            percent = f" Did you mean {outside[0] / 100:g}?" if 1.0 < outside[0] <= 100.0 else ""
+            raise typer.BadParameter(f"{outside[0]:g} was given; it is a number from {low:g} to 1.{percent}")
+        return found
+
+    return typer.Option(name, parser=read, metavar="NUMBERS", help=meaning)
+
+
+def _fraction(smallest: float | None) -> float | None:
+    if smallest is not None and not 0.0 < smallest <= 0.5:
+        raise typer.BadParameter(
+            f"{smallest:g} was given; it is a fraction of the rows above 0 and at most 0.5, such as 0.01."
+        )
+    return smallest
+
+
 Data = Annotated[Path, typer.Argument(help="A table: CSV (any separator) or Parquet.", show_default=False)]
-Model = Annotated[Path, typer.Argument(help="A file made by `infinitask fit`.", show_default=False)]
+SavedModel = Annotated[Path, typer.Argument(help="A file made by `infinitask fit`.", show_default=False)]
 Target = Annotated[
     str | None, typer.Option("--target", "-t", help="The column to learn; none: which rows are unusual.")
 ]
-TaskName = Annotated[
-    str | None, typer.Option("--task", help="quantile, cost or level-set; guessed from the target if not given.")
-]
+TaskName = Annotated[Task | None, typer.Option("--task", help="Guessed from the target if not given.")]
 Tune = Annotated[
     bool | None,
     typer.Option(
@@ -49,8 +76,8 @@ Tune = Annotated[
 Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="A column that is no input; may be repeated.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="For the rows held out and the folds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-FnCost = Annotated[float | None, typer.Option("--fn-cost", help="What a missed positive costs.")]
-FpCost = Annotated[float | None, typer.Option("--fp-cost", help="What a false alarm costs.")]
+FnCost = Annotated[float | None, typer.Option("--fn-cost", help="What a false negative costs.")]
+FpCost = Annotated[float | None, typer.Option("--fp-cost", help="What a false positive costs.")]
 Costs = Annotated[
     Path | None, typer.Option("--costs", help="A table of costs: rows the true class, columns the decision.")
 ]
@@ -58,8 +85,12 @@ Positive = Annotated[
     str | None, typer.Option("--positive", help="The label of the cases, for costs; none: the rarer one.")
 ]
 Smallest = Annotated[
-    float | None, typer.Option("--smallest", help="The smallest fraction of level sets; none: by the number of rows.")
+    float | None,
+    typer.Option(
+        "--smallest", callback=_fraction, help="The smallest fraction of level sets; none: by the number of rows."
+    ),
 ]
+ModelFile = Annotated[Path, typer.Option("--output", "-o", help="The file of the model.")]
 
 
 def _version(asked: bool) -> None:
@@ -97,48 +128,39 @@ def report(
     """From a table to a page in which a person moves the task: one HTML file, without a server."""
     screen = Screen(as_json)
     _tables.check_output(output, data, rows)
-    choices = {"target": target, "task": task, "ignore": ignore, "positive": positive, "smallest": _fraction(smallest)}
     if rows is not None:
-        _suit_a_table(choices | {"tune": tune is not None, "test-share": test_share != TEST_SHARE, "seed": seed != 0})
-        found = _report_of_model(screen, data, rows, target, title, output)
+        given = {"task": task, "ignore": ignore, "positive": positive, "smallest": smallest, "tune": tune is not None}
+        given |= {"test-share": test_share != TEST_SHARE, "seed": seed != 0}
+        if names := [f"--{name}" for name, value in given.items() if value]:
+            what = "is for a fit, and a saved model was given; the model decides it."
+            raise CommandError(f"{' and '.join(names)} {what}")
+        model, X, y, found = _saved_model_and_rows(screen, data, rows, target)
     elif data.suffix.lower() in MODEL_SUFFIXES:
         raise typer.BadParameter(f"{data} is a model; name the table to look at after it.")
     else:
-        found = _report_of_table(screen, data, choices, tune, title, test_share, output, seed)
+        learnt, table = _steps.learnt_from(screen, data, target, task, ignore, positive, only_two=NO_PAGE)
+        train, test = held_out(learnt, test_share, seed)
+        tunes = _steps.tuned(tune, learnt)
+        _steps.announce(screen, train, tunes)
+        model, X, y = fitted(train, tunes, seed, screen, smallest), test.X, test.y
+        found = _steps.shown_fit(screen, model, learnt, table)
+        found |= {"rows": learnt.X.shape[0], "fitted_rows": train.X.shape[0], "held_out_rows": X.shape[0]}
+        found["evaluation"] = _steps.shown_evaluation(screen, model, X, y, f"{X.shape[0]} rows held out")
+    with screen.step("making the page"), _tables.replacing(output) as beside:
+        explore(model, X, y, title=title).save(beside)
+    found |= {"page": str(output), "bytes": output.stat().st_size}
     screen.say(f"\npage  {output} ({found['bytes'] / 1e6:.1f} MB)")
     screen.result(found)
 
 
-def _report_of_table(
-    screen: Screen,
-    data: Path,
-    choices: dict[str, Any],
-    tune: bool | None,
-    title: str | None,
-    test_share: float,
-    output: Path,
-    seed: int,
-) -> dict[str, Any]:
-    smallest = choices.pop("smallest")
-    given, table = _steps.learnt_from(screen, data, **choices, only_two=NO_PAGE)
-    train, test = held_out(given, test_share, seed)
-    tunes = _steps.tuned(tune, given)
-    _steps.announce(screen, train, tunes)
-    model = fitted(train, tunes, seed, screen, smallest)
-    found = _steps.shown_fit(screen, model, given, table)
-    found |= {"rows": given.X.shape[0], "fitted_rows": train.X.shape[0], "held_out_rows": test.X.shape[0]}
-    found["evaluation"] = _steps.shown_evaluation(screen, model, test.X, test.y, f"{test.X.shape[0]} rows held out")
-    return found | _steps.page(screen, model, test.X, test.y, title, output)
-
-
-def _report_of_model(
-    screen: Screen, path: Path, data: Path, target: str | None, title: str | None, output: Path
-) -> dict[str, Any]:
+def _saved_model_and_rows(
+    screen: Screen, path: Path, data: Path, target: str | None
+) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """A model, the rows to look at with their targets where these are known, and what was found."""
     model = _steps.read_model(screen, path)
     if is_multiclass(model):
-        raise CommandError(
-            NO_PAGE.format(target=getattr(model, "target_name_", "the target"), count=len(model.classes_))
-        )
+        named = getattr(model, "target_name_", "the target")
+        raise CommandError(NO_PAGE.format(target=named, count=len(model.classes_)))
     table = _steps.read(screen, data)
     named = getattr(model, "target_name_", None) if target is None else target
     knows = task_of(model) is not Task.LEVEL_SET and named is not None and named in table.frame.columns
@@ -153,7 +175,7 @@ def _report_of_model(
         _steps.say_positive(screen, model)
         X, y = inputs_of(model, table), None
         screen.note(*surprises(model, X))
-    return found | {"rows": int(X.shape[0])} | _steps.page(screen, model, X, y, title, output)
+    return model, X, y, found | {"rows": int(X.shape[0])}
 
 
 @app.command()
@@ -166,19 +188,18 @@ def fit(
     ignore: Ignore = None,
     positive: Positive = None,
     smallest: Smallest = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file of the model.")] = Path("model.infinitask"),
+    output: ModelFile = Path("model.infinitask"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Learn from all rows of a table, and save the model."""
     screen = Screen(as_json)
     _tables.check_output(output, data)
-    least = _fraction(smallest)
     only_two = NO_COMPARISON if tune else ""
     given, table = _steps.learnt_from(screen, data, target, task, ignore, positive, only_two)
     tunes = _steps.tuned(tune, given)
     _steps.announce(screen, given, tunes)
-    model = fitted(given, tunes, seed, screen, least)
+    model = fitted(given, tunes, seed, screen, smallest)
     _steps.kept(screen, model, given, table, output)
 
 
@@ -201,7 +222,7 @@ def tune(
     ignore: Ignore = None,
     positive: Positive = None,
     smallest: Smallest = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file of the model.")] = Path("model.infinitask"),
+    output: ModelFile = Path("model.infinitask"),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -211,28 +232,27 @@ def tune(
     _tables.check_output(storage, data, output, option="--storage")
     if storage is not None and trials is None:
         raise typer.BadParameter("a file for trials was given; say how many with --trials.", param_hint="--storage")
-    least = _fraction(smallest)
     given, table = _steps.learnt_from(screen, data, target, task, ignore, positive, NO_COMPARISON)
     if trials is None and timeout is None:
         _steps.announce(screen, given, True, "--timeout 60 ends it after a minute")
     if screen.shows_progress:
         screen.hint("Ctrl-C ends the search, and the best so far is fitted and saved.")
-    model = searched(given, seed, screen, least, Search(trials, timeout, storage))
+    model = fitted(given, True, seed, screen, smallest, Search(trials, timeout, storage))
     _steps.kept(screen, model, given, table, output, ranking_of(model, given.task))
 
 
 @app.command()
 @ends_well
 def predict(
-    model: Model,
+    model: SavedModel,
     data: Data,
-    quantiles: Annotated[str | None, typer.Option("--quantiles", help="Levels, such as 0.05,0.5,0.95.")] = None,
-    coverage: Annotated[str | None, typer.Option("--coverage", help="Of intervals, such as 0.9 or 0.5,0.9.")] = None,
-    theta: Annotated[str | None, typer.Option("--theta", help="Trade-offs from -1 (no alarm) to 1.")] = None,
+    quantiles: Annotated[Any, _numbers("--quantiles", 0.0, "Levels, such as 0.05,0.5,0.95.")] = None,
+    coverage: Annotated[Any, _numbers("--coverage", 0.0, "Of intervals, such as 0.9 or 0.5,0.9.")] = None,
+    theta: Annotated[Any, _numbers("--theta", -1.0, "Trade-offs from -1 (no alarm) to 1.")] = None,
     fn_cost: FnCost = None,
     fp_cost: FpCost = None,
     costs: Costs = None,
-    nu: Annotated[str | None, typer.Option("--nu", help="Shares of unusual rows, such as 0.05,0.1.")] = None,
+    nu: Annotated[Any, _numbers("--nu", 0.0, "Fractions of unusual rows, such as 0.05,0.1.")] = None,
     with_inputs: Annotated[bool, typer.Option("--with-inputs", help="Write the columns of the table too.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV, or .parquet; none: CSV on standard output.")
@@ -243,21 +263,14 @@ def predict(
     screen = Screen(as_json)
     _tables.check_output(output, model, data, costs)
     _tables.check_format(output)
-    asked: dict[str, Any] = {
-        "quantiles": _numbers("--quantiles", quantiles, 0.0),
-        "coverage": _numbers("--coverage", coverage, 0.0),
-        "theta": _numbers("--theta", theta, -1.0),
-        "nu": _numbers("--nu", nu, 0.0),
-        "costs": _costs(fn_cost, fp_cost),
-        "matrix": costs,
-    }
+    asked = Asked(quantiles, coverage, theta, _costs(fn_cost, fp_cost), costs, nu)
     loaded = _steps.read_model(screen, model)
     table = _steps.read(screen, data)
     X = inputs_of(loaded, table)
     screen.note(*surprises(loaded, X))
     found = _steps.say_positive(screen, loaded)
     with screen.step(f"predicting {X.shape[0]} rows"):
-        frame = predicted(loaded, X, **asked)
+        frame = predicted(loaded, X, asked)
     if with_inputs:
         new = [name for name in frame.columns if name not in table.frame.columns]
         clash = [name for name in frame.columns if name not in new]
@@ -276,7 +289,7 @@ def predict(
 @app.command()
 @ends_well
 def evaluate(
-    model: Model,
+    model: SavedModel,
     data: Data,
     target: Annotated[str | None, typer.Option("--target", "-t", help="If not called as in the fit.")] = None,
     fn_cost: FnCost = None,
@@ -307,7 +320,7 @@ def evaluate(
 
 @app.command()
 @ends_well
-def info(model: Model, as_json: AsJson = False) -> None:
+def info(model: SavedModel, as_json: AsJson = False) -> None:
     """What a saved model is, what became of the columns, and which inputs matter to it."""
     screen = Screen(as_json)
     screen.result(show_model(screen, load_model(model), model.stat().st_size))
@@ -337,45 +350,14 @@ def reproduce(
     ] = None,
 ) -> None:
     """Make the tables and figures of the paper again; in a clone of the repository, which has the experiments."""
-    from infinitask.cli._reproduce import Wanted, run
+    from infinitask.cli._reproduce import run
 
-    raise typer.Exit(run(Wanted(tuple(names or ()), quick, jobs, only, parts, output)))
+    options = {"--jobs": jobs, "--only": only, "--parts": parts, "--out": output}
+    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    raise typer.Exit(run(names or [], ["--quick", *words] if quick else words))
 
 
 # ------------------------------------------------------------------------------------------------- what was typed
-def _numbers(name: str, text: str | None, low: float) -> list[float] | None:
-    """Numbers from ``low`` to 1 with commas between them."""
-    if text is None:
-        return None
-    try:
-        found = [float(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        found = []
-    if not found:
-        message = f"{text!r} is not a list of numbers with commas between them, such as 0.1,0.9."
-        raise typer.BadParameter(message, param_hint=name)
-    outside = [value for value in found if not low <= value <= 1.0]
-    if outside:
-        percent = f" Did you mean {outside[0] / 100:g}?" if 1.0 < outside[0] <= 100.0 else ""
-        message = f"{outside[0]:g} was given; it is a number from {low:g} to 1.{percent}"
-        raise typer.BadParameter(message, param_hint=name)
-    return found
-
-
-def _fraction(smallest: float | None) -> float | None:
-    if smallest is not None and not 0.0 < smallest <= 0.5:
-        message = f"{smallest:g} was given; it is a share of the rows above 0 and at most 0.5, such as 0.01."
-        raise typer.BadParameter(message, param_hint="--smallest")
-    return smallest
-
-
-def _suit_a_table(choices: dict[str, Any]) -> None:
-    """An error where a saved model is told what only a fit can be told."""
-    given = [f"--{name}" for name, value in choices.items() if value and name != "target"]
-    if given:
-        raise CommandError(f"{' and '.join(given)} is for a fit, and a saved model was given; the model decides it.")
-
-
 def _costs(fn_cost: float | None, fp_cost: float | None) -> tuple[float, float] | None:
     if fn_cost is None and fp_cost is None:
         return None

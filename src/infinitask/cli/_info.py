@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from infinitask.cli._classes import is_multiclass
 from infinitask.cli._columns import encoded_columns, show_columns
 from infinitask.cli._models import calibration, last, task_of
-from infinitask.cli._multiclass import is_multiclass
 from infinitask.cli._output import Screen
 from infinitask.cli._predictions import smallest_of
 from infinitask.cli._search import ranking_of

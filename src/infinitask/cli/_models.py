@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -19,14 +19,13 @@ from infinitask import (
     tabular,
 )
 from infinitask._base.inner_model import inner_model
-from infinitask.cli._classes import as_known, keep_labels, positive_of
+from infinitask.cli._classes import as_known, positive_of
 from infinitask.cli._columns import surprises
-from infinitask.cli._multiclass import NO_COMPARISON
-from infinitask.cli._output import CommandError, Screen
+from infinitask.cli._output import CommandError
 from infinitask.cli._tables import TableFile, check_column, columns_of, saying_what_cannot_be_written
 from infinitask.cli._targets import Task, as_numbers, far_target, labels, numbers_but, task_and_targets
 from infinitask.estimators._frames import as_arrays
-from infinitask.pipelines._tables import LARGEST, listed
+from infinitask.pipelines._tables import check_sizes, listed
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,
@@ -36,22 +35,38 @@ from infinitask.tuning import (
 MIN_ROWS = 20
 """The fewest rows that are learnt from, and that calibrate intervals: 19 rows allow coverages up to 0.95."""
 
-CALIBRATION_SHARE = 0.2
-"""The fraction of rows that calibrates the intervals of a model of quantiles that does not tune itself."""
 
-DEFAULT_FRACTION = 0.1
-"""The fraction of unusual rows that is predicted by default, if the model knows it."""
+class Model(NamedTuple):
+    """The model of a task, its parameters, and how long a fit takes.
+
+    Parameters
+    ----------
+    make : type
+    parameters : dict
+    seconds : float
+        Of one core, for 1 000 rows and 8 features.
+    growth : float
+        The power of the rows with which they grow.
+    harder : float
+        How many times as long other tables take, those with rare classes or many features.
+    """
+
+    make: type[Any]
+    parameters: dict[str, Any]
+    seconds: float
+    growth: float
+    harder: float
 
 
-MODELS: dict[tuple[Task, bool], tuple[type[Any], dict[str, Any]]] = {
-    (Task.QUANTILE, False): (InfiniteQuantileRegressor, {"noncrossing": "rearrange"}),
-    (Task.QUANTILE, True): (InfiniteQuantileRegressorCV, {}),
-    (Task.COST, False): (InfiniteCostSensitiveClassifier, {}),
-    (Task.COST, True): (InfiniteCostSensitiveClassifierCV, {}),
-    (Task.LEVEL_SET, False): (InfiniteOneClassSVM, {}),
-    (Task.LEVEL_SET, True): (InfiniteOneClassSVMCV, {}),
+MODELS = {
+    (Task.QUANTILE, False): Model(InfiniteQuantileRegressor, {"noncrossing": "rearrange"}, 1.0, 0.7, 10.0),
+    (Task.QUANTILE, True): Model(InfiniteQuantileRegressorCV, {}, 13.0, 0.5, 4.0),
+    (Task.COST, False): Model(InfiniteCostSensitiveClassifier, {}, 4.0, 0.7, 10.0),
+    (Task.COST, True): Model(InfiniteCostSensitiveClassifierCV, {}, 19.0, 0.5, 4.0),
+    (Task.LEVEL_SET, False): Model(InfiniteOneClassSVM, {}, 3.0, 1.2, 4.0),
+    (Task.LEVEL_SET, True): Model(InfiniteOneClassSVMCV, {}, 24.0, 0.5, 4.0),
 }
-"""The model of a task, and of one that tunes itself, with its parameters."""
+"""By task and whether the model tunes itself."""
 
 
 @dataclass
@@ -91,51 +106,53 @@ def rows_of(
     """
     for name in ignored:
         check_column(table, name, " to ignore")
-    frame, y = table.frame, None
+    frame, y, reason = table.frame, None, "as asked"
     notes: list[str] = []
     if target is None:
         if task not in (None, Task.LEVEL_SET):
             raise CommandError(f"--task {task} needs a target: name its column with --target.")
-        task, reason = Task.LEVEL_SET, "no target was named" if task is None else "as asked"
-    else:
+        task, reason = Task.LEVEL_SET, "no target was named" if task is None else reason
+    elif task is Task.LEVEL_SET:
         check_column(table, target, "")
-        if task is Task.LEVEL_SET:
-            notes.append(f"Level sets have no target; the column {target!r} is left out of the inputs.")
-            reason = "as asked"
-        else:
-            missing = int(frame[target].isna().sum())
-            if missing == frame.shape[0]:
-                raise CommandError(
-                    f"The target {target!r} is missing in all rows of {table.path}; choose another column."
-                )
-            if missing:
-                notes.append(f"{missing} of {frame.shape[0]} rows have no {target!r}; they are left out.")
-            frame = frame[frame[target].notna()]
-            _check_count(table, frame)
-            task, y, reason = task_and_targets(frame[target], task)
-            if task is Task.QUANTILE and (far := far_target(y)):
-                notes.append(far)
+        notes.append(f"Level sets have no target; the column {target!r} is left out of the inputs.")
+    else:
+        frame = frame[_has_target(table, target, "", notes)]
+    n = frame.shape[0]
+    if n < MIN_ROWS:
+        raise CommandError(
+            f"{table.path} has {n} row{'' if n == 1 else 's'} to learn from; at least {MIN_ROWS} are needed."
+        )
+    if task is not Task.LEVEL_SET:
+        task, y, reason = task_and_targets(frame[target], task)
+        if task is Task.QUANTILE and (far := far_target(y)):
+            notes.append(far)
+        y = y.reset_index(drop=True)
     X = frame.drop(columns=[*ignored, *([target] if target is not None else [])], errors="ignore")
     _check_inputs(table, X)
-    _check_count(table, X)
     for name in X.columns:
         if mistakes := numbers_but(X[name]):
             notes.append(f"The column {name!r} holds {mistakes}; it is taken as text. Empty these cells to fix it.")
     if task is Task.LEVEL_SET:
-        X = _without_texts(X, notes)
-    if positive is not None and task is not Task.COST:
-        raise CommandError(
-            f"--positive {positive} was given, and the task is {task}; only costs have a positive class."
-        )
-    found = Rows(task, X.reset_index(drop=True), None if y is None else y.reset_index(drop=True), None, reason, notes)
-    found.target = None if task is Task.LEVEL_SET else target
-    if task is Task.COST and found.classes == 2:
-        found.positive = positive_of(found.y, positive)
+        X, target = _without_texts(X, notes), None
+    rows = Rows(task, X.reset_index(drop=True), y, target, reason, notes)
+    if rows.classes == 2:
+        rows.positive = positive_of(y, positive)
     elif positive is not None:
-        raise CommandError(
-            f"--positive {positive} was given, and {target} has {found.classes} classes; only one of two is positive."
-        )
-    return found
+        what = f"{target} has {rows.classes} classes; only one of two is positive"
+        what = what if task is Task.COST else f"the task is {task}; only costs have a positive class"
+        raise CommandError(f"--positive {positive} was given, and {what}.")
+    return rows
+
+
+def _has_target(table: TableFile, target: str, why: str, notes: list[str]) -> Any:
+    """Whether a row has a target; those without one are noted."""
+    check_column(table, target, why)
+    known = table.frame[target].notna().to_numpy()
+    if not known.any():
+        raise CommandError(f"The target {target!r} is missing in all rows of {table.path}; choose another column.")
+    if not known.all():
+        notes.append(f"{int((~known).sum())} of {known.size} rows have no {target!r}; they are left out.")
+    return known
 
 
 def _without_texts(X: Any, notes: list[str]) -> Any:
@@ -152,14 +169,6 @@ def _without_texts(X: Any, notes: list[str]) -> Any:
     return X.drop(columns=list(texts))
 
 
-def _check_count(table: TableFile, frame: Any) -> None:
-    n = frame.shape[0]
-    if n < MIN_ROWS:
-        raise CommandError(
-            f"{table.path} has {n} row{'' if n == 1 else 's'} to learn from; at least {MIN_ROWS} are needed."
-        )
-
-
 def _check_inputs(table: TableFile, X: Any) -> None:
     if X.shape[1] == 0:
         raise CommandError(f"{table.path} has no columns besides the target; inputs are needed.")
@@ -168,20 +177,7 @@ def _check_inputs(table: TableFile, X: Any) -> None:
         raise CommandError(
             f"The inputs of {table.path} ({listed(X.columns)}) are constant; there is nothing to learn from."
         )
-    check_finite(table, X)
-
-
-def check_finite(table: TableFile, X: Any) -> None:
-    """An error where a column of numbers holds some that no model can take."""
-    for name in X.columns:
-        if X[name].dtype.kind in "iuf":
-            values = X[name].to_numpy(dtype=np.float64, na_value=np.nan)
-            wrong = int(np.sum(np.abs(values) > LARGEST))
-            if wrong:
-                raise CommandError(
-                    f"The column {str(name)!r} of {table.path} holds infinite numbers, or some above {LARGEST:.0e}, in "
-                    f"{wrong} of {values.size} rows; correct these cells, or empty them."
-                )
+    check_sizes(X)
 
 
 def _is_constant(table: TableFile, column: Any) -> bool:
@@ -210,75 +206,7 @@ def smallest_fraction(n: int) -> float:
     return float(np.clip(10.0 / n, 0.01, 0.05))
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A model that is to be fitted, and what to."""
-
-    model: Any
-    rows: Rows
-    y: Any
-    """Targets as the model takes them."""
-    calibration: Rows | None
-    """Rows that calibrate intervals after the fit."""
-
-    def calibrated(self) -> Any:
-        """The model after its fit, with its intervals calibrated and with the labels of the user."""
-        if self.calibration is not None:
-            self.model.conformalize(self.calibration.X, self.calibration.y)
-        if self.rows.classes == 2:
-            keep_labels(self.model, self.rows.y, self.rows.positive)
-        return self.model
-
-
-def planned(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | None = None, **changes: Any) -> Plan:
-    """The model that suits these rows, before its fit.
-
-    Parameters
-    ----------
-    rows : Rows
-    tune : bool
-        Whether the model compares kernels.
-    seed : int
-    screen : Screen
-    smallest : float or None
-        The smallest fraction of level sets; None: by the number of rows.
-    **changes
-        Further parameters of the model.
-    """
-    if tune and rows.classes > 2:
-        raise CommandError(NO_COMPARISON.format(target=rows.target, count=rows.classes))
-    make, parameters = MODELS[rows.task, tune]
-    if rows.task is Task.LEVEL_SET:
-        low = smallest_fraction(rows.X.shape[0]) if smallest is None else smallest
-        parameters = parameters | {"measure": (low, 1.0), "nu": max(low, DEFAULT_FRACTION)}
-    elif smallest is not None:
-        raise CommandError(f"--smallest {smallest:g} was given, and the task is {rows.task}; only level sets have it.")
-    model, calibration = tabular(make(random_state=seed, **parameters, **changes)), None
-    if rows.task is Task.QUANTILE and not tune:
-        if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_ROWS:
-            rows, calibration = held_out(rows, CALIBRATION_SHARE, seed)
-        else:
-            screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
-    y = rows.y == rows.positive if rows.classes == 2 else rows.y
-    return Plan(model, rows, y, calibration)
-
-
-def fitted(rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | None = None) -> Any:
-    """The model of these rows; what a person should know about it becomes notes. Parameters as of :func:`planned`."""
-    plan = planned(rows, tune, seed, screen, smallest)
-    with screen.step(f"fitting {plan.rows.X.shape[0]} rows" + (", comparing kernels" if tune else "")):
-        plan.model.fit(plan.rows.X, plan.y)
-        model = plan.calibrated()
-    say_if_ignoring(screen, model)
-    return model
-
-
-def say_if_ignoring(screen: Screen, model: Any) -> None:
-    """A note where a comparison found that no feature helps."""
-    if getattr(model, "ignores_inputs_", False):
-        screen.note("No column was found to help: the model answers nearly the same for every row.")
-
-
+# ------------------------------------------------------------------------------------------------ a fitted model
 def task_of(model: Any) -> Task:
     """What a fitted model has learnt."""
     for task, method in (
@@ -313,7 +241,7 @@ def inputs_of(model: Any, table: TableFile) -> Any:
     """The columns of a table that a model was fitted to."""
     known = getattr(model, "feature_names_in_", None)
     X = table.frame if known is None else columns_of(table, map(str, known), ", which the model was fitted to")
-    check_finite(table, X)
+    check_sizes(X)
     return X
 
 
@@ -326,12 +254,7 @@ def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple
     target = getattr(model, "target_name_", None) if target is None else target
     if target is None:
         raise CommandError("The model does not say what its target is called; name the column with --target.")
-    check_column(table, target, ", the target")
-    known = table.frame[target].notna().to_numpy()
-    if not known.any():
-        raise CommandError(f"The target {target!r} is missing in all rows of {table.path}.")
-    if not known.all():
-        notes.append(f"{int((~known).sum())} of {known.size} rows have no {target!r}; they are left out.")
+    known = _has_target(table, target, ", the target", notes)
     y = table.frame[target][known]
     y = as_known(labels(y), model.classes_) if task is Task.COST else as_numbers(y)
     if y is None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from infinitask.cli._classes import class_quality, is_multiclass, predicted_classes, read_costs
 from infinitask.cli._models import task_of
-from infinitask.cli._multiclass import class_quality, is_multiclass, predicted_classes, read_costs
 from infinitask.cli._output import CommandError, written
 from infinitask.cli._tables import pandas
 from infinitask.cli._targets import Task
@@ -24,42 +24,37 @@ FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of unusual rows that an evaluation looks at, where the model knows them."""
 
 
-def predicted(
-    model: Any,
-    X: Any,
-    *,
-    quantiles: list[float] | None,
-    coverage: list[float] | None,
-    theta: list[float] | None,
-    costs: tuple[float, float] | None,
-    nu: list[float] | None,
-    matrix: Path | None = None,
-) -> Any:
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a model, beside the rows: levels, trade-offs, costs or fractions."""
+
+    quantiles: list[float] | None = None
+    coverage: list[float] | None = None
+    theta: list[float] | None = None
+    costs: tuple[float, float] | None = None
+    matrix: Path | None = None
+    nu: list[float] | None = None
+
+
+def predicted(model: Any, X: Any, asked: Asked) -> Any:
     """Predictions as a data frame with named columns; what suits another task is refused."""
     task = task_of(model)
-    asked = {
-        "--quantiles": (quantiles, Task.QUANTILE),
-        "--coverage": (coverage, Task.QUANTILE),
-        "--theta": (theta, Task.COST),
-        "--fn-cost and --fp-cost": (costs, Task.COST),
-        "--costs": (matrix, Task.COST),
-        "--nu": (nu, Task.LEVEL_SET),
+    options: dict[Task, dict[str, Any]] = {
+        Task.QUANTILE: {"--quantiles": asked.quantiles, "--coverage": asked.coverage},
+        Task.COST: {"--theta": asked.theta, "--fn-cost and --fp-cost": asked.costs, "--costs": asked.matrix},
+        Task.LEVEL_SET: {"--nu": asked.nu},
     }
-    for name, (value, suits) in asked.items():
-        if value is not None and suits is not task:
-            options = [other for other, (_, kind) in asked.items() if kind is task]
-            raise CommandError(f"{name} was given, and the model is one of {task}; it takes {' or '.join(options)}.")
-    if task is Task.QUANTILE:
-        columns = _quantiles(model, X, quantiles, coverage)
-    elif task is Task.COST:
-        columns = _decisions(model, X, theta, costs, matrix)
-    else:
-        columns = _level_sets(model, X, nu)
-    return pandas().DataFrame(columns)
+    for kind, given in options.items():
+        for name, value in given.items():
+            if value is not None and kind is not task:
+                known = " or ".join(options[task])
+                raise CommandError(f"{name} was given, and the model is one of {task}; it takes {known}.")
+    answers = {Task.QUANTILE: _quantiles, Task.COST: _decisions, Task.LEVEL_SET: _level_sets}
+    return pandas().DataFrame(answers[task](model, X, asked))
 
 
-def _quantiles(model: Any, X: Any, levels: list[float] | None, coverage: list[float] | None) -> dict[str, Any]:
-    name = getattr(model, "target_name_", "y")
+def _quantiles(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
+    name, levels, coverage = getattr(model, "target_name_", "y"), asked.quantiles, asked.coverage
     if levels is None and coverage is None:
         levels = list(LEVELS)
     columns: dict[str, Any] = {}
@@ -73,10 +68,8 @@ def _quantiles(model: Any, X: Any, levels: list[float] | None, coverage: list[fl
     return columns
 
 
-def _decisions(
-    model: Any, X: Any, theta: list[float] | None, costs: tuple[float, float] | None, matrix: Path | None
-) -> dict[str, Any]:
-    name = getattr(model, "target_name_", "y")
+def _decisions(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
+    name, theta, costs, matrix = getattr(model, "target_name_", "y"), asked.theta, asked.costs, asked.matrix
     given = {"--theta": theta, "the two costs": costs, "--costs": matrix}
     several = [what for what, value in given.items() if value is not None]
     if len(several) > 1:
@@ -104,8 +97,8 @@ def _check_two(model: Any, given: dict[str, Any]) -> None:
         )
 
 
-def _level_sets(model: Any, X: Any, nu: list[float] | None) -> dict[str, Any]:
-    fractions, smallest = [float(model.offset_)] if nu is None else nu, smallest_of(model)
+def _level_sets(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
+    fractions, smallest = [float(model.offset_)] if asked.nu is None else asked.nu, smallest_of(model)
     below = [share for share in fractions if 0.0 < share < smallest]
     if below:
         raise CommandError(

@@ -12,7 +12,6 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,25 +29,6 @@ NOT_HERE = (
     "The experiments are in the repository of infinitask, and not in the installed package. Get a clone of it, and run "
     "this command in its folder: cd infinitask && pip install -e '.[cli,data]' && infinitask reproduce"
 )
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What to reproduce, as it was typed."""
-
-    names: tuple[str, ...] = ()
-    quick: bool = False
-    jobs: int | None = None
-    only: str | None = None
-    parts: str | None = None
-    output: Path | None = None
-
-    @property
-    def words(self) -> list[str]:
-        """The same for the command line of the experiments."""
-        named = {"--jobs": self.jobs, "--only": self.only, "--parts": self.parts, "--out": self.output}
-        options = [word for name, value in named.items() if value is not None for word in (name, str(value))]
-        return [*self.names, *(["--quick"] if self.quick else []), *options]
 
 
 def clone_of(here: Path, package: Path) -> Path:
@@ -88,24 +68,31 @@ def importable(folder: Path) -> Iterator[None]:
         sys.path.remove(str(folder))
 
 
-def run(wanted: Wanted) -> int:
-    """Run what is wanted, or list what there is; the exit code."""
+def run(names: list[str], options: list[str]) -> int:
+    """Run experiments, or list them if none is named; the exit code.
+
+    Parameters
+    ----------
+    names : list of str
+    options : list of str
+        For the command line of the experiments.
+    """
     folder = clone_of(Path.cwd(), Path(__file__).resolve().parent.parent)
     print(f"The experiments are those of {folder}.", file=sys.stderr)
     with importable(folder):
         experiments: Any = import_module("experiments.__main__")
         known = [*experiments.NAMES, "defaults", "all"]
-        if not wanted.names:
+        if not names:
             print("\n".join(known))
             print(f"\nRun one: infinitask reproduce {known[0]} --quick", file=sys.stderr)
             return 0
-        for name in wanted.names:
+        for name in names:
             if name not in known:
                 near = did_you_mean(difflib.get_close_matches(name, known, n=3, cutoff=0.5))
                 more = near or f" There are: {listed(known, 40)}."
                 raise typer.BadParameter(f"there is no experiment {name!r}.{more}", param_hint="names")
         try:
-            experiments.main(wanted.words)
+            experiments.main([*names, *options])
         except SystemExit as end:
             if isinstance(end.code, int) or end.code is None:
                 return end.code or 0

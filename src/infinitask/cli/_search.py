@@ -1,4 +1,4 @@
-"""A search for a good model that a person can watch, end, and go on with later.
+"""A fit, and a search for a good model that a person can watch, end, and go on with later.
 
 Without a number of trials the self-tuned models compare kernels and λ, see :mod:`infinitask.tuning`. With one, Optuna
 tries kernels, widths and λ, by cross-validation as well, and keeps its trials in a file if there is one.
@@ -14,13 +14,19 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from infinitask import make_pipeline, tabular
-from infinitask.cli._models import Plan, Rows, last, planned, say_if_ignoring
-from infinitask.cli._multiclass import NO_COMPARISON
+from infinitask.cli._classes import keep_labels
+from infinitask.cli._models import MIN_ROWS, MODELS, Rows, held_out, last, smallest_fraction
 from infinitask.cli._output import CommandError, Screen, written
 from infinitask.cli._targets import Task
 from infinitask.fitting._recipe import Units
 from infinitask.metrics import scorer
 from infinitask.tuning import OptunaSearch
+
+CALIBRATION_SHARE = 0.2
+"""The fraction of rows that calibrates the intervals of a model of quantiles that does not tune itself."""
+
+DEFAULT_FRACTION = 0.1
+"""The fraction of unusual rows that is predicted by default, if the model knows it."""
 
 KERNELS = ["rbf", "matern52", "matern32", "laplacian"]
 """Input kernels that trials choose from."""
@@ -90,76 +96,90 @@ def _row(k: int, part: dict[str, Any], best: float) -> tuple[str, ...]:
     return str(k), name, alpha, written(part["loss"]), error, worse, chosen
 
 
-def searched(rows: Rows, seed: int, screen: Screen, smallest: float | None, search: Search) -> Any:
-    """The best model that a search finds; if it is ended early, the best so far.
+def fitted(
+    rows: Rows, tune: bool, seed: int, screen: Screen, smallest: float | None = None, search: Search | None = None
+) -> Any:
+    """The model that suits some rows; what a person should know about it becomes notes.
 
     Parameters
     ----------
     rows : Rows
+    tune : bool
+        Whether the model compares kernels.
     seed : int
     screen : Screen
     smallest : float or None
-        As of :func:`planned`.
-    search : Search
+        The smallest fraction of level sets; None: by the number of rows.
+    search : Search or None
+        A comparison that a person may end, with the best so far; or trials instead of one.
     """
-    by_trials = search.trials is not None
-    if by_trials and rows.task is Task.LEVEL_SET:
+    limits = Search() if search is None else search
+    trials = limits.trials
+    if trials is not None and rows.task is Task.LEVEL_SET:
         raise CommandError("--trials was given, and the task is level-set, which compares kernels; leave it out.")
-    if by_trials and rows.classes > 2:
-        raise CommandError(NO_COMPARISON.format(target=rows.target, count=rows.classes))
-    changes = {} if by_trials else {"on_interrupt": "best"}
-    plan = planned(rows, not by_trials, seed, screen, smallest, **changes)
-    n = plan.rows.X.shape[0]
-    text = f"{search.trials} trials on {n} rows" if by_trials else f"comparing kernels on {n} rows"
-    with screen.step(text, search.timeout) as progress:
-        if by_trials:
-            plan = _by_trials(plan, seed, search)
+    tune = tune and trials is None
+    make, parameters, *_ = MODELS[rows.task, tune]
+    if rows.task is Task.LEVEL_SET:
+        low = smallest_fraction(rows.X.shape[0]) if smallest is None else smallest
+        parameters = parameters | {"measure": (low, 1.0), "nu": max(low, DEFAULT_FRACTION)}
+    elif smallest is not None:
+        raise CommandError(f"--smallest {smallest:g} was given, and the task is {rows.task}; only level sets have it.")
+    if search is not None and tune:
+        parameters = parameters | {"on_interrupt": "best"}
+    model, calibration = tabular(make(random_state=seed, **parameters)), None
+    if rows.task is Task.QUANTILE and not tune:
+        if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_ROWS:
+            rows, calibration = held_out(rows, CALIBRATION_SHARE, seed)
         else:
-            plan.model.fit(plan.rows.X, plan.y)
-        model = plan.calibrated()
+            screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
+    y, n = rows.y == rows.positive if rows.classes == 2 else rows.y, rows.X.shape[0]
+    text = f"fitting {n} rows" + ", comparing kernels" * tune if trials is None else f"{trials} trials on {n} rows"
+    with screen.step(text, limits.timeout) as progress:
+        model = model.fit(rows.X, y) if trials is None else _by_trials(model, rows, y, seed, trials, limits.storage)
+        if calibration is not None:
+            model.conformalize(calibration.X, calibration.y)
+        if rows.classes == 2:
+            keep_labels(model, rows.y, rows.positive)
     if progress.cut_short:
-        why = f"The {search.timeout:g} s were over" if progress.ran_out else "The search was interrupted"
-        what = ("trial" if by_trials else "kernel") + ("" if progress.tried == 1 else "s")
+        why = f"The {limits.timeout:g} s were over" if progress.ran_out else "The search was interrupted"
+        what = ("kernel" if trials is None else "trial") + ("" if progress.tried == 1 else "s")
         screen.note(f"{why} after {progress.tried} {what}; the best so far is kept.")
-    say_if_ignoring(screen, model)
+    if getattr(model, "ignores_inputs_", False):
+        screen.note("No column was found to help: the model answers nearly the same for every row.")
     return model
 
 
-def _by_trials(plan: Plan, seed: int, search: Search) -> Plan:
-    """The plan with the model that Optuna found, fitted to the rows of the plan."""
-    assert search.trials is not None
-    task, model = plan.rows.task, last(plan.model)
-    pipeline = tabular(make_pipeline(StandardScaler(), model))
-    Z = np.asarray(pipeline[:-1].fit_transform(plan.rows.X, plan.y))
-    y, unit = np.asarray(plan.y), 1.0
-    if task is Task.QUANTILE:
-        unit = Units.of(y, np.full(len(Z), 1.0 / len(Z)), centred=True).spread
+def _by_trials(model: Any, rows: Rows, y: Any, seed: int, trials: int, storage: Path | None) -> Any:
+    """The model that Optuna finds, fitted."""
+    pipeline = tabular(make_pipeline(StandardScaler(), last(model)))
+    Z, y = np.asarray(pipeline[:-1].fit_transform(rows.X, y)), np.asarray(y)
+    quantiles = rows.task is Task.QUANTILE
+    unit = Units.of(y, np.full(len(Z), 1.0 / len(Z)), centred=True).spread if quantiles else 1.0
     found = OptunaSearch(
-        model,
+        last(model),
         {
             "kernel": KERNELS,
             "gamma": tuple(width / Z.shape[1] for width in WIDTHS),
             "alpha": tuple(ridge / unit for ridge in RIDGES),
         },
-        n_trials=search.trials,
-        scoring=scorer("pinball" if task is Task.QUANTILE else "cost"),
-        storage=search.storage,
+        n_trials=trials,
+        scoring=scorer("pinball" if quantiles else "cost"),
+        storage=storage,
         on_interrupt="best",
         random_state=seed,
     ).fit(Z, y)
     results: dict[str, Any] = found.cv_results_
     folds = np.sqrt([len(splits) for splits in results["splits_test_score"]])
-    trials = [
+    compared = [
         {**params, "loss": -score, "standard_error": float(spread / root), "chosen": params == found.best_params_}
         for params, score, spread, root in zip(
             results["params"], results["mean_test_score"], results["std_test_score"], folds, strict=True
         )
     ]
     pipeline.steps[-1] = (pipeline.steps[-1][0], found.best_estimator_)
-    if plan.rows.target is not None:
-        pipeline.target_name_ = plan.rows.target
-    pipeline.trials_ = sorted(trials, key=lambda trial: float(trial["loss"]))
-    return Plan(pipeline, plan.rows, plan.y, plan.calibration)
+    pipeline.target_name_ = str(rows.target)
+    pipeline.trials_ = sorted(compared, key=lambda trial: float(trial["loss"]))
+    return pipeline
 
 
 def ranking_of(model: Any, task: Task) -> Ranking | None:

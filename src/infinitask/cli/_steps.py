@@ -5,33 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from infinitask.cli import _tables
-from infinitask.cli._classes import which_is_positive
+from infinitask.cli._classes import is_multiclass, shares_of, show_shares, which_is_positive
 from infinitask.cli._columns import encoded_columns, remember, show_columns
 from infinitask.cli._info import described
-from infinitask.cli._models import Rows, load_model, rows_of, save_model, task_of
-from infinitask.cli._multiclass import is_multiclass, shares_of, show_shares
+from infinitask.cli._models import MODELS, Rows, load_model, rows_of, save_model, task_of
 from infinitask.cli._output import CommandError, Screen
 from infinitask.cli._predictions import Wish, evaluated, evaluation_lines
 from infinitask.cli._search import Ranking, show_ranking
 from infinitask.cli._targets import Task
-from infinitask.report import explore
 
 TUNED_ROWS_OF_COSTS = 1_000
 """The most rows with which a model of costs tunes itself by default; 2 000 rows and 33 columns take 75 s of a core."""
-
-SECONDS = {
-    ("quantile", False): (1.0, 0.7, 10.0),
-    ("quantile", True): (13.0, 0.5, 4.0),
-    ("cost", False): (4.0, 0.7, 10.0),
-    ("cost", True): (19.0, 0.5, 4.0),
-    ("level-set", False): (3.0, 1.2, 4.0),
-    ("level-set", True): (24.0, 0.5, 4.0),
-}
-"""By task and whether it tunes itself: seconds of one core for 1 000 rows and 8 features, the power of the rows with
-which they grow, and how many times as long other tables take, those with rare classes or many features."""
 
 LONG = 60.0
 """Seconds from which a fit is announced."""
@@ -55,7 +40,7 @@ def learnt_from(
     screen: Screen,
     data: Path,
     target: str | None,
-    task: str | None,
+    task: Task | None,
     ignore: list[str] | None,
     positive: str | None,
     only_two: str = "",
@@ -71,11 +56,8 @@ def learnt_from(
     only_two : str
         The error where there are more than two classes, with places for the target and their count; empty: none.
     """
-    known = [str(kind) for kind in Task]
-    if task is not None and task not in known:
-        raise typer.BadParameter(f"{task!r} is none of {', '.join(known)}.", param_hint="--task")
     table = read(screen, data)
-    given = rows_of(table, target, None if task is None else Task(task), ignore or [], positive)
+    given = rows_of(table, target, task, ignore or [], positive)
     if only_two and given.classes > 2:  # before anything is said that will not be done
         raise CommandError(only_two.format(target=given.target, count=given.classes))
     screen.note(*given.notes)
@@ -98,7 +80,7 @@ def tuned(tune: bool | None, given: Any) -> bool:
 
 def announce(screen: Screen, given: Rows, tune: bool, faster: str = "--no-tune is faster") -> None:
     """Say how long a fit may take, where that is long, and what a person can do about it."""
-    seconds, growth, harder = SECONDS[str(given.task), tune]
+    *_, seconds, growth, harder = MODELS[given.task, tune]
     # 800 rows of three classes took 5.5 s of processor time, of two 0.9 s
     least = seconds * (given.X.shape[0] / 1_000.0) ** growth * max(1, given.classes - 1)
     if least * harder >= LONG:
@@ -186,10 +168,3 @@ def say_positive(screen: Screen, model: Any) -> dict[str, Any]:
     label, share = model.classes_[1], getattr(model, "positive_share_", None)
     screen.note(which_is_positive(label, share, "the rows of the fit"))
     return {"positive": str(label), "share_of_positive": share}
-
-
-def page(screen: Screen, model: Any, X: Any, y: Any, title: str | None, output: Path) -> dict[str, Any]:
-    """Write the page of a model about some rows."""
-    with screen.step("making the page"), _tables.replacing(output) as beside:
-        explore(model, X, y, title=title).save(beside)
-    return {"page": str(output), "bytes": output.stat().st_size}

@@ -6,10 +6,9 @@ import difflib
 import warnings
 from typing import Any
 
-import numpy as np
 from skrub import TableVectorizer
 
-from infinitask.pipelines._tables import LARGEST, as_pandas, listed
+from infinitask.pipelines._tables import as_pandas, check_sizes, listed
 
 NOTHING = ("", "?", "-", "...", "#n/a", "<na>", "n/a", "na", "nan", "-nan", "nat", "none", "null", "missing", "unknown")
 """Text, in small letters, that stands for a missing value."""
@@ -40,7 +39,7 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
         """
         _check_rows(X)
         table = as_pandas(X)
-        _check_sizes(table)
+        check_sizes(table)
         encoded = super().fit_transform(table, y)
         drops = isinstance(self.high_cardinality, str) and self.high_cardinality == "drop"
         texts = self.kind_to_columns_["high_cardinality"] if drops else []
@@ -69,7 +68,7 @@ drop_null_fraction, drop_if_constant, drop_if_unique, datetime_format, n_jobs
         """
         _check_rows(X)
         X = self._taken(as_pandas(X))
-        _check_sizes(X)
+        check_sizes(X)
         self._warn_of_words(X)
         return super().transform(X)
 
@@ -130,21 +129,3 @@ def _check_rows(X: Any) -> None:
             f"A {type(X).__name__} of shape {tuple(shape)} was given; a table has two dimensions. For one row give "
             "table.iloc[[0]], for one column table[['name']]."
         )
-
-
-def _check_sizes(X: Any) -> None:
-    """Numbers are encoded in single precision; a column with larger ones is named."""
-    if not hasattr(X, "iloc"):
-        return
-    for place, name in enumerate(X.columns):
-        column = X.iloc[:, place]
-        if getattr(column.dtype, "kind", "") != "f":
-            continue
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        large = np.flatnonzero(np.abs(values) > LARGEST)
-        if large.size:
-            raise ValueError(
-                f"The column {str(name)!r} holds {values[large[0]]:g} (infinity or a value too large for "
-                f"dtype('float32')) in {large.size} of {values.size} rows; leave such cells empty, which counts as "
-                "missing, or give its logarithm."
-            )

@@ -39,5 +39,23 @@ def listed(names: Any, limit: int = 12) -> str:
     return ", ".join(known[:limit]) + more
 
 
+def check_sizes(X: Any) -> None:
+    """A ValueError that names a column with numbers that single precision does not hold."""
+    if not hasattr(X, "iloc"):
+        return
+    for place, name in enumerate(X.columns):
+        column = X.iloc[:, place]
+        if getattr(column.dtype, "kind", "") != "f":
+            continue
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        large = np.flatnonzero(np.abs(values) > LARGEST)
+        if large.size:
+            raise ValueError(
+                f"The column {str(name)!r} holds {values[large[0]]:g} (infinity or a value too large for "
+                f"dtype('float32')) in {large.size} of {values.size} rows; leave such cells empty, which counts as "
+                "missing, or give its logarithm."
+            )
+
+
 def _library(X: Any) -> str:
     return type(X).__module__.partition(".")[0]
