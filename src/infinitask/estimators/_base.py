@@ -18,7 +18,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from infinitask._base.arrays import HostArray, place, row_blocks
@@ -45,13 +44,14 @@ from infinitask.estimators._parameters import (
 )
 from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import device_of, fit_to, in_memory, not_blocks, on_host, source_of
+from infinitask.field import Field
 from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit
 from infinitask.fitting._gradients import Relevance, mean_square_slopes
 from infinitask.fitting._learn import learn
 from infinitask.fitting._recipe import Recipe
 from infinitask.fitting._warm_start import Memory
-from infinitask.kernels import Precomputed, input_kernel
+from infinitask.kernels import Precomputed
 from infinitask.losses import Loss
 from infinitask.measures import Quadrature
 from infinitask.streaming._blocks import RowSource
@@ -84,6 +84,13 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     A subclass defines its task (:meth:`_task`) and the parameter that names the tasks predicted by default;
     the decorator :func:`~infinitask.estimators._shared.estimator` makes its constructor from its fields.
     """
+
+    field_: Field
+    recipe_: Recipe
+    nodes_: HostArray
+    weights_: HostArray
+    _support: tuple[HostArray, HostArray]
+    _relevance: Relevance | None
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
     """Checks of parameters that differ from the common table."""
@@ -247,12 +254,9 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _keep(self, fit: Fit, prepared: Prepared, *, warn: bool) -> Self:
         """Warn if necessary, and store a fit."""
-        name, level = type(self).__name__, stack_level()
-        if not fit.solution.converged:
-            warnings.warn(f"{name}: {fit.solution.message}", ConvergenceWarning, stacklevel=level)
-        elif warn:
-            for sentence in fit.warnings():
-                warnings.warn(f"{name}: {sentence}", UserWarning, stacklevel=level)
+        level = stack_level()
+        for warning in fit.warnings(of_model=warn):
+            warnings.warn(f"{type(self).__name__}: {warning}", type(warning), stacklevel=level)
         return self._adopt(fit, prepared)
 
     def _own_memory(self) -> Memory | None:
@@ -263,35 +267,14 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         return self.__dict__.setdefault("_memory", Memory())  # type: ignore[no-any-return]
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
-        """Store a fit, all attributes at once, so that an interrupt leaves the estimator unfitted."""
-        self.alpha_, self.alpha_bias_ = fit.recipe.alpha, fit.recipe.alpha_bias
-        for name, value in prepared.learnt.items():
-            setattr(self, name, value)
-        counted = prepared.weight > 0.0
-        if self._is_precomputed() and not np.all(counted):
-            self.training_rows_ = np.flatnonzero(counted)
-        if fit.smallest_slope is not None:
-            self.smallest_slope_ = fit.smallest_slope
-        task = fit.recipe.task
-        if fit.calibration is not None:
-            setattr(self, task.calibrated_as, fit.calibration)
-        self.measure_, rule = task.shown(fit.quadrature)
-        self.nodes_ = rule.nodes[:, 0] if rule.nodes.shape[1] == 1 else rule.nodes
-        self.weights_ = rule.weights
-        self.objective_ = fit.solution.objective
-        self.dual_gap_ = fit.solution.gap
-        self._kernel_gap = fit.kernel_gap
-        self.n_iter_ = fit.solution.n_iter
-        self.solution_ = fit.solution
-        self.features_ = fit.problem.phi.description
-        self.task_kernel_ = fit.problem.task_kernel
-        self._support = fit.recipe.measure.support  # stored because SciPy takes longer than a prediction
-        self.recipe_ = fit.recipe
-        kernel = getattr(fit.problem.phi.map, "kernel", None)  # resolved; random features have none
-        self.kernel_ = input_kernel(fit.recipe.kernel, fit.recipe.gamma) if kernel is None else kernel
-        self._looked_at = None if self._is_precomputed() else _looked_at(prepared.X[counted], prepared.weight[counted])
-        self._relevance: Relevance | None = None
-        self.field_ = fit.field.compact()  # last: with it the estimator counts as fitted
+        """Store a fit, all attributes at once: an interrupt leaves the estimator fitted or not, nothing between."""
+        counted, precomputed = prepared.weight > 0.0, self._is_precomputed()
+        found = prepared.learnt | fit.attributes()
+        if precomputed and not np.all(counted):
+            found["training_rows_"] = np.flatnonzero(counted)
+        found["_looked_at"] = None if precomputed else _looked_at(prepared.X[counted], prepared.weight[counted])
+        found["_relevance"] = None
+        self.__dict__.update(found)
         return self
 
     @property

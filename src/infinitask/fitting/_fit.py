@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, final
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from infinitask.features import NodeMap
 from infinitask.field import Field, Problem
@@ -17,6 +18,7 @@ from infinitask.fitting._kernel_gap import check_map, kernel_gap
 from infinitask.fitting._pose import pose
 from infinitask.fitting._recipe import Recipe, Units, in_units, in_units_of
 from infinitask.fitting._warm_start import Memory, alike
+from infinitask.kernels import input_kernel
 from infinitask.losses._findings import Finding
 from infinitask.measures import Quadrature
 from infinitask.objective import Smoothing
@@ -89,14 +91,44 @@ class Fit:
         """Nodes and weights on Θ."""
         return self.problem.quadrature
 
-    def warnings(self) -> Iterator[str]:
-        """Sentences for the cases in which a certified optimum is still a poor model, each with what to do.
+    def warnings(self, *, of_model: bool = True) -> Iterator[Warning]:
+        """What a user should know of the fit, each with what to do.
 
-        A duality gap says that the problem is solved, not that it was the right problem.
+        A duality gap says that the problem is solved, not that it was the right problem: ``of_model``, a certified
+        optimum that is still a poor model is warned of too.
         """
-        if self.problem.finding is not None:
-            yield self.problem.finding.sentence
-        yield from self.recipe.task.warnings(self)
+        if not self.solution.converged:
+            yield ConvergenceWarning(self.solution.message)
+        elif of_model:
+            if self.problem.finding is not None:
+                yield UserWarning(self.problem.finding.sentence)
+            yield from map(UserWarning, self.recipe.task.warnings(self))
+
+    def attributes(self) -> dict[str, Any]:
+        """What is read of the fit afterwards, by the names that an estimator gives it."""
+        recipe, solution, phi = self.recipe, self.solution, self.problem.phi
+        measure, rule = recipe.task.shown(self.quadrature)
+        kernel = getattr(phi.map, "kernel", None)  # resolved; random features have none
+        found = {
+            "alpha_": recipe.alpha,
+            "alpha_bias_": recipe.alpha_bias,
+            "measure_": measure,
+            "nodes_": rule.nodes[:, 0] if rule.nodes.shape[1] == 1 else rule.nodes,
+            "weights_": rule.weights,
+            "objective_": solution.objective,
+            "dual_gap_": solution.gap,
+            "n_iter_": solution.n_iter,
+            "solution_": solution,
+            "features_": phi.description,
+            "task_kernel_": self.problem.task_kernel,
+            "kernel_": input_kernel(recipe.kernel, recipe.gamma) if kernel is None else kernel,
+            "recipe_": recipe,
+            "field_": self.field.compact(),
+            "_kernel_gap": self.kernel_gap,
+            "_support": recipe.measure.support,  # stored because SciPy takes longer than a prediction
+        }
+        optional = {"smallest_slope_": self.smallest_slope, recipe.task.calibrated_as: self.calibration}
+        return found | {name: value for name, value in optional.items() if value is not None}
 
 
 def fitted(

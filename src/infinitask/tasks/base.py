@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, normal_scores, to_host
-from infinitask._base.validation import check_parameters, number
+from infinitask._base.validation import number
 from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.calibration.held_out import HeldOut
 from infinitask.field import Field
@@ -65,7 +64,7 @@ class Order:
     rearranged: bool = False
 
     def __post_init__(self) -> None:
-        check_parameters({"noncrossing": self.weight}, {"noncrossing": partial(number, low=0.0, open_low=False)})
+        number("noncrossing", self.weight, low=0.0, open_low=False)
 
     @property
     def derivatives(self) -> tuple[int, ...]:
@@ -154,6 +153,8 @@ class Task:
     penalty: Penalty = field(default_factory=Ridge)
     order: Order = field(default_factory=Order)
 
+    defaults: ClassVar[Defaults] = Defaults()
+    """The numbers by which bandwidth, λ and nodes follow the data."""
     bias_slope: ClassVar[float] = 0.0
     """v of a term ∫ v b dμ that is linear in the bias."""
     needs_gram: ClassVar[bool] = False
@@ -162,11 +163,6 @@ class Task:
     """The fitted attribute under which an estimator keeps the calibration."""
 
     # ------------------------------------------------------------------------------------------ the problem
-    @property
-    def defaults(self) -> Defaults:
-        """The numbers by which bandwidth, λ and nodes follow the data."""
-        return Defaults()
-
     def in_units(self, spread: float) -> Self:
         """The same task for targets measured in a spread."""
         degree = self.loss.degree

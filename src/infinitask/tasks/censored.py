@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -208,10 +208,7 @@ class CensoredQuantileTask(Task):
     measure: Measure = field(default_factory=partial(Uniform, 0.0, 1.0))
     censoring: Censoring | None = None
 
-    @property
-    def defaults(self) -> Defaults:
-        """Those of quantiles."""
-        return QuantileTask().defaults
+    defaults: ClassVar[Defaults] = QuantileTask.defaults
 
     def warnings(self, fit: Fit) -> Iterator[str]:
         """Few rows that hold most of the weight, and levels that the data do not identify."""

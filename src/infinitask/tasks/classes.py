@@ -54,12 +54,9 @@ class ClassesTask(Task):
     class_order: HostArray | None = None
     calibrated: bool = False
 
+    defaults: ClassVar[Defaults] = Defaults(tolerated_errors=0.0, one_scale=True)
+    """The best λ is taken; one scale for all features suits pixels, of which some hardly vary."""
     calibrated_as: ClassVar[str] = "share_scale_"
-
-    @property
-    def defaults(self) -> Defaults:
-        """The best λ is taken; one scale for all inputs suits pixels, of which some hardly vary."""
-        return Defaults(tolerated_errors=0.0, one_scale=True)
 
     @classmethod
     def of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -39,10 +39,8 @@ class CostTask(Task):
     measure: Measure = field(default_factory=partial(Uniform, -1.0, 1.0))
     calibrated: bool = False
 
-    @property
-    def defaults(self) -> Defaults:
-        """The few rows of a rare class are never sure to tell two λ apart: the best one is taken."""
-        return Defaults(nodes=32, tolerated_errors=0.0)
+    defaults: ClassVar[Defaults] = Defaults(nodes=32, tolerated_errors=0.0)
+    """The few rows of a rare class are never sure to tell two λ apart: the best one is taken."""
 
     @property
     def may_hold_bias(self) -> bool:

@@ -19,6 +19,6 @@ class CurveTask(Task):
     measure: Measure = field(default_factory=Uniform)
 
     @property
-    def defaults(self) -> Defaults:
+    def defaults(self) -> Defaults:  # type: ignore[override]
         """Bandwidths follow the squares whatever λ is; other losses have their own λ."""
         return Defaults(any_alpha=isinstance(self.loss, Squared))

@@ -61,17 +61,12 @@ class LevelSetTask(Task):
     penalty: Penalty = field(default_factory=IntegratedRidge)
     exact_fractions: bool | str = False
 
+    defaults: ClassVar[Defaults] = Defaults(robust=True, width=5.0, node_gaps=5.0)
+    """A narrower kernel than regressions have, spreads that outliers do not move, and nodes that hold h between them.
+
+    The mean AUC of 12 anomaly problems is 0.88 with the median rule and 0.91 with four times its γ."""
     bias_slope: ClassVar[float] = 1.0
     needs_gram: ClassVar[bool] = True
-
-    @property
-    def defaults(self) -> Defaults:
-        """A narrower kernel than regressions have, spreads that outliers do not move, and nodes that hold h between
-        them.
-
-        The mean AUC of 12 anomaly problems is 0.88 with the median rule and 0.91 with four times its γ.
-        """
-        return Defaults(robust=True, width=5.0, node_gaps=5.0)
 
     @classmethod
     def over(cls, measure: Measure, **parts: object) -> Self:

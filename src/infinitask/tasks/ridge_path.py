@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -31,10 +31,8 @@ class RidgePathTask(Task):
     loss: Loss = field(default_factory=Squared)
     measure: Measure = field(default_factory=partial(Uniform, -6.0, 1.0))
 
-    @property
-    def defaults(self) -> Defaults:
-        """One kernel serves all λ of the path."""
-        return Defaults(nodes=30, any_alpha=True)
+    defaults: ClassVar[Defaults] = Defaults(nodes=30, any_alpha=True)
+    """One kernel serves all λ of the path."""
 
     @classmethod
     def over(cls, measure: Measure) -> Self:
