@@ -7,8 +7,7 @@ import pytest
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.fitting import Data
-from infinitask.fitting._defaults import resolved
-from infinitask.fitting._leave_one_out import leave_one_out
+from infinitask.fitting._defaults import leave_one_out, resolved
 
 
 def test_data_know_how_many_rows_they_stand_for() -> None:

@@ -12,8 +12,7 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor, fit_path
 from infinitask.fitting import Data
-from infinitask.fitting._defaults import resolved, spreads
-from infinitask.fitting._leave_one_out import leave_one_out, normal_scores, some_features
+from infinitask.fitting._defaults import leave_one_out, normal_scores, resolved, some_features, spreads
 from infinitask.fitting._warm_start import alike
 from infinitask.kernels import RBF, Scaled
 

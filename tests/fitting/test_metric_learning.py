@@ -25,8 +25,7 @@ from infinitask._base.arrays import HostArray
 from infinitask.fitting import Data
 from infinitask.fitting import _metric_learning as feature_learning
 from infinitask.fitting._defaults import resolved, spreads
-from infinitask.fitting._leave_one_out import leave_one_out_error
-from infinitask.fitting._metric_learning import learnt_metric, learnt_metrics
+from infinitask.fitting._metric_learning import learnt_metric, learnt_metrics, leave_one_out_error
 from infinitask.kernels import RBF, Additive, LearntMetric, Linear, Matern, Metric, Scaled, Sum, Warped
 
 RECIPE = InfiniteQuantileRegressor().recipe()

@@ -269,7 +269,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
         """Store a fit, all attributes at once: an interrupt leaves the estimator fitted or not, nothing between."""
         counted, precomputed = prepared.weight > 0.0, self._is_precomputed()
-        found = prepared.learnt | fit.attributes()
+        found = fit.attributes() | prepared.learnt
         if precomputed and not np.all(counted):
             found["training_rows_"] = np.flatnonzero(counted)
         found["_looked_at"] = None if precomputed else _looked_at(prepared.X[counted], prepared.weight[counted])

@@ -23,8 +23,7 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 from infinitask.estimators._curves import Design
 from infinitask.fitting._data import Data
-from infinitask.fitting._defaults import IQR_OF_NORMAL
-from infinitask.fitting._leave_one_out import RIDGES, about_as_good, one_for_each_row, some_features
+from infinitask.fitting._defaults import IQR_OF_NORMAL, RIDGES, about_as_good, one_for_each_row, some_features
 from infinitask.kernels import InputKernel, TaskKernel, input_kernel, task_kernel
 from infinitask.tasks.base import Defaults
 
