@@ -117,7 +117,9 @@ def test_what_needs_all_rows_is_refused_before_anything_is_chosen(
 
 @pytest.mark.parametrize("kind", ["arrays", "blocks"])
 def test_no_warning_about_what_the_model_chose_itself(kind: str, data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fit, "warnings", lambda self: iter(["a warning."]))
+    monkeypatch.setattr(
+        Fit, "warnings", lambda self, of_model=True: iter([UserWarning("a warning.")] if of_model else [])
+    )
     X, y = data[0][:60], data[1][:60]
     quick = {"kernels": ["rbf"], "cv": 2, **RANKED}
     with warnings.catch_warnings():

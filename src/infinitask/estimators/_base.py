@@ -11,7 +11,7 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -85,12 +85,13 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     the decorator :func:`~infinitask.estimators._shared.estimator` makes its constructor from its fields.
     """
 
-    field_: Field
-    recipe_: Recipe
-    nodes_: HostArray
-    weights_: HostArray
-    _support: tuple[HostArray, HostArray]
-    _relevance: Relevance | None
+    # attributes of a fit, which are no parameters
+    field_: Field = field(init=False)
+    recipe_: Recipe = field(init=False)
+    nodes_: HostArray = field(init=False)
+    weights_: HostArray = field(init=False)
+    _support: tuple[HostArray, HostArray] = field(init=False)
+    _relevance: Relevance | None = field(init=False)
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}
     """Checks of parameters that differ from the common table."""
