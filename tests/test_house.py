@@ -9,10 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from infinitask import losses
+from infinitask import InfiniteQuantileRegressor, losses
+from infinitask.datasets import make_sine
 from infinitask.fitting import Recipe
 from infinitask.losses import _classes, _rows
 from tests.support.package import SOURCE, modules, source_files
+from tools.count_lines import public_names
+from tools.walks import walk
 
 CONCRETE_LOSSES = {
     name
@@ -25,6 +28,7 @@ KNOW_LOSSES = {"losses", "tasks", "estimators"}
 MAX_FIELDS_OF_A_RECIPE = 20
 MAX_TOP_LEVEL_MODULES = 6
 MAX_CHAIN = 3
+MAX_PUBLIC_NAMES = 182
 MAX_LINES = 460
 STILL_LONG = {"objective/_objective.py": 540}
 """Modules that are longer, and may not grow."""
@@ -118,3 +122,16 @@ def test_no_module_is_long() -> None:
     named = {path.relative_to(SOURCE).as_posix(): n for path, n in lines.items()}
     long = {name: n for name, n in named.items() if n > STILL_LONG.get(name, MAX_LINES)}
     assert not long, f"more than {MAX_LINES} lines; cut them where two ideas meet: {long}"
+
+
+def test_modules_on_the_way_of_a_fit_call_each_other_one_way_only() -> None:
+    X, y = make_sine(30, random_state=0)
+    model = InfiniteQuantileRegressor(n_nodes=5).fit(X, y)  # caches are filled by the first fit
+    found = walk(lambda: model.fit(X, y))
+    assert {"estimators", "fitting", "solvers", "objective"} <= {name.partition(".")[0] for name in found.modules}
+    assert not found.both_ways, f"above the objective, who calls is not called back: {found.both_ways}"
+
+
+def test_few_names_are_public() -> None:
+    names = {name for path in source_files() for name in public_names(path)}
+    assert len(names) <= MAX_PUBLIC_NAMES, "take one away for each new one: see CONTRIBUTING.md on what is public"

@@ -20,8 +20,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-os.environ.setdefault("INFINITASK_COMPILED", "0")  # compiled functions leave no trace
-
 import numpy as np
 
 import infinitask
@@ -92,6 +90,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--edges", action="store_true", help="list every edge")
     options = parser.parse_args()
+    os.environ["INFINITASK_COMPILED"] = "0"  # compiled functions leave no trace
     X, y = make_sine(N_ROWS, random_state=0)
     InfiniteQuantileRegressor().fit(X, y).predict(X)  # imports and caches of the first use are not counted
     model = InfiniteQuantileRegressor()
