@@ -94,6 +94,7 @@ def test_arrays_of_any_library_are_fitted(name: str, data: Any, xp: Any) -> None
     np.testing.assert_allclose(asked(other, X), asked(first, X), atol=1e-8)
 
 
+@pytest.mark.quick(every=5)
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("visited", ["in memory", "in parts"])
 def test_blocks_of_any_library_are_fitted(

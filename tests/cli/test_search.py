@@ -56,6 +56,7 @@ def test_a_search_shows_what_it_compared_and_keeps_the_best(run: Run, houses: Pa
     assert found["candidates"] == ranking.candidates
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.usefixtures("few_kernels")
 @pytest.mark.parametrize("task", [Task.QUANTILE, Task.LEVEL_SET])
 def test_a_search_whose_time_is_up_keeps_the_best_so_far(houses: Path, task: Task) -> None:

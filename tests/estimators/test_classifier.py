@@ -30,6 +30,7 @@ def model(moons: tuple[np.ndarray, np.ndarray]) -> InfiniteCostSensitiveClassifi
     return InfiniteCostSensitiveClassifier(n_nodes=12, alpha=1e-2).fit(*moons)
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (-5, 7), (-1.0, 1.0)], ids=str)
 def test_any_two_labels(labels: tuple[Any, Any], moons: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = moons

@@ -125,6 +125,7 @@ class Nearest(Constant):
         return np.repeat(self.y_[nearest][:, None], np.size(quantiles), axis=1)
 
 
+@pytest.mark.quick("Nearest()-5-120")
 @pytest.mark.parametrize(("cv", "repetitions"), [(5, 120), pytest.param(30, 40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", [Constant(), pytest.param(Constant(0.2), marks=pytest.mark.slow), Nearest()], ids=str)
 def test_coverage_over_repetitions(model: Any, cv: int, repetitions: int) -> None:

@@ -54,6 +54,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: repr(m)[:60])
 def test_predictions_follow_the_units_of_y(model: Any) -> None:
     X, y = sample()

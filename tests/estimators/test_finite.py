@@ -67,6 +67,7 @@ def test_scikit_learn_accepts_independent_fits(estimator: Any) -> None:
     run_checks(estimator, _expected_failures(estimator))
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize("cls", FINITE)
 def test_clones_and_pickles_answer_alike(cls: type[Any]) -> None:
     X, y = sample()
@@ -77,6 +78,7 @@ def test_clones_and_pickles_answer_alike(cls: type[Any]) -> None:
     assert np.array_equal(values(again, X), values(model, X))
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize("cls", FINITE)
 def test_a_weight_of_two_is_a_row_repeated(cls: type[Any]) -> None:
     X, y = sample()

@@ -23,6 +23,7 @@ def objective_of_the_field(model: InfiniteOneClassSVM, X: np.ndarray) -> float:
     return float(risk + 0.5 * w @ np.sum(sections**2, axis=0) + 0.5 * model.alpha * np.sum(field.bias_coef**2))
 
 
+@pytest.mark.quick(every=5)
 @pytest.mark.parametrize("task_kernel", ["rbf", "matern32", "matern52"])
 @pytest.mark.parametrize("task_gamma", [None, 1.0, 20.0, 300.0], ids=str)
 @pytest.mark.parametrize(

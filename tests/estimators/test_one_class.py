@@ -48,6 +48,7 @@ def test_predictions_are_the_sign_of_the_decision(model: InfiniteOneClassSVM, gr
     assert np.array_equal(predicted == 1, decision >= 0.0)
 
 
+@pytest.mark.quick("0.1", "1.0")
 @pytest.mark.parametrize("nu", [0.05, 0.1, 0.237, 0.5, 1.0])
 def test_the_default_fraction_is_that_of_the_constructor(X: np.ndarray, grid: np.ndarray, nu: float) -> None:
     model = InfiniteOneClassSVM(nu=nu, n_nodes=10).fit(X)
@@ -61,6 +62,7 @@ def test_the_default_fraction_is_that_of_the_constructor(X: np.ndarray, grid: np
     assert np.all(score <= 1.0)
 
 
+@pytest.mark.quick("0.3")
 @pytest.mark.parametrize("nu", [0.06, 0.3, 1.0])
 def test_scores_lie_between_0_and_1(X: np.ndarray, grid: np.ndarray, nu: float) -> None:
     score = InfiniteOneClassSVM(nu=nu, n_nodes=10).fit(X).score_samples(grid)

@@ -52,6 +52,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize(("estimator", "sample"), CASES, ids=lambda case: repr(case)[:60])
 def test_a_path_gives_the_objectives_of_separate_fits(estimator: Any, sample: tuple[Any, Any]) -> None:
     X, y = sample
@@ -171,6 +172,7 @@ def test_a_warm_start_gives_the_same_answer_sooner() -> None:
     assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-4)
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize(
     "change",
     [
@@ -227,6 +229,7 @@ def test_what_a_fit_leaves_to_the_next_does_not_travel() -> None:
     assert again.fit(X, y).dual_gap_ <= 1e-4
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize(
     ("parameters", "change"),
     [
@@ -336,6 +339,7 @@ def test_fits_that_miss_the_gap_are_counted() -> None:
         score_path(InfiniteQuantileRegressor(n_nodes=8, max_iter=2, tol=1e-9), X, y, alphas=[1e-3, 1e-4], cv=2)
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize(
     "options",
     [{}, {"gamma": "scale"}, {"gamma": 3.0}, {"features": "nystroem", "rank": 15}, {"kernel": RBF() + RBF(gamma=1.0)}],

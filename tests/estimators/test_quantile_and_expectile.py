@@ -238,6 +238,7 @@ def test_every_prediction_is_rearranged() -> None:
     np.testing.assert_allclose(ordered.predict_distribution(X).ppf([0.1, 0.37]), ordered.predict(X, [0.1, 0.37]))
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("cls", REGRESSORS)
 @pytest.mark.parametrize(
     "params",
@@ -429,6 +430,7 @@ def test_no_score_without_a_fit(cls: type[Any], data: tuple[np.ndarray, np.ndarr
 
 
 # ------------------------------------------------------------------------------------------------------- tuning
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize("cls", REGRESSORS)
 def test_a_search_reaches_into_the_task_kernel(cls: type[Any], data: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = data

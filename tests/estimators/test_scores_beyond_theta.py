@@ -39,6 +39,7 @@ def plane() -> np.ndarray:
     return np.random.default_rng(0).uniform(-15.0, 15.0, (2_000, 2))
 
 
+@pytest.mark.quick(every=2)
 def test_there_are_no_ties_outside(model: Any, plane: np.ndarray) -> None:
     score, low = model.score_samples(plane), np.min(model.measure_.support[0])
     outside = score < low

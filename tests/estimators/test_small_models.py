@@ -73,6 +73,7 @@ def fitted(kernel: Any, **choices: Any) -> InfiniteQuantileRegressor:
     return InfiniteQuantileRegressor(**given).fit(X, Y)
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_model_keeps_landmarks_and_coefficients(name: str) -> None:
     model = fitted(KERNELS[name])
@@ -91,6 +92,7 @@ def test_a_model_keeps_landmarks_and_coefficients(name: str) -> None:
     assert len(pickle.dumps(model)) == len(saved)
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("alpha", [1e-3, 1e-7])
 @pytest.mark.parametrize("name", KERNELS)
 def test_answers_are_those_of_the_features(name: str, alpha: float) -> None:

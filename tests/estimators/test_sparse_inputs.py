@@ -46,6 +46,7 @@ X, Y = sample()
 LABELS = (np.median(Y) < Y).astype(int)
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 def test_a_sparse_x_gives_the_same_answers(cls: type[Any], kind: Any) -> None:
@@ -151,6 +152,7 @@ def test_a_sparse_gram_matrix_is_a_gram_matrix() -> None:
     np.testing.assert_array_equal(thin.predict(sparse.csr_matrix(gram)), dense.predict(gram))
 
 
+@pytest.mark.quick(every=4)
 @pytest.mark.parametrize(
     ("model", "y"),
     [

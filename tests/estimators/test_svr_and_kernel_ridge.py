@@ -90,6 +90,7 @@ def test_the_general_estimator_with_that_loss_is_the_same() -> None:
 
 
 # ----------------------------------------------------------------------------------------------- kernel ridge
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("gamma", [0.02, 2.0])
 def test_every_point_of_the_path_is_the_kernel_ridge_of_scikit_learn(gamma: float, weighted: bool) -> None:

@@ -58,6 +58,7 @@ PLANE = ProductMeasure([Uniform(0.0, 1.0), Uniform(0.0, 0.5)])
 
 
 # ---------------------------------------------------------------------------------------------------- kernels
+@pytest.mark.quick(every=3)
 @each("task_kernel", TASK_KERNELS)
 @pytest.mark.parametrize("kernel", INPUT_KERNELS, ids=str)
 def test_every_pair_of_kernels(kernel: Any, task_kernel: str, data: tuple[np.ndarray, np.ndarray]) -> None:

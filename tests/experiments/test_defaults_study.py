@@ -299,6 +299,7 @@ def test_an_error_is_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert "InfiniteSVR inf" in files[1].read_text(encoding="utf-8")
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("name", [name for name in defaults_units.ESTIMATORS if not name.endswith("CV")])
 def test_every_estimator_repeats_its_fit(name: str) -> None:
     small = {"rows": 30, "new": 5, "units": [[1.0, 0.0]]}
@@ -337,6 +338,7 @@ def test_a_rare_set_has_three_to_six_percent_in_both_parts(name: str) -> None:
     np.testing.assert_array_equal(defaults_rare.split(name, 0)[1], X_test)
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize("method", defaults_rare.METHODS)
 def test_costs_are_those_of_the_decisions(method: str) -> None:
     result = defaults_rare.work({"set": "cancer", "split": 0, "method": method}, {"most_rows": 200})

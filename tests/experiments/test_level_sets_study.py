@@ -124,6 +124,7 @@ def test_the_report_writes_its_columns(tmp_path: Path) -> None:
     assert "the processor spent 25% to 50% on these fits" in page
 
 
+@pytest.mark.quick("ocsvm")
 @pytest.mark.parametrize("method", level_sets.METHODS)
 def test_a_report_of_what_is_done_so_far(tmp_path: Path, method: str) -> None:
     some = [record("spambase", "1/d", method)]

@@ -69,6 +69,7 @@ def test_exact_fractions_are_exact_on_the_training_rows(few: dict[str, Record]) 
     assert few["exact"]["result"]["train_sup"] < few["fitted"]["result"]["train_sup"]
 
 
+@pytest.mark.quick("exact")
 @pytest.mark.parametrize("method", ["penalty", "exact"])
 def test_new_rows_come_closer_with_more_training_rows(method: str) -> None:
     name = next(name for name, method_ in PAIRS if method_ == method)

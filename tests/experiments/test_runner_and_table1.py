@@ -146,6 +146,7 @@ def test_the_measures_of_table_1() -> None:
     assert tuned.crossing(h) == pytest.approx(100 * (1.0 + 0.5) / 2)
 
 
+@pytest.mark.quick("ind")
 @pytest.mark.parametrize("method", [pytest.param("itl", marks=pytest.mark.slow), "jqr", "ind"])
 def test_a_unit_of_table_1(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = make_sine(60, random_state=0)

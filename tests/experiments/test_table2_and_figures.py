@@ -229,6 +229,7 @@ def test_csc_sets(tmp_path: Path) -> None:
         assert positive[0] < positive[1] < positive[2]  # the predicted positives grow with θ
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("module", [crossing, csc_sets, nodes, pinball, smoothing])
 def test_a_report_copes_with_the_first_unit_only(module: Any, tmp_path: Path) -> None:
     found, settings = records(module.EXPERIMENT, module.units(True)[:1])

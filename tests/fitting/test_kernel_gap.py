@@ -91,6 +91,7 @@ def check(seed: int) -> None:
         assert model.kernel_gap_ >= distance(model, exact.objective_) - 2e-7 - ROUNDING
 
 
+@pytest.mark.quick(every=4)
 @pytest.mark.parametrize("seed", range(15))
 def test_never_below_the_true_distance(seed: int) -> None:
     check(seed)
@@ -142,6 +143,7 @@ def quantiles(**parameters: Any) -> InfiniteQuantileRegressor:
     return InfiniteQuantileRegressor(**(given | parameters))
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize(
     "features", ["nystroem", "exact", Nystroem(landmarks="leverage")], ids=["uniform", "pivots", "leverage"]
 )

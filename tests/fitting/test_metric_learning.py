@@ -46,6 +46,7 @@ def shares(kernel: Any, X: HostArray) -> HostArray:
     return np.asarray(squares / np.sum(squares))
 
 
+@pytest.mark.quick(every=4)
 @pytest.mark.parametrize("diagonal", [True, False])
 @pytest.mark.parametrize("inner", [None, Matern(0.5), Matern(2.5)], ids=repr)
 def test_inputs_that_do_not_matter_get_little_weight(inner: Any, diagonal: bool) -> None:
@@ -127,6 +128,7 @@ def test_targets_that_do_not_vary_leave_the_plain_metric() -> None:
     assert np.all(np.isfinite(found.scales))
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -55,6 +55,7 @@ def tasks_of(model: Any) -> Floats:
     return nodes if model.field_.knows_nodes_only else np.concatenate([nodes, 0.5 * (nodes[1:] + nodes[:-1])])
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_representer_is_the_learnt_function(name: str) -> None:
     model = MODELS[name].fit(X, Y)

@@ -215,6 +215,7 @@ def check(model: Any, rows: Any = None, tolerance: float = AGREEMENT) -> Any:
     return graph
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize("name", cases(MODELS))
 def test_every_model(name: str) -> None:
     check(fitted(name))

@@ -21,6 +21,7 @@ from infinitask.tasks import Order, QuantileTask
 from tests.support.random_problems import COUNT, problem
 
 
+@pytest.mark.quick(*(str(seed) for seed in range(5, COUNT, 6) if seed != 227))  # which takes seconds
 @pytest.mark.filterwarnings("ignore:Infinite:UserWarning")  # some of them are of no use, and say so
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_certificate(seed: int) -> None:
@@ -35,6 +36,7 @@ def test_certificate(seed: int) -> None:
     assert model.objective_ == primal.min()
 
 
+@pytest.mark.quick("0")
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_theta_property(seed: int) -> None:
     """The fraction of training points outside the level set θ is θ, at the nodes and between them."""
@@ -92,6 +94,7 @@ print(*map(repr, [float(model.objective_), *model.predict(X, [0.1, 0.5, 0.9]).ra
 """
 
 
+@pytest.mark.slow
 def test_result_does_not_depend_on_the_number_of_threads() -> None:
     X, y = make_sine(6000, random_state=0)
     recipe = replace(_recipe(), n_nodes=60)

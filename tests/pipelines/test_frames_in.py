@@ -47,6 +47,7 @@ OF_NUMBERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.quick(every=5)
 @pytest.mark.parametrize("frame", OF_NUMBERS.values(), ids=OF_NUMBERS)
 @pytest.mark.parametrize("before", [(), (StandardScaler(),)], ids=["alone", "in a pipeline"])
 def test_numbers_of_any_frame_are_the_same(frame: Any, before: Any) -> None:

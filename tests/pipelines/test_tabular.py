@@ -247,6 +247,7 @@ def test_text_as_target_is_not_blamed_on_the_table(model: TaskPipeline) -> None:
     InfiniteQuantileRegressor(n_nodes=4, tol=0.1).fit([[0.0], [1.0], [2.0]], ["1", "2.5", "3"])  # numbers as text
 
 
+@pytest.mark.quick("given0")
 @pytest.mark.parametrize("given", [InfiniteQuantileRegressor(n_nodes=6), InfiniteOneClassSVM(n_nodes=6)])
 def test_plain_estimators_name_what_takes_tables(given: Any) -> None:
     for table, said in (

@@ -67,6 +67,7 @@ def test_a_display_draws_into_given_axes(draw: Draw) -> None:
     assert not plt.get_fignums()  # no other figure was made
 
 
+@pytest.mark.quick(every=2)
 def test_a_display_makes_a_figure_of_its_own_and_shows_nothing(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plt, "show", lambda *_, **__: pytest.fail("a figure was shown"))
     before = dict(matplotlib.rcParams)
@@ -79,6 +80,7 @@ def test_a_display_makes_a_figure_of_its_own_and_shows_nothing(draw: Draw, monke
     assert len(plt.get_fignums()) == 2
 
 
+@pytest.mark.quick(every=4)
 @pytest.mark.parametrize("look", ["light", "dark", pytest.param("dark_background", marks=pytest.mark.slow)])
 def test_text_can_be_read_on_its_paper(draw: Draw, look: Any) -> None:
     if look == "dark_background":
@@ -97,6 +99,7 @@ def test_text_can_be_read_on_its_paper(draw: Draw, look: Any) -> None:
             assert contrast(text.get_color(), paper) > 4.5, text.get_text()
 
 
+@pytest.mark.quick(every=2)
 def test_labels_are_words_and_nothing_is_cut_off(draw: Draw) -> None:
     figure = draw().figure_
     figure.draw_without_rendering()

@@ -129,6 +129,7 @@ def test_words_for_a_number_are_a_sentence(cube: Fitted) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------ the picture
+@pytest.mark.quick(every=5)
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1.5, 1.0), (1.0, 1.5), (2.5, 1.0), (1.0, 2.5), (1.0, 1e3)])
 def test_axes_are_never_slivers_and_nothing_is_covered(moons: Fitted, units: tuple[float, float]) -> None:
     spread = np.ptp(moons.X, axis=0)
@@ -159,6 +160,7 @@ def test_the_label_of_a_bar_is_not_longer_than_the_bar(moons: Fitted, size: tupl
     assert bar.yaxis.label.get_window_extent().height <= bar.get_window_extent().height
 
 
+@pytest.mark.quick("dark")
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_the_outermost_set_has_an_edge_that_is_seen(clouds: Fitted, look: str) -> None:
     display = LevelSetDisplay.from_estimator(clouds.model, clouds.X, nu=[0.1, 0.5], grid=30, look=look)

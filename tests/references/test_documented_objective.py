@@ -196,6 +196,7 @@ def check(seed: int) -> None:
     assert model.solution_.dual <= best + room * abs(model.objective_)
 
 
+@pytest.mark.quick(every=4)
 @pytest.mark.parametrize("seed", range(16))
 def test_the_claimed_gap_is_not_below_the_true_one(seed: int) -> None:
     check(seed)

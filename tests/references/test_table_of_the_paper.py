@@ -97,6 +97,7 @@ class Judge:
         return cp.sum(cp.multiply(self.weights, entries))
 
 
+@pytest.mark.quick("0.05")
 @pytest.mark.parametrize("kappa", [0.05, 0.6])
 def test_m_quantiles_with_the_smoothed_penalty(kappa: float) -> None:
     X, y = sample()
@@ -111,6 +112,7 @@ def test_m_quantiles_with_the_smoothed_penalty(kappa: float) -> None:
     assert hinge.objective_ > model.objective_ * (1.0 + 1e-5)
 
 
+@pytest.mark.quick("0.3")
 @pytest.mark.parametrize("weight", [0.003, 0.3])
 def test_expectiles_with_the_squared_penalty(weight: float) -> None:
     X, y = sample()
@@ -162,6 +164,7 @@ def test_a_squared_penalty_has_no_bound_of_stability() -> None:
         bound_of(model, X, y)
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.parametrize("kappa", [0.0, 0.3, 2.0])
 def test_costs_with_the_smoothed_hinge(kappa: float) -> None:
     X, y = sample(24)
@@ -177,6 +180,7 @@ def test_costs_with_the_smoothed_hinge(kappa: float) -> None:
     assert general.objective_ == pytest.approx(model.objective_, rel=1e-7)
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("noncrossing", [0.0, LIGHT])
 @pytest.mark.parametrize("share", [1.0, 25.0])
 def test_ridge_and_integrated_ridge_together(share: float, noncrossing: float) -> None:

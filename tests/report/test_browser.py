@@ -236,6 +236,7 @@ def test_costs(tab: Tab) -> None:
     is_quiet(tab)
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("nested", [False, True])
 def test_level_sets(tab: Tab, nested: bool) -> None:
     X = make_mixture(150, random_state=0)
@@ -363,6 +364,7 @@ def pages() -> dict[str, Any]:
     }
 
 
+@pytest.mark.quick("costs", "many inputs")
 @pytest.mark.parametrize("kind", pages())
 def test_pages_are_accessible_on_a_phone_and_in_the_dark(tab: Tab, kind: str) -> None:
     page = pages()[kind]()

@@ -103,6 +103,7 @@ def test_save_says_where_the_file_is(fitted: Any, tmp_path: Path) -> None:
     assert "MB" in repr(page)
 
 
+@pytest.mark.quick("quantiles")
 @pytest.mark.parametrize("kind", ["quantiles", "costs", "level-sets"])
 def test_a_page_of_two_thousand_rows_is_small(kind: str) -> None:
     rng = np.random.default_rng(0)

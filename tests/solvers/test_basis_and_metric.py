@@ -162,6 +162,7 @@ def test_the_metric_is_the_hessian_of_an_even_curvature(
     assert np.min(np.linalg.eigvalsh(M - np.diag(damped))) >= -1e-10 * np.max(M)
 
 
+@pytest.mark.quick(every=5)
 @pytest.mark.parametrize("name", ["pinball", "expectile", "hinge"])
 @pytest.mark.parametrize("bias", BIASES)
 @pytest.mark.parametrize("solver", ["auto", "lbfgs"])
@@ -207,6 +208,7 @@ def test_libraries_find_the_same_basis(xp: Any, count: int, monkeypatch: pytest.
 
 
 # ------------------------------------------------------------------------------------------- the basis of another
+@pytest.mark.quick(every=5)
 @pytest.mark.parametrize("count", [6, 30])
 @pytest.mark.parametrize("bias", BIASES)
 def test_a_basis_of_another_problem_solves_this_one(
@@ -282,6 +284,7 @@ def test_zeros_of_the_rows_are_left_out_and_nothing_changes(
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.quick("free")
 @pytest.mark.parametrize("bias", BIASES)
 def test_rows_in_a_staircase_are_solved_as_any(bias: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = triangular(bias)

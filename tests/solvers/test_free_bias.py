@@ -118,6 +118,7 @@ def test_targets_of_their_own_for_every_task_are_fitted_side_by_side() -> None:
         np.testing.assert_allclose(together.decision_function(X, level), alone.decision_function(X, level), atol=1e-4)
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("seed", [s for s in range(30) if _has_bias(s)])
 def test_random_problems_are_certified(seed: int) -> None:
     model, arguments, name = problem(seed)

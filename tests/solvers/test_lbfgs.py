@@ -197,6 +197,7 @@ def test_least_squares_are_solved(bias: str | None, solver: str) -> None:
 SECONDS = [pytest.param(seed, marks=pytest.mark.slow) for seed in (43, 278)]
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.filterwarnings("ignore:Infinite:UserWarning")
 @pytest.mark.parametrize("seed", [25, 31, 67, 72, 92, 123, 136, 178, 190, 284, *SECONDS])
 def test_solvers_agree(seed: int) -> None:
@@ -216,6 +217,7 @@ def test_a_start_where_nothing_is_curved() -> None:
     assert model.dual_gap_ <= model.tol
 
 
+@pytest.mark.quick(every=5)
 @pytest.mark.parametrize(
     "kappa",
     [0.0, 1e-30, 1e-3, 1e3],
@@ -250,6 +252,7 @@ MODELS: list[Any] = [
 ]
 
 
+@pytest.mark.quick(every=3)
 @compiled_only
 @pytest.mark.filterwarnings("ignore:Infinite:UserWarning")  # of what a fit to three samples is worth
 @pytest.mark.parametrize("model", MODELS)

@@ -44,6 +44,7 @@ def check(K: Floats, omega: Floats, found: list[tuple[Floats, float]], room: flo
         np.testing.assert_allclose(b[field > rho + room], 0.0, atol=1e-12)
 
 
+@pytest.mark.quick("60-1-1.0", "500-8-0.1")
 @pytest.mark.parametrize(("n", "d", "gamma"), [(60, 1, 1.0), (300, 2, 0.5), (600, 2, 1.0), (500, 8, 0.1)])
 def test_the_solutions_are_those_of_libsvm(n: int, d: int, gamma: float) -> None:
     X = points(n, d)
@@ -133,6 +134,7 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize("alpha", [1e-6, 1e-3, 0.1, 10.0])
 @pytest.mark.parametrize("params", KINDS, ids=repr)
 def test_level_sets_are_solved_by_a_walk(params: dict[str, Any], alpha: float) -> None:

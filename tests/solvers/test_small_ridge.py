@@ -60,6 +60,7 @@ def optimum(weight: float) -> Solution:
     return found
 
 
+@pytest.mark.quick(every=5)
 @WEIGHTS
 @pytest.mark.parametrize("by_node", [False, True], ids=["one-step", "by-node"])
 @pytest.mark.parametrize("single", [False, True], ids=["double", "single"])
@@ -110,6 +111,7 @@ def test_what_was_left_out_is_bounded() -> None:
         assert 0.0 < missing <= lost[0] * (1.0 + 1e-9)
 
 
+@pytest.mark.quick(every=3)
 @WEIGHTS
 @pytest.mark.parametrize("alpha", [1e-5, 1e-7], ids=str)
 def test_all_engines_agree_within_their_gaps(weight: float, alpha: float) -> None:
@@ -152,6 +154,7 @@ def test_a_start_at_the_solution_is_recognised() -> None:
     assert near.converged
 
 
+@pytest.mark.quick("plain")
 @WEIGHTS
 def test_a_path_is_separate_fits_within_their_gaps(weight: float) -> None:
     rng = np.random.default_rng(0)

@@ -242,6 +242,7 @@ class Visits:
         monkeypatch.setattr(Objective, "evaluate", counted)
 
 
+@pytest.mark.quick(every=4)
 def test_no_more_evaluations_than_allowed(case: Case, solver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     objective = case.objective()
     visits = Visits(monkeypatch)
@@ -279,6 +280,7 @@ def test_constant_targets_do_not_loop(solver: Any, constant: float) -> None:
     assert solve(objective, solver=solver, max_iter=300).converged
 
 
+@pytest.mark.quick(every=4)
 @pytest.mark.parametrize("constant", [0.1, 0.3, -7.0])
 def test_a_weak_ridge_under_constant_targets_does_not_loop(solver: Any, constant: float) -> None:
     # the objective is a thousandth of what it is at zero, and the gap is relative to it
@@ -331,6 +333,7 @@ def test_a_little_verbose_is_less(solver: Any, capsys: pytest.CaptureFixture[str
     assert 3 <= len(lines) < found.n_evaluations
 
 
+@pytest.mark.quick("quantile")
 @pytest.mark.parametrize(
     "case",
     [QUANTILE, LEVEL_SET],

@@ -67,6 +67,7 @@ def quantiles(n: int = 60, alpha: float = 1e-3) -> Objective:
 
 
 # ------------------------------------------------------------------------------------------------------ the certificate
+@pytest.mark.quick(every=5)
 @pytest.mark.parametrize(
     "order",
     [None, pytest.param(NonCrossing(0.7), marks=pytest.mark.slow), SquaredNonCrossing(0.7)],
@@ -139,6 +140,7 @@ def folds(n: int, count: int = 4) -> Floats:
     return np.arange(n) % count != np.arange(count)[:, None]
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize(
     "order", [pytest.param(None, marks=pytest.mark.slow), NonCrossing(0.3)], ids=["plain", "order"]
 )

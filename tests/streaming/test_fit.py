@@ -95,6 +95,7 @@ def given(name: str, data: Any) -> tuple[Any, ...]:
     return X, np.where(y > 0.5, "yes", "no") if name.startswith("classes") else y, weight
 
 
+@pytest.mark.quick(every=3)
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("name", MODELS)
 def test_the_objective_is_that_of_memory_within_both_gaps(name: str, data: Any) -> None:
@@ -145,6 +146,7 @@ def fixed(**options: Any) -> InfiniteQuantileRegressor:
     return InfiniteQuantileRegressor(**{"n_nodes": 8, "tol": TOL, "alpha": 1e-3, "gamma": 0.5} | options)
 
 
+@pytest.mark.quick("in parts")
 @pytest.mark.parametrize("visited", ["in memory", "in parts"])
 def test_a_weight_is_a_repeated_row_and_none_is_no_row(
     data: Any, visited: str, monkeypatch: pytest.MonkeyPatch
@@ -172,6 +174,7 @@ def test_a_sample_of_all_rows_is_the_fit_in_memory(data: Any) -> None:
 
 
 # ------------------------------------------------------------------------------------------------- what does not matter
+@pytest.mark.quick("33")
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("rows", [pytest.param(1, marks=pytest.mark.slow), 33, 80])
 def test_the_size_of_blocks_does_not_matter(data: Any, rows: int) -> None:
@@ -504,6 +507,7 @@ def test_one_row() -> None:
     assert model.predict(np.ones((1, 2))) == pytest.approx(3.0)
 
 
+@pytest.mark.quick(every=2)
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize(
     ("inputs", "targets"),

@@ -211,6 +211,7 @@ def best_of_a_grid() -> float:
     )
 
 
+@pytest.mark.quick("units2")
 @pytest.mark.parametrize("units", [(1.0, 0.0), pytest.param((1e-3, 0.0), marks=pytest.mark.slow), (50.0, 1e4)])
 def test_the_choice_is_good_in_all_units(units: tuple[float, float], best_of_a_grid: float) -> None:
     X, y = make_sine(150, random_state=0)
@@ -338,6 +339,7 @@ def test_predictions_are_those_of_the_chosen_model() -> None:
     assert set(model.get_params()).isdisjoint({"kernel", "gamma", "alpha", "alpha_bias"})
 
 
+@pytest.mark.quick("1000000.0")
 @pytest.mark.parametrize("offset", [2.0, 1e3, 1e6])
 def test_a_constant_moves_the_answers_by_itself(offset: float) -> None:
     X, y = make_sine(80, random_state=0)

@@ -315,6 +315,7 @@ def test_wrong_arguments(options: dict[str, Any], words: str) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- small data
+@pytest.mark.quick("2", "3")
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_a_handful_of_rows(n: int) -> None:
     X, y = make_sine(n, random_state=0)

@@ -14,6 +14,7 @@ from infinitask.tuning import OptunaSearch
 X, Y = make_sine(20, random_state=0)
 
 
+@pytest.mark.quick("gp")
 @pytest.mark.parametrize("sampler", ["tpe", "random", "gp"])
 def test_a_pair_of_integers_gives_integers(sampler: str) -> None:
     model = InfiniteQuantileRegressor(n_nodes=4)

@@ -89,6 +89,7 @@ def test_the_paper_starts_from_sobol_points() -> None:
         assert np.max(np.diff(np.concatenate([[0.0], place, [1.0]]))) < 0.13, "no wide gap is left"
 
 
+@pytest.mark.quick("random")
 @pytest.mark.parametrize("sampler", ["tpe", "gp", "random"])
 def test_other_distributions(sampler: str) -> None:
     d = optuna.distributions
@@ -167,6 +168,7 @@ def test_processes_find_the_same() -> None:
 
 
 # ------------------------------------------------------------------------------------------ it goes on where it stopped
+@pytest.mark.quick("tpe")
 @pytest.mark.parametrize("sampler", ["tpe", "gp", "random"])
 def test_a_search_in_parts_is_the_search(sampler: str, tmp_path: Path) -> None:
     whole = bowl(sampler=sampler, n_trials=34)

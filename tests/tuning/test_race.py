@@ -62,6 +62,7 @@ def test_not_where_nothing_is_known_yet() -> None:
     assert np.argmin(table.mean(axis=1)) == 7
 
 
+@pytest.mark.quick("20")
 @pytest.mark.parametrize("count", [20, 200])
 def test_given_values_may_lie_close_together(count: int) -> None:
     X, y = rows(150)
@@ -114,6 +115,7 @@ def test_all_given_kernels_compete_with_all_rows() -> None:
     assert np.isfinite(model.cv_results_["losses"]).any(axis=(1, 2)).all()
 
 
+@pytest.mark.quick("5-3")
 @pytest.mark.usefixtures("early_heats")
 @pytest.mark.parametrize("after", [3, 8])
 @pytest.mark.parametrize("folds", [5, pytest.param(80, marks=pytest.mark.slow)])
