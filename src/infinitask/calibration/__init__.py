@@ -10,10 +10,10 @@
 """
 
 from ._class_probabilities import ShareScale
-from ._conformal import ConformalCalibration
-from ._cross_conformal import CrossCalibration
-from ._levels import Levels
-from ._rearrangement import Rearrangement
+from ._conformal import ConformalCalibration as ConformalCalibration
+from ._cross_conformal import CrossCalibration as CrossCalibration
+from ._levels import Levels as Levels
+from ._rearrangement import Rearrangement as Rearrangement
 from ._thresholds import Shift
 
-__all__ = ["ConformalCalibration", "CrossCalibration", "Levels", "Rearrangement", "ShareScale", "Shift"]
+__all__ = ["ShareScale", "Shift"]
