@@ -20,11 +20,7 @@ from infinitask._base.validation import flag, naming
 from infinitask.calibration._sign_change import flip_probability, flip_score, on_side
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._class_names import check_one_type, matrix_by_name
-from infinitask.estimators._many_classes import (
-    ManyClasses,
-    cost_matrix,
-    costs_of_matrix,
-)
+from infinitask.estimators._many_classes import ManyClasses, cost_matrix, costs_of_matrix
 from infinitask.estimators._parameters import weights_of
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.fitting._recipe import Recipe
@@ -171,17 +167,15 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     def _cheapest(self, X: Any, costs: Any) -> HostArray:
         """The position of the class with the smallest expected cost, (n,)."""
-        costs, many = matrix_by_name(costs, self.classes_), self._many()
-        more = cost_matrix(costs, self.classes_.size, _num_samples(X))
+        more = cost_matrix(matrix_by_name(costs, self.classes_), self.classes_.size, _num_samples(X))
+        misses, many = costs_of_matrix(more), self._many()
+        if misses is None:  # no costs of the true class alone are the same
+            return np.asarray(np.argmin(np.einsum("ni,nij->nj", self.predict_proba(X), more), axis=1))
+        one = len(misses) == 1
         if many is not None:
-            return many.cheapest(X, more)
-        misses = costs_of_matrix(more)
-        if misses is None:  # no trade-off expresses an error that is a gain
-            p = self.predict_proba(X)
-            return np.asarray(np.argmin(p @ more[0] if len(more) == 1 else np.einsum("ni,nij->nj", p, more), axis=1))
-        theta = np.asarray(self.theta_from_costs(misses[:, 1], misses[:, 0]))
-        one = theta.size == 1
-        return np.asarray(self._values(X, float(theta[0]) if one else theta, "costs", per_sample=not one) > 0.0) + 0
+            return many.decided(X, misses[0] if one else misses, not one)
+        theta = self.theta_from_costs(misses[:, 1], misses[:, 0])
+        return np.asarray(self._values(X, theta[0] if one else theta, "costs", per_sample=not one) > 0.0) + 0
 
     @in_kind
     def predict_proba(self, X: Any) -> HostArray:

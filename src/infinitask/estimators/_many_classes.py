@@ -8,6 +8,7 @@ measure on the costs is :class:`~infinitask.measures.ClassCosts`. Everything els
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -110,21 +111,49 @@ class ManyClasses:
         """The post-fit calibration; None if decisions are those of the field."""
         return getattr(self.model, "share_scale_", None)
 
-    def values(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
-        """Decision values at costs (q, K), (n, q, K), or at one list of costs for each row, (n, K); they sum to zero.
+    def decision_function(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
+        """Decision values, which sum to zero: (n, K) for one list of costs or one for each row, (n, q, K) for several.
 
-        They are the fields f_k(x)(θ), or log θ_k p_k if decisions are calibrated: probabilities use all costs and
-        decide better than the field at a single θ, above all if a class is rare.
+        They are the fields f_k(x)(θ), or log θ_k p_k minus its mean if decisions are calibrated: probabilities use all
+        costs and decide better than the field at a single θ, above all if a class is rare.
         """
+        costs, single = self._costs(X, theta, per_sample)
+        values = self._values(X, per_sample)(costs)
+        return values[:, 0] if single else values
+
+    def decided(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
+        """The position of the predicted class: (n,) for one list of costs or one for each row, else (n, q)."""
+        costs, single = self._costs(X, theta, per_sample)
+        values = self._values(X, per_sample)
+        if per_sample:
+            return np.asarray(np.argmax(values(costs), axis=-1))
+        blocks = row_blocks(costs.shape[0], self.count * _num_samples(X))
+        found = np.concatenate([np.argmax(values(costs[rows]), axis=-1) for rows in blocks], axis=1)
+        return found[:, 0] if single else found
+
+    def _costs(self, X: Any, theta: Any, per_sample: bool) -> tuple[HostArray, bool]:
+        """Lists of costs (q, K), and whether there is one for all rows."""
+        costs, single = class_costs(costs_by_name(theta, self.model.classes_), self.count)
         if per_sample and costs.shape[0] != _num_samples(X):
             raise ValueError(
                 f"theta holds {costs.shape[0]} lists of costs for {_num_samples(X)} rows of X; with per_sample=True "
                 "give one for each input."
             )
+        return costs, single and not per_sample
+
+    def _values(self, X: Any, per_sample: bool) -> Callable[[HostArray], HostArray]:
+        """Decision values as a function of costs (q, K): (n, q, K), or (n, K) with one list of costs for each row."""
         if self.scale is None:
-            return self._fields(self.model._inputs(X), costs, per_sample)
-        found = _priced(self.probabilities(X), costs, per_sample)
-        return np.asarray(found - np.mean(found, axis=-1, keepdims=True))
+            inputs = self.model._inputs(X)
+            return lambda costs: self._fields(inputs, costs, per_sample)
+        p = self.probabilities(X)
+        logs = np.log(p if per_sample else p[:, None, :])
+
+        def priced(costs: HostArray) -> HostArray:
+            found = np.log(np.maximum(costs, 1e-300)) + logs
+            return np.asarray(found - np.mean(found, axis=-1, keepdims=True))
+
+        return priced
 
     def _fields(self, X: Any, costs: HostArray, per_sample: bool) -> HostArray:
         """f_k(x)(θ) for a checked X."""
@@ -140,18 +169,6 @@ class ManyClasses:
                 found.append(field(block, tasks).reshape(-1, costs.shape[0], K))
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def decision_function(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
-        """f_k(x)(θ): (n, K) for one list of costs or one for each row, (n, q, K) for several."""
-        costs, single = class_costs(costs_by_name(theta, self.model.classes_), self.count)
-        values = self.values(X, costs, per_sample=per_sample)
-        return values if per_sample or not single else values[:, 0]
-
-    def decided(self, X: Any, theta: Any, per_sample: bool) -> HostArray:
-        """The position of the predicted class: (n,) for one list of costs or one for each row, else (n, q)."""
-        costs, single = class_costs(costs_by_name(theta, self.model.classes_), self.count)
-        found = self.chosen(X, costs, per_sample=per_sample)
-        return found if per_sample or not single else found[:, 0]
-
     def _check_known(self, costs: HostArray) -> None:
         if not self.model.field_.knows_nodes_only:
             return
@@ -162,17 +179,6 @@ class ManyClasses:
                 "task_kernel='diagonal' the model knows nodes_ and nothing between. Ask for one of these, or fit with "
                 "another kernel of tasks."
             )
-
-    def chosen(self, X: Any, costs: HostArray, *, per_sample: bool = False) -> HostArray:
-        """The position of the predicted class: (n, q), or (n,) for one list of costs for each row."""
-        if per_sample:
-            return np.asarray(np.argmax(self.values(X, costs, per_sample=True), axis=-1))
-        blocks = [costs[rows] for rows in row_blocks(costs.shape[0], self.count * _num_samples(X))]
-        if self.scale is None:
-            X = self.model._inputs(X)
-            return np.concatenate([np.argmax(self._fields(X, block, False), axis=-1) for block in blocks], axis=1)
-        p = self.probabilities(X)
-        return np.concatenate([np.argmax(_priced(p, block), axis=-1) for block in blocks], axis=1)
 
     def probabilities(self, X: Any) -> HostArray:
         """(n, K): the fraction of all costs at which a class wins; the largest is the decision at equal costs."""
@@ -193,22 +199,6 @@ class ManyClasses:
             p = p if scale is None else scale(p, self.model.n_samples_fit_)
             found.append(_largest_at(p, np.argmax(field(block, with_classes(equal)), axis=1)) if decided else p)
         return np.concatenate(found)
-
-    def cheapest(self, X: Any, more: HostArray) -> HostArray:
-        """The position of the class with the smallest expected cost for matrices (1 or n, K, K): (n,)."""
-        own = costs_of_matrix(more)
-        if own is not None:
-            costs = class_costs(own, self.count, "costs")[0]
-            return self.chosen(X, costs, per_sample=True) if len(own) > 1 else self.chosen(X, costs)[:, 0]
-        p = self.probabilities(X)
-        expected = p @ more[0] if len(more) == 1 else np.einsum("ni,nij->nj", p, more)
-        return np.asarray(np.argmin(expected, axis=1))
-
-
-def _priced(p: HostArray, costs: HostArray, per_sample: bool = False) -> HostArray:
-    """log θ_k p_k: (n, q, K), or (n, K) with one list of costs for each row."""
-    price, logs = np.log(np.maximum(costs, 1e-300)), np.log(p)
-    return np.asarray(price + logs if per_sample else price[None, :, :] + logs[:, None, :])
 
 
 def _largest_at(p: HostArray, decided: HostArray) -> HostArray:

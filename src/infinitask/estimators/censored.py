@@ -20,9 +20,6 @@ from infinitask.tasks import CensoredQuantileTask, Censoring, QuantileTask, Task
 
 __all__ = ["InfiniteCensoredQuantileRegressor"]
 
-TARGET = np.dtype([("event", np.bool_), ("time", np.float64)])
-"""A time, and whether its event was observed: the target as it travels from ``fit`` to the rows."""
-
 
 def _known_censoring(name: str, value: Any) -> Any:
     """``value`` if it names a censoring model or is one, or an error."""
@@ -141,13 +138,16 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
                 "beside X."
             )
         in_memory(X)
-        return super().fit(X, _target(X, y, event), sample_weight)
+        time, observed = _times_and_events(X, y, event)
+        # as one array, which travels to the rows
+        target = time if observed is None else np.rec.fromarrays([observed, time], names="event, time")
+        return super().fit(X, target, sample_weight)
 
     def _in_whole(self, y: Any, sample_weight: Any) -> bool:
         return True
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        time, event = _parts(y)
+        time, event = _times_and_events(X, y, None)
         prepared = super()._prepare(X, time, sample_weight)
         X, time, weight = prepared.X, prepared.y, prepared.weight
         assert time is not None
@@ -216,7 +216,7 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
         event : array (n,) or None
             True for every row; others are refused.
         """
-        time, observed = _parts(_target(X, y, event))
+        time, observed = _times_and_events(X, y, event)
         if observed is not None:
             raise ValueError(
                 f"event is False for {np.sum(~observed)} of {observed.size} rows; conformalize needs rows whose events "
@@ -243,7 +243,7 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
             Multiplies the weights.
         """
         check_is_fitted(self)
-        time, event = _parts(_target(X, y, event))
+        time, event = _times_and_events(X, y, event)
         time = targets_of(X, time)
         event = np.ones(time.shape, dtype=np.bool_) if event is None else event
         weight = weights_of(sample_weight, time)
@@ -253,28 +253,20 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
 
 
 # ------------------------------------------------------------------------------------------------- targets
-def _is_structured(y: Any) -> bool:
-    return getattr(getattr(y, "dtype", None), "names", None) is not None
-
-
-def _target(X: Any, y: Any, event: Any) -> Any:
-    """y where all events were observed, and a structured array of events and times where some were not."""
-    if _is_structured(y):
+def _times_and_events(X: Any, y: Any, event: Any) -> tuple[Any, HostArray | None]:
+    """Times, and whether their events were observed; None: all were."""
+    if getattr(getattr(y, "dtype", None), "names", None) is not None:
         if event is not None:
             raise ValueError("y is a structured array and event was given too; give the events once.")
         y, event = _fields(y)
     if event is None:
-        return y
+        return y, None
     time, observed = targets_of(X, y), _events(event)
     if observed.shape != time.shape:
         raise ValueError(
             f"event of shape {observed.shape} was given for {time.size} targets; give one True or False for each row."
         )
-    if np.all(observed):
-        return time
-    target = np.empty(time.shape, TARGET)
-    target["event"], target["time"] = observed, time
-    return target
+    return time, None if np.all(observed) else observed
 
 
 def _fields(y: Any) -> tuple[Any, Any]:
@@ -299,11 +291,3 @@ def _events(event: Any) -> HostArray:
             "(0) where the row was censored."
         )
     return found.astype(np.bool_)
-
-
-def _parts(y: Any) -> tuple[Any, HostArray | None]:
-    """Times, and whether their events were observed; None: all were."""
-    if not _is_structured(y):
-        return y, None
-    time, event = _fields(y)
-    return time, np.asarray(event)

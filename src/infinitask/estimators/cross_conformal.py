@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.calibration.held_out import out_of_fold
 from infinitask.estimators import _frames
 from infinitask.estimators._parameters import targets_of
+from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.fitting._recipe import Units
 from infinitask.metrics._scorers import _levels
@@ -27,6 +29,7 @@ from infinitask.metrics._scorers import _levels
 __all__ = ["CrossConformal"]
 
 
+@estimator
 class CrossConformal(RegressorMixin, BaseEstimator):
     """Intervals that hold a guaranteed fraction of new targets, from all rows, around any model of quantiles.
 
@@ -71,20 +74,11 @@ class CrossConformal(RegressorMixin, BaseEstimator):
     0.733
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        cv: Any = 10,
-        quantiles: Any = 0.5,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.cv = cv
-        self.quantiles = quantiles
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Any = field(kw_only=False)
+    cv: Any = 10
+    quantiles: Any = 0.5
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model without each fold, and score the held-out rows.

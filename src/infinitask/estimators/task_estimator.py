@@ -9,22 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
+from infinitask import losses
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import naming, number
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._parameters import inputs_of, weights_of
 from infinitask.estimators._shared import Continuum, estimator
 from infinitask.estimators._sources import in_kind
-from infinitask.losses import (
-    CostSensitiveHinge,
-    EpsilonInsensitive,
-    Expectile,
-    FunctionLoss,
-    LevelSet,
-    Loss,
-    Pinball,
-    Squared,
-)
+from infinitask.losses import FunctionLoss, LevelSet, Loss
 from infinitask.measures import Discrete, Measure, ProductMeasure, Uniform
 from infinitask.penalties import IntegratedRidge, Penalty, Ridge
 from infinitask.tasks import Order, Task, task_for
@@ -32,11 +24,11 @@ from infinitask.tasks import Order, Task, task_for
 __all__ = ["InfiniteTaskEstimator"]
 
 LOSSES: dict[str, type[Loss]] = {
-    "pinball": Pinball,
-    "expectile": Expectile,
-    "cost-sensitive": CostSensitiveHinge,
-    "epsilon-insensitive": EpsilonInsensitive,
-    "squared": Squared,
+    "pinball": losses.Pinball,
+    "expectile": losses.Expectile,
+    "cost-sensitive": losses.CostSensitiveHinge,
+    "epsilon-insensitive": losses.EpsilonInsensitive,
+    "squared": losses.Squared,
 }
 
 PENALTIES: dict[str, Penalty] = {
