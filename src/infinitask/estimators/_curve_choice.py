@@ -5,8 +5,7 @@ They have the smallest error of held-out curves, see :mod:`~infinitask.estimator
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from infinitask.estimators._curve_errors import (
     CurveErrors,
     GridErrors,
     ScatteredErrors,
-    Specs,
     deviation,
     spaced,
 )
@@ -33,7 +31,9 @@ from infinitask.fitting._defaults import (
     with_own_scales,
     with_width,
 )
+from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import Chi2, InputKernel, Scaled, input_kernel, takes_gamma, task_kernel
+from infinitask.losses import Squared
 
 SEEN_FRACTION, MANY_POINTS = 0.4, 100
 """Gaps are filled if at least this fraction of the grid was seen, or if the rows have 100 points on average."""
@@ -51,42 +51,29 @@ MIN_ROWS_FOR_SCALES = 50
 """Rows from which a scale for each feature is tried: a curve tells more than a number."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """What the curves decided."""
-
-    kernel: InputKernel
-    task_gamma: float | str | None
-    alpha: float
-    """λ of half the square."""
-    bias_ratio: float | None
-    """λ/λ_b; None: the mean curve is free."""
-    noise: float
-    """A robust standard deviation of the errors of held-out curves."""
-
-
-def chosen(specs: Specs, data: Data, design: Design) -> Choice:
-    """The choices with the smallest error of held-out curves.
+def chosen(recipe: Recipe, data: Data, design: Design) -> tuple[Candidate, float, float]:
+    """The choices with the smallest error of held-out curves, λ, and a robust standard deviation of their errors.
 
     Parameters
     ----------
-    specs : Specs
+    recipe : Recipe
+        With the λ of half the square where it is known, in the units of the data.
     data : Data
         With targets of size one on the nodes of the design, (n, m), and their shares.
     design : Design
     """
     assert data.y is not None
     seen = np.ones(data.y.shape, dtype=bool) if data.share is None else data.share > 0.0
-    data = replace(data, y=_clipped(data.y, seen)) if specs.robust else data
-    kernels, gammas = _input_kernels(specs, data), _task_gammas(specs, design.nodes, seen)
+    robust = not isinstance(recipe.loss, Squared)
+    data = replace(data, y=_clipped(data.y, seen)) if robust else data
+    kernels, gammas = _input_kernels(recipe, data), _task_gammas(recipe, design.nodes, seen)
     free = float(np.median(np.sum(data.multiplicity[:, None] * seen, axis=0))) >= ENOUGH_VALUES
     if np.mean(seen) >= SEEN_FRACTION or float(np.mean(np.sum(seen, axis=1))) >= MANY_POINTS:
-        held_out: CurveErrors = GridErrors(specs, data, design)
+        held_out: CurveErrors = GridErrors(recipe, data, design)
         ratios: tuple[float | None, ...] = (None,) if free else BIAS_RATIOS[:1]
-        revised = specs.robust or data.share is not None
+        revised = robust or data.share is not None
     else:
-        held_out, ratios, revised = ScatteredErrors(specs, data, design), BIAS_RATIOS, specs.robust
+        held_out, ratios, revised = ScatteredErrors(recipe, data, design), BIAS_RATIOS, robust
     best, alpha = _search(held_out, kernels, gammas, ratios)
     if revised:
         held_out.revise(best, alpha)
@@ -97,14 +84,15 @@ def chosen(specs: Specs, data: Data, design: Design) -> Choice:
         if errors @ held_out.weight < CLEARLY_BETTER * float(held_out.best(best)[0] @ held_out.weight):
             best, alpha = best._replace(kernel=own), ridge
     n = data.weight.size
-    ridge = max(alpha * shrinkage(held_out.weight.size, n), SMALLEST_RIDGE / n) if specs.alpha is None else specs.alpha
-    noise = deviation(held_out.at_points(best, alpha))
-    return Choice(best.kernel, best.gamma, ridge, best.bias_ratio, noise)
+    ridge = recipe.alpha
+    if isinstance(ridge, str):
+        ridge = max(alpha * shrinkage(held_out.weight.size, n), SMALLEST_RIDGE / n)
+    return best, ridge, deviation(held_out.at_points(best, alpha))
 
 
 # ---------------------------------------------------------------------------------------------- candidates
-def _input_kernels(specs: Specs, data: Data) -> list[InputKernel]:
-    kernel, gamma = specs.kernel, specs.gamma
+def _input_kernels(recipe: Recipe, data: Data) -> list[InputKernel]:
+    kernel, gamma = recipe.kernel, recipe.gamma
     auto = isinstance(gamma, str) and gamma == "auto" and takes_gamma(kernel)
     if not auto or isinstance(input_kernel(kernel), Chi2):
         found = input_kernel(kernel, "median" if auto else gamma)
@@ -115,19 +103,19 @@ def _input_kernels(specs: Specs, data: Data) -> list[InputKernel]:
 
 def _with_own_scales(held_out: CurveErrors, kernel: InputKernel) -> InputKernel | None:
     """The kernel with a scale for each feature, by the leading component of the curves, as for other targets."""
-    gamma = held_out.specs.gamma
+    gamma = held_out.recipe.gamma
     if not isinstance(kernel, Scaled) or not isinstance(gamma, str) or gamma != "auto":
         return None
     X, leading, copies = held_out.leading()
     return with_own_scales(kernel, X, normal_scores(leading), copies, MIN_ROWS_FOR_SCALES)
 
 
-def _task_gammas(specs: Specs, nodes: HostArray, seen: HostArray) -> list[float | str | None]:
+def _task_gammas(recipe: Recipe, nodes: HostArray, seen: HostArray) -> list[float | str | None]:
     """Bandwidths over θ, with σ no less than the usual gap between points.
 
     A narrower kernel falls back to the mean curve between the points of a grid.
     """
-    spec, given = specs.task_kernel, specs.task_gamma
+    spec, given = recipe.task_kernel, recipe.task_gamma
     if given is not None or not isinstance(spec, str) or not hasattr(task_kernel(spec), "gamma"):
         return [given]
     length = float(nodes[-1] - nodes[0])

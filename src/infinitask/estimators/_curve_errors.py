@@ -15,8 +15,7 @@ smoothed as well, by λ/ρ: if every point is seen once, a free mean curve would
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -24,33 +23,16 @@ from infinitask._base.arrays import HostArray
 from infinitask.estimators._curves import Design
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import IQR_OF_NORMAL, RIDGES, about_as_good, one_for_each_row, some_features
+from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import InputKernel, TaskKernel, input_kernel, task_kernel
-from infinitask.tasks.base import Defaults
+from infinitask.losses import Squared
+from infinitask.tasks import Defaults
 
 MAX_ROWS, MAX_NODES, MAX_POINTS_OF_ROW = 600, 200, 20
 """Curves on a grid take part with at most 600 rows and 200 nodes, others with 600 observations and 20 in each row."""
 
 OUTLIER = 3.0
 """Values farther than this from their prediction, in robust standard deviations, are outliers."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Specs:
-    """What the user chose, and left open."""
-
-    kernel: Any
-    gamma: Any
-    task_kernel: Any
-    task_gamma: float | str | None
-    alpha: float | None
-    """λ of half the square, if it is known."""
-    robust: bool = False
-    """Whether outliers are clipped, because the loss of the fit is less sensitive to them than the square."""
-
-    def resolved_task_kernel(self, gamma: Any, nodes: HostArray) -> TaskKernel:
-        """k_Θ with this bandwidth."""
-        return task_kernel(self.task_kernel, gamma).resolve(nodes[:, None])
 
 
 class Candidate(NamedTuple):
@@ -79,11 +61,18 @@ class CurveErrors(ABC):
     X: HostArray
     weight: HostArray
     copies: HostArray
-    specs: Specs
+    recipe: Recipe
+    robust: bool
+    """Whether outliers are clipped, because the loss of the fit is less sensitive to them than the square."""
 
-    def _take_rows(self, specs: Specs, data: Data, some: HostArray) -> None:
-        self.specs, self.copies = specs, data.multiplicity[some]
-        self.X = data.X[np.ix_(some, some)] if input_kernel(specs.kernel).precomputed else data.X[some]
+    def _take_rows(self, recipe: Recipe, data: Data, some: HostArray) -> None:
+        self.recipe, self.copies = recipe, data.multiplicity[some]
+        self.robust = not isinstance(recipe.loss, Squared)
+        self.X = data.X[np.ix_(some, some)] if input_kernel(recipe.kernel).precomputed else data.X[some]
+
+    def _task_kernel(self, candidate: Candidate, nodes: HostArray) -> TaskKernel:
+        """k_Θ of a candidate."""
+        return task_kernel(self.recipe.task_kernel, candidate.gamma).resolve(nodes[:, None])
 
     @abstractmethod
     def errors(self, candidate: Candidate, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
@@ -95,7 +84,7 @@ class CurveErrors(ABC):
 
     def best(self, candidate: Candidate) -> tuple[HostArray, float]:
         """The errors of the best λ, (rows,), and the largest λ that is about as good."""
-        ridges = RIDGES[::2] if self.specs.alpha is None else np.array([self.specs.alpha])
+        ridges = RIDGES[::2] if isinstance(self.recipe.alpha, str) else np.array([self.recipe.alpha])
         errors, _ = self.errors(candidate, ridges)
         return errors[np.argmin(errors @ self.weight)], float(ridges[self.good(errors)[-1]])
 
@@ -122,9 +111,9 @@ class CurveErrors(ABC):
 class GridErrors(CurveErrors):
     """Errors of curves on one grid."""
 
-    def __init__(self, specs: Specs, data: Data, design: Design) -> None:
+    def __init__(self, recipe: Recipe, data: Data, design: Design) -> None:
         some, kept = spaced(data.weight.size, MAX_ROWS), spaced(design.nodes.size, MAX_NODES)
-        self._take_rows(specs, data, some)
+        self._take_rows(recipe, data, some)
         self.weight = data.weight[some] / np.sum(data.weight[some])
         self.nodes, w = design.nodes[kept], design.weights[kept]
         if data.share is not None or kept.size < design.nodes.size:  # the mass of a node says how often it was seen
@@ -141,7 +130,7 @@ class GridErrors(CurveErrors):
     def revise(self, candidate: Candidate, alpha: float) -> None:
         """See :class:`CurveErrors`."""
         seen = np.ones(self.Y.shape, dtype=bool) if self.seen is None else self.seen
-        if self.specs.robust:
+        if self.robust:
             Y = self.mean + self.Y / self.root_w
             Y[seen] -= self.excess(candidate, alpha)
             self._set_targets(Y)
@@ -171,7 +160,7 @@ class GridErrors(CurveErrors):
 
     def _task_basis(self, candidate: Candidate) -> tuple[HostArray, HostArray]:
         """Eigenvalues and eigenvectors of √w K_Θ √w."""
-        kernel = self.specs.resolved_task_kernel(candidate.gamma, self.nodes)
+        kernel = self._task_kernel(candidate, self.nodes)
         f, P = np.linalg.eigh(self.root_w[:, None] * np.asarray(kernel(self.nodes, self.nodes)) * self.root_w)
         kept = f > 1e-12 * max(float(f[-1]), 1e-300)
         return f[kept], P[:, kept]
@@ -214,14 +203,14 @@ def _filled(data: Data, nodes: HostArray) -> HostArray:
 class ScatteredErrors(CurveErrors):
     """Errors of curves with few points, each on a grid of its own."""
 
-    def __init__(self, specs: Specs, data: Data, design: Design) -> None:
+    def __init__(self, recipe: Recipe, data: Data, design: Design) -> None:
         assert data.y is not None
         assert data.share is not None
         more = spaced(data.weight.size, MAX_ROWS)  # than those whose errors are computed
         self._leading = data.X[more], one_for_each_row(data.y, data.share)[more], data.multiplicity[more]
         counts = np.minimum(np.sum(data.share > 0.0, axis=1), MAX_POINTS_OF_ROW)
         some = spaced(data.weight.size, max(2, int(MAX_ROWS / float(np.mean(counts)))))
-        self._take_rows(specs, data, some)
+        self._take_rows(recipe, data, some)
         self.weight = np.full(some.size, 1.0 / some.size)  # the weights of the rows are among those of the observations
         pairs = (data.weight[:, None] * data.share * design.weights)[some]
         points = [np.flatnonzero(row > 0.0) for row in pairs]
@@ -247,7 +236,7 @@ class ScatteredErrors(CurveErrors):
 
     def errors(self, candidate: Candidate, ridges: HostArray) -> tuple[HostArray, list[HostArray]]:
         """See :class:`CurveErrors`."""
-        kernel, tasks = candidate.kernel, self.specs.resolved_task_kernel(candidate.gamma, self.nodes)
+        kernel, tasks = candidate.kernel, self._task_kernel(candidate, self.nodes)
         gram = self.X if kernel.precomputed else np.asarray(kernel(self.X, self.X))
         K = (gram + (candidate.bias_ratio or 0.0))[np.ix_(self.row, self.row)]
         K *= np.asarray(tasks(self.theta, self.theta)) * (self.root_c[:, None] * self.root_c)

@@ -140,7 +140,9 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
         in_memory(X)
         time, observed = _times_and_events(X, y, event)
         # as one array, which travels to the rows
-        target = time if observed is None else np.rec.fromarrays([observed, time], names="event, time")
+        target = (
+            time if observed is None else np.rec.fromarrays([observed, time], dtype=[("event", bool), ("time", float)])
+        )
         return super().fit(X, target, sample_weight)
 
     def _in_whole(self, y: Any, sample_weight: Any) -> bool:

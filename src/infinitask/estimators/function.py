@@ -15,7 +15,6 @@ from infinitask._base.validation import choice, finite, fraction, in_support, nu
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
 from infinitask.estimators._callbacks import callbacks_told
 from infinitask.estimators._curve_choice import chosen
-from infinitask.estimators._curve_errors import Specs
 from infinitask.estimators._curve_values import best_level, one_curve_at, values_at
 from infinitask.estimators._curves import Curves, Design, days, own_points
 from infinitask.estimators._parameters import weights_of
@@ -168,11 +167,7 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         return CurveTask(self._loss(1.0), Discrete([0.0]))
 
     def _choices(self) -> dict[str, Any]:
-        return {"alpha_bias": 0.0 if isinstance(self.alpha_bias, str) else self._number(self.alpha_bias)}
-
-    @staticmethod
-    def _number(value: Any) -> float | None:
-        return None if value is None else float(value)
+        return {"alpha_bias": 0.0} if isinstance(self.alpha_bias, str) else {}
 
     def _loss(self, noise: float) -> BoxLoss:
         """ℓ; ``noise`` is the standard deviation of the errors."""
@@ -237,24 +232,17 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
             learnt = with_learnt_kernels(recipe.with_task(loss=self._loss(units.spread)), shared)
             recipe = replace(recipe, kernel=learnt.kernel)
         ridge = units.spread ** (2 - (recipe.loss.degree or 2))
-        specs = Specs(
-            recipe.kernel,
-            recipe.gamma,
-            recipe.task_kernel,
-            recipe.task_gamma,
-            ridge * recipe.alpha if isinstance(recipe.alpha, float) else None,
-            robust=self.loss != "squared",
-        )
-        found = chosen(specs, replace(data, y=units.inside(data.y)), design)
-        alpha = recipe.alpha if isinstance(recipe.alpha, float) else found.alpha / ridge
+        known = isinstance(recipe.alpha, float)
+        inside = replace(recipe, alpha=ridge * recipe.alpha) if known else recipe
+        best, alpha, noise = chosen(inside, replace(data, y=units.inside(data.y)), design)
+        alpha = recipe.alpha if known else alpha / ridge
         alpha_bias = recipe.alpha_bias
         if isinstance(self.alpha_bias, str):
-            alpha_bias = 0.0 if found.bias_ratio is None else alpha / found.bias_ratio
-        noise = units.spread * (found.noise or 1.0)
+            alpha_bias = 0.0 if best.bias_ratio is None else alpha / best.bias_ratio
         return replace(
-            recipe.with_task(loss=self._loss(noise)),
-            kernel=found.kernel,
-            task_gamma=found.task_gamma,
+            recipe.with_task(loss=self._loss(units.spread * (noise or 1.0))),
+            kernel=best.kernel,
+            task_gamma=best.gamma,
             alpha=alpha,
             alpha_bias=alpha_bias,
         )
