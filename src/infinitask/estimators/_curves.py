@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -190,24 +189,19 @@ class Curves:
         theta = means[part[np.searchsorted(points, self.theta)]]
         return replace(self, theta=theta)._averaged()
 
-    @cached_property
-    def cells(self) -> HostArray:
-        """The part of Θ that each observation stands for, (N,): half way to its neighbours in the row.
-
-        It is ∞ if the row has no other observation.
-
-        The first and the last observation stand for as much outside as inside.
-        """
-        return _cells(self.theta, self.row)
-
     def shares(self) -> HostArray:
-        """c, (N,): the cells relative to Θ, at most :data:`WIDEST_CELL` or the widest cell of all points."""
+        """c, (N,): the part of Θ that each observation stands for, half way to its neighbours in the row.
+
+        It is at most :data:`WIDEST_CELL`, or the widest part of all points. The first and the last observation of a row
+        stand for as much outside as inside.
+        """
         points = np.unique(self.theta)
         if points.size == 1:
             return np.ones(self.row.size)
         whole = _cells(points, np.zeros(points.size, dtype=np.intp))
         total = float(np.sum(whole))
-        return np.asarray(np.minimum(self.cells, max(WIDEST_CELL * total, float(np.max(whole)))) / total)
+        widest = max(WIDEST_CELL * total, float(np.max(whole)))
+        return np.asarray(np.minimum(_cells(self.theta, self.row), widest) / total)
 
 
 @final
@@ -271,6 +265,7 @@ def _vector(own: Any) -> HostArray:
 
 
 def _cells(theta: HostArray, row: HostArray) -> HostArray:
+    """Half the distance between the neighbours of each point in its row; ∞ where a row has no other point."""
     gap = np.where(row[1:] == row[:-1], np.diff(theta), np.nan)
     left, right = np.concatenate([[np.nan], gap]), np.concatenate([gap, [np.nan]])
     left, right = np.where(np.isnan(left), right, left), np.where(np.isnan(right), left, right)
@@ -345,12 +340,8 @@ def _check_theta(theta: HostArray, seen: HostArray) -> None:
 def _numbers_of(name: str, values: Any) -> HostArray | list[HostArray]:
     """``values`` as an array of floats, or as a list of arrays if lengths differ."""
     found = on_host(values)
-    names = _names_of(found)
-    if names is not None and hasattr(found, "iloc"):
+    if _names_of(found) is not None and hasattr(found, "iloc"):
         found = found.to_numpy(dtype=np.float64, na_value=np.nan)
-    elif names is not None and hasattr(found, "__getitem__"):  # tables of Polars and Arrow: column by column
-        parts = [np.asarray(found[name].to_numpy()) for name in names]
-        found = np.column_stack(parts) if parts else np.empty((0, 0))
     elif hasattr(found, "to_numpy"):
         found = found.to_numpy()
     found = found if isinstance(found, (list, tuple)) else np.asarray(found)

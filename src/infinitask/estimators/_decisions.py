@@ -51,13 +51,8 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
         in_memory(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, y, weight = self._rows(X, y, sample_weight)
-        check_one_type(y)
-        with naming("y"):
-            check_classification_targets(y)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        counted = weight > 0.0
-        classes = np.unique(y[counted])
+        X, y, weight, learnt = self._labelled(X, y, sample_weight)
+        kind, classes = type_of_target(y, input_name="y", raise_unknown=True), learnt["classes_"]
         if kind not in ("binary", "multiclass") or classes.size > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}; y must hold two classes. "
@@ -68,9 +63,17 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
                 f"y holds {classes.size} class ({classes.tolist()}) among rows of positive weight; two classes are "
                 "needed to learn a decision between them."
             )
-        signs = np.where(y == classes[1], 1.0, -1.0)
+        return Prepared(recipe, X, np.where(y == classes[1], 1.0, -1.0), weight, learnt)
+
+    def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[HostArray, Any, HostArray, dict[str, Any]]:
+        """X, labels and weights, checked, and the classes and the number of the rows that count."""
+        X, y, weight = self._rows(X, y, sample_weight)
+        check_one_type(y)
+        with naming("y"):
+            check_classification_targets(y)
+        counted = weight > 0.0
         n = max(float(np.count_nonzero(counted)), float(weight.sum()))
-        return Prepared(recipe, X, signs, weight, {"classes_": classes, "n_samples_fit_": n})
+        return X, y, weight, {"classes_": np.unique(y[counted]), "n_samples_fit_": n}
 
     def _is_calibrated(self) -> bool:
         """Whether decisions are calibrated."""

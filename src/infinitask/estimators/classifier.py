@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
-from infinitask._base.validation import naming
 from infinitask.calibration._class_probabilities import with_classes
 from infinitask.estimators._base import Prepared
-from infinitask.estimators._class_names import check_one_type, costs_by_name
+from infinitask.estimators._class_names import costs_by_name
 from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._many_classes import several_classes
@@ -129,12 +127,9 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
     def _prepare_many(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of more than two classes, with the labels coded as the loss has them."""
         check_given(self, self._constraints)
-        X, y, weight = self._rows(X, y, sample_weight)
-        check_one_type(y)
-        with naming("y"):
-            check_classification_targets(y)
-        counted = weight > 0.0
-        classes, label = np.unique(y[counted], return_inverse=True)
+        X, y, weight, learnt = self._labelled(X, y, sample_weight)
+        classes, counted = learnt["classes_"], weight > 0.0
+        label = np.searchsorted(classes, y[counted])
         class_costs(costs_by_name(self.theta, classes), classes.size)
         task = ClassesTask.of(
             class_order(X[counted], label, weight[counted], classes.size),
@@ -147,8 +142,7 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
         )
         targets = np.full(y.shape, task.codes[0])
         targets[counted] = task.codes[label]
-        n = max(float(np.count_nonzero(counted)), float(weight.sum()))
-        learnt = {"classes_": classes, "n_samples_fit_": n, "class_order_": task.class_order}
+        learnt["class_order_"] = task.class_order
         kernels = task.kernels(self.task_kernel, self.task_gamma, self.bias_kernel)
         return Prepared(recipe_of(self, task, own_measure=True, **kernels), X, targets, weight, learnt)
 

@@ -200,23 +200,25 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
                 f"X has {X.shape[0]} rows and y {curves.n} curves; Found input variables with inconsistent numbers of "
                 "samples. Give one curve for each row of X."
             )
-        counted = weight > 0.0
-        design = Design.of(curves.only(counted), weight[counted], self.n_nodes)
-        y, share = _for_all(design.y, counted, 0.0), None
-        if design.share is not None:
-            share = _for_all(design.share, counted, 1.0)
+        learnt: dict[str, Any] = {"_flat": curves.flat}
+        if not np.all(weight > 0.0):  # the grid is that of the rows that count
+            counted = np.flatnonzero(weight > 0.0)
+            curves, X, weight = curves.only(weight > 0.0), X[counted], weight[counted]
+            if self._is_precomputed():
+                X, learnt["training_rows_"] = X[:, counted], counted
+        design = Design.of(curves, weight, self.n_nodes)
         grid = curves.grid
         if grid is None:
             grid = design.nodes if self.theta is None else np.asarray(days(self.theta), dtype=np.float64)
-        learnt: dict[str, Any] = {"theta_": grid, "_flat": curves.flat}
+        learnt["theta_"] = grid
         recipe = recipe.with_task(measure=Discrete(design.nodes, design.weights))
-        data = Data.canonical(X, y, weight, gram=self._is_precomputed(), share=share)
+        data = Data.canonical(X, design.y, weight, gram=self._is_precomputed(), share=design.share)
         recipe = self._resolved(recipe, data, design)
         if isinstance(recipe.loss, Huber):
             learnt["delta_"] = recipe.loss.delta
         elif isinstance(recipe.loss, AtTask) and isinstance(recipe.loss.loss, EpsilonInsensitive):
             learnt["epsilon_"] = recipe.loss.task
-        return Prepared(recipe, X, y, weight, learnt, share, data)
+        return Prepared(recipe, X, design.y, weight, learnt, design.share, data)
 
     def _resolved(self, recipe: Recipe, data: Data, design: Design) -> Recipe:
         """The recipe with units, and with the choices that follow the curves as numbers."""
@@ -276,10 +278,8 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         # a grid may begin before the first observation, and end after the last
         low, high = np.min(self.theta_), np.max(self.theta_)
         self._support = np.minimum(self._support[0], low), np.maximum(self._support[1], high)
-        counted = prepared.weight > 0.0
-        X = prepared.X[np.ix_(counted, counted)] if self._is_precomputed() else prepared.X[counted]
-        left = to_host(self.field_.left(place(X, fit.recipe.device)))
-        self._mean_left = (prepared.weight[counted] / np.sum(prepared.weight[counted])) @ left
+        left = to_host(self.field_.left(place(prepared.X, fit.recipe.device)))
+        self._mean_left = (prepared.weight / np.sum(prepared.weight)) @ left
         return self
 
     # ---------------------------------------------------------------------------------------- prediction
@@ -390,12 +390,3 @@ class InfiniteFunctionRegressor(RegressorMixin, BaseInfiniteTask):
         if worst == 0.0:
             return 1.0 if best == 0.0 else 0.0
         return 1.0 - best / worst
-
-
-def _for_all(values: HostArray, counted: HostArray, other: float) -> HostArray:
-    """Values of the rows of positive weight, and ``other`` in all other rows."""
-    if np.all(counted):
-        return values
-    found = np.full((counted.size, values.shape[1]), other)
-    found[counted] = values
-    return found
