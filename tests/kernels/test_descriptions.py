@@ -38,7 +38,7 @@ from infinitask.kernels import (
     input_kernel,
     task_kernel,
 )
-from infinitask.kernels._description import Description, Profile
+from infinitask.kernels._base import Description, Profile
 from infinitask.report import explore
 from tests.support.names import case_name
 

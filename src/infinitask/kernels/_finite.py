@@ -1,4 +1,4 @@
-"""A task kernel for finitely many tasks, given by a matrix."""
+"""Task kernels for finitely many tasks: tasks with a matrix of similarities, and the classes of a classifier."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
-from infinitask._base.validation import finite
+from infinitask._base.validation import count, finite
 
 from ._base import Formula
-from ._task import SAME_TASK, TaskKernel
+from ._task import SAME_TASK, TaskKernel, task_kernel
 
 
 class TaskMatrix(TaskKernel):
@@ -115,3 +115,62 @@ def _membership(tasks: Array, names: HostArray) -> Array:
             "or give the matrix a row and a column for it."
         )
     return xp.astype(same, tasks.dtype)
+
+
+class ClassTask(TaskKernel):
+    """Ties the fields of K classes together: at every θ they sum to zero.
+
+    A task is (θ, k), a point of Θ followed by the number of a class, and
+
+        k((θ, k), (θ', k')) = k_Θ(θ, θ') · (K δ_kk' − 1)/(K − 1) .
+
+    The second factor is the Gram matrix of the corners of a regular simplex around 0: it is 1 for k = k', its rows sum
+    to 0, and so do the K functions f_k(θ) that it spans. For K = 2 it is ±1, and f_2 = −f_1 has the norm of one
+    function with kernel k_Θ.
+
+    Parameters
+    ----------
+    kernel : TaskKernel
+        k_Θ. A data dependent ``gamma`` is found from the θ.
+    n_classes : int, at least 2
+        K.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import ConstantTask
+    >>> tasks = np.array([[0.3, 0.7, k] for k in range(3)])
+    >>> ClassTask(ConstantTask(), 3)(tasks, tasks)
+    array([[ 1. , -0.5, -0.5],
+           [-0.5,  1. , -0.5],
+           [-0.5, -0.5,  1. ]])
+    """
+
+    max_order: ClassVar[int] = 0
+
+    def __init__(self, kernel: Any, n_classes: int) -> None:
+        self.kernel = kernel
+        self.n_classes = n_classes
+
+    def formula(self) -> Formula:
+        """k_Θ times the similarity of the classes."""
+        return "classes", {"n_classes": self.n_classes}, (task_kernel(self.kernel),)
+
+    @property
+    def diagonal(self) -> bool:  # type: ignore[override]
+        """Whether costs share nothing; classes always do."""
+        return task_kernel(self.kernel).diagonal
+
+    def resolve(self, nodes: Array) -> Self:
+        """A copy with k_Θ resolved on the θ of the nodes."""
+        first = nodes[nodes[:, -1] == nodes[0, -1], :-1]  # of one class: all have the same
+        return type(self)(task_kernel(self.kernel).resolve(first), self.n_classes)
+
+    def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        xp, K = namespace(S, T), count("ClassTask: n_classes", self.n_classes, least=2)
+        if S.shape[1] < 2:
+            raise ValueError(
+                "ClassTask was given tasks with one coordinate; give θ and, last, the number of the class."
+            )
+        same = xp.astype(xp.abs(S[:, -1:] - T[:, -1:].T) < 0.5, S.dtype)
+        return task_kernel(self.kernel)(S[:, :-1], T[:, :-1]) * ((K * same - 1.0) / (K - 1.0))

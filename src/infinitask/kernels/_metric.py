@@ -10,13 +10,11 @@ from infinitask._base.arrays import Array, HostArray, as_like
 from infinitask._base.validation import numbers
 
 from ._base import Formula, InputKernel
-from ._composed import _Around, _Changing
-from ._distances import matrix
-from ._input import RBF
+from ._input import RBF, _Around, _Changing
 
 
 class Metric(_Changing, InputKernel):
-    """Compares inputs along chosen directions: distances become √((x − z)ᵀ R Rᵀ (x − z)).
+    """Compares rows along chosen directions of the features: distances become √((x − z)ᵀ R Rᵀ (x − z)).
 
     k(x, z) = k₀(xR, zR). The columns of R are the directions that count, and their lengths say how much.
     :class:`Scaled` is the case of a diagonal R.
@@ -33,7 +31,7 @@ class Metric(_Changing, InputKernel):
     >>> import numpy as np
     >>> from infinitask.kernels import RBF
     >>> kernel = Metric(RBF(gamma=1.0), [[1.0], [-1.0]])
-    >>> kernel(np.array([[1.0, 5.0]]), np.array([[2.0, 6.0]]))  # the sum of both inputs does not count
+    >>> kernel(np.array([[1.0, 5.0]]), np.array([[2.0, 6.0]]))  # the sum of both features does not count
     array([[1.]])
     >>> kernel
     Metric(kernel=RBF(gamma=1.0), root=<2 × 1>)
@@ -44,29 +42,19 @@ class Metric(_Changing, InputKernel):
         self.root = root
 
     def formula(self) -> Formula:
-        """k₀ of turned inputs."""
+        """k₀ of turned features."""
         return "metric", {"root": numbers("Metric: root", self.root)}, (self._inner(),)
-
-    @property
-    def stationary(self) -> bool:
-        """Whether k₀ is stationary."""
-        return self._inner().stationary
-
-    def resolve(self, X: Array) -> Self:
-        """A copy with k₀ resolved on xR."""
-        return type(self)(self._inner().resolve(self._changed(matrix(X))), self.root)
 
     def spectral(self, n_features_in: int, n_components: int, rng: np.random.Generator) -> HostArray:
         """R w for the frequencies w of k₀."""
         root = self._numbers(n_features_in)
         return np.asarray(root @ self._inner().spectral(root.shape[1], n_components, rng))
 
-    def _slopes(self, X: Array, Z: Array, W: Array) -> Array:
-        inner = self._inner()._slopes(self._changed(X), self._changed(Z), W)
-        return inner @ as_like(self._numbers(int(X.shape[1])).T, X)
-
     def _changed(self, X: Array) -> Array:
         return X @ as_like(self._numbers(int(X.shape[1])), X)
+
+    def _pulled_back(self, slopes: Array, X: Array) -> Array:
+        return slopes @ as_like(self._numbers(int(X.shape[1])).T, X)
 
     def _numbers(self, d: int) -> HostArray:
         root: HostArray = self.root
@@ -74,20 +62,20 @@ class Metric(_Changing, InputKernel):
             root = numbers("Metric: root", root)
         if root.ndim != 2 or root.shape[0] != d or root.shape[1] == 0 or not np.all(np.isfinite(root)):
             raise ValueError(
-                f"Metric was given a root of shape {root.shape} for inputs with {d} columns; it must be an array "
+                f"Metric was given a root of shape {root.shape} for data with {d} columns; it must be an array "
                 f"({d}, p) of finite numbers, with a column for each direction."
             )
         return root
 
 
 class LearntMetric(_Around, InputKernel):
-    """Learns from the targets which inputs count, or which directions of the input, and how much.
+    """Learns from the targets which features count, or which directions of them, and how much.
 
     k(x, z) = k₀(xR, zR) with R Rᵀ = (1 − ρ) M + ρ D. M is the average of ∇ₓh ∇ₓhᵀ over rows and tasks for the learnt
-    function h itself, divided by its trace, and D is the plain metric, in which each
-    input is measured in its own spread. A quick fit gives the first M, a quick fit in that metric the next one; the one
-    with the smallest leave-one-out error is taken. The fit that follows is a fit like any other, with the kernel that
-    was found: ``kernel_`` is a :class:`Scaled` or a :class:`Metric`.
+    function h itself, divided by its trace, and D is the plain metric, in which each feature is measured in its own
+    spread. A quick fit gives the first M, a quick fit in that metric the next one; the one with the smallest
+    leave-one-out error is taken. The fit that follows is a fit like any other, with the kernel that was found:
+    ``kernel_`` is a :class:`Scaled` or a :class:`Metric`.
 
     Parameters
     ----------
@@ -95,11 +83,11 @@ class LearntMetric(_Around, InputKernel):
         k₀; None: ``RBF()``. A ``gamma`` that is a rule is resolved in the new metric; if λ is "auto", half of the
         length scale of the rule, and two and four times it, are tried as well.
     diagonal : bool, default=True
-        Whether each input has a scale of its own and no more. False: directions are learnt, which takes more rows.
+        Whether each feature has a scale of its own and no more. False: directions are learnt, which takes more rows.
     iterations : int, default=3
         How many times M is learnt.
     shrinkage : float or None, default=None
-        ρ in [0, 1]; None: it falls with the number of rows for each input.
+        ρ in [0, 1]; None: it falls with the number of rows for each feature.
 
     Notes
     -----
@@ -136,7 +124,7 @@ class LearntMetric(_Around, InputKernel):
         return RBF() if self.kernel is None else self._inner()
 
     def resolve(self, X: Array) -> Self:
-        """An error: inputs alone do not say which of them count."""
+        """An error: features alone do not say which of them count."""
         raise TypeError(
             "LearntMetric learns from targets, and was asked for a kernel of inputs alone; give it as kernel to an "
             "estimator that is fitted to targets, by itself or in a sum, a product or Warped. For level sets use "

@@ -1,13 +1,11 @@
-"""Kernels that the caller computes, by a function or as a matrix; and :func:`input_kernel`, which takes any kind."""
+"""Kernels that the caller computes, by a function or as a matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from sklearn.base import BaseEstimator
-
-from infinitask._base.arrays import Array, as_like, namespace
+from infinitask._base.arrays import Array, as_like, namespace, row_blocks
 
 from ._base import Formula, InputKernel, Names
 from ._distances import FEW_ROWS, matrices, matrix
@@ -52,9 +50,8 @@ class CallableKernel(InputKernel):
     def diag(self, X: Array) -> Array:
         """k(x_i, x_i), (n,), from small square blocks: the function can only make whole Gram matrices."""
         X = matrix(X)
-        xp, n = namespace(X), X.shape[0]
-        blocks = [X[i : min(i + FEW_ROWS, n), :] for i in range(0, max(n, 1), FEW_ROWS)]
-        return xp.concat([xp.linalg.diagonal(self(block, block)) for block in blocks])
+        xp, blocks = namespace(X), row_blocks(X.shape[0], 1, FEW_ROWS) or [slice(0, 0)]
+        return xp.concat([xp.linalg.diagonal(self(X[rows, :], X[rows, :])) for rows in blocks])
 
 
 class Precomputed(InputKernel):
@@ -85,52 +82,3 @@ class Precomputed(InputKernel):
     def diag(self, X: Array) -> Array:
         """An error: the place of a row in the Gram matrix is not known here."""
         return self(X, X)
-
-
-def input_kernel(spec: Any, gamma: float | str = "median") -> InputKernel:
-    """The input kernel that a name, a function or a kernel object stands for.
-
-    Parameters
-    ----------
-    spec : str, InputKernel or callable
-        "rbf", "laplacian", "matern12", "matern32", "matern52", "chi2", "linear", "poly" (or "polynomial"),
-        "precomputed", or one of the ``names`` of your own class; a kernel object, returned as it is; or a function
-        f(X, Z) of two matrices that returns their Gram matrix.
-    gamma : float, "median" or "scale", default="median"
-        For names of kernels that have one (see :func:`takes_gamma`); an object has its own.
-
-    Returns
-    -------
-    InputKernel
-
-    Examples
-    --------
-    >>> input_kernel("matern52", gamma=2.0)
-    Matern(gamma=2.0, nu=2.5)
-    """
-    if isinstance(spec, InputKernel):
-        return spec
-    if isinstance(spec, str) and spec in InputKernel._named:
-        return InputKernel.from_name(spec, gamma)
-    # A class, or some other estimator, is callable too, but not a function of two matrices.
-    if callable(spec) and not isinstance(spec, type | BaseEstimator | str):
-        return CallableKernel(spec)
-    raise ValueError(
-        f"kernel={spec!r} is not an input kernel; expected one of {', '.join(map(repr, InputKernel._named))}, "
-        "an object such as RBF(gamma=0.5), or a function of two matrices that returns their Gram matrix."
-    )
-
-
-def takes_gamma(spec: Any) -> bool:
-    """Whether :func:`input_kernel` uses its ``gamma`` for this ``spec``.
-
-    True for names of kernels that have one. False for "linear" and "precomputed", for kernel objects, which have their
-    own, and for functions.
-
-    Examples
-    --------
-    >>> from infinitask.kernels import RBF
-    >>> takes_gamma("rbf"), takes_gamma("linear"), takes_gamma(RBF())
-    (True, False, False)
-    """
-    return isinstance(spec, str) and "gamma" in input_kernel(spec).get_params(deep=False)

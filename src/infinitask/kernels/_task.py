@@ -18,9 +18,8 @@ from sklearn.base import clone
 from infinitask._base.arrays import Array, as_like, namespace, to_host
 from infinitask._base.validation import number, polynomial_parameters
 
-from ._base import Formula, Kernel, Named, Names
-from ._description import Profile
-from ._distances import as_rows, decay, euclidean_gamma, gamma_by_rule, matrices, positive_gamma, root_distances
+from ._base import Formula, Kernel, Named, Names, Profile
+from ._distances import decay, euclidean_gamma, gamma_by_rule, matrices, positive_gamma, squared_distances
 
 SAME_TASK = 1e-12
 """Tasks that differ by less than this fraction of their size are equal."""
@@ -78,7 +77,7 @@ class TaskKernel(Kernel):
                 "(noncrossing) needs it; use 'rbf', 'matern32', 'matern52' or 'polynomial' as task_kernel and "
                 "bias_kernel, or drop the penalty."
             )
-        S, T = matrices(as_rows(S), as_rows(T))
+        S, T = matrices(_rows(S), _rows(T))
         if max(orders) > 0 and S.shape[1] != 1:
             raise ValueError(
                 f"{name} was asked for {derivative} on tasks with {S.shape[1]} coordinates; derivatives "
@@ -116,7 +115,7 @@ class _StationaryTask:
 
     def resolve(self, nodes: Array) -> Self:
         """A copy whose ``gamma`` is a number, or one for each coordinate."""
-        rows = as_rows(nodes)
+        rows = _rows(nodes)
         if isinstance(self.gamma, tuple):
             gamma: float | tuple[float, ...] = self._gammas(int(rows.shape[1]))
         elif rows.shape[1] > 1 and self.gamma in (None, "median"):
@@ -144,24 +143,30 @@ class _StationaryTask:
         return positive_gamma(type(self).__name__, gamma)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
+        xp, ratio, order = namespace(S, T), self.profile().factor, sum(orders)
         if isinstance(self.gamma, tuple) and S.shape[1] > 1:
             rates = as_like([math.sqrt(gamma) for gamma in self._gammas(int(S.shape[1]))], S)
-            return self._profile(root_distances(S * rates, T * rates, 1.0, self._squared_rate_per_gamma()), 0)
-        ratio, order = self._squared_rate_per_gamma(), sum(orders)
-        gram = self._profile(root_distances(S, T, self._gamma, ratio, signed=order > 0), order)
+            return self._derivative(xp.sqrt(ratio * squared_distances(S * rates, T * rates)), 0)
+        v = xp.sqrt(ratio * squared_distances(S, T, self._gamma))
         if order == 0:
-            return gram
+            return self._derivative(v, 0)
         a = math.sqrt(ratio) * math.sqrt(self._gamma)
-        gram = gram * (-a if orders[1] else a)
+        gram = self._derivative(xp.sign(S - T.T) * v, order) * (-a if orders[1] else a)
         return gram * a if order == 2 else gram
 
     @abstractmethod
-    def _squared_rate_per_gamma(self) -> float:
-        """a²/γ."""
+    def profile(self) -> Profile:
+        """f; its factor is a²/γ."""
 
     @abstractmethod
-    def _profile(self, v: Array, order: int) -> Array:
+    def _derivative(self, v: Array, order: int) -> Array:
         """The derivative of f of the given order at v."""
+
+
+def _rows(theta: Array) -> Array:
+    """Tasks (p,) as a matrix (p, 1); tasks (p, d) as they are."""
+    theta = namespace(theta).asarray(theta)
+    return theta[:, None] if theta.ndim == 1 else theta
 
 
 def _gamma_of_each(nodes: Array) -> tuple[float, ...]:
@@ -210,10 +215,7 @@ class Gaussian(_StationaryTask, TaskKernel):
         """See :meth:`TaskKernel.slope_error`: ∂₁³∂₂³k(θ, θ) = 120 γ³."""
         return step**2 / 8.0 * math.sqrt(120.0 * self._gamma**3)
 
-    def _squared_rate_per_gamma(self) -> float:
-        return 1.0
-
-    def _profile(self, v: Array, order: int) -> Array:
+    def _derivative(self, v: Array, order: int) -> Array:
         bell = decay(v * v)
         return (bell, -2.0 * v * bell, (4.0 * v * v - 2.0) * bell)[order]
 
@@ -245,8 +247,13 @@ class MaternTask(_StationaryTask, TaskKernel):
 
     def profile(self) -> Profile:
         """A polynomial of v times exp(−v)."""
+        if self.nu not in (1.5, 2.5):
+            raise ValueError(
+                f"MaternTask was given nu={self.nu!r}; it must be 1.5 or 2.5. For rougher functions of θ use "
+                "PiecewiseLinear, for smoother ones Gaussian."
+            )
         series = (1.0, 1.0) if self.nu == 1.5 else (1.0, 1.0, 3.0)
-        return Profile("squared", self.gamma, self._squared_rate_per_gamma(), root=True, series=series)
+        return Profile("squared", self.gamma, 4.0 * float(self.nu), root=True, series=series)
 
     def slope_error(self, step: float) -> float:
         """See :meth:`TaskKernel.slope_error`; known for ν = 5/2 only.
@@ -258,15 +265,7 @@ class MaternTask(_StationaryTask, TaskKernel):
         a = math.sqrt(10.0 * self._gamma)
         return step / 4.0 * a**2 * math.sqrt(16.0 / 3.0 * a * step)
 
-    def _squared_rate_per_gamma(self) -> float:
-        if self.nu not in (1.5, 2.5):
-            raise ValueError(
-                f"MaternTask was given nu={self.nu!r}; it must be 1.5 or 2.5. For rougher functions of θ use "
-                "PiecewiseLinear, for smoother ones Gaussian."
-            )
-        return 4.0 * float(self.nu)
-
-    def _profile(self, v: Array, order: int) -> Array:
+    def _derivative(self, v: Array, order: int) -> Array:
         r = abs(v)
         fall = decay(1.0 * r)  # of a copy, because r is needed below
         if self.nu == 1.5:
@@ -334,9 +333,7 @@ class ConstantTask(TaskKernel):
         return Profile("product", power=0)
 
     def _gram(self, S: Array, T: Array, orders: tuple[int, int]) -> Array:
-        xp = namespace(S, T)
-        zeros = xp.zeros_like(S[:, :1]) + xp.zeros_like(T[:, :1]).T
-        return zeros if max(orders) > 0 else zeros + 1.0
+        return namespace(S, T).full_like(S @ T.T, 0.0 if max(orders) > 0 else 1.0)
 
 
 class PiecewiseLinear(TaskKernel):

@@ -18,8 +18,7 @@ from scipy.spatial.distance import cdist
 
 from infinitask._base.arrays import HostArray
 
-from ._base import InputKernel
-from ._description import Description, Profile
+from ._base import Description, InputKernel, Profile
 from ._distances import FEW_ROWS, l1_distances, magnitude, squared_distances
 
 ORDINARY = 1e30
@@ -170,7 +169,7 @@ def _per_input(node: Description, d: int) -> Profile | None:
     return Profile("squared", 0.5 * gamma**2, 2.0, root=True, series=(1.0,))
 
 
-def mean_over_inputs(kernel: InputKernel, X: HostArray, Z: HostArray) -> HostArray | None:
+def mean_over_features(kernel: InputKernel, X: HostArray, Z: HostArray) -> HostArray | None:
     """The Gram matrix (n, p) of a mean of functions of one input each; None where the kernel is to compute it itself.
 
     Parameters

@@ -17,9 +17,9 @@ from infinitask.calibration._levels import TABLE_SIZE, Levels
 from infinitask.calibration._thresholds import Shift
 from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, NodeMap, PrecomputedMap, TaskMap
 from infinitask.field import Field
-from infinitask.kernels import Precomputed
-from infinitask.kernels._description import Description
-from infinitask.kernels._ranks import Ranks
+from infinitask.kernels import Precomputed, Ranks
+from infinitask.kernels._base import Description
+from infinitask.predictive import ConformalCalibration, Levels
 
 Exported = dict[str, Any]
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask.integrations.onnx._graph import Tensor
-from infinitask.kernels._description import Description, Profile
+from infinitask.kernels import Ranks
+from infinitask.kernels._base import Description, Profile
 from infinitask.kernels._distances import DIFFERENCE_COLUMNS, PRODUCT_ROUNDING
-from infinitask.kernels._ranks import Ranks
 from infinitask.kernels._task import SAME_TASK
 
 ENTRIES_PER_ROW = 2**12
