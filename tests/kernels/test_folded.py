@@ -54,17 +54,17 @@ def test_the_folded_kernel_is_the_product(kernel: InputKernel, X: Any) -> None:
 
 @each("kernel", SHORT, ids=lambda kernel: type(kernel).__name__)
 def test_no_landmark_is_looked_at(kernel: InputKernel) -> None:
-    assert Folded(Towards(kernel, Z), A).rest is None
+    assert Folded(Towards(kernel, Z), A).width < len(Z)
 
 
 @each("kernel", LONG, ids=repr)
 def test_kinks_and_narrow_kernels_are_not_interpolated(kernel: InputKernel) -> None:
-    assert Folded(Towards(kernel, Z), A).short == []
+    assert Folded(Towards(kernel, Z), A).width == len(Z)
 
 
 def test_an_interpolation_passes_through_its_points() -> None:
     folded = Folded(Towards(Additive(RBF(gamma=0.5)), Z), A)
-    points = folded.short[0].points  # type: ignore[attr-defined]
+    points = folded.parts[0].points  # type: ignore[attr-defined]
     X = np.tile(Z[:1], (points.shape[1], 1))
     X[:, :3] = points[:3].T
     inside = np.clip(X, Z.min(axis=0), Z.max(axis=0))

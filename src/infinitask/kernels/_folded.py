@@ -1,14 +1,13 @@
 """x ↦ k(x, Z) A, where that takes less work than k(x, Z).
 
-A function in the space of a linear kernel has d coefficients, and one of a sum over inputs is a sum of functions of one
-input each, which are known everywhere from their values at a few points. Neither needs the landmarks.
+A function in the space of a linear kernel has d coefficients, and one of a sum over features is a sum of functions of
+one feature each, which are known everywhere from their values at a few points. Neither needs the landmarks.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import Any, Self, final
 
@@ -16,7 +15,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 
-from ._towards import Towards, _Joined, _Linear, _Part, _PerInput, _summed
+from ._towards import Towards, _Joined, _Linear, _Part, _PerFeature, _summed
 
 NODES = (16, 24, 32, 48, 64, 96, 128, 192, 256)
 """How many points an interpolation may have."""
@@ -50,29 +49,31 @@ class Folded:
         parts = whole.parts if isinstance(whole, _Joined) and whole.join is np.add else [whole]
         found = [(part, _short(part)) for part in parts]
         rest = [part for part, short in found if short is None]
-        self.rest = None if not rest else rest[0] if len(rest) == 1 else _Joined(np.add, rest)
-        self.short = [short for _, short in found if short is not None]
-        self.weights = [short.weights(A) for short in self.short]
+        self.parts = [_Joined(np.add, rest)] if rest else []
+        """What looks at landmarks, added up, and parts that have fewer features."""
+        self.parts += [short for _, short in found if short is not None]
+        self.weights = [part.weights(A) for part in self.parts]
 
     @property
     def width(self) -> int:
         """How many numbers a row takes on the way."""
-        return sum(len(weights) for weights in self.weights) + (0 if self.rest is None else len(self.A))
+        return sum(len(weights) for weights in self.weights)
 
     def times(self, R: HostArray) -> Folded:
         """x ↦ k(x, Z) A R."""
         other = object.__new__(Folded)
-        other.towards, other.rest, other.short = self.towards, self.rest, self.short
+        other.towards, other.parts = self.towards, self.parts
         other.A, other.weights = self.A @ R, [weights @ R for weights in self.weights]
         return other
 
     def __call__(self, X: HostArray) -> HostArray:
         """(n, q), for rows that ``towards`` takes."""
         inputs = self.towards.inputs(X)
-        each = [short.inside(inputs) for short in self.short]
-        if all(rows.all() for rows in each):
+        inside = np.ones(X.shape[0], dtype=bool)
+        for part in self.parts:
+            inside &= part.inside(inputs)
+        if inside.all():
             return self._all(inputs)
-        inside = np.logical_and.reduce(each)
         values = np.empty((X.shape[0], self.A.shape[1]))
         values[~inside] = self.towards(X[~inside]) @ self.A
         if np.any(inside):
@@ -80,38 +81,22 @@ class Folded:
         return values
 
     def _all(self, inputs: list[HostArray]) -> HostArray:
-        found = [] if self.rest is None else [self.rest(inputs) @ self.A]
-        found += [short(inputs) @ weights for short, weights in zip(self.short, self.weights, strict=True)]
+        found = [part(inputs) @ weights for part, weights in zip(self.parts, self.weights, strict=True)]
         total = found[0]
         for values in found[1:]:
             total += values
         return total
 
 
-class _Short(ABC):
-    """A part of k(x, Z) A with few features: features(x) times weights."""
-
-    @abstractmethod
-    def __call__(self, inputs: list[HostArray]) -> HostArray:
-        """Features, (n, m)."""
-
-    @abstractmethod
-    def weights(self, A: HostArray) -> HostArray:
-        """(m, q)."""
-
-    def inside(self, inputs: list[HostArray]) -> HostArray:
-        """Which rows it is made for, (n,)."""
-        return np.ones(inputs[0].shape[0], dtype=bool)
-
-
-def _short(part: _Part) -> _Short | None:
+def _short(part: _Part) -> _Part | None:
+    """The part with features of its own; None where it looks at landmarks."""
     if isinstance(part, _Linear):
         return _ShortLinear(part)
-    return _Interpolated.of(part) if isinstance(part, _PerInput) else None
+    return _Interpolated.of(part) if isinstance(part, _PerFeature) else None
 
 
 @final
-class _ShortLinear(_Short):
+class _ShortLinear(_Part):
     """xᵀ(ZᵀA)."""
 
     def __init__(self, part: _Linear) -> None:
@@ -125,22 +110,22 @@ class _ShortLinear(_Short):
 
 
 @final
-class _Interpolated(_Short):
-    """A sum over inputs of Gaussian kernels, interpolated between Chebyshev points over the range of each input.
+class _Interpolated(_Part):
+    """A sum over features of Gaussian kernels, interpolated between Chebyshev points over the range of each feature.
 
-    The interpolation has a relative error of a rounding or two; rows with an input beyond the range of the landmarks
+    The interpolation has a relative error of a rounding or two; rows with a feature beyond the range of the landmarks
     are not inside.
     """
 
-    def __init__(self, part: _PerInput, count: int) -> None:
+    def __init__(self, part: _PerFeature, count: int) -> None:
         self.part = part
         unit, self.signs = _chebyshev(count)
         self.low, self.high = (ends[:, None] for ends in (part.columns.min(axis=1), part.columns.max(axis=1)))
         self.points = 0.5 * (self.low + self.high) + 0.5 * (self.high - self.low) * unit
 
     @classmethod
-    def of(cls, part: _PerInput) -> Self | None:
-        """None where the functions have kinks, or vary too much over the range of an input."""
+    def of(cls, part: _PerFeature) -> Self | None:
+        """None where the functions have kinks, or vary too much over the range of a feature."""
         if not all(p.is_exponential for p in part.profiles):
             return None
         widest = 0.0
@@ -151,7 +136,7 @@ class _Interpolated(_Short):
         return None if count is None or count * 2 > part.at_high.shape[1] else cls(part, count)
 
     def _inputs(self, inputs: list[HostArray]) -> tuple[HostArray, HostArray]:
-        """Inputs with two values, (n, d₂), and the others, (n, d₁, 1)."""
+        """Features with two values, (n, d₂), and the others, (n, d₁, 1)."""
         X = inputs[self.part.view]
         return X[:, self.part.two], X[:, self.part.others, None]
 

@@ -1,7 +1,7 @@
 """k(x, Z) for rows Z that stay, such as the landmarks of a fitted model.
 
-What depends on Z alone is computed once, and so is what the parts of a sum share: the inputs that
-:class:`~infinitask.kernels.Scaled` and others change, and the distances of kernels of the same inputs. Everything is
+What depends on Z alone is computed once, and so is what the parts of a sum share: the features that
+:class:`~infinitask.kernels.Scaled` and others change, and the distances of kernels of the same features. Everything is
 read from the description of the kernel. For a single row the calls of Python cost more than the arithmetic, so there
 are few of them.
 """
@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeGuard, final
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import IN_CACHE, HostArray, row_blocks
 
 from ._base import Description, InputKernel, Profile
 from ._distances import FEW_ROWS, l1_distances, magnitude, squared_distances
 
 ORDINARY = 1e30
-"""Inputs and bandwidths beyond this size are left to the kernels themselves, which take care that nothing overflows."""
-
-ENTRIES_IN_CACHE = 2**16
-"""Numbers of a sum over inputs that are computed together for a single row: 512 KiB, which stay in the cache."""
+"""Features and bandwidths beyond this size are left to the kernels themselves, where nothing overflows."""
 
 
 @final
@@ -49,21 +46,23 @@ class Towards:
     """
 
     def __init__(self, kernel: InputKernel, Z: HostArray) -> None:
-        self._views = [_View(0, None, np.ascontiguousarray(Z))]
+        self._views = [np.ascontiguousarray(Z)]
+        """Z as kernels inside of others see it: as it is, and after each of the changes."""
+        self._changes: list[tuple[int, Callable[[HostArray], HostArray]]] = []
+        """The view that is changed, and how."""
         self._known: dict[Hashable, int] = {}
         self.part = self._joined(self._terms(kernel.describe(), 0))
-        sizes = [magnitude(view.Z) for view in self._views]
-        self._ordinary = 0 not in Z.shape and all(size == 1.0 for size in sizes)
+        self._ordinary = 0 not in Z.shape and all(magnitude(view) == 1.0 for view in self._views)
 
     def takes(self, X: Any) -> bool:
-        """Whether these inputs may be given; with others, the kernel itself is to be called."""
+        """Whether these rows may be given; with others, the kernel itself is to be called."""
         return (
             self._ordinary
             and type(X) is np.ndarray
             and X.dtype == np.float64
             and X.ndim == 2
             and X.shape[0] > 0
-            and X.shape[1] == self._views[0].Z.shape[1]
+            and X.shape[1] == self._views[0].shape[1]
             and bool(X.max() <= ORDINARY and X.min() >= -ORDINARY)  # not so for a NaN
         )
 
@@ -74,24 +73,24 @@ class Towards:
     def inputs(self, X: HostArray) -> list[HostArray]:
         """What the kernels inside of others see of the rows of X."""
         inputs = [X]
-        for view in self._views[1:]:
-            assert view.change is not None
-            inputs.append(view.change(inputs[view.of]))
+        for view, change in self._changes:
+            inputs.append(change(inputs[view]))
         return inputs
 
     # ----------------------------------------------------------------------------------------- taking a kernel apart
     def _terms(self, node: Description, view: int) -> list[tuple[Description, int]]:
-        """Kernels whose sum this one is, none of them around another that it hands changed inputs; and their views."""
+        """Kernels whose sum this one is, none of them around another of changed features; and their views."""
         if node.kind == "sum":
             return [term for part in node.parts for term in self._terms(part, view)]
-        Z = self._views[view].Z
+        Z = self._views[view]
         change, key = _change(node, int(Z.shape[1]))
         if change is None:
             return [(node, view)]
         place = view, node.kind, key
         if place not in self._known:
             self._known[place] = len(self._views)
-            self._views.append(_View(view, change, np.ascontiguousarray(change(Z))))
+            self._views.append(np.ascontiguousarray(change(Z)))
+            self._changes.append((view, change))
         return self._terms(node.parts[0], self._known[place])
 
     def _joined(self, terms: list[tuple[Description, int]]) -> _Part:
@@ -100,12 +99,12 @@ class Towards:
         each: dict[int, list[Profile]] = {}
         parts: list[_Part] = []
         for node, view in terms:
-            Z = self._views[view].Z
-            profile, per_input = node.profile, _per_input(node, int(Z.shape[1]))
+            Z = self._views[view]
+            profile, per_feature = node.profile, _per_feature(node, int(Z.shape[1]))
             if _is_known(profile):
                 radial.setdefault((view, profile.of), []).append(profile)
-            elif per_input is not None:
-                each.setdefault(view, []).append(per_input)
+            elif per_feature is not None:
+                each.setdefault(view, []).append(per_feature)
             elif node.kind == "product":
                 factors = [self._joined(self._terms(part, view)) for part in node.parts]
                 parts.append(_Joined(np.multiply, factors))
@@ -113,23 +112,13 @@ class Towards:
                 parts.append(_Linear(view, Z))
             else:
                 parts.append(_Plain(view, Z, node.kernel))
-        parts += [_Radial(view, self._views[view].Z, of, p) for (view, of), p in radial.items()]
-        parts += [_PerInput(view, self._views[view].Z, profiles) for view, profiles in each.items()]
+        parts += [_Radial(view, self._views[view], of, p) for (view, of), p in radial.items()]
+        parts += [_PerFeature(view, self._views[view], profiles) for view, profiles in each.items()]
         return parts[0] if len(parts) == 1 else _Joined(np.add, parts)
 
 
-@final
-@dataclass(frozen=True)
-class _View:
-    """Inputs as kernels inside of others see them: a change of the inputs of another view, and Z after it."""
-
-    of: int
-    change: Callable[[HostArray], HostArray] | None
-    Z: HostArray
-
-
 def _change(node: Description, d: int) -> tuple[Callable[[HostArray], HostArray] | None, Hashable]:
-    """g of a kernel k₀(g(x), g(z)) of d inputs and what tells it from others; None for other kernels."""
+    """g of a kernel k₀(g(x), g(z)) of d features and what tells it from others; None for other kernels."""
     if node.kind == "ranks" and node.values["ranks"] is not None:
         ranks = node.values["ranks"]
         return (ranks if len(ranks.columns) == d else None), id(ranks)
@@ -151,8 +140,8 @@ def _is_known(profile: Profile | None) -> TypeGuard[Profile]:
     )
 
 
-def _per_input(node: Description, d: int) -> Profile | None:
-    """The profile of a mean of functions of one input each that differ in γ only, with a column of γ; else None."""
+def _per_feature(node: Description, d: int) -> Profile | None:
+    """The profile of a mean of functions of one feature each that differ in γ only, with a column of γ; else None."""
     if node.kind != "each" or len(node.parts) not in (1, d):
         return None
     found = [part.profile for part in node.parts]
@@ -165,12 +154,12 @@ def _per_input(node: Description, d: int) -> Profile | None:
         return replace(profiles[0], gamma=gamma)
     if not profiles[0].is_exponential:
         return None
-    # of one input, exp(−γ|x − z|) is a Matérn kernel
+    # of one feature, exp(−γ|x − z|) is a Matérn kernel
     return Profile("squared", 0.5 * gamma**2, 2.0, root=True, series=(1.0,))
 
 
 def mean_over_features(kernel: InputKernel, X: HostArray, Z: HostArray) -> HostArray | None:
-    """The Gram matrix (n, p) of a mean of functions of one input each; None where the kernel is to compute it itself.
+    """The Gram matrix (n, p) of a mean of functions of one feature each; None where the kernel is to compute it itself.
 
     Parameters
     ----------
@@ -178,18 +167,26 @@ def mean_over_features(kernel: InputKernel, X: HostArray, Z: HostArray) -> HostA
     X : ndarray (n, d)
     Z : ndarray (p, d)
     """
-    profile = _per_input(kernel.describe(), int(Z.shape[1]))
+    profile = _per_feature(kernel.describe(), int(Z.shape[1]))
     ordinary = 0 not in (*X.shape, *Z.shape) and magnitude(X) == 1.0 == magnitude(Z)
-    return _PerInput(0, Z, [profile])([X]) if profile is not None and ordinary else None
+    return _PerFeature(0, Z, [profile])([X]) if profile is not None and ordinary else None
 
 
 # -------------------------------------------------------------------------------------------------------- the parts
 class _Part(ABC):
-    """A part of k(x, Z), from the inputs of all views."""
+    """A part of k(x, Z), or features of which a part of k(x, Z) A is made, from the rows in all views."""
 
     @abstractmethod
     def __call__(self, inputs: list[HostArray]) -> HostArray:
-        """A fresh array (n, p)."""
+        """A fresh array (n, p), or features (n, m)."""
+
+    def weights(self, A: HostArray) -> HostArray:
+        """What the features are multiplied by, (m, q); A itself for k(x, Z)."""
+        return A
+
+    def inside(self, inputs: list[HostArray]) -> Any:
+        """Which rows the features are made for, (n,) or one answer for all."""
+        return True
 
 
 @final
@@ -250,10 +247,10 @@ class _Radial(_Part):
 
 
 @final
-class _PerInput(_Part):
-    """A sum of means over the inputs of a function of one input: (1/d) Σ_j f_j(x_j − z_j).
+class _PerFeature(_Part):
+    """A sum of means over the features of a function of one feature: (1/d) Σ_j f_j(x_j − z_j).
 
-    An input with two values u and v among the landmarks, such as a one-hot column, needs f_j at both only:
+    A feature with two values u and v among the landmarks, such as a one-hot column, needs f_j at both only:
     f_j(x_j − z_j) = f_j(x_j − u_j) + [z_j = v_j] (f_j(x_j − v_j) − f_j(x_j − u_j)).
     """
 
@@ -267,13 +264,11 @@ class _PerInput(_Part):
         self.at_ends = [replace(p, gamma=_same(p.gamma[two].T)) for p in profiles]
         self.columns = np.ascontiguousarray(Z[:, ~two].T)
         self.profiles = [replace(p, gamma=p.gamma[~two]) for p in profiles]
-        d, p = self.columns.shape
-        width = max(1, min(d, ENTRIES_IN_CACHE // p))
-        self.blocks = [slice(start, min(start + width, d)) for start in range(0, d, width)]
+        self.blocks = row_blocks(*self.columns.shape, IN_CACHE)
         self.each = [[replace(p, gamma=_same(p.gamma[block])) for p in self.profiles] for block in self.blocks]
 
     def of_column(self, j: int) -> list[Profile]:
-        """The functions of one input with more than two values."""
+        """The functions of one feature with more than two values."""
         return [replace(p, gamma=float(p.gamma[j, 0])) for p in self.profiles]
 
     def __call__(self, inputs: list[HostArray]) -> HostArray:
@@ -297,25 +292,20 @@ class _PerInput(_Part):
         return np.asarray(total)
 
     def _add_rows(self, total: HostArray, X: HostArray) -> None:
-        n, p = total.shape
-        step = max(1, ENTRIES_IN_CACHE // p)
-        squares = np.empty((min(n, step), p))
         each = [self.of_column(j) for j in range(len(self.columns))]
-        for start in range(0, n, step):
-            rows = slice(start, min(start + step, n))
-            part, room = total[rows], squares[: rows.stop - start]
+        blocks = row_blocks(*total.shape, IN_CACHE)
+        squares = np.empty_like(total[blocks[0]])
+        for rows in blocks:
+            part, room = total[rows], squares[: rows.stop - rows.start]
             for j, z in enumerate(self.columns):
                 np.subtract(X[rows, j, None], z, out=room)
                 np.multiply(room, room, out=room)
                 part += _summed(room, each[j])
 
     def _add_row(self, total: HostArray, x: HostArray) -> None:
-        ones, room = np.ones(len(self.columns)), None
+        ones, room = np.ones(len(self.columns)), np.empty_like(self.columns[self.blocks[0]])
         for block, profiles in zip(self.blocks, self.each, strict=True):
-            if room is None:
-                room = np.empty((block.stop, total.size))
-            squares = room[: block.stop - block.start]
-            np.subtract(self.columns[block], x[block], out=squares)
+            squares = np.subtract(self.columns[block], x[block], out=room[: block.stop - block.start])
             np.multiply(squares, squares, out=squares)
             total += ones[block] @ _summed(squares, profiles)
 
