@@ -285,7 +285,9 @@ def test_the_same_rows_are_drawn_however_they_are_cut(data: Any, cuts: Any, labe
     whole, pieces = drawn(data, (), labels=labels), drawn(data, cuts, labels=labels)
     assert (whole.n, pieces.n) == (np.count_nonzero(weight),) * 2
     assert whole.mass == pieces.mass == weight.sum()
-    for one, other in zip(whole[2:], pieces[2:], strict=True):
+    mean = 0.0 if labels else np.average(y, weights=weight)
+    assert [whole.mean, pieces.mean] == pytest.approx([mean] * 2, rel=1e-13)
+    for one, other in zip(whole[3:], pieces[3:], strict=True):
         np.testing.assert_array_equal(one, other)
 
 

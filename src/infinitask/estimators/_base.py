@@ -54,7 +54,6 @@ from infinitask.fitting._warm_start import Memory
 from infinitask.kernels import Precomputed
 from infinitask.losses import Loss
 from infinitask.measures import Quadrature
-from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._sampling import Survey
 from infinitask.tasks import Learnt, Task
 
@@ -197,7 +196,7 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
         """Check parameters and data, by default those of a regression, and forget the previous fit."""
         return self._regression(self.recipe(), X, y, sample_weight)
 
-    def _prepared_for_all(self, prepared: Prepared, source: RowSource, survey: Survey) -> Prepared:
+    def _prepared_for_all(self, prepared: Prepared, survey: Survey) -> Prepared:
         """Complete what was prepared from a sample by statistics of all rows."""
         return prepared
 

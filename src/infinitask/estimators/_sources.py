@@ -235,7 +235,7 @@ def fit_to(
         changes["device"] = device
     prepared = prepared._replace(recipe=replace(prepared.recipe, **changes))
     if not holds_all(survey):
-        prepared = model._prepared_for_all(prepared, source, survey)
+        prepared = model._prepared_for_all(prepared, survey)
     if "n_samples_fit_" in prepared.learnt:
         prepared.learnt["n_samples_fit_"] = max(float(survey.n), survey.mass)
     # a sampled row stands for many other rows, not for copies of itself

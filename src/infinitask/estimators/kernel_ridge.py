@@ -16,8 +16,6 @@ from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._recipe import Units
 from infinitask.measures._spaces import as_measure
-from infinitask.streaming._blocks import RowSource
-from infinitask.streaming._fit import mean_target
 from infinitask.streaming._sampling import Survey
 from infinitask.tasks import RidgePathTask
 from infinitask.tasks.ridge_path import DECADES
@@ -108,13 +106,12 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         mean = units.centre + units.spread * (math.fsum(weight * units.inside(y)) / math.fsum(weight))
         return prepared._replace(recipe=replace(prepared.recipe, units=replace(units, centre=mean)))
 
-    def _prepared_for_all(self, prepared: Prepared, source: RowSource, survey: Survey) -> Prepared:
+    def _prepared_for_all(self, prepared: Prepared, survey: Survey) -> Prepared:
         """The mean that is taken off is that of all rows, whatever the sample."""
         recipe = prepared.recipe
         if not self.centred or recipe.units is None:
             return prepared
-        mean = mean_target(source, survey, recipe.units, recipe.loss, recipe.device)
-        return prepared._replace(recipe=replace(recipe, units=replace(recipe.units, centre=mean)))
+        return prepared._replace(recipe=replace(recipe, units=replace(recipe.units, centre=survey.mean)))
 
     @in_kind
     def predict(self, X: Any, log_alpha: Any = None) -> HostArray:

@@ -19,7 +19,6 @@ from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, Kerne
 from infinitask.field import Field
 from infinitask.kernels import Precomputed, Ranks
 from infinitask.kernels._base import Description
-from infinitask.predictive import ConformalCalibration, Levels
 
 Exported = dict[str, Any]
 

@@ -297,10 +297,7 @@ class Blocks(RowSource):
         """See :meth:`RowSource.survey`."""
         draw = Draw(size, seed, labels=labels, targets=targets)
         for position, block in self._numbered():
-            try:
-                draw.take(block, self._called._replace(inputs=self.names))
-            except ValueError as error:
-                raise ValueError(f"Block {position}: {error}") from None
+            draw.take(block, self._called._replace(inputs=self.names), f"Block {position}")
         return draw.survey()
 
     def parts(self, make: PartMaker) -> LocalParts:

@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from time import monotonic
 from typing import Any, NamedTuple, TypeAlias, final
 from uuid import uuid4
 
@@ -212,6 +213,7 @@ def _tree(join: Callable[[list[Any]], Any], items: list[Lazy]) -> Lazy:
 
 # ------------------------------------------------------------------------------------------------------------ parts
 class _Asked(NamedTuple):
+    # not a plain tuple, which Dask takes for a call if it begins with a function
     visit: Visit
     arguments: tuple[Any, ...]
 
@@ -264,13 +266,7 @@ class DaskParts(Parts):
         """
         from distributed import futures_of
 
-        try:
-            self.client.wait_for_workers(1, timeout=WAIT_FOR_WORKERS)
-        except TimeoutError:
-            raise RuntimeError(
-                f"The Dask cluster had no worker for {WAIT_FOR_WORKERS} s; start workers, and fit again."
-            ) from None
-        threads = self.client.nthreads()
+        threads = _threads(self.client)
         # without wishes, which would hold for all that rows are made of, and stay when a worker is lost
         rows = futures_of(self.client.persist([block for k in some for block in self._groups[k]]))
         for k in some:
@@ -319,6 +315,22 @@ class DaskParts(Parts):
                 return None
 
 
+def _threads(client: Any) -> dict[str, int]:
+    """The number of threads of each worker; waits for a first one, or an error where none comes."""
+    end = monotonic() + WAIT_FOR_WORKERS
+    while True:
+        try:
+            client.wait_for_workers(1, timeout=max(0.0, end - monotonic()))
+        except TimeoutError:
+            raise RuntimeError(
+                f"The Dask cluster had no worker for {WAIT_FOR_WORKERS} s; start workers, and fit again."
+            ) from None
+        # a worker may be lost between the two questions
+        threads: dict[str, int] = client.nthreads()
+        if threads:
+            return threads
+
+
 def _free(client: Any, device: str | None) -> float:
     """Bytes that are free on all workers together."""
     if device is not None:
@@ -352,10 +364,7 @@ def _drawn(
     labels, targets = kind
     draw = Draw(size, (seed, number), labels=labels, targets=targets)
     if block.X.shape[0]:
-        try:
-            draw.take(block, Names(names))
-        except ValueError as error:
-            raise ValueError(f"Partition {number}: {error}") from None
+        draw.take(block, Names(names), f"Partition {number}")
     return draw
 
 
@@ -370,30 +379,20 @@ def _joined(draws: Iterable[Draw]) -> Draw:
     return found
 
 
-def _local(blocks: list[Block], make: PartMaker, item: int) -> LocalParts:
-    """Blocks as parts; ``item``: bytes of a number of their features if these are kept, else 0."""
-    n = sum(int(block.X.shape[0]) for block in blocks)
-    return LocalParts(blocks, replace(make, n=n), item * n * make.width)
-
-
-def _kept(blocks: list[Block], make: PartMaker, item: int) -> LocalParts | list[Block]:
-    """What stays on a worker: features, or blocks that have rows."""
+def _kept(blocks: list[Block], make: PartMaker, item: int) -> LocalParts:
+    """What stays on a worker: features, each number of ``item`` bytes, or the blocks alone if that is 0."""
     blocks = [block for block in blocks if block.X.shape[0]]
-    if not item or not blocks:
-        return blocks
+    n = sum(int(block.X.shape[0]) for block in blocks)
+    parts = LocalParts(blocks, replace(make, n=n), item * n * make.width)
     with one_blas_thread():
-        return _local(blocks, make, item).filled()
+        return parts.filled() if item else parts
 
 
 def _visited(part: LocalParts | list[Block], make: PartMaker, asked: _Asked) -> Sums | None:
     """The sums of a part; None where it has no rows."""
-    if isinstance(part, list):
-        blocks = [block for block in part if block.X.shape[0]]
-        if not blocks:
-            return None
-        part = _local(blocks, make, 0)
+    parts = part if isinstance(part, LocalParts) else _kept(part, make, 0)
     with one_blas_thread():
-        return part.total(asked.visit, *asked.arguments)
+        return parts.total(asked.visit, *asked.arguments) if parts.n else None
 
 
 def _summed(sums: list[Sums | None]) -> Sums | None:

@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import block_diag
 
-from infinitask._base.arrays import Array, HostArray, as_like, to_host
+from infinitask._base.arrays import HostArray, as_like, to_host
 from infinitask.features import KernelMap, PivotedCholesky, feature_recipe
 from infinitask.features._inverse import Inverse
 from infinitask.field import Problem
@@ -26,8 +26,7 @@ from infinitask.fitting._fit import Fit
 from infinitask.fitting._learn import learn
 from infinitask.fitting._recipe import Recipe, Units
 from infinitask.kernels import Precomputed
-from infinitask.losses import Loss
-from infinitask.objective import Integral, Objective, PartedObjective, Smoothing, Sums
+from infinitask.objective import PartedObjective, Smoothing
 from infinitask.objective._terms import compiles
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
 from infinitask.solvers._continuation import joined
@@ -219,50 +218,6 @@ def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
             "solver='auto' or 'lbfgs', or give arrays that fit into memory."
         )
     return None
-
-
-def mean_target(source: RowSource, survey: Survey, units: Units, loss: Loss, device: str | None = None) -> float:
-    """The weighted mean of the targets of all rows, from one pass over them.
-
-    Parameters
-    ----------
-    source : RowSource
-        With one target for each row.
-    survey : Survey
-    units : Units
-        In which the targets are added up.
-    loss : Loss
-        Any that takes such targets.
-    device : str or None
-    """
-    one = np.ones((1, 1))
-    make = PartMaker(
-        columns=_no_columns,
-        constant=True,
-        integrals=(Integral(loss, one[0], one[0], one),),
-        alpha=1.0,
-        alpha_bias=1.0,
-        bias_linear=None,
-        targets=Targets(None, units),
-        n=survey.n,
-        mass=survey.mass,
-        left=one,
-        single=False,
-        device=device,
-        compiled=False,
-    )
-    return units.centre + units.spread * float(source.parts(make).total(target_of)[0])
-
-
-def _no_columns(X: Array) -> Array:
-    return X[:, :0]
-
-
-def target_of(part: Objective) -> Sums:
-    """The contribution of a part to the mean of the targets."""
-    targets = part.integrals[0].targets
-    assert targets is not None
-    return [np.asarray(to_host(part.sample_weight @ targets[:, 0]), dtype=np.float64)]
 
 
 def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective, rough: Solution | None = None) -> Solution:

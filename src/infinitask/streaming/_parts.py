@@ -245,7 +245,8 @@ class LocalParts(Parts):
 
     def __sizeof__(self) -> int:
         # Dask asks how large things are that it holds, and might move
-        return sum(_size(piece) for piece in self._kept or ())
+        held = self.blocks if self._kept is None and isinstance(self.blocks, list) else self._kept
+        return sum(_size(piece) for piece in held or ())
 
     def total(self, visit: Visit, *arguments: Any) -> Sums:
         """See :meth:`Parts.total`."""

@@ -1,4 +1,4 @@
-"""What is drawn from blocks of rows in one pass, and what is checked there."""
+"""What is sampled from blocks of rows in one pass, and what is checked there."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ class Survey(NamedTuple):
     """The number of rows of positive weight."""
     mass: float
     """The sum of the weights."""
+    mean: float
+    """The weighted mean of all targets; 0 for labels."""
     X: HostArray
-    """Inputs of a sample, (k, d)."""
+    """Features of a sample, (k, d)."""
     y: HostArray | None
     """Its targets: labels as they were given, all others as numbers."""
     weight: HostArray
@@ -235,14 +237,20 @@ class Draw:
     def __init__(self, size: int, seed: Any, *, labels: bool, targets: bool = True) -> None:
         self.size, self.labels, self.targets = size, labels, targets
         self.rng = np.random.default_rng(seed)
-        self.n, self.mass, self.inputs = 0, 0.0, -1
+        self.n, self.mass, self.mean, self.inputs = 0, 0.0, 0.0, -1
         self.given: tuple[bool, bool] | None = None
         self.found: dict[Any, _Drawn] = {}
         self.counts: dict[Any, int] = {}
         self.seen = 0
 
-    def take(self, block: Block, names: Names = UNNAMED) -> None:
-        """Look at some rows; of those on a device only the ones that are drawn are moved."""
+    def take(self, block: Block, names: Names = UNNAMED, place: str = "A block") -> None:
+        """Look at some rows, which errors call ``place``; of those on a device only the ones drawn are moved."""
+        try:
+            self._take(block, names)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
+
+    def _take(self, block: Block, names: Names) -> None:
         n, inputs = (int(size) for size in block.X.shape)
         y = None if block.y is None or not self.targets else to_host(block.y)
         self._check_alike(inputs, (y is not None, block.weight is not None))
@@ -253,17 +261,27 @@ class Draw:
         self.seen += n
         self.n += int(np.count_nonzero(counted))
         with np.errstate(over="ignore"):
-            self.mass += float(np.sum(weight))
-        _check_mass(self.mass)
+            mass, mean = float(np.sum(weight)), 0.0
+        _check_mass(mass)
         _check_inputs(block.X if np.all(counted) else block.X[np.flatnonzero(counted)], names.inputs)
         labels: Iterable[Any] = [None]
         if y is not None and self.labels:
             labels = _labels(y, counted, names.y)
         elif y is not None:
             y = _targets(y, counted, names.y)
+            if mass > 0.0:
+                mean = float(np.mean(np.average(y[counted], axis=0, weights=weight[counted] / mass)))
+        self._count(mass, mean)
         for label in labels:
             rows = np.flatnonzero(counted if label is None else counted & (y == label))
             self._merge(label, block.X, y, rows, keys, positions, weight)
+
+    def _count(self, mass: float, mean: float) -> None:
+        """Count rows of this weight, whose targets have this mean."""
+        self.mass += mass
+        _check_mass(self.mass)
+        if mass > 0.0:
+            self.mean += (mean - self.mean) * (mass / self.mass)
 
     def _check_alike(self, inputs: int, given: tuple[bool, bool]) -> None:
         """An error where a block differs from those before it, in its inputs or in having targets and weights."""
@@ -307,8 +325,8 @@ class Draw:
             every = np.arange(drawn.keys.size)
             self._merge(label, drawn.X, drawn.y, every, drawn.keys, self.seen + drawn.positions, drawn.weight)
             self.counts[label] += other.counts[label] - drawn.keys.size  # those that were not drawn
-        self.n, self.mass, self.seen = self.n + other.n, self.mass + other.mass, self.seen + other.seen
-        _check_mass(self.mass)
+        self.n, self.seen = self.n + other.n, self.seen + other.seen
+        self._count(other.mass, other.mean)
 
     def survey(self) -> Survey:
         """What was seen, with the rows drawn in the order in which they came."""
@@ -321,4 +339,4 @@ class Draw:
             _check_mass(float(sum(np.sum(part.weight) for part in drawn)))
         whole = drawn[0] if len(drawn) == 1 else drawn[1].after(drawn[0])
         whole = whole.only(np.argsort(whole.positions, kind="stable"))
-        return Survey(self.n, self.mass, whole.X, whole.y, whole.weight)
+        return Survey(self.n, self.mass, self.mean, whole.X, whole.y, whole.weight)
