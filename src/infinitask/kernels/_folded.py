@@ -49,7 +49,7 @@ class Folded:
         parts = whole.parts if isinstance(whole, _Joined) and whole.join is np.add else [whole]
         found = [(part, _short(part)) for part in parts]
         rest = [part for part, short in found if short is None]
-        self.parts = [_Joined(np.add, rest)] if rest else []
+        self.parts: list[_Part] = [_Joined(np.add, rest)] if rest else []
         """What looks at landmarks, added up, and parts that have fewer features."""
         self.parts += [short for _, short in found if short is not None]
         self.weights = [part.weights(A) for part in self.parts]

@@ -264,7 +264,7 @@ class _PerFeature(_Part):
         self.at_ends = [replace(p, gamma=_same(p.gamma[two].T)) for p in profiles]
         self.columns = np.ascontiguousarray(Z[:, ~two].T)
         self.profiles = [replace(p, gamma=p.gamma[~two]) for p in profiles]
-        self.blocks = row_blocks(*self.columns.shape, IN_CACHE)
+        self.blocks = row_blocks(len(self.columns), len(Z), IN_CACHE)
         self.each = [[replace(p, gamma=_same(p.gamma[block])) for p in self.profiles] for block in self.blocks]
 
     def of_column(self, j: int) -> list[Profile]:
@@ -293,7 +293,7 @@ class _PerFeature(_Part):
 
     def _add_rows(self, total: HostArray, X: HostArray) -> None:
         each = [self.of_column(j) for j in range(len(self.columns))]
-        blocks = row_blocks(*total.shape, IN_CACHE)
+        blocks = row_blocks(len(total), total.shape[1], IN_CACHE)
         squares = np.empty_like(total[blocks[0]])
         for rows in blocks:
             part, room = total[rows], squares[: rows.stop - rows.start]
