@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from infinitask import InfiniteQuantileRegressor, TransformedTarget, make_pipeline
-from infinitask.plotting._asked import ANY, CURVES, asked, columns_of, sliced
+from infinitask.plotting._asked import ANY, CURVES, Features, asked, columns_of
 
 pd = pytest.importorskip("pandas")
 
@@ -28,9 +28,9 @@ def test_columns_and_slices_are_those_of_any_frame(kind: Any) -> None:
     np.testing.assert_array_equal(size, [1.0, 2.0, 4.0, 3.0])
     np.testing.assert_array_equal(rooms, [1.0, 2.0, np.nan, 4.0])
     assert town.tolist() == ["a", "b", "a", "a"]
-    cut = sliced(("size", "rooms", "town"), frame, "size", None, 3)
-    np.testing.assert_array_equal(cut.x, [1.0, 2.5, 4.0])
-    made = columns_of(cut.rows)
+    x, rows, _ = Features(frame, ("size", "rooms", "town")).slice("size", None, 3)
+    np.testing.assert_array_equal(x, [1.0, 2.5, 4.0])
+    made = columns_of(rows)
     np.testing.assert_array_equal(made[1], [2.0, 2.0, 2.0])  # the median of those that are known
     assert made[2].tolist() == ["a", "a", "a"]
 

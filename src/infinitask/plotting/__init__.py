@@ -30,20 +30,14 @@ Colours come from a :class:`Look`: :data:`LIGHT`, :data:`DARK`, or what suits th
 """
 
 from infinitask.plotting._conditional import ConditionalQuantileDisplay
-from infinitask.plotting._contest import ContestDisplay
-from infinitask.plotting._convergence import ConvergenceDisplay
-from infinitask.plotting._costs import ExpectedCostDisplay, NetBenefitDisplay
-from infinitask.plotting._crossing import CrossingDisplay
-from infinitask.plotting._fan import QuantileFanDisplay
+from infinitask.plotting._curves import ExpectedCostDisplay, MassVolumeDisplay, NetBenefitDisplay, ThetaROCDisplay
+from infinitask.plotting._fan import CrossingDisplay, QuantileFanDisplay
+from infinitask.plotting._fits import ContestDisplay, ConvergenceDisplay, RelevanceDisplay
 from infinitask.plotting._look import DARK as DARK
 from infinitask.plotting._look import LIGHT as LIGHT
 from infinitask.plotting._look import Look
-from infinitask.plotting._mass_volume import MassVolumeDisplay
-from infinitask.plotting._pit import PITDisplay
 from infinitask.plotting._planes import DecisionBoundaryDisplay, LevelSetDisplay
-from infinitask.plotting._relevance import RelevanceDisplay
-from infinitask.plotting._reliability import ReliabilityDisplay, ThetaPropertyDisplay
-from infinitask.plotting._roc import ThetaROCDisplay
+from infinitask.plotting._reliability import PITDisplay, ReliabilityDisplay, ThetaPropertyDisplay
 
 __all__ = [
     "ConditionalQuantileDisplay",

@@ -17,16 +17,16 @@ from infinitask._base.inner_model import steps_and_model
 from infinitask._base.validation import count, is_number
 from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._frames import as_arrays
-from infinitask.pipelines._tables import as_table
+from infinitask.pipelines._tables import as_table, listed
 from infinitask.tuning._self_tuned import SelfTuned
 
 
 class Kind(NamedTuple):
-    """A family of models: what they have, how they are known, and the one to name in an error."""
+    """A family of models: what they have, the one to name in an error, and how they are known."""
 
     have: str
-    holds: Callable[[Any], bool]
     example: str
+    holds: Callable[[Any], bool]
 
 
 def _with_method(name: str) -> Callable[[Any], bool]:
@@ -38,12 +38,12 @@ def _predicts_quantiles(model: Any) -> bool:
     return callable(predict) and "quantiles" in signature(predict).parameters
 
 
-CURVES = Kind("quantiles", _predicts_quantiles, "InfiniteQuantileRegressor")
-QUANTILES = Kind("predicted distributions", _with_method("predict_distribution"), "InfiniteQuantileRegressor")
-DECISIONS = Kind("decisions for all costs of error", _with_method("roc_curve"), "InfiniteCostSensitiveClassifier")
-LEVEL_SETS = Kind("level sets", _with_method("mass_volume_curve"), "InfiniteOneClassSVM")
-ANY = Kind("a fit", lambda model: isinstance(model, (BaseInfiniteTask, SelfTuned)), "InfiniteQuantileRegressor")
-SELF_TUNED = Kind("a choice", lambda model: isinstance(model, SelfTuned), "InfiniteQuantileRegressorCV")
+CURVES = Kind("quantiles", "InfiniteQuantileRegressor", _predicts_quantiles)
+QUANTILES = Kind("predicted distributions", "InfiniteQuantileRegressor", _with_method("predict_distribution"))
+DECISIONS = Kind("decisions for all costs of error", "InfiniteCostSensitiveClassifier", _with_method("roc_curve"))
+LEVEL_SETS = Kind("level sets", "InfiniteOneClassSVM", _with_method("mass_volume_curve"))
+ANY = Kind("a fit", "InfiniteQuantileRegressor", lambda model: isinstance(model, (BaseInfiniteTask, SelfTuned)))
+SELF_TUNED = Kind("a choice", "InfiniteQuantileRegressorCV", lambda model: isinstance(model, SelfTuned))
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,78 @@ def asked(model: Any, kind: Kind, display: str) -> Asked:
 
 
 # ------------------------------------------------------------------------------------------------- features
-class Slice(NamedTuple):
-    """Inputs along one of them: its values (k,), the rows with the others held, and its name."""
+class Features:
+    """A table with the names of its columns, from which other tables of its type are made.
 
-    x: HostArray
-    rows: Any
-    name: str
+    Parameters
+    ----------
+    X : table (n, d)
+    names : tuple of str
+    """
+
+    def __init__(self, X: Any, names: tuple[str, ...]) -> None:
+        self.X = as_table(X)
+        self.columns = columns_of(self.X)
+        self.names = names
+
+    def position(self, feature: Any, argument: str) -> int:
+        """The position of a feature that is given by its name or position."""
+        if isinstance(feature, str) and feature in self.names:
+            return self.names.index(feature)
+        d = len(self.names)
+        if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < d:
+            return int(feature)
+        raise ValueError(
+            f"{argument} names {feature!r}, which is no input of the model; give a position below {d} or one of the "
+            f"names: {listed(self.names, 8)}."
+        )
+
+    def held(self, at: Mapping[Any, Any] | None) -> list[Any]:
+        """A value for each column: the one that ``at`` has by name or position, or a typical one."""
+        given = {self.position(name, "at"): value for name, value in (at or {}).items()}
+        for k, value in given.items():
+            categories = getattr(self.X.iloc[:, k].dtype, "categories", None) if hasattr(self.X, "iloc") else None
+            if categories is not None and value == value and value not in categories:
+                known = ", ".join(repr(category) for category in list(categories)[:8])
+                raise ValueError(f"at holds {value!r} for {self.names[k]!r}; its categories are {known}.")
+            # NaN: a pipeline may fill holes
+            if holds_numbers(self.columns[k]) and not is_number(value) and value == value:
+                raise ValueError(f"at holds {value!r} for {self.names[k]!r}, a column of numbers; give a number.")
+        return [given[k] if k in given else _typical(column) for k, column in enumerate(self.columns)]
+
+    def rows(self, values: list[Any], changing: dict[int, HostArray]) -> Any:
+        """A table of the type of X, with names and types of words: some columns change, the others have one value."""
+        k = max(column.size for column in changing.values())
+        columns = [changing.get(j, np.full(k, value)) for j, value in enumerate(values)]
+        if not hasattr(self.X, "columns"):
+            return np.column_stack(columns)
+        table = type(self.X)(dict(zip(self.X.columns, columns, strict=True)))
+        if not hasattr(self.X, "iloc"):
+            return table
+        words = [name for name, column in zip(self.X.columns, self.columns, strict=True) if not holds_numbers(column)]
+        return table.astype({name: self.X[name].dtype for name in words})
+
+    def slice(self, feature: Any, at: Mapping[Any, Any] | None, grid: int) -> tuple[HostArray, Any, str]:
+        """Values of one feature from its smallest to its largest, rows with the others held, and its name.
+
+        Parameters
+        ----------
+        feature : int or str
+            Which feature changes.
+        at : mapping or None
+            Names or positions of other features, and values to hold them at.
+        grid : int
+            How many values.
+        """
+        j = self.position(feature, "feature")
+        given = f"feature={feature!r} was given"
+        if not holds_numbers(self.columns[j]):
+            raise ValueError(f"{given}, a column of words; a slice goes along a column of numbers.")
+        low, high = finite_range(self.columns[j], given)
+        if not low < high:
+            raise ValueError(f"{given}, which is {low:g} in all rows of X; there is nothing to go along.")
+        x = np.linspace(low, high, count("grid", grid, least=2))
+        return x, self.rows(self.held(at), {j: x}), self.names[j]
 
 
 def columns_of(X: Any) -> list[HostArray]:
@@ -127,51 +193,9 @@ def columns_of(X: Any) -> list[HostArray]:
 def _values(column: Any) -> HostArray:
     """A column of a data frame; numbers with missing ones are floats, which types of pandas are not by themselves."""
     found = np.asarray(column)
-    kind = getattr(getattr(column, "dtype", None), "kind", "O")
-    return (
-        np.asarray(column.to_numpy(np.float64, na_value=np.nan)) if found.dtype == object and kind in "iuf" else found
-    )
-
-
-def like(X: Any, columns: list[HostArray]) -> Any:
-    """Columns as a table of the type of X, so that names stay with them, and the types of columns of words."""
-    X = as_table(X)
-    if not hasattr(X, "columns"):
-        return np.column_stack(columns)
-    table = type(X)(dict(zip(X.columns, columns, strict=True)))
-    if not hasattr(X, "iloc"):
-        return table
-    return table.astype({name: X[name].dtype for name in X.columns if not holds_numbers(_values(X[name]))})
-
-
-def sliced(names: tuple[str, ...], X: Any, feature: Any, at: Mapping[Any, Any] | None, grid: int) -> Slice:
-    """Inputs along one feature, from its smallest to its largest value, with the others at their medians.
-
-    Parameters
-    ----------
-    names : tuple of str
-    X : table (n, d)
-    feature : int or str
-        Which feature changes.
-    at : mapping or None
-        Names or positions of other features, and values to hold them at.
-    grid : int
-        How many values.
-    """
-    columns = columns_of(X)
-    j = position(feature, names, "feature")
-    if not holds_numbers(columns[j]):
-        raise ValueError(f"feature={feature!r} was given, a column of words; a slice goes along a column of numbers.")
-    low, high = finite_range(columns[j], f"feature={feature!r} was given")
-    if not low < high:
-        raise ValueError(
-            f"feature={feature!r} was given, which is {low:g} in all rows of X; there is nothing to go along."
-        )
-    x = np.linspace(low, high, count("grid", grid, least=2))
-    held = held_at(X, names, at)
-    rows = [np.full(x.size, held[k]) for k in range(len(columns))]
-    rows[j] = x
-    return Slice(x, like(X, rows), names[j])
+    if found.dtype == object and getattr(column.dtype, "kind", "O") in "iuf":
+        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    return found
 
 
 def finite_range(column: HostArray, given: str) -> tuple[float, float]:
@@ -182,40 +206,9 @@ def finite_range(column: HostArray, given: str) -> tuple[float, float]:
     return float(np.min(known)), float(np.max(known))
 
 
-def listed(names: tuple[str, ...]) -> str:
-    """At most eight names, for a sentence."""
-    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-
-
 def holds_numbers(column: HostArray) -> bool:
     """Whether a column is one of numbers; truth values are not."""
     return bool(np.issubdtype(column.dtype, np.number))
-
-
-def held_at(X: Any, names: tuple[str, ...], at: Mapping[Any, Any] | None) -> list[Any]:
-    """A value for each column of a table: the one that ``at`` has by name or position, or a typical one."""
-    columns = columns_of(X)
-    given = {position(name, names, "at"): value for name, value in (at or {}).items()}
-    for k, value in given.items():
-        categories = getattr(X[X.columns[k]].dtype, "categories", None) if hasattr(X, "iloc") else None
-        if categories is not None and value == value and value not in categories:
-            known = ", ".join(repr(category) for category in list(categories)[:8])
-            raise ValueError(f"at holds {value!r} for {names[k]!r}; its categories are {known}.")
-        if holds_numbers(columns[k]) and not is_number(value) and value == value:  # NaN: a pipeline may fill holes
-            raise ValueError(f"at holds {value!r} for {names[k]!r}, a column of numbers; give a number.")
-    return [given[k] if k in given else _typical(column) for k, column in enumerate(columns)]
-
-
-def position(feature: Any, names: tuple[str, ...], argument: str) -> int:
-    """The position of a feature that is given by its name or position."""
-    if isinstance(feature, str) and feature in names:
-        return names.index(feature)
-    if isinstance(feature, (int, np.integer)) and not isinstance(feature, bool) and 0 <= feature < len(names):
-        return int(feature)
-    raise ValueError(
-        f"{argument} names {feature!r}, which is no input of the model; give a position below {len(names)} or one of "
-        f"the names: {listed(names)}."
-    )
 
 
 def _typical(column: HostArray) -> Any:

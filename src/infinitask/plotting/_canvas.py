@@ -6,15 +6,12 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask.plotting._look import SIZE, Look, look_of
-
-Painting = tuple[Any, Look]
-"""Axes (or several), and the look of what is drawn there."""
 
 
 class Display:
@@ -29,6 +26,36 @@ class Display:
     ax_: Any
     figure_: Any
     _own = True
+    _equal = False
+    """Whether a unit is as long on both axes."""
+
+    @property
+    def _title(self) -> str:
+        """The title of a figure of its own."""
+        raise NotImplementedError
+
+    @property
+    def _size(self) -> tuple[float, float]:
+        """Width and height of a figure of its own, in inches."""
+        return SIZE
+
+    def _draw(self, axes: Any, look: Look) -> None:
+        """Draw into these axes."""
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or None
+            None: a figure of its own.
+        look : {"light", "dark"}, Look or None
+            None: what suits the axes, or the settings of matplotlib.
+        """
+        with self._canvas(ax, look, self._title, size=self._size, equal=self._equal) as (axes, look_):
+            self._draw(axes, look_)
+        return self
 
     def __repr__(self) -> str:
         """Which picture it is; its numbers would fill a screen."""
@@ -42,8 +69,8 @@ class Display:
     @contextmanager
     def _canvas(
         self, ax: Any, look: Any, title: str, *, size: tuple[float, float] = SIZE, columns: int = 1, equal: bool = False
-    ) -> Iterator[Painting]:
-        """The axes to draw into: ``ax``, or those of a new figure, which alone gets the title.
+    ) -> Iterator[tuple[Any, Look]]:
+        """The axes to draw into, and their look: ``ax``, or those of a new figure, which alone gets the title.
 
         Parameters
         ----------
@@ -59,13 +86,13 @@ class Display:
         """
         self._own = ax is None
         if ax is not None:
-            rc_context = _matplotlib("matplotlib").rc_context
-            several = np.ravel(np.asarray(ax, dtype=object))
-            _check_axes(several)
-            look = _look_on(several[0]) if look is None else look_of(look)
-            with rc_context(look.colour_settings()):
-                yield ax, look
-            self.ax_, self.figure_ = ax, several[0].figure
+            matplotlib, first = _matplotlib("matplotlib"), _first_axes(ax)
+            if look is None:
+                paper = first.get_facecolor() if first.get_facecolor()[3] > 0.0 else first.figure.get_facecolor()
+                look = Look.on(paper, matplotlib.rcParams["text.color"])
+            with matplotlib.rc_context(look_of(look).colour_settings()):
+                yield ax, look_of(look)
+            self.ax_, self.figure_ = ax, first.figure
             return
         plt = _matplotlib("matplotlib.pyplot")
         look = Look.of_settings() if look is None else look_of(look)
@@ -99,21 +126,13 @@ def _matplotlib(module: str) -> Any:
         ) from error
 
 
-def _check_axes(several: HostArray) -> None:
-    """An error where something is no axes."""
-    from matplotlib.axes import Axes
-
+def _first_axes(given: Any) -> Any:
+    """The first of one or several axes; an error where something is no axes."""
+    several = np.ravel(np.asarray(given, dtype=object))
     for ax in several:
-        if not isinstance(ax, Axes):
+        if not isinstance(ax, _matplotlib("matplotlib.axes").Axes):
             raise TypeError(f"ax={ax!r} was given; it must be axes of matplotlib, or None for a new figure.")
-
-
-def _look_on(ax: Any) -> Look:
-    """The look for axes that someone else made."""
-    from matplotlib import rcParams
-
-    paper = ax.get_facecolor() if ax.get_facecolor()[3] > 0.0 else ax.figure.get_facecolor()
-    return Look.on(paper, rcParams["text.color"])
+    return several[0]
 
 
 def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> None:
@@ -129,14 +148,12 @@ def colour_bar(axes: Any, mapping: Any, label: str, ticks: Any, look: Look) -> N
 
 def _height(axes: Any) -> float:
     """About how high axes are, in inches: with units of equal length, less than their place has room for."""
-    from matplotlib import rcParams
-
     box = axes.get_position(original=True)
     width, height = axes.figure.get_size_inches() * np.array([box.width, box.height])
     if axes.get_aspect() != "auto":
         (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
         height = min(height, axes.get_aspect() * 0.92 * width * abs(high - low) / abs(right - left))
-    return float(height) * 10.0 / float(rcParams["font.size"])
+    return float(height) * 10.0 / float(_matplotlib("matplotlib").rcParams["font.size"])
 
 
 def few(levels: HostArray, most: int = 9) -> HostArray:

@@ -62,16 +62,7 @@ class ConditionalQuantileDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        names: Any = None,
-        y_name: str = "y",
-        grid: int = 200,
-        kind: str | None = None,
-        ax: Any = None,
-        look: Any = None,
+        cls, estimator: Any, X: Any, *, names: Any = None, y_name: str = "y", grid: int = 200, **drawing: Any
     ) -> Self:
         """Draw the distributions that a model predicts for some rows.
 
@@ -87,8 +78,8 @@ class ConditionalQuantileDisplay(Display):
             What y is.
         grid : int
             How many levels, and values of y.
-        kind, ax, look
-            As in :meth:`plot`.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, QUANTILES, cls.__name__)
         if names is None and int(given.whole.n_features_in_) == 1 and np.ndim(X) == 2:
@@ -96,19 +87,11 @@ class ConditionalQuantileDisplay(Display):
         elif names is None and hasattr(X, "index"):
             names = [f"row {label}" for label in X.index]
         law = given.model.predict_distribution(given.inputs(X))
-        return cls.from_predictions(law, names=names, y_name=y_name, grid=grid, kind=kind, ax=ax, look=look)
+        return cls.from_predictions(law, names=names, y_name=y_name, grid=grid, **drawing)
 
     @classmethod
     def from_predictions(
-        cls,
-        law: QuantileDistribution,
-        *,
-        names: Any = None,
-        y_name: str = "y",
-        grid: int = 200,
-        kind: str | None = None,
-        ax: Any = None,
-        look: Any = None,
+        cls, law: QuantileDistribution, *, names: Any = None, y_name: str = "y", grid: int = 200, **drawing: Any
     ) -> Self:
         """Draw distributions that are known already.
 
@@ -116,7 +99,7 @@ class ConditionalQuantileDisplay(Display):
         ----------
         law : QuantileDistribution
             Of k rows, at most eight; see ``predict_distribution``.
-        names, y_name, grid, kind, ax, look
+        names, y_name, grid, drawing
             As in :meth:`from_estimator`.
         """
         if not isinstance(law, QuantileDistribution):
@@ -133,7 +116,7 @@ class ConditionalQuantileDisplay(Display):
         margin = 0.05 * float(np.ptp(values))
         y = np.linspace(values.min() - margin, values.max() + margin, grid)
         density = law.pdf(y[None, :])
-        return cls(levels, values, y, density, names, y_name).plot(ax, kind=kind, look=look)
+        return cls(levels, values, y, density, names, y_name).plot(**drawing)
 
     def plot(self, ax: Any = None, *, kind: str | None = None, look: Any = None) -> Self:
         """Draw the curves.

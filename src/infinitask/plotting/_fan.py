@@ -1,4 +1,4 @@
-"""Quantiles as a fan: along one feature, along an index, or along time."""
+"""Quantile curves along one feature, an index or time: as a fan, and where they cross."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, levels_within, predictions
-from infinitask.plotting._asked import CURVES, asked, columns_of, name_of, position, sliced
+from infinitask.plotting._asked import CURVES, Features, asked, name_of
 from infinitask.plotting._canvas import Display, colour_bar, percent
+from infinitask.plotting._look import Look
 
 BANDS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 """Levels of a fan where none are given: intervals of 50, 80 and 90%, and the median."""
@@ -77,9 +78,7 @@ class QuantileFanDisplay(Display):
         at: Mapping[Any, Any] | None = None,
         quantiles: Any = None,
         grid: int = 200,
-        kind: str = "auto",
-        ax: Any = None,
-        look: Any = None,
+        **drawing: Any,
     ) -> Self:
         """Draw the quantiles of a model along one feature, or of the rows of X along an index or time.
 
@@ -101,17 +100,16 @@ class QuantileFanDisplay(Display):
             Levels; None: those of intervals of 50, 80 and 90%, and the median.
         grid : int
             How many values of the feature.
-        kind, ax, look
-            As in :meth:`plot`.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, CURVES, cls.__name__)
         levels = np.sort(given.tasks(quantiles, BANDS))
-        names, points = given.names(X), None
+        names = given.names(X)
         if along is None:
-            x, rows, name = sliced(names, X, feature, at, grid)
-            if y is not None:
-                j = position(feature, names, "feature")
-                points = (columns_of(X)[j], np.asarray(y))
+            table = Features(X, names)
+            x, rows, name = table.slice(feature, at, grid)
+            points = None if y is None else (table.columns[table.position(feature, "feature")], np.asarray(y))
         else:
             x, order, name = _in_order(along, "along")
             if x.size != np.shape(X)[0]:
@@ -120,20 +118,10 @@ class QuantileFanDisplay(Display):
             points = None if y is None else (x, np.asarray(y)[order])
         curves = given.model.predict(given.inputs(rows), levels)
         held = along is None and len(names) > 1
-        return cls(x, curves, levels, points, name, name_of(y), held).plot(ax, kind=kind, look=look)
+        return cls(x, curves, levels, points, name, name_of(y), held).plot(**drawing)
 
     @classmethod
-    def from_predictions(
-        cls,
-        curves: Any,
-        quantiles: Any,
-        *,
-        x: Any = None,
-        y: Any = None,
-        kind: str = "auto",
-        ax: Any = None,
-        look: Any = None,
-    ) -> Self:
+    def from_predictions(cls, curves: Any, quantiles: Any, *, x: Any = None, y: Any = None, **drawing: Any) -> Self:
         """Draw quantiles that are known already.
 
         Parameters
@@ -146,8 +134,8 @@ class QuantileFanDisplay(Display):
             Where: a feature, an index or times, in any order; None: 0, 1, 2, …
         y : array (n,) or None
             Observations at the same places, drawn as points.
-        kind, ax, look
-            As in :meth:`plot`.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
         """
         levels = levels_within("quantiles", quantiles, 0.0, 1.0)
         n = np.shape(curves)[0] if np.ndim(curves) else 0
@@ -158,9 +146,7 @@ class QuantileFanDisplay(Display):
         by_level = np.argsort(levels)
         points = None if y is None else (place, np.asarray(y)[order])
         name = "row" if x is None else name
-        return cls(place, curves[order][:, by_level], levels[by_level], points, name, name_of(y)).plot(
-            ax, kind=kind, look=look
-        )
+        return cls(place, curves[order][:, by_level], levels[by_level], points, name, name_of(y)).plot(**drawing)
 
     def plot(self, ax: Any = None, *, kind: str = "auto", look: Any = None) -> Self:
         """Draw the fan.
@@ -191,7 +177,9 @@ class QuantileFanDisplay(Display):
             (self._bands if kind == "bands" else self._lines)(axes, look_)
             axes.set(xlabel=self.x_name, ylabel=self.y_name, xlim=(self.x[0], self.x[-1]))
             if _is_time(self.x):
-                axes.xaxis.set_major_formatter(_dates(axes))
+                from matplotlib.dates import ConciseDateFormatter  # it writes the year once
+
+                axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))
             if kind == "bands":
                 self._legend(axes)
             elif self.points is not None:
@@ -253,8 +241,121 @@ def _is_time(x: Any) -> bool:
     return bool(np.issubdtype(np.asarray(x).dtype, np.datetime64))
 
 
-def _dates(axes: Any) -> Any:
-    """A formatter that writes the year once."""
-    from matplotlib.dates import ConciseDateFormatter
+@final
+@dataclass(eq=False, repr=False)
+class CrossingDisplay(Display):
+    """Where quantile curves cross: over a feature and the level, how far each curve lies below the one before it.
 
-    return ConciseDateFormatter(axes.xaxis.get_major_locator())
+    Parameters
+    ----------
+    x : ndarray (k,)
+        Values of the feature, ascending.
+    quantiles : ndarray (q,)
+        Levels, ascending.
+    depth : ndarray (k, q − 1)
+        (Q(θ_j) − Q(θ_j+1))₊: 0 where two neighbouring curves are in order.
+    x_name, y_name : str
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.plotting import CrossingDisplay
+    >>> X, y = make_sine(60, random_state=0)
+    >>> loose = InfiniteQuantileRegressor(n_nodes=12, noncrossing=0.0, gamma=100.0, alpha=1e-5).fit(X, y)
+    >>> CrossingDisplay.from_estimator(loose, X).share > 0.0
+    True
+    >>> sorted_ = InfiniteQuantileRegressor(n_nodes=12, noncrossing="rearrange").fit(X, y)
+    >>> CrossingDisplay.from_estimator(sorted_, X).share
+    0.0
+    """
+
+    x: HostArray
+    quantiles: HostArray
+    depth: HostArray
+    x_name: str = "x"
+    y_name: str = "y"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        feature: Any = 0,
+        at: Mapping[Any, Any] | None = None,
+        quantiles: Any = None,
+        grid: int = 200,
+        **drawing: Any,
+    ) -> Self:
+        """Compare the curves of a model along one feature, the others at their medians.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted model of quantiles, alone or at the end of a pipeline.
+        X : table (n, d)
+            Its column ``feature`` says from where to where.
+        feature, at, grid
+            As in :meth:`QuantileFanDisplay.from_estimator`.
+        quantiles : array (q,) or None
+            None: 0.01, 0.02, …, 0.99.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
+        """
+        given = asked(estimator, CURVES, cls.__name__)
+        levels = np.sort(given.tasks(quantiles, np.arange(1, 100) / 100.0))
+        x, rows, name = Features(X, given.names(X)).slice(feature, at, grid)
+        curves = given.model.predict(given.inputs(rows), levels)
+        return cls._of(x, curves, levels, name).plot(**drawing)
+
+    @classmethod
+    def from_predictions(cls, x: Any, curves: Any, quantiles: Any, **drawing: Any) -> Self:
+        """Compare curves that are known already.
+
+        Parameters
+        ----------
+        x : array (k,)
+        curves : array (k, q)
+        quantiles : array (q,)
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
+        """
+        levels, x = levels_within("quantiles", quantiles, 0.0, 1.0), np.asarray(x)
+        curves = predictions(curves, x.size, levels.size, "levels")
+        order, by_level = np.argsort(x, kind="stable"), np.argsort(levels)
+        return cls._of(x[order], curves[order][:, by_level], levels[by_level], "x").plot(**drawing)
+
+    @classmethod
+    def _of(cls, x: HostArray, curves: HostArray, levels: HostArray, name: str) -> Self:
+        if levels.size < 2:
+            raise ValueError(f"quantiles={levels.tolist()} was given; curves that may cross are at least two.")
+        return cls(x, levels, np.maximum(-np.diff(curves, axis=1), 0.0), name)
+
+    @property
+    def share(self) -> float:
+        """The fraction of the places (x, level) at which neighbouring curves have crossed."""
+        return float(np.mean(self.depth > 0.0))
+
+    @property
+    def _title(self) -> str:
+        return f"Curves cross at {100.0 * self.share:.2g}% of the places" if self.share else "No quantile curves cross"
+
+    def _draw(self, axes: Any, look: Look) -> None:
+        middle = 0.5 * (self.quantiles[1:] + self.quantiles[:-1])
+        axes.set(xlabel=self.x_name, ylabel="quantile level", xlim=(self.x[0], self.x[-1]))
+        axes.set_ylim(self.quantiles[0], self.quantiles[-1])
+        axes.set_facecolor(look.paper)
+        if self.share == 0.0:
+            words = f"in order at all {self.x.size} × {middle.size} places"
+            axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=look.muted)
+            return
+        colours = look.colours() if look.is_dark else look.colours().reversed()
+        crossed = np.ma.masked_less_equal(self.depth.T, 0.0)
+        mesh = axes.pcolormesh(self.x, middle, crossed, cmap=colours, shading="nearest", rasterized=True)
+        colour_bar(axes, mesh, f"how far the higher level lies below, in units of {self.y_name}", None, look)

@@ -97,46 +97,50 @@ class Look:
         from matplotlib.colors import ListedColormap, to_rgba
 
         ends, pale = ((0.28, 1.0), 0.5 * pale) if self.is_dark else ((0.0, 0.92), pale)  # black dims more than white
-        return ListedColormap(
-            pale * np.array(to_rgba(self.paper)) + (1.0 - pale) * colormaps["plasma"](np.linspace(*ends, 256))
-        )
+        tasks = colormaps["plasma"](np.linspace(*ends, 256))
+        return ListedColormap(pale * np.array(to_rgba(self.paper)) + (1.0 - pale) * tasks)
 
     def steps(self, levels: HostArray, pale: float = 0.0) -> Any:
         """A mapping with one colour for each of some ascending levels."""
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import BoundaryNorm
 
-        levels = np.asarray(levels, dtype=np.float64)
-        if levels.size == 1:
-            edges = np.array([levels[0] - 0.5, levels[0] + 0.5])
-        else:
-            middle, first, last = 0.5 * (levels[1:] + levels[:-1]), levels[1] - levels[0], levels[-1] - levels[-2]
-            edges = np.concatenate([[levels[0] - 0.5 * first], middle, [levels[-1] + 0.5 * last]])
+        gaps = np.diff(levels) if len(levels) > 1 else np.ones(1)
+        edges = np.append(levels[0] - 0.5 * gaps[0], levels + 0.5 * np.append(gaps, gaps[-1])[: len(levels)])
         return ScalarMappable(BoundaryNorm(edges, 256), self.colours(pale))
 
     def series(self, count: int) -> list[dict[str, Any]]:
         """A colour and a line style for each of some curves."""
         map_ = self.colours()
-        places = np.linspace(0.08, 0.85, count) if count > 1 else np.array([self._main])
+        places = np.linspace(0.08, 0.85, count) if count > 1 else np.array([self.middle])
         return [{"color": map_(float(p)), "linestyle": LINE_STYLES[k % len(LINE_STYLES)]} for k, p in enumerate(places)]
 
     @property
     def main(self) -> Any:
         """The colour of the one curve that a figure is about."""
-        return self.colours()(self._main)
+        return self.colours()(self.middle)
 
-    @property
-    def veil(self) -> float:
-        """How opaque a band of the main colour is, through which lines are seen."""
-        return 0.38 if self.is_dark else 0.2
+    def band(self, label: str) -> dict[str, Any]:
+        """A band of the main colour, through which lines are seen."""
+        return {"color": self.main, "alpha": 0.38 if self.is_dark else 0.2, "linewidth": 0, "label": label}
+
+    def dashed(self, label: str) -> dict[str, Any]:
+        """A line that the main curve is compared with."""
+        return {"linestyle": "--", "color": self.ink, "linewidth": 1.2, "label": label}
+
+    def ring(self, label: str, marker: str = "o") -> dict[str, Any]:
+        """A mark around the chosen one of several points."""
+        ring = {"markerfacecolor": "none", "markeredgecolor": self.ink, "markeredgewidth": 1.8, "markersize": 11}
+        return {"marker": marker, "linestyle": "none", "label": label, **ring}
 
     def curve(self, k: int) -> dict[str, Any]:
         """The colour and style of the k-th of a few curves that are drawn one after the other, the main one first."""
-        places = (self._main, 0.2, 1.0, 0.4) if self.is_dark else (self._main, 0.75, 0.5, 0.95)
+        places = (self.middle, 0.2, 1.0, 0.4) if self.is_dark else (self.middle, 0.75, 0.5, 0.95)
         return {"color": self.colours()(places[k % 4]), "linestyle": LINE_STYLES[k % 4]}
 
     @property
-    def _main(self) -> float:
+    def middle(self) -> float:
+        """Where the main colour is on the map of :meth:`colours`."""
         return 0.65 if self.is_dark else 0.25
 
     # ---------------------------------------------------------------------------------------- where from
@@ -179,10 +183,9 @@ LOOKS = {"light": LIGHT, "dark": DARK}
 
 def look_of(look: Any) -> Look:
     """A look by its name, or itself."""
-    if isinstance(look, Look):
-        return look
-    if isinstance(look, str) and look in LOOKS:
-        return LOOKS[look]
+    found = LOOKS.get(look) if isinstance(look, str) else look
+    if isinstance(found, Look):
+        return found
     raise ValueError(f"look={look!r} was given; it must be 'light', 'dark' or a Look of infinitask.plotting.")
 
 

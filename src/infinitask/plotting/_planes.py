@@ -1,30 +1,124 @@
-"""Two features, the others held: decision boundaries over the trade-off, and nested level sets."""
+"""Two features change, the others are held: decision boundaries over the trade-off, and nested level sets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, asked
+from infinitask._base.validation import count
+from infinitask.pipelines._tables import as_table, listed
+from infinitask.plotting._asked import DECISIONS, LEVEL_SETS, Asked, Features, asked, finite_range, holds_numbers
 from infinitask.plotting._canvas import Display, colour_bar, few
-from infinitask.plotting._plane import plane_of
+from infinitask.plotting._look import Look
+
+
+def plane_of(given: Asked, X: Any, features: Any, at: Mapping[Any, Any] | None, grid: int, display: str) -> Any:
+    """A grid over two features of a model, from the smallest to the largest value of some rows.
+
+    Parameters
+    ----------
+    given : Asked
+    X : table (n, d)
+    features : pair of int or str, or None
+        Which two features change; None: those of a model with two.
+    at : mapping or None
+        Names or positions of other features, and values to hold them at instead of typical ones.
+    grid : int
+    display : str
+        Who asks, for errors.
+
+    Returns
+    -------
+    a, b : ndarray (g, g)
+        The two coordinates.
+    points : table (g², d)
+        The features there, of the type of the given rows.
+    data : ndarray (n, 2)
+        The two features of the given rows.
+    names : (str, str)
+    held : dict
+        Names of the other features, and where they are held.
+    """
+    X = as_table(X)
+    # the columns of a data frame may be in another order than those of the fit
+    table = Features(X, tuple(str(name) for name in X.columns) if hasattr(X, "columns") else given.names(X))
+    d = int(getattr(given.whole, "n_features_in_", len(table.columns)))
+    if not given.before and len(table.columns) != d:
+        raise ValueError(f"X with {len(table.columns)} columns was given; the model has {d} input{'s' * (d != 1)}.")
+    i, j = axes = _axes(features, table, display)
+    low, high = np.array([_ends(table, k) for k in axes]).T
+    margin = np.where(high > low, 0.04 * (high - low), 0.5)
+    a, b = np.meshgrid(*np.linspace(low - margin, high + margin, count("grid", grid, least=2)).T)
+    values = table.held(at)
+    for k in axes:
+        if any(table.position(name, "at") == k for name in at or {}):
+            raise ValueError(f"at holds a value for {table.names[k]!r}, which is an axis of the plane; leave it out.")
+    held = {name: value for k, (name, value) in enumerate(zip(table.names, values, strict=True)) if k not in axes}
+    data = np.column_stack([table.columns[k].astype(np.float64) for k in axes])
+    points = table.rows(values, {i: a.ravel(), j: b.ravel()})
+    return a, b, points, data, tuple(table.names[k] for k in axes), held
+
+
+def _axes(features: Any, table: Features, display: str) -> tuple[int, int]:
+    """The positions of the two features that change."""
+    d, names = len(table.names), table.names
+    numbers = [name for name, column in zip(names, table.columns, strict=True) if holds_numbers(column)]
+    example = tuple(numbers[:2] if len(numbers) > 1 else names[:2])
+    if d < 2:
+        raise ValueError(f"The model has {d} input; {display} draws a plane and needs two at least.")
+    if features is None:
+        if d == 2:
+            return 0, 1
+        raise ValueError(
+            f"The model has {d} inputs; {display} draws a plane of two. Say which: "
+            f"features={example!r}; the others are held at typical values, or where at= says. The "
+            f"inputs are {listed(names, 8)}."
+        )
+    pair = () if isinstance(features, str) or not np.iterable(features) else tuple(features)
+    if len(pair) != 2:
+        raise ValueError(f"features={features!r} was given; it must be a pair, such as {example!r}.")
+    i, j = (table.position(feature, "features") for feature in pair)
+    if i == j:
+        raise ValueError(f"features={features!r} was given; the two must be different inputs.")
+    return i, j
+
+
+def _ends(table: Features, k: int) -> tuple[float, float]:
+    """The smallest and the largest value of a column of numbers."""
+    name, column = table.names[k], table.columns[k]
+    if not holds_numbers(column):
+        raise ValueError(
+            f"features names {name!r}, which is no column of numbers; a plane goes along two columns of numbers. Hold "
+            f"it instead: at={{{name!r}: {column[0]!r}}}."
+        )
+    return finite_range(column, f"features names {name!r}")
+
 
 TRADE_OFFS = np.round(np.linspace(-0.8, 0.8, 9), 12)
 FRACTIONS = np.round(np.linspace(0.1, 0.9, 9), 12)
 """Tasks that are drawn where none are given."""
 
 
-@dataclass(eq=False, repr=False)
 class PlaneDisplay(Display):
     """What both displays share: values on a grid over two features, and axes that show all of it."""
 
     a: HostArray
     b: HostArray
     values: HostArray
+    held: dict[str, Any]
+    _words: ClassVar[tuple[str, str]]
+    """The title for one task, and for several."""
+    _equal = True
+
+    @property
+    def _title(self) -> str:
+        several = self.values.shape[-1]
+        others = f", {'the other input' if len(self.held) == 1 else 'other inputs'} held" if self.held else ""
+        return self._words[several > 1].format(several) + others
 
     def _finish(self, axes: Any, names: tuple[str, ...]) -> None:
         """Name the axes, end them with the grid, and draw a unit equally long on both if they stay readable."""
@@ -74,6 +168,9 @@ class DecisionBoundaryDisplay(PlaneDisplay):
     (50, 50, 3)
     """
 
+    a: HostArray
+    b: HostArray
+    values: HostArray
     theta: HostArray
     X: HostArray | None = None
     positive: HostArray | None = None
@@ -92,8 +189,7 @@ class DecisionBoundaryDisplay(PlaneDisplay):
         at: Mapping[Any, Any] | None = None,
         theta: Any = None,
         grid: int = 200,
-        ax: Any = None,
-        look: Any = None,
+        **drawing: Any,
     ) -> Self:
         """Draw the boundaries of a model over the range of some rows.
 
@@ -114,8 +210,8 @@ class DecisionBoundaryDisplay(PlaneDisplay):
             Trade-offs; None: −0.8, −0.6, …, 0.8.
         grid : int
             Points of the plane along each feature.
-        ax, look
-            As in :meth:`plot`.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, DECISIONS, cls.__name__)
         a, b, points, data, names, held = plane_of(given, X, features, at, grid, cls.__name__)
@@ -130,39 +226,29 @@ class DecisionBoundaryDisplay(PlaneDisplay):
         words = ("negative", "positive")
         labels = words if set(classes.tolist()) <= {-1, 0, 1} else tuple(str(label) for label in classes)
         rows = None if y is None else data
-        return cls(a, b, values, trade_offs, rows, positive, names, labels, held).plot(ax, look=look)
+        return cls(a, b, values, trade_offs, rows, positive, names, labels, held).plot(**drawing)
 
-    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw the boundaries, one colour for each trade-off.
+    _words = ("The decision boundary", "The boundary at {} costs of error")
+    _size = (8.0, 5.2)
 
-        Parameters
-        ----------
-        ax : matplotlib axes or None
-            None: a figure of its own.
-        look : {"light", "dark"}, Look or None
-            None: what suits the axes, or the settings of matplotlib.
-        """
-        title = f"The boundary at {self.theta.size} costs of error" if self.theta.size > 1 else "The decision boundary"
-        with self._canvas(ax, look, title + _others(self.held), size=(8.0, 5.2), equal=True) as (axes, look_):
-            mapping = look_.steps(self.theta)
-            for k, theta in enumerate(self.theta):
-                height = self.values[..., k]
-                if height.min() < 0.0 < height.max():
-                    axes.contour(self.a, self.b, height, levels=[0.0], colors=[mapping.to_rgba(theta)], linewidths=1.8)
-            if self.X is not None and self.positive is not None:
-                marks = {"linestyle": "none", "markersize": 4.2, "markeredgecolor": look_.ink, "markeredgewidth": 0.7}
-                for name, rows, colour in zip(
-                    self.labels, (~self.positive, self.positive), (look_.paper, look_.ink), strict=True
-                ):
-                    axes.plot(*self.X[rows].T, marker="o", **marks, color=colour, alpha=0.8, label=name, zorder=1)
-                if self._own:  # boundaries go anywhere: within the axes it would hide some
-                    axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower right", ncols=2)
-                else:
-                    axes.legend(loc="best")
-            self._finish(axes, self.names)
-            label = "trade-off (above 0 a missed positive costs more)"
-            colour_bar(axes, mapping, label, few(self.theta), look_)
-        return self
+    def _draw(self, axes: Any, look: Look) -> None:
+        mapping = look.steps(self.theta)
+        for k, theta in enumerate(self.theta):
+            height = self.values[..., k]
+            if height.min() < 0.0 < height.max():
+                axes.contour(self.a, self.b, height, levels=[0.0], colors=[mapping.to_rgba(theta)], linewidths=1.8)
+        if self.X is not None and self.positive is not None:
+            marks = {"linestyle": "none", "markersize": 4.2, "markeredgecolor": look.ink, "markeredgewidth": 0.7}
+            classes = (~self.positive, self.positive)
+            for name, rows, colour in zip(self.labels, classes, (look.paper, look.ink), strict=True):
+                axes.plot(*self.X[rows].T, marker="o", **marks, color=colour, alpha=0.8, label=name, zorder=1)
+            if self._own:  # boundaries go anywhere: within the axes it would hide some
+                axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower right", ncols=2)
+            else:
+                axes.legend(loc="best")
+        self._finish(axes, self.names)
+        label = "trade-off (above 0 a missed positive costs more)"
+        colour_bar(axes, mapping, label, few(self.theta), look)
 
 
 @final
@@ -201,6 +287,9 @@ class LevelSetDisplay(PlaneDisplay):
     (40, 40, 2)
     """
 
+    a: HostArray
+    b: HostArray
+    values: HostArray
     nu: HostArray
     X: HostArray
     names: tuple[str, ...] = ("x0", "x1")
@@ -216,8 +305,7 @@ class LevelSetDisplay(PlaneDisplay):
         at: Mapping[Any, Any] | None = None,
         nu: Any = None,
         grid: int = 200,
-        ax: Any = None,
-        look: Any = None,
+        **drawing: Any,
     ) -> Self:
         """Draw the sets of a model over the range of some rows.
 
@@ -233,45 +321,31 @@ class LevelSetDisplay(PlaneDisplay):
             Fractions left outside; None: 0.1, 0.2, …, 0.9.
         grid : int
             Points of the plane along each feature.
-        ax, look
-            As in :meth:`plot`.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
         a, b, points, data, names, held = plane_of(given, X, features, at, grid, cls.__name__)
         fractions = np.sort(given.tasks(nu, FRACTIONS))
         values = given.model.decision_function(given.inputs(points), fractions).reshape(*a.shape, -1)
-        return cls(a, b, values, fractions, data, names, held).plot(ax, look=look)
+        return cls(a, b, values, fractions, data, names, held).plot(**drawing)
 
-    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw the sets, the largest first: a place shows the largest fraction at which it is still inside.
+    _words = ("The level set", "The level sets at {} outlier fractions")
+    _size = (8.0, 5.6)
 
-        Parameters
-        ----------
-        ax : matplotlib axes or None
-            None: a figure of its own.
-        look : {"light", "dark"}, Look or None
-            None: what suits the axes, or the settings of matplotlib.
-        """
-        title = f"The level sets at {self.nu.size} outlier fractions" if self.nu.size > 1 else "The level set"
-        with self._canvas(ax, look, title + _others(self.held), size=(8.0, 5.6), equal=True) as (axes, look_):
-            mapping = look_.steps(self.nu, pale=0.3)
-            step = 0.9 / (self.nu.size + 1)  # all below the points
-            drawn = [k for k in range(self.nu.size) if self.values[..., k].max() >= 0.0]
-            for k in drawn:
-                height, colour = self.values[..., k], mapping.to_rgba(self.nu[k])
-                axes.contourf(self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + step * k)
-                if height.min() < 0.0:
-                    # paper parts two sets; around the outermost one it would not be seen, where others touch it too
-                    outermost = k == drawn[0]
-                    edge, place = (look_.muted, self.nu.size) if outermost else (look_.paper, k)
-                    lines = {"levels": [0.0], "colors": [edge], "linewidths": 1.0 if outermost else 0.8}
-                    axes.contour(self.a, self.b, height, zorder=1.0 + step * (place + 0.5), **lines)
-            axes.plot(*self.X.T, "o", color=look_.ink, markersize=2.2, markeredgewidth=0, alpha=0.5)
-            self._finish(axes, self.names)
-            colour_bar(axes, mapping, "fraction of the data left outside", few(self.nu), look_)
-        return self
-
-
-def _others(held: dict[str, Any]) -> str:
-    """What a title says where there are other features."""
-    return f", {'the other input' if len(held) == 1 else 'other inputs'} held" if held else ""
+    def _draw(self, axes: Any, look: Look) -> None:
+        mapping = look.steps(self.nu, pale=0.3)
+        step = 0.9 / (self.nu.size + 1)  # all below the points
+        drawn = [k for k in range(self.nu.size) if self.values[..., k].max() >= 0.0]
+        for k in drawn:
+            height, colour = self.values[..., k], mapping.to_rgba(self.nu[k])
+            axes.contourf(self.a, self.b, height, levels=[0.0, np.inf], colors=[colour], zorder=1.0 + step * k)
+            if height.min() < 0.0:
+                # paper parts two sets; around the outermost one it would not be seen, where others touch it too
+                outermost = k == drawn[0]
+                edge, place = (look.muted, self.nu.size) if outermost else (look.paper, k)
+                lines = {"levels": [0.0], "colors": [edge], "linewidths": 1.0 if outermost else 0.8}
+                axes.contour(self.a, self.b, height, zorder=1.0 + step * (place + 0.5), **lines)
+        axes.plot(*self.X.T, "o", color=look.ink, markersize=2.2, markeredgewidth=0, alpha=0.5)
+        self._finish(axes, self.names)
+        colour_bar(axes, mapping, "fraction of the data left outside", few(self.nu), look)

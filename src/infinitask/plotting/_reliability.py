@@ -1,4 +1,4 @@
-"""Fractions that were promised against fractions that were seen: of quantiles, and of level sets."""
+"""Fractions that were promised against fractions that were seen: quantiles, distributions and level sets."""
 
 from __future__ import annotations
 
@@ -6,13 +6,37 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
+from scipy import stats
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import levels_within, numbers, predictions, targets
-from infinitask.plotting._asked import CURVES, LEVEL_SETS, asked
-from infinitask.plotting._bands import binomial_band
+from infinitask._base.validation import count, finite, fraction, levels_within, numbers, predictions, targets
+from infinitask.plotting._asked import CURVES, LEVEL_SETS, QUANTILES, asked
 from infinitask.plotting._canvas import Display, percent
 from infinitask.plotting._look import Look
+
+
+def binomial_band(share: Any, n: int, confidence: float) -> tuple[HostArray, HostArray]:
+    """Where the fraction of n rows lies with at least this probability, if each counts with probability ``share``.
+
+    P(low ≤ K/n ≤ high) ≥ ``confidence`` for K binomial; at every share by itself, not for all of them together.
+
+    Parameters
+    ----------
+    share : float or array (q,)
+    n : int
+    confidence : float in (0, 1)
+
+    Examples
+    --------
+    >>> low, high = binomial_band(0.5, 100, 0.9)
+    >>> float(low), float(high)
+    (0.42, 0.58)
+    """
+    n, outside = count("n", n), 0.5 * (1.0 - fraction("confidence", confidence))
+    share = np.asarray(share, dtype=np.float64)
+    low, high = stats.binom.ppf(outside, n, share), stats.binom.ppf(1.0 - outside, n, share)
+    return np.maximum(low, 0.0) / n, np.asarray(high / n)
+
 
 LEVELS = np.round(np.linspace(0.05, 0.95, 19), 2)
 """Levels and fractions that are looked at where none are given."""
@@ -24,7 +48,7 @@ def _against(axes: Any, look: Look, nominal: HostArray, observed: HostArray, con
     fine = np.linspace(start, end, 201)
     low, high = binomial_band(fine, n, confidence)
     words = f"where {percent(confidence)} fall by chance"
-    axes.fill_between(fine, low, high, color=look.main, alpha=look.veil, linewidth=0, step="mid", label=words)
+    axes.fill_between(fine, low, high, step="mid", **look.band(words))
     axes.plot([start, end], [start, end], "--", color=look.muted, linewidth=1.0, label="as promised")
     axes.plot(nominal, observed, "-o", color=look.main, markersize=4.0, linewidth=1.4, label=f"seen on {n} rows")
     axes.set(xlim=(start, end), ylim=(start, end), aspect="equal")
@@ -84,15 +108,7 @@ class ReliabilityDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        quantiles: Any = None,
-        confidence: float = 0.9,
-        ax: Any = None,
-        look: Any = None,
+        cls, estimator: Any, X: Any, y: Any, *, quantiles: Any = None, confidence: float = 0.9, **drawing: Any
     ) -> Self:
         """Draw the reliability of a model on rows that it has not seen.
 
@@ -106,17 +122,17 @@ class ReliabilityDisplay(Display):
             Levels; None: 0.05, 0.1, …, 0.95.
         confidence : float in (0, 1)
             Of the band, at each level by itself.
-        ax, look
-            As in :meth:`plot`.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, CURVES, cls.__name__)
         levels = given.tasks(quantiles, LEVELS)
         curves = given.model.predict(given.inputs(X), levels)
-        return cls.from_predictions(y, curves, levels, confidence=confidence, ax=ax, look=look)
+        return cls.from_predictions(y, curves, levels, confidence=confidence, **drawing)
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_pred: Any, quantiles: Any, *, confidence: float = 0.9, ax: Any = None, look: Any = None
+        cls, y_true: Any, y_pred: Any, quantiles: Any, *, confidence: float = 0.9, **drawing: Any
     ) -> Self:
         """Draw the reliability of quantiles that are known already.
 
@@ -125,7 +141,7 @@ class ReliabilityDisplay(Display):
         y_true : array (n,)
         y_pred : array (n, q)
         quantiles : array (q,)
-        confidence, ax, look
+        confidence, drawing
             As in :meth:`from_estimator`.
         """
         y, levels = targets(y_true), levels_within("quantiles", quantiles, 0.0, 1.0)
@@ -133,22 +149,14 @@ class ReliabilityDisplay(Display):
         curves, levels = predictions(y_pred, y.size, levels.size, "levels")[:, order], levels[order]
         low, high = binomial_band(levels, y.size, confidence)
         observed = np.mean(y[:, None] <= curves, axis=0)
-        return cls(levels, observed, low, high, y.size, confidence).plot(ax, look=look)
+        return cls(levels, observed, low, high, y.size, confidence).plot(**drawing)
 
-    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw the fractions.
+    _title = "Do the quantiles cover what they say?"
+    _size = (5.4, 5.2)
 
-        Parameters
-        ----------
-        ax : matplotlib axes or None
-            None: a figure of its own.
-        look : {"light", "dark"}, Look or None
-            None: what suits the axes, or the settings of matplotlib.
-        """
-        with self._canvas(ax, look, "Do the quantiles cover what they say?", size=(5.4, 5.2)) as (axes, look_):
-            _against(axes, look_, self.nominal, self.observed, self.confidence, self.n)
-            axes.set(xlabel="quantile level", ylabel="fraction of rows at or below the quantile")
-        return self
+    def _draw(self, axes: Any, look: Look) -> None:
+        _against(axes, look, self.nominal, self.observed, self.confidence, self.n)
+        axes.set(xlabel="quantile level", ylabel="fraction of rows at or below the quantile")
 
 
 @final
@@ -192,9 +200,7 @@ class ThetaPropertyDisplay(Display):
     confidence: float = 0.9
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, *, nu: Any = None, confidence: float = 0.9, ax: Any = None, look: Any = None
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, *, nu: Any = None, confidence: float = 0.9, **drawing: Any) -> Self:
         """Draw the fractions that the sets of a model leave out, best of rows that it has not seen.
 
         Parameters
@@ -206,19 +212,17 @@ class ThetaPropertyDisplay(Display):
             Fractions; None: the smallest that the model knows, and those of 0.05, 0.1, …, 0.95 that it knows.
         confidence : float in (0, 1)
             Of the band, at each fraction by itself.
-        ax, look
-            As in :meth:`plot`.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
         """
         given = asked(estimator, LEVEL_SETS, cls.__name__)
         smallest = float(given.model.measure_.support[0][0]) if hasattr(given.model, "measure_") else 0.0
         fractions = given.tasks(nu, np.union1d(LEVELS, [smallest or 0.01]))
         inside = given.model.predict(given.inputs(X), fractions)
-        return cls.from_predictions(inside, fractions, confidence=confidence, ax=ax, look=look)
+        return cls.from_predictions(inside, fractions, confidence=confidence, **drawing)
 
     @classmethod
-    def from_predictions(
-        cls, inside: Any, nu: Any, *, confidence: float = 0.9, ax: Any = None, look: Any = None
-    ) -> Self:
+    def from_predictions(cls, inside: Any, nu: Any, *, confidence: float = 0.9, **drawing: Any) -> Self:
         """Draw the fractions of decisions that are known already.
 
         Parameters
@@ -226,7 +230,7 @@ class ThetaPropertyDisplay(Display):
         inside : array (n, q)
             Booleans, or the +1 and −1 of ``predict``.
         nu : array (q,)
-        confidence, ax, look
+        confidence, drawing
             As in :meth:`from_estimator`.
         """
         fractions, said = levels_within("nu", nu, 0.0, 1.0), numbers("inside", inside)
@@ -239,19 +243,108 @@ class ThetaPropertyDisplay(Display):
         order, n = np.argsort(fractions), said.shape[0]
         outside, fractions = np.mean(~(said > 0.0), axis=0)[order], fractions[order]
         low, high = binomial_band(fractions, n, confidence)
-        return cls(fractions, outside, low, high, n, confidence).plot(ax, look=look)
+        return cls(fractions, outside, low, high, n, confidence).plot(**drawing)
 
-    def plot(self, ax: Any = None, *, look: Any = None) -> Self:
-        """Draw the fractions.
+    _title = "Do the sets leave out what they say?"
+    _size = (5.4, 5.2)
+
+    def _draw(self, axes: Any, look: Look) -> None:
+        _against(axes, look, self.nu, self.outside, self.confidence, self.n)
+        axes.set(xlabel="fraction asked for", ylabel="fraction of rows outside")
+
+
+@final
+@dataclass(eq=False, repr=False)
+class PITDisplay(Display):
+    """Whether predicted distributions are right: a histogram of F(y_i | x_i), which is flat where they are.
+
+    A hill in the middle says that distributions are too wide, hills at both ends that they are too narrow, a slope that
+    they lie too high or too low.
+
+    Parameters
+    ----------
+    edges : ndarray (bins + 1,)
+        Of the bins, from 0 to 1.
+    share : ndarray (bins,)
+        The fraction of rows in each bin.
+    low, high : float
+        Where the fraction of a bin lies with probability ``confidence`` if the distributions are right, at each bin by
+        itself.
+    n : int
+        The number of rows.
+    confidence : float
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.plotting import PITDisplay
+    >>> display = PITDisplay.from_predictions(np.random.default_rng(0).uniform(size=1000), bins=5)
+    >>> bool(((display.low <= display.share) & (display.share <= display.high)).all())
+    True
+    """
+
+    edges: HostArray
+    share: HostArray
+    low: float
+    high: float
+    n: int
+    confidence: float = 0.9
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, bins: int = 10, confidence: float = 0.9, **drawing: Any
+    ) -> Self:
+        """Draw the histogram of ``predict_cdf(X, y)``, for rows that the model has not seen.
 
         Parameters
         ----------
-        ax : matplotlib axes or None
-            None: a figure of its own.
-        look : {"light", "dark"}, Look or None
-            None: what suits the axes, or the settings of matplotlib.
+        estimator : estimator
+            A fitted model of quantiles, alone or at the end of a pipeline.
+        X : table (n, d)
+        y : array (n,)
+        bins : int
+        confidence : float in (0, 1)
+            Of the band, at each bin by itself.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
         """
-        with self._canvas(ax, look, "Do the sets leave out what they say?", size=(5.4, 5.2)) as (axes, look_):
-            _against(axes, look_, self.nu, self.outside, self.confidence, self.n)
-            axes.set(xlabel="fraction asked for", ylabel="fraction of rows outside")
-        return self
+        given = asked(estimator, QUANTILES, cls.__name__)
+        values = given.model.predict_cdf(given.inputs(X), np.asarray(y, dtype=np.float64))
+        return cls.from_predictions(values, bins=bins, confidence=confidence, **drawing)
+
+    @classmethod
+    def from_predictions(cls, values: Any, *, bins: int = 10, confidence: float = 0.9, **drawing: Any) -> Self:
+        """Draw the histogram of values F(y_i | x_i) that are known already.
+
+        Parameters
+        ----------
+        values : array (n,)
+            In [0, 1].
+        bins, confidence, drawing
+            As in :meth:`from_estimator`.
+        """
+        values, bins = finite("values", values, 1), count("bins", bins, least=2)
+        if np.any((values < 0.0) | (values > 1.0)):
+            raise ValueError(f"values contains {values.min():g} to {values.max():g}; probabilities lie in [0, 1].")
+        counts, edges = np.histogram(values, bins=bins, range=(0.0, 1.0))
+        low, high = (float(end) for end in binomial_band(1.0 / bins, values.size, confidence))
+        return cls(edges, counts / values.size, low, high, values.size, confidence).plot(**drawing)
+
+    _title = "Are the predicted distributions right?"
+
+    def _draw(self, axes: Any, look: Look) -> None:
+        bars = {"color": look.colours(pale=0.45)(look.middle), "edgecolor": look.paper, "linewidth": 1.2}
+        words = f"fraction of {self.n} rows"
+        axes.bar(self.edges[:-1], self.share, np.diff(self.edges), align="edge", label=words, **bars)
+        words = f"where {percent(self.confidence)} fall by chance"
+        axes.axhspan(self.low, self.high, color=look.muted, alpha=0.25, linewidth=0, label=words)
+        axes.axhline(1.0 / self.share.size, **look.dashed("right distributions"))
+        top = max(float(self.share.max()), self.high)
+        axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.35 * top), ylabel="fraction of rows")
+        axes.set_xlabel("predicted probability of a value at or below the observed one")
+        self._legend(axes, loc="upper center", ncols=3, columnspacing=1.2)

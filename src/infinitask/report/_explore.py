@@ -18,7 +18,7 @@ from infinitask.estimators._decisions import TRADE_OFFS
 from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines import TransformedTarget
 from infinitask.pipelines._tables import as_pandas
-from infinitask.plotting._bands import binomial_band
+from infinitask.plotting._reliability import binomial_band
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
 from infinitask.report._fields import fields_of
 from infinitask.report._page import Page

@@ -1,4 +1,4 @@
-"""What a self-tuned model compared before it chose."""
+"""What is known of a fit: which features matter, how the gap closed, and what the tuning compared."""
 
 from __future__ import annotations
 
@@ -10,9 +10,162 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, count
-from infinitask.plotting._asked import SELF_TUNED, asked
+from infinitask.fitting._gradients import Relevance
+from infinitask.plotting._asked import ANY, SELF_TUNED, asked
 from infinitask.plotting._canvas import Display
 from infinitask.plotting._look import Look
+from infinitask.solvers import Solution
+
+
+@final
+@dataclass(eq=False, repr=False)
+class RelevanceDisplay(Display):
+    """Which features matter: how much the answer changes when one of them changes by its standard deviation.
+
+    Parameters
+    ----------
+    relevance : Relevance
+        ``relevance_`` of a fitted model.
+    max_inputs : int
+        How many are shown, those that matter most.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.plotting import RelevanceDisplay
+    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> display = RelevanceDisplay.from_estimator(InfiniteQuantileRegressor(n_nodes=8).fit(X, X[:, 1]))
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]  # from below
+    ['x0', 'x1']
+    """
+
+    relevance: Relevance
+    max_inputs: int = 20
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, max_inputs: int = 20, **drawing: Any) -> Self:
+        """Draw ``relevance_`` of a fitted model; in a pipeline, of the features of its last step.
+
+        Parameters
+        ----------
+        estimator : estimator
+        max_inputs : int
+            How many are shown, those that matter most.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
+        """
+        given = asked(estimator, ANY, cls.__name__)
+        return cls(given.model.relevance_, count("max_inputs", max_inputs)).plot(**drawing)
+
+    _title = "Which inputs matter"
+
+    @property
+    def _size(self) -> tuple[float, float]:
+        return 6.8, max(2.4, 1.5 + 0.34 * min(self.max_inputs, self.relevance.order.size))
+
+    def _draw(self, axes: Any, look: Look) -> None:
+        order = self.relevance.order[: self.max_inputs][::-1]
+        effect, places = self.relevance.effect[order], np.arange(order.size)
+        axes.hlines(places, 0.0, effect, color=look.main, linewidth=2.2)
+        axes.plot(effect, places, "o", color=look.main, markersize=6.5)
+        axes.set_yticks(places, [self.relevance.names[int(j)] for j in order])
+        axes.set(xlim=(0.0, None), ylim=(-0.7, order.size - 0.3))
+        axes.set_xlabel("change of the answer for one standard deviation of the input")
+        left = len(self.relevance.names) - order.size
+        if left:
+            words = f"and {left} more that matter less"
+            axes.text(1.0, 0.03, words, transform=axes.transAxes, ha="right", color=look.muted)
+
+
+@final
+@dataclass(eq=False, repr=False)
+class ConvergenceDisplay(Display):
+    """How fast a fit was certified: the duality gap after each evaluation of the objective.
+
+    Parameters
+    ----------
+    evaluations : ndarray (k,)
+    gap : ndarray (k,)
+        The best bounds so far, (P − D) relative to what the last gap is relative to. Infinite while no bound is known.
+    tol : float
+        The gap asked for.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn last.
+
+    Examples
+    --------
+    >>> from infinitask import InfiniteQuantileRegressor
+    >>> from infinitask.datasets import make_sine
+    >>> from infinitask.plotting import ConvergenceDisplay
+    >>> model = InfiniteQuantileRegressor(n_nodes=12).fit(*make_sine(60, random_state=0))
+    >>> display = ConvergenceDisplay.from_estimator(model)
+    >>> bool(display.gap[-1] <= display.tol)
+    True
+    """
+
+    evaluations: HostArray
+    gap: HostArray
+    tol: float
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **drawing: Any) -> Self:
+        """Draw what ``solution_.history`` of a fitted model holds.
+
+        Parameters
+        ----------
+        estimator : estimator
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
+        """
+        return cls.from_solution(asked(estimator, ANY, cls.__name__).model.solution_, **drawing)
+
+    @classmethod
+    def from_solution(cls, solution: Solution, **drawing: Any) -> Self:
+        """Draw the history of a solution.
+
+        Parameters
+        ----------
+        solution : Solution
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
+        """
+        evaluations, primal, dual = np.asarray(solution.history, dtype=np.float64).reshape(-1, 3).T
+        if evaluations.size == 0:
+            raise ValueError("The solution has no history; it was found without evaluations of the objective.")
+        if not np.isfinite(solution.gap):
+            raise ValueError(f"The solution proves no gap that could be drawn: {solution.message}")
+        # bounds proved last may be better than those of any evaluation
+        distance = np.minimum.accumulate(primal) - np.maximum.accumulate(dual)
+        last = solution.objective - solution.dual
+        scale = (
+            last / solution.gap if solution.gap > 0.0 and last > 0.0 else max(abs(solution.objective), solution.floor)
+        )
+        gap = np.maximum(distance, 0.0) / scale if scale > 0.0 else np.zeros_like(distance)
+        if gap[-1] > solution.gap:
+            evaluations = np.append(evaluations, max(float(solution.n_evaluations), evaluations[-1]))
+            gap = np.append(gap, solution.gap)
+        return cls(evaluations, gap, float(solution.tol)).plot(**drawing)
+
+    _title = "How the gap closed"
+
+    def _draw(self, axes: Any, look: Look) -> None:
+        seen = np.isfinite(self.gap)
+        shown = np.maximum(self.gap[seen], 1e-3 * self.tol)  # a gap of 0 has no logarithm
+        line = {"marker": "o" if shown.size < 40 else None, "markersize": 3.5, "color": look.main, "linewidth": 1.6}
+        words = "proved by the bounds so far"
+        axes.plot(self.evaluations[seen], shown, drawstyle="steps-post", label=words, **line)
+        axes.axhline(self.tol, **look.dashed("asked for"))
+        axes.set(yscale="log", xlabel="evaluations of the objective", ylabel="duality gap, relative")
+        axes.legend(loc="best")
 
 
 @final
@@ -64,23 +217,22 @@ class ContestDisplay(Display):
     measure: str = "loss on held-out rows"
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, kind: str = "kernels", max_kernels: int = 12, ax: Any = None, look: Any = None
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, **drawing: Any) -> Self:
         """Draw ``cv_results_`` of a self-tuned model.
 
         Parameters
         ----------
         estimator : estimator
             A fitted model that tuned itself, such as ``InfiniteQuantileRegressorCV``.
-        kind, max_kernels, ax, look
-            As in :meth:`plot`.
+        drawing
+            Options of :meth:`plot`, such as ``ax``.
         """
         results = asked(estimator, SELF_TUNED, cls.__name__).model.cv_results_
+        names = list(results["kernels"])
         if "areas" in results:
             losses = np.asarray(results["areas"])[:, None]
             words = "mean fraction of reference points in the sets"
-            found = cls(list(results["kernels"]), losses, (int(results["best"]), 0), measure=words)
+            found = cls(names, losses, (int(results["best"]), 0), measure=words)
         else:
             table, ignoring = np.asarray(results["losses"]), np.asarray(results["ignoring_x"])
             seen = np.all(np.isfinite(table), axis=2)
@@ -89,15 +241,9 @@ class ContestDisplay(Display):
             errors = np.std(whole - ignoring, axis=2, ddof=min(1, ignoring.size - 1)) / np.sqrt(ignoring.size)
             losses = np.where(seen, whole.mean(axis=2), np.inf)
             k, i = results["best"]
-            found = cls(
-                list(results["kernels"]),
-                losses,
-                (int(k), int(i)),
-                np.asarray(results["alphas"]),
-                np.where(seen, errors, np.nan),
-                float(ignoring.mean()),
-            )
-        return found.plot(ax, kind=kind, max_kernels=max_kernels, look=look)
+            alphas, errors = np.asarray(results["alphas"]), np.where(seen, errors, np.nan)
+            found = cls(names, losses, (int(k), int(i)), alphas, errors, float(ignoring.mean()))
+        return found.plot(**drawing)
 
     @property
     def order(self) -> HostArray:
@@ -148,14 +294,13 @@ class ContestDisplay(Display):
         table = np.where(np.isfinite(self.losses), self.losses, np.nan)
         column = np.where(np.all(np.isnan(table), axis=1), 0, np.argmin(self.losses, axis=1))
         losses, places = table[order, column[order]], np.arange(order.size)
-        errors = None if self.errors is None else self.errors[order, column[order]]
-        if errors is not None:
-            axes.hlines(
-                places, losses - errors, losses + errors, color=look.muted, linewidth=1.2, label="one standard error"
-            )
+        if self.errors is not None:
+            errors = self.errors[order, column[order]]
+            line = {"color": look.muted, "linewidth": 1.2, "label": "one standard error"}
+            axes.hlines(places, losses - errors, losses + errors, **line)
         axes.plot(losses, places, "o", color=look.main, markersize=6, linestyle="none", label="best of a kernel")
         row = int(np.flatnonzero(order == self.best[0])[0])
-        axes.plot(self.chosen_loss, row, **_ring(look))
+        axes.plot(self.chosen_loss, row, **look.ring("chosen"))
         self._line_of_ignoring(axes.axvline, look)
         axes.set_yticks(places, [_short(self.names[int(k)]) for k in order])
         lost = len(self.names) - self.order.size
@@ -174,7 +319,7 @@ class ContestDisplay(Display):
                 axes.plot(self.alphas, table[k], marker="o", markersize=4, label=name, **main)
             else:
                 axes.plot(self.alphas, table[k], marker=".", linewidth=1.2, alpha=0.8, label=name, **style)
-        axes.plot(self.alphas[self.best[1]], self.chosen_loss, zorder=4, **_ring(look))
+        axes.plot(self.alphas[self.best[1]], self.chosen_loss, zorder=4, **look.ring("chosen"))
         low, high = np.nanmin(table[order]), max(np.nanmax(table[order]), self.chosen_loss)
         margin = 0.08 * (high - low) if high > low else 0.05 * abs(high)
         self._line_of_ignoring(axes.axhline, look, farthest=high + 10.0 * margin)
@@ -187,16 +332,10 @@ class ContestDisplay(Display):
         """The loss without features; where that is so far off that all else would look alike, in words alone."""
         if self.ignoring is None:
             return
-        line = {"linestyle": "--", "color": look.muted, "linewidth": 1.2}
-        if self.ignoring <= farthest:
-            draw(self.ignoring, **line, label="inputs ignored")
-        else:
-            draw(np.nan, **(line | {"linestyle": "none"}), label=f"inputs ignored: {self.ignoring:.3g}")
-
-
-def _ring(look: Look) -> dict[str, Any]:
-    ring = {"markerfacecolor": "none", "markeredgecolor": look.ink, "markeredgewidth": 1.8, "markersize": 11}
-    return {"marker": "o", "linestyle": "none", "label": "chosen", **ring}
+        near = self.ignoring <= farthest
+        words = "inputs ignored" if near else f"inputs ignored: {self.ignoring:.3g}"
+        line = {"linestyle": "--" if near else "none", "color": look.muted, "linewidth": 1.2}
+        draw(self.ignoring if near else np.nan, label=words, **line)
 
 
 def _short(name: str) -> str:
