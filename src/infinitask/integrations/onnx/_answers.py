@@ -17,7 +17,6 @@ from infinitask.estimators import (
     InfiniteSVR,
     InfiniteTaskEstimator,
 )
-from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators.one_class import _LevelSetEstimator
 from infinitask.estimators.quantile import _QuantileEstimator
@@ -25,6 +24,7 @@ from infinitask.field import Field
 from infinitask.integrations.onnx._graph import Tensor, interpolated, piecewise_linear
 from infinitask.integrations.onnx._kernels import same_task
 from infinitask.integrations.onnx._maps import bias, features, task_features
+from infinitask.integrations.onnx._opened import Bare
 from infinitask.kernels._task import SAME_TASK
 
 
@@ -46,13 +46,12 @@ QUESTIONS: dict[type[Any], Question] = {
     InfiniteFunctionRegressor: Question("predict", "theta"),
     CostSensitiveEstimator: Question("decision_function", "theta"),
     _LevelSetEstimator: Question("decision_function", "nu"),
+    Bare: Question("field_", "theta"),
 }
 
 
 def question(model: Any) -> Question:
     """What is asked of a model of this kind; an error for one that is not known here."""
-    if isinstance(model, Field):
-        return Question("__call__", "theta")
     found = next((QUESTIONS[cls] for cls in type(model).__mro__ if cls in QUESTIONS), None)
     if found is None:
         hint = " Its function h can be exported alone: to_onnx(model.field_)." if hasattr(model, "field_") else ""
@@ -74,12 +73,10 @@ def answer(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     """(n, q) for checked inputs X (n, d) and tasks (q, d_Θ); NaN where Python refuses an input or a task."""
     asked = question(model)
     X = (X.abs() <= LARGEST).where(X, np.nan)
-    if isinstance(model, Field):
-        return _plain(model, X, theta) + _unknown(X, theta)
     if hasattr(model, "training_rows_"):
         X = X.take(model.training_rows_, axis=1)
     theta = _allowed(model, theta, asked)
-    write = _decisions if asked.method == "decision_function" else _regressions
+    write = _WRITE[asked.method]
     # sorting and clipping may lose a NaN on the way
     return write(model, X, theta) + _unknown(X, theta)
 
@@ -89,7 +86,7 @@ def _unknown(X: Tensor, theta: Tensor) -> Tensor:
     return (X * 0.0).sum(axis=1, keepdims=True) + (theta * 0.0).sum(axis=1).with_axis(0)
 
 
-def _allowed(model: BaseInfiniteTask, theta: Tensor, asked: Question) -> Tensor:
+def _allowed(model: Any, theta: Tensor, asked: Question) -> Tensor:
     """The tasks, with NaN for those that Python refuses; where few are known, these to the last bit."""
     low, high = (np.asarray(end, dtype=float)[None, :] for end in model._support)
     bounds = np.abs(np.concatenate([low, high]))
@@ -100,7 +97,7 @@ def _allowed(model: BaseInfiniteTask, theta: Tensor, asked: Question) -> Tensor:
         inside = inside & (theta.graph.constant(float(first)) < theta) & (theta < float(last))
     theta = inside.where(theta, np.nan)
     nodes = np.asarray(model.nodes_, dtype=float).reshape(len(model.nodes_), -1)
-    kernel = model.task_kernel_.describe()
+    kernel = model.field_.psi.kernel.describe()
     if kernel.kind == "matrix":
         nodes = kernel.values["tasks"][:, None]
     elif not model.field_.knows_nodes_only:
@@ -163,7 +160,7 @@ def _regressions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
 def _calibrated(levels: Levels, Q: Callable[[Tensor], Tensor], theta: Tensor) -> Tensor:
     """Quantiles at the levels that hold on held-out rows; straight lines beyond the outer ones."""
     table = levels._table
-    taken = piecewise_linear(theta, table.levels, table.values[0])
+    taken = piecewise_linear(theta.with_axis(1), [(table.levels, table.values[0])]).sum(axis=1)
     inside = taken.at_least(float(levels.low)).at_most(float(levels.high))
     beyond = taken - inside
     excess = beyond.at_most(0.0) * float(levels.slopes[0]) + beyond.at_least(0.0) * float(levels.slopes[1])
@@ -176,18 +173,25 @@ def _decisions(model: Any, X: Tensor, theta: Tensor) -> Tensor:
     if isinstance(model, _LevelSetEstimator):
         return _level_sets(model, X, theta)
     values = _plain(model.field_, X, theta)
-    if not hasattr(model, "shift_"):
-        return values
-    return values + piecewise_linear(_as_list(theta), model.shift_.levels, model.shift_.values).with_axis(0)
+    return values + _shift(model, theta) if hasattr(model, "shift_") else values
+
+
+_WRITE: dict[str, Callable[[Any, Tensor, Tensor], Tensor]] = {
+    "predict": _regressions,
+    "decision_function": _decisions,
+    "field_": lambda model, X, theta: _plain(model.field_, X, theta),
+}
+
+
+def _shift(model: Any, theta: Tensor) -> Tensor:
+    """What was added to decisions after the fit, as a row (1, q)."""
+    return piecewise_linear(theta, [(model.shift_.levels, model.shift_.values)]).T
 
 
 def _level_sets(model: Any, X: Tensor, theta: Tensor) -> Tensor:
-    shift = getattr(model, "shift_", None)
     if not model.recipe_.order.rearranged:
         values = _plain(model.field_, X, theta)
-        if shift is None:
-            return values
-        return values - piecewise_linear(_as_list(theta), shift.levels, shift.values).with_axis(0)
+        return values - _shift(model, theta) if hasattr(model, "shift_") else values
     levels = model._curve_levels()
     curves = _at_levels(model.field_, X, levels) - np.broadcast_to(model._shift(levels), levels.shape)[None, :]
     curves = _in_order(curves, levels.size, increasing=False)

@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from infinitask._base.arrays import HostArray, to_host
+from infinitask._base.arrays import HostArray
 from infinitask._base.validation import choice, flag
 from infinitask.estimators import CrossConformal
-from infinitask.features import KernelMap
-from infinitask.features._maps import FourierMap
 from infinitask.field import Field
 from infinitask.integrations.onnx._answers import Question, answer, question
-from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor
-from infinitask.integrations.onnx._steps import changed, opened, undone
+from infinitask.integrations.onnx._graph import OPSET, Graph, Tensor, total
+from infinitask.integrations.onnx._opened import Bare, Opened
+from infinitask.integrations.onnx._steps import changed, undone
 from infinitask.integrations.onnx._target import in_units
 from infinitask.pipelines import TransformedTarget
 
@@ -86,40 +85,30 @@ def to_onnx(
         _library("onnxruntime")
     if not isinstance(model, Field):
         check_is_fitted(model)
-    place = _place(path)
-    asked, core = _asked(model)
-    if isinstance(opened(model)[1], CrossConformal) or hasattr(core, "calibration_"):
+    place, opened = _place(path), Opened.of(model)
+    asked = Question("predict", "quantiles") if opened.inside else question(opened.core)
+    if isinstance(opened.core, CrossConformal) or hasattr(opened.innermost, "calibration_"):
         warnings.warn(
             "The graph answers predict(X, quantiles); conformal intervals are not in it. Ask Python for these.",
             UserWarning,
             stacklevel=2,
         )
-    graph = Graph(double=dtype == "float64")
-    X, theta = Tensor(graph, "X"), Tensor(graph, "theta")
-    tasks = theta if dtype == "float64" else theta.cast(np.float64)
-    several = _task_coordinates(core) > 1
-    h = _whole(model, X if dtype == "float64" else X.cast(np.float64), tasks if several else tasks.with_axis(1))
-    graph.renamed(h if dtype == "float64" else h.cast(np.float32), "h")
+    graph, coordinates = Graph(double=dtype == "float64"), int(opened.innermost._support[0].size)
+    X, theta = (Tensor(graph, name).real() for name in ("X", "theta"))
+    h = _predictions(opened, X, theta if coordinates > 1 else theta.with_axis(1))
+    graph.renamed(h.cast(dtype), "h")
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    shape = ["q", _task_coordinates(core)] if several else ["q"]
-    body = helper.make_graph(
-        graph.nodes,
-        "infinitask",
-        [
-            helper.make_tensor_value_info("X", kind, ["n", _columns(model)]),
-            helper.make_tensor_value_info("theta", kind, shape),
-        ],
-        [helper.make_tensor_value_info("h", kind, ["n", "q"])],
-        initializer=graph.constants,
-    )
+    shapes = {"X": ["n", opened.columns], "theta": ["q", coordinates] if coordinates > 1 else ["q"], "h": ["n", "q"]}
+    *inputs, output = [helper.make_tensor_value_info(name, kind, shape) for name, shape in shapes.items()]
+    body = helper.make_graph(graph.nodes, "infinitask", inputs, [output], initializer=graph.constants)
     # the oldest format of files that goes with the operators
     written = helper.make_model(
         body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8, producer_name="infinitask"
     )
-    _describe(written, model, core, asked)
+    _describe(written, opened, asked, getattr(model, "feature_names_in_", None))
     onnx.checker.check_model(written, full_check=True)
     if check:
-        _compare(written, model, asked, dtype)
+        _compare(written, opened, asked, dtype)
     if place is not None:
         place.write_bytes(written.SerializeToString())
     return written
@@ -148,110 +137,62 @@ def _library(name: str) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------- the graph
-def _asked(model: Any) -> tuple[Question, Any]:
-    """What the graph answers, and a model inside that knows its tasks."""
-    if isinstance(model, Field):
-        return question(model), model
-    _, core = opened(model)
-    inner = _inside(core)
-    return (question(core), core) if inner is None else (Question("predict", "quantiles"), _asked(inner)[1])
-
-
-def _inside(core: Any) -> Any:
-    """A model that another one asks; None where there is none."""
-    if isinstance(core, CrossConformal):
-        return core.estimators_[0]
-    return core.estimator_ if isinstance(core, TransformedTarget) else None
-
-
-def _whole(model: Any, X: Tensor, theta: Tensor) -> Tensor:
+def _predictions(opened: Opened, X: Tensor, theta: Tensor) -> Tensor:
     """The predictions, with the steps of a pipeline before them."""
-    if isinstance(model, Field):
-        return answer(model, X, theta)
-    steps, core = opened(model)
-    given = X
-    for step in steps:
+    core, given = opened.core, X
+    for step in opened.steps:
         X = changed(step, X)
-    if isinstance(core, CrossConformal):
-        each = [_whole(one, X, theta) for one in core.estimators_]
-        values = each[0]
-        for one in each[1:]:
-            values = values + one
-        values = values * (1.0 / len(each))
-    elif isinstance(core, TransformedTarget):
-        values = in_units(core, _whole(core.estimator_, X, theta if core.increasing_ else 1.0 - theta))
+    if isinstance(core, TransformedTarget):
+        values = in_units(core, _predictions(opened.inside[0], X, theta if core.increasing_ else 1.0 - theta))
+    elif opened.inside:
+        values = total([_predictions(one, X, theta) for one in opened.inside]) * (1.0 / len(opened.inside))
     else:
         values = answer(core, X, theta)
-    if not steps:
+    if not opened.steps:
         return values
     # a step that clips would make a number of what Python refuses
     infinite = given.graph("IsInf", given).where(np.nan, 0.0)
     return values + infinite.sum(axis=1, keepdims=True)
 
 
-def _columns(model: Any) -> int:
-    """How many columns X has."""
-    if not isinstance(model, Field):
-        steps, core = opened(model)
-        inner = _inside(core)
-        return int([*steps, core][0].n_features_in_) if steps or inner is None else _columns(inner)
-    left = getattr(model.left, "map", model.left)
-    if isinstance(left, KernelMap):
-        return int(left.landmarks.shape[1])
-    if isinstance(left, FourierMap):
-        return int(left.frequencies.shape[0])
-    raise TypeError(
-        "A field of a Gram matrix that was computed beforehand does not know its columns; export the model."
-    )
-
-
-def _task_coordinates(core: Any) -> int:
-    if not isinstance(core, Field):
-        return int(core._support[0].size)
-    return int(np.shape(core.psi.landmarks[0][0])[1])
-
-
-def _describe(written: Any, model: Any, core: Any, asked: Question) -> None:
+def _describe(written: Any, opened: Opened, asked: Question, names: Any) -> None:
     """Write down what a user of the graph needs to know."""
     from infinitask import __version__
 
+    core, call = opened.innermost, f"{asked.method}(X, {asked.tasks})"
+    cls = "Field" if isinstance(core, Bare) else type(opened.core).__name__
+    low, high = (json.dumps(np.asarray(end, dtype=float).tolist()) for end in core._support)
+    known = {"class": cls, "infinitask": __version__, "h": call, "theta": asked.tasks}
+    known |= {"theta_low": low, "theta_high": high}
+    if opened.knows_nodes_only:
+        known["tasks"] = json.dumps(np.unique(core.nodes_).tolist())
+    for name, labels in (("classes", getattr(core, "classes_", None)), ("inputs", names)):
+        if labels is not None:
+            known[name] = json.dumps([str(label) for label in labels])
     written.producer_version = __version__
-    call = f"field_(X, {asked.tasks})" if isinstance(core, Field) else f"{asked.method}(X, {asked.tasks})"
-    known: dict[str, str] = {"class": type(opened(model)[1]).__name__, "infinitask": __version__, "h": call}
-    known["theta"] = asked.tasks
-    if not isinstance(core, Field):
-        low, high = (np.asarray(end, dtype=float).tolist() for end in core._support)
-        known |= {"theta_low": json.dumps(low), "theta_high": json.dumps(high)}
-        if _knows_nodes_only(core):
-            known["tasks"] = json.dumps(np.unique(core.nodes_).tolist())
-        if hasattr(core, "classes_"):
-            known["classes"] = json.dumps([str(label) for label in core.classes_])
-        names = getattr(model, "feature_names_in_", None)
-        if names is not None:
-            known["inputs"] = json.dumps([str(name) for name in names])
-    written.doc_string = (
-        f"h = {call} of {known['class']}: rows of X by tasks theta. NaN: an input or task is not known."
-    )
+    written.doc_string = f"h = {call} of {cls}: rows of X by tasks theta. NaN: an input or task is not known."
     for name, value in known.items():
         entry = written.metadata_props.add()
         entry.key, entry.value = name, value
 
 
 # -------------------------------------------------------------------------------------------------- the comparison
-def _compare(written: Any, model: Any, asked: Question, dtype: str) -> None:
+def _compare(written: Any, opened: Opened, asked: Question, dtype: str) -> None:
     """Run the graph and compare it with Python; an error where they differ by more than Python does from itself."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(written.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    X, tasks = _rows(model).astype(dtype), _some_tasks(model)
+    nodes = np.unique(opened.innermost.nodes_, axis=0)
+    tasks = nodes[np.linspace(0, len(nodes) - 1, min(CHECKED, len(nodes))).astype(int)]
+    X = _rows(opened).astype(dtype)
     (found,) = session.run(None, {"X": X, "theta": tasks.astype(dtype)})
     # a task in single precision is near a node, and Python wants the node
-    theta = tasks if _knows_nodes_only(model) else tasks.astype(dtype).astype(np.float64)
+    theta = tasks if opened.knows_nodes_only else tasks.astype(dtype).astype(np.float64)
     X = X.astype(np.float64)
-    expected = _in_python(model, X, theta, asked)
-    alone = np.concatenate([_in_python(model, X, theta[k : k + 1], asked) for k in range(len(theta))], axis=1)
+    expected = _in_python(opened, X, theta, asked)
+    alone = np.concatenate([_in_python(opened, X, theta[k : k + 1], asked) for k in range(len(theta))], axis=1)
     largest = float(np.max(np.abs(expected))) or 1.0
     allowed = max(LARGEST_DIFFERENCE * largest, TIMES_OWN_ROUNDING * float(np.max(np.abs(alone - expected))))
     if not np.max(np.abs(found - expected)) <= allowed:
@@ -262,45 +203,24 @@ def _compare(written: Any, model: Any, asked: Question, dtype: str) -> None:
         )
 
 
-def _in_python(model: Any, X: HostArray, theta: HostArray, asked: Question) -> HostArray:
+def _in_python(opened: Opened, X: HostArray, theta: HostArray, asked: Question) -> HostArray:
     """The predictions of Python, (n, q)."""
-    if isinstance(model, Field):
-        return model(X, theta)
-    steps, core = opened(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as of names: the graph knows columns by their places
-        for step in steps:
+        for step in opened.steps:
             X = step.transform(X)
-        values = getattr(core, asked.method)(X, **{asked.tasks: theta})
+        values = getattr(opened.core, asked.method)(X, **{asked.tasks: theta})
     return np.asarray(values).reshape(X.shape[0], len(theta))
 
 
-def _rows(model: Any) -> HostArray:
+def _rows(opened: Opened) -> HostArray:
     """Rows that the model has seen, as they were before the steps of its pipeline."""
-    if isinstance(model, Field):
-        left = getattr(model.left, "map", model.left)
-        return to_host(left.landmarks)[:CHECKED] if isinstance(left, KernelMap) else np.zeros((1, _columns(model)))
-    steps, core = opened(model)
-    inner = _inside(core)
-    if inner is not None:
-        X = _rows(inner)
-    elif core._looked_at is None:  # a Gram matrix
-        return 1.0 + np.eye(3, _columns(model))
+    if opened.inside:
+        X = _rows(opened.inside[0])
+    elif opened.core._looked_at is None:  # a Gram matrix, or random features
+        return 1.0 + np.eye(3, opened.columns)
     else:
-        X = core._looked_at[0][:CHECKED]
-    for step in reversed(steps):
+        X = opened.core._looked_at[0][:CHECKED]
+    for step in reversed(opened.steps):
         X = undone(step, X)
     return np.asarray(X)
-
-
-def _some_tasks(model: Any) -> HostArray:
-    if isinstance(model, Field):
-        return np.asarray(model.psi.landmarks[0][0][:CHECKED].squeeze(axis=1))
-    nodes = np.unique(_asked(model)[1].nodes_, axis=0)
-    return np.asarray(nodes[np.linspace(0, len(nodes) - 1, min(CHECKED, len(nodes))).astype(int)])
-
-
-def _knows_nodes_only(model: Any) -> bool:
-    core = _asked(model)[1]
-    field = core if isinstance(core, Field) else core.field_
-    return bool(field.knows_nodes_only or field.psi.kernel.describe().kind == "matrix")

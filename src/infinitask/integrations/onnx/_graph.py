@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, final
 
 import numpy as np
@@ -155,6 +157,11 @@ class Graph:
         return f"{kind}_{self._names}"
 
 
+def total(parts: Iterable[Tensor]) -> Tensor:
+    """The sum of tensors."""
+    return reduce(add, parts)
+
+
 def interpolated(theta: Tensor, levels: HostArray) -> tuple[Tensor, Tensor, Tensor]:
     """Where tasks (q,) lie among ascending levels (k ≥ 2,): the level before, the one after, and the share between.
 
@@ -169,10 +176,17 @@ def interpolated(theta: Tensor, levels: HostArray) -> tuple[Tensor, Tensor, Tens
     return before, after, (theta - start) / width
 
 
-def piecewise_linear(theta: Tensor, levels: HostArray, values: HostArray) -> Tensor:
-    """The function through (levels, values), constant beyond its ends, at tasks (q,): (q,)."""
-    if levels.size == 1:
-        return theta * 0.0 + float(values[0])
-    before, after, share = interpolated(theta, levels)
-    start, end = (theta.graph.constant(values).take(places, axis=0) for places in (before, after))
-    return start + share.at_least(0.0).at_most(1.0) * (end - start)
+def piecewise_linear(X: Tensor, curves: Sequence[tuple[HostArray, HostArray]]) -> Tensor:
+    """Each column of X (n, d) through its own function: linear through (points, values), constant beyond its ends."""
+    d, width = len(curves), max(points.size for points, _ in curves)
+    points, (values, slopes) = np.full((d, width), np.inf), np.zeros((2, d, width))
+    for j, (at, taken) in enumerate(curves):
+        points[j, : at.size], values[j, : at.size] = at, taken
+        slopes[j, : at.size - 1] = np.diff(taken) / np.diff(at)
+    ends = np.array([[at[[0, -1]] for at, _ in curves]])
+    X = X.at_least(ends[..., 0]).at_most(ends[..., 1])
+    # numbers in single precision are added up faster than whole ones
+    passed = (X.graph.constant(points[None]) <= X.with_axis(2)).cast(np.float32).sum(axis=2).cast(np.int64)
+    places = passed + (width * np.arange(d) - 1)[None, :]
+    start, value, slope = (X.graph.constant(of.ravel()).take(places, axis=0) for of in (points, values, slopes))
+    return value + (X - start) * slope

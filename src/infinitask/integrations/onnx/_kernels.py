@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask.integrations.onnx._graph import Tensor
+from infinitask.integrations.onnx._graph import Tensor, piecewise_linear, total
 from infinitask.kernels import Ranks
 from infinitask.kernels._base import Description, Profile
 from infinitask.kernels._distances import DIFFERENCE_COLUMNS, PRODUCT_ROUNDING
@@ -40,13 +40,6 @@ def _differences(X: Tensor, Z: HostArray) -> Iterator[tuple[Tensor, HostArray]]:
         yield X.take(columns, axis=1).with_axis(1), Z[None, :, columns]
 
 
-def _total(parts: list[Tensor]) -> Tensor:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
 def _squared(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
     """γ‖x − z‖², (n, p)."""
     gamma = float(p.gamma)
@@ -64,11 +57,11 @@ def _squared(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
             squares: Tensor = own + norms[None, :] + left @ (-2.0 * right.T)
             return squares.at_least(0.0) * rate
     parts = [X.graph("ReduceSumSquare", x - z, axes=[2], keepdims=0) for x, z in _differences(X, Z)]
-    return _total(parts) * rate
+    return total(parts) * rate
 
 
 def _l1(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
-    return _total([X.graph("ReduceL1", x - z, axes=[2], keepdims=0) for x, z in _differences(X, Z)]) * float(p.gamma)
+    return total([X.graph("ReduceL1", x - z, axes=[2], keepdims=0) for x, z in _differences(X, Z)]) * float(p.gamma)
 
 
 def _chi2(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
@@ -78,7 +71,7 @@ def _chi2(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
         apart, both = x - z, x + z
         # where x = z = 0 the denominator becomes 1, and the term is 0
         parts.append((apart * (apart / (both + (both <= 0.0).real()))).sum(axis=2))
-    return _total(parts) * float(p.gamma)
+    return total(parts) * float(p.gamma)
 
 
 def _product(X: Tensor, Z: HostArray, p: Profile) -> Tensor:
@@ -125,7 +118,7 @@ def _function(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
 
 
 def _sum(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
-    return _total([gram(part, X, Z, order) for part in node.parts])
+    return total([gram(part, X, Z, order) for part in node.parts])
 
 
 def _times(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
@@ -146,51 +139,14 @@ def _metric(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
 
 def _ranks(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
     ranks: Ranks = node.values["ranks"]
-    return gram(node.parts[0], _scores(X, ranks.columns), ranks(Z))
-
-
-def _scores(X: Tensor, known: tuple[tuple[HostArray, HostArray], ...]) -> Tensor:
-    """Each input through its own piecewise linear function, (n, d); the shorter ones are filled up with ∞."""
-    # a single value gets a second one with the same score
-    known = tuple(
-        (np.append(v, v[0] + max(1.0, abs(v[0]))), np.append(s, s[0])) if v.size == 1 else (v, s) for v, s in known
-    )
-    d, width = len(known), max(v.size for v, _ in known)
-    values, scores = np.full((d, width), np.inf), np.zeros((d, width))
-    for j, (v, s) in enumerate(known):
-        values[j, : v.size], scores[j, : s.size] = v, s
-    sizes = np.array([[v.size for v, _ in known]])
-    after = (X.graph.constant(values[None]) < X.with_axis(2)).cast(np.float32).sum(axis=2).cast(np.int64)
-    after = after.at_least(np.ones((1, d), dtype=np.int64)).at_most(sizes - 1)
-    place = after + (width * np.arange(d) - 1)[None, :]
-    gaps = np.ones((d, width))
-    rises = np.zeros((d, width))
-    for j, (v, s) in enumerate(known):
-        gaps[j, : v.size - 1], rises[j, : s.size - 1] = np.diff(v), np.diff(s)
-    start, gap, score, rise = (X.graph.constant(a.ravel()).take(place, axis=0) for a in (values, gaps, scores, rises))
-    return score + ((X - start) / gap).at_least(0.0).at_most(1.0) * rise
+    return gram(node.parts[0], piecewise_linear(X, ranks.columns), ranks(Z))
 
 
 def _each(node: Description, X: Tensor, Z: HostArray, order: int) -> Tensor:
     d = int(Z.shape[1])
     parts = node.parts if len(node.parts) == d else node.parts * d
-    profiles = [part.profile for part in parts]
-    known = [p for p in profiles if p is not None and p.of in ("squared", "l1")]
-    if len(known) == d and len({(p.of, p.factor, p.root, p.series, p.offset, p.power) for p in known}) == 1:
-        return _each_of_one_kind(known, X, Z) * (1.0 / d)
     each = [gram(part, X.take(np.array([j]), axis=1), Z[:, j : j + 1]) for j, part in enumerate(parts)]
-    return _total(each) * (1.0 / d)
-
-
-def _each_of_one_kind(profiles: list[Profile], X: Tensor, Z: HostArray) -> Tensor:
-    """Σ_j f(γ_j, x_j − z_j) for functions of one distance, (n, p), some columns at a time."""
-    rates = np.array([p.gamma for p in profiles])
-    sums, first, squared = [], 0, profiles[0].of == "squared"
-    for x, z in _differences(X, Z):
-        gamma, first = rates[first : first + z.shape[2]][None, None, :], first + z.shape[2]
-        away = (x - z) * np.sqrt(gamma) if squared else (x - z).abs() * gamma
-        sums.append(profiles[0].at(away * away if squared else away, Tensor.sqrt, _decay).sum(axis=2))
-    return _total(sums)
+    return total(each) * (1.0 / d)
 
 
 def _matrix(node: Description, S: Tensor, T: HostArray, order: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Steps of scikit-learn that stand before a model in a pipeline, as a graph; and what is inside of a model."""
+"""Steps of scikit-learn that stand before a model in a pipeline, as a graph."""
 
 from __future__ import annotations
 
@@ -10,21 +10,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.inner_model import steps_and_model
 from infinitask.integrations.onnx._graph import Tensor
-
-
-def opened(model: Any) -> tuple[list[Any], Any]:
-    """The steps before a model and the model itself; a transformed target is not opened."""
-    steps, core = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
-    return [step for _, step in steps], core
 
 
 def changed(step: Any, X: Tensor) -> Tensor:
     """What a step makes of the inputs (n, d)."""
-    write = _STEPS.get(type(step))
-    plain = write is not None and not (isinstance(step, FunctionTransformer) and step.func is not None)
-    if write is None or not plain:
+    write = None if getattr(step, "func", None) is not None else _STEPS.get(type(step))
+    if write is None:
         raise TypeError(
             f"The pipeline has the step {type(step).__name__}, which has no ONNX graph here; "
             f"{', '.join(cls.__name__ for cls in _STEPS)} have. Export the last step alone, to_onnx(model[-1]), and "
