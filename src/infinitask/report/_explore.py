@@ -22,7 +22,7 @@ from infinitask.plotting._reliability import binomial_band
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
 from infinitask.report._fields import fields_of
 from infinitask.report._page import Page
-from infinitask.report._rows import Shown, columns, looked_at, most_rows, names_of, row_names, table
+from infinitask.report._rows import Shown, looked_at, most_rows, names_of, numbers_column, row_names, table
 from infinitask.report._table import Table
 from infinitask.tasks.level_set import SORTING_LEVELS
 from infinitask.tuning._self_tuned import SelfTuned
@@ -98,7 +98,10 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
     shown, answers = _ANSWERS[kind](inner, given, targets, d + left.shape[1])
     relevance = _relevance(inner)
     if encoder is None:
-        about, base, cells = columns(values, names_of(X, inner, names, d)), None, values[shown.rows]
+        typical = np.quantile(values, 0.5, axis=0, method="inverted_cdf")
+        named = zip(names_of(X, inner, names, d), values.T, typical, strict=True)
+        about = [numbers_column(name, column, middle) | {"encoded": None} for name, column, middle in named]
+        base, cells = None, values[shown.rows]
     else:
         # a table may have columns that the pipeline ignores and does not name
         labels = names_of(X, model, getattr(X, "columns", None) if names is None else names, Table(part).d)
@@ -106,9 +109,12 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
         def encode(table: Any) -> HostArray:
             return _dense(encoder.transform(table))
 
-        fields = fields_of(encode, part, values, shown.rows, labels, _encoded_names(given, encoder, d))
-        about, base, cells = fields.columns(), packed(fields.base), fields.values()
-        relevance = None if relevance is None else fields.combined(relevance)
+        fields, typical = fields_of(encode, part, values, shown.rows, labels, _encoded_names(given, encoder, d))
+        about, base = [field.exported() for field in fields], packed(typical)
+        cells = np.column_stack([field.values for field in fields])
+        if relevance is not None:  # the root of the sum of squares over the encoded columns
+            effect = np.asarray(relevance)
+            relevance = [float(np.sqrt(np.sum(effect[field.columns] ** 2))) for field in fields]
     payload: Exported = {
         "format": 1,
         "kind": kind,

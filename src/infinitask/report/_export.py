@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import HostArray, to_host
-from infinitask.calibration._conformal import ConformalCalibration
 from infinitask.calibration._levels import TABLE_SIZE, Levels
-from infinitask.calibration._thresholds import Shift
 from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, NodeMap, PrecomputedMap, TaskMap
 from infinitask.field import Field
 from infinitask.kernels import Precomputed, Ranks
@@ -41,12 +39,11 @@ def input_kernel(node: Description) -> Exported:
     """The description of an input kernel; an error for one without a formula of ours."""
     if node.kind in KINDS:
         return _written(node)
-    if node.kind == "python":
-        what = "a kernel that is a function of Python"
-    elif node.kind == "precomputed":
-        what = "a kernel matrix that was computed beforehand"
-    else:
-        what = f"the kernel {node.name}, which is not one of infinitask.kernels"
+    known = {
+        "python": "a kernel that is a function of Python",
+        "precomputed": "a kernel matrix that was computed beforehand",
+    }
+    what = known.get(node.kind, f"the kernel {node.name}, which is not one of infinitask.kernels")
     raise ValueError(_cannot(what, "a named kernel such as 'rbf', or sums and products of those in infinitask.kernels"))
 
 
@@ -125,7 +122,7 @@ def field(learnt: Field, together: HostArray, single: HostArray | None = None) -
     single : ndarray (q,) or None
         Levels that are asked one at a time.
     """
-    alone = [] if single is None else [single[k : k + 1] for k in range(single.size)]
+    alone = [] if single is None else np.split(single, single.size)
     bias = None
     if learnt.bias_psi is not None and learnt.bias_coef is not None:
         bias = {"psi": task_map(learnt.bias_psi), "coef": packed(learnt.bias_coef)}
@@ -144,9 +141,12 @@ def field(learnt: Field, together: HostArray, single: HostArray | None = None) -
 
 
 # ----------------------------------------------------------------------------------- what is added after the fit
-def shift(added: Shift | None) -> Exported | None:
-    """What was added to thresholds or decisions last."""
-    return None if added is None else {"levels": packed(added.levels), "values": packed(added.values)}
+def _parts(value: Any, arrays: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Exported | None:
+    """Attributes of a calibration as plain data; None where there is none."""
+    if value is None:
+        return None
+    found = {name: packed(getattr(value, name)) for name in arrays}
+    return found | {name: float(getattr(value, name)) for name in numbers}
 
 
 def calibrated_levels(levels: Levels | None) -> Exported | None:
@@ -154,19 +154,9 @@ def calibrated_levels(levels: Levels | None) -> Exported | None:
     if levels is None:
         return None
     asked = np.union1d(levels.asked, np.linspace(0.0, 1.0, TABLE_SIZE))
-    return {
-        "asked": packed(asked),
-        "taken": packed(levels(asked)),
-        "low": float(levels.low),
-        "high": float(levels.high),
-        "slopes": [float(slope) for slope in levels.slopes],
-        "least_spread": float(levels.least_spread),
-    }
-
-
-def conformal(calibration: ConformalCalibration | None) -> Exported | None:
-    """Scores of calibration rows."""
-    return None if calibration is None else {"scores": packed(calibration.scores), "scale": float(calibration.scale)}
+    table = {"asked": packed(asked), "taken": packed(levels(asked)), "low": float(levels.low)}
+    slopes = [float(slope) for slope in levels.slopes]
+    return table | {"high": float(levels.high), "slopes": slopes, "least_spread": float(levels.least_spread)}
 
 
 # --------------------------------------------------------------------------------------------------- estimators
@@ -181,7 +171,7 @@ def quantiles(model: Any) -> Exported:
         "levels": packed(levels),
         "rearranged": bool(model.recipe_.order.rearranged),
         "calibrated": calibrated_levels(getattr(model, "levels_", None)),
-        "conformal": conformal(getattr(model, "calibration_", None)),
+        "conformal": _parts(getattr(model, "calibration_", None), ("scores",), ("scale",)),
     }
 
 
@@ -192,7 +182,7 @@ def decisions(model: Any, trade_offs: int) -> Exported:
         "field": field(model.field_, levels),
         "support": list(model._ends()),
         "levels": packed(levels),
-        "shift": shift(getattr(model, "shift_", None)),
+        "shift": _parts(getattr(model, "shift_", None), ("levels", "values")),
         "samples": float(model.n_samples_fit_),
     }
 
@@ -211,6 +201,6 @@ def level_sets(model: Any, score_levels: int) -> Exported:
         "levels": packed(levels),
         "nested": nested,
         "nu": nu,
-        "shift": shift(getattr(model, "shift_", None)),
+        "shift": _parts(getattr(model, "shift_", None), ("levels", "values")),
         "deepest": None if model._deepest is None else packed(model._deepest),
     }

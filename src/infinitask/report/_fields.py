@@ -21,7 +21,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask.report._export import Exported, packed
-from infinitask.report._rows import MAX_NUMBERS
+from infinitask.report._rows import MAX_NUMBERS, numbers_column
 from infinitask.report._table import Table
 
 MAX_CHOICES = 300
@@ -53,51 +53,36 @@ class Field:
         Of the rows of the page: numbers, NaN where missing, or places in the list of choices.
     answers : list of ndarray (·, p)
         Everything that was asked, as whole encoded rows.
+    encoding : dict
+        How the page encodes a value.
+    tables : dict of ndarray (·, p) or None
+        The numbers that this takes, for all encoded columns.
     encoded : function
-        From some encoded columns to what the page needs of them.
-    row_answers : function
-        From some encoded columns to those of the rows of the page, as the page will find them.
+        From values to whole encoded rows, as the page finds them.
+    columns : ndarray of int
+        The encoded columns that this column decides.
     """
 
     source: int
     column: Exported
     values: HostArray
     answers: list[HostArray]
-    encoded: Callable[[HostArray], Exported]
-    row_answers: Callable[[HostArray], HostArray]
+    encoding: Exported
+    tables: dict[str, HostArray | None]
+    encoded: Callable[[HostArray], HostArray]
     columns: HostArray = field(default_factory=lambda: np.arange(0))
 
-
-@final
-@dataclass(frozen=True, eq=False)
-class Fields:
-    """All fields that the model's input depends on.
-
-    Parameters
-    ----------
-    found : list of Field
-    base : ndarray (p,)
-        The encoded row of typical values.
-    """
-
-    found: list[Field]
-    base: HostArray
-
-    def columns(self) -> list[Exported]:
-        """What the page knows of its columns."""
-        return [f.column | {"encoded": {"columns": f.columns.tolist(), **f.encoded(f.columns)}} for f in self.found]
-
-    def values(self) -> HostArray:
-        """The rows of the page as they were before they were encoded, (k, number of fields)."""
-        return np.column_stack([f.values for f in self.found])
-
-    def combined(self, effects: Any) -> list[float]:
-        """How much each field matters: the root of the sum of squares over its encoded columns."""
-        effect = np.asarray(effects, dtype=np.float64)
-        return [float(np.sqrt(np.sum(effect[f.columns] ** 2))) for f in self.found]
+    def exported(self) -> Exported:
+        """What the page knows of the column."""
+        tables = {
+            name: None if table is None else packed(table[..., self.columns]) for name, table in self.tables.items()
+        }
+        return self.column | {"encoded": {"columns": self.columns.tolist(), **self.encoding, **tables}}
 
 
-def fields_of(encode: Any, X: Any, Z: HostArray, rows: HostArray, names: list[str], encoded_names: list[str]) -> Fields:
+def fields_of(
+    encode: Any, X: Any, Z: HostArray, rows: HostArray, names: list[str], encoded_names: list[str]
+) -> tuple[list[Field], HostArray]:
     """Describe a fitted transformer column by column; an error where it cannot be done.
 
     Parameters
@@ -111,6 +96,13 @@ def fields_of(encode: Any, X: Any, Z: HostArray, rows: HostArray, names: list[st
         Rows of the page.
     names, encoded_names : list of str
         Of the d columns and of the p encoded ones.
+
+    Returns
+    -------
+    fields : list of Field
+        All that the model's input depends on.
+    base : ndarray (p,)
+        The encoded row of typical values.
     """
     asked = _Asked(encode, Table(X), Z, rows, names)
     found = [asked.field(j) for j in range(asked.table.d)]
@@ -120,7 +112,11 @@ def fields_of(encode: Any, X: Any, Z: HostArray, rows: HostArray, names: list[st
         each.columns = np.flatnonzero(away > asked.tolerance)
         for c in each.columns:
             if owner.setdefault(int(c), each.source) != each.source:
-                raise ValueError(_mixed(encoded_names[c], names[owner[int(c)]], names[each.source]))
+                raise ValueError(
+                    f"The encoded column {encoded_names[c]!r} depends on several columns of the table, "
+                    f"{names[owner[int(c)]]!r} and {names[each.source]!r} among them; a page moves one column at a "
+                    f"time and cannot follow such a step. {_INSTEAD}"
+                )
     found = [each for each in found if each.columns.size]
     if not found:
         raise ValueError(
@@ -129,12 +125,16 @@ def fields_of(encode: Any, X: Any, Z: HostArray, rows: HostArray, names: list[st
         )
     together = np.tile(asked.base, (rows.size, 1))
     for each in found:
-        together[:, each.columns] = each.row_answers(each.columns)
+        together[:, each.columns] = each.encoded(each.values)[:, each.columns]
     wrong = np.argwhere(~(np.abs(together - Z[rows]) <= asked.tolerance * np.maximum(1.0, np.abs(Z[rows]))))
     if wrong.size:
         row, place = wrong[0]
-        raise ValueError(_not_separable(encoded_names[place], int(rows[row])))
-    return Fields(found, asked.base)
+        raise ValueError(
+            f"The encoded column {encoded_names[place]!r} of row {int(rows[row])} is not what its column of the table "
+            "alone would give; a step of the pipeline looks at several columns or rows at once, and a page cannot "
+            f"follow it. {_INSTEAD}"
+        )
+    return found, asked.base
 
 
 class _Asked:
@@ -169,10 +169,10 @@ class _Asked:
         assert distinct is not None
         return int(distinct.first[np.argmax(distinct.counts)])
 
-    def with_column(self, j: int, cells: Any, count: int) -> HostArray | None:
+    def with_column(self, j: int, cells: Any) -> HostArray | None:
         """Answers for typical rows with other cells in column j; None where the pipeline refuses or has none."""
         try:
-            found = self.ask(self.table.made(np.tile(self.typical, (count, 1)), {j: cells}))
+            found = self.ask(self.table.made(np.tile(self.typical, (len(cells), 1)), {j: cells}))
         except Exception:  # encoders of any library refuse in their own way
             return None
         return found if np.all(np.isfinite(found)) else None
@@ -194,20 +194,11 @@ class _Asked:
 
     # ---------------------------------------------------------------------------------------------- numbers
     def _of_line(self, j: int, line: HostArray) -> Exported:
-        known = line[~np.isnan(line)]
-        return {
-            "name": self.names[j],
-            "kind": "number",
-            "low": float(known.min()),
-            "high": float(known.max()),
-            "typical": float(line[self.typical[j]]),
-            "whole": bool(np.all(known == np.round(known))),
-            "date": self.days[j] is not None,
-        }
+        return numbers_column(self.names[j], line, line[self.typical[j]], date=self.days[j] is not None)
 
     def _without_value(self, j: int, line: HostArray, answers: HostArray) -> HostArray | None:
         """The answer for a missing value, where a row has none or where an encoded column tells it from all values."""
-        answer = self.with_column(j, self.table.missing(j, 1), 1)
+        answer = self.with_column(j, self.table.missing(j))
         if answer is None or np.any(np.isnan(line)):
             return answer
         still = np.ptp(answers, axis=0) <= self.tolerance
@@ -218,7 +209,7 @@ class _Asked:
         column = self._of_line(j, line)
         low, high = column["low"], column["high"]
         at = low + PROBES * ((high - low) or max(1.0, abs(low)))
-        answers = self.with_column(j, at, at.size)
+        answers = self.with_column(j, at)
         if answers is None:
             return None
         fits = []
@@ -237,14 +228,11 @@ class _Asked:
         if error > allowed:
             return None
 
-        def written(c: HostArray) -> Exported:
-            affine = {"offset": packed(answers[0, c]), "slope": packed(slope[c])}
-            return {"type": "affine", "single": single, "origin": origin, **affine}
+        def encoded(values: HostArray) -> HostArray:
+            return np.asarray(answers[0] + (_rounded(values, single) - origin)[:, None] * slope)
 
-        def made(values: HostArray, c: HostArray) -> HostArray:
-            return np.asarray(answers[0, c] + (_rounded(values, single) - origin)[:, None] * slope[c])
-
-        return self._with_missing(j, column, line, answers, written, made)
+        encoding = {"type": "affine", "single": single, "origin": origin}
+        return self._with_missing(j, column, line, answers, encoding, {"offset": answers[0], "slope": slope}, encoded)
 
     def _days(self, j: int, line: HostArray) -> Field | None:
         """Dates with an answer for each day; None if there are too many."""
@@ -252,21 +240,17 @@ class _Asked:
         days = np.arange(column["low"], column["high"] + 1.0)
         if days.size > MAX_NUMBERS:
             return None
-        answers = self.with_column(j, self.table.dates(j, days), days.size)
+        answers = self.with_column(j, self.table.dates(j, days))
         if answers is None:
             return None
         width = np.count_nonzero(np.ptp(answers, axis=0) > self.tolerance)
         if days.size * width > MAX_NUMBERS:
             return None
 
-        def written(c: HostArray) -> Exported:
-            return {"type": "table", "values": packed(answers[:, c])}
+        def encoded(values: HostArray) -> HostArray:
+            return answers[np.where(np.isnan(values), 0.0, values - column["low"]).astype(np.intp)]
 
-        def made(values: HostArray, c: HostArray) -> HostArray:
-            at = np.where(np.isnan(values), 0.0, values - column["low"]).astype(np.intp)
-            return answers[at][:, c]
-
-        return self._with_missing(j, column, line, answers, written, made)
+        return self._with_missing(j, column, line, answers, {"type": "table"}, {"values": answers}, encoded)
 
     def _with_missing(
         self,
@@ -274,20 +258,20 @@ class _Asked:
         column: Exported,
         line: HostArray,
         answers: HostArray,
-        written: Callable[[HostArray], Exported],
-        made: Callable[[HostArray, HostArray], HostArray],
+        encoding: Exported,
+        tables: dict[str, HostArray | None],
+        known: Callable[[HostArray], HostArray],
     ) -> Field:
         """A field of numbers or days; a missing value has an answer of its own."""
-        missing, shown = self._without_value(j, line, answers), line[self.rows]
+        missing = self._without_value(j, line, answers)
+        if missing is None:
+            return Field(j, column, line[self.rows], [answers], encoding, tables | {"missing": None}, known)
 
-        def encoded(c: HostArray) -> Exported:
-            return written(c) | {"missing": None if missing is None else packed(missing[0, c])}
+        def encoded(values: HostArray) -> HostArray:
+            return np.where(np.isnan(values)[:, None], missing, known(values))
 
-        def row_answers(c: HostArray) -> HostArray:
-            found = made(shown, c)
-            return found if missing is None else np.where(np.isnan(shown)[:, None], missing[0, c], found)
-
-        return Field(j, column, shown, [answers] if missing is None else [answers, missing], encoded, row_answers)
+        tables = tables | {"missing": missing[0]}
+        return Field(j, column, line[self.rows], [answers, missing], encoding, tables, encoded)
 
     # ---------------------------------------------------------------------------------------------- choices
     def _choice(self, j: int) -> Field:
@@ -304,7 +288,7 @@ class _Asked:
         labels, counts = [distinct.labels[k] for k in kept], distinct.counts[kept].tolist()
         places = {int(k): place for place, k in enumerate(kept)}
         missing = places.get(distinct.missing, -1)
-        if missing < 0 and self.column_kind(j) != "b":
+        if missing < 0 and self.table.column(j).dtype.kind != "b":
             answer = self._unlisted_missing(j, answers)
             if answer is not None:  # the fit knew it; no row of this table has it
                 at = listed.size
@@ -325,23 +309,13 @@ class _Asked:
             "missing": missing,
             "distinct": int(distinct.counts.size),
         }
-        return Field(
-            j,
-            column,
-            codes,
-            [answers],
-            lambda c: {"type": "choices", "values": packed(answers[:, c])},
-            lambda c: answers[codes.astype(np.intp)][:, c],
-        )
-
-    def column_kind(self, j: int) -> str:
-        """The letter of NumPy for the type of a column."""
-        return str(self.table.column(j).dtype.kind)
+        table: dict[str, HostArray | None] = {"values": answers}
+        return Field(j, column, codes, [answers], {"type": "choices"}, table, lambda k: answers[k.astype(np.intp)])
 
     def _unlisted_missing(self, j: int, answers: HostArray) -> HostArray | None:
         """The answer for a missing value that no row has, if the fit knew it: no other value has the same."""
-        answer = self.with_column(j, self.table.missing(j, 1), 1)
-        unknown = self.with_column(j, np.array([NEVER_SEEN], dtype=object), 1)
+        answer = self.with_column(j, self.table.missing(j))
+        unknown = self.with_column(j, np.array([NEVER_SEEN], dtype=object))
         if answer is None:
             return None
         others = answers if unknown is None else np.vstack([answers, unknown])
@@ -359,17 +333,3 @@ _INSTEAD = (
     "ColumnTransformer of these or a TableVectorizer; or explore the last step with its encoded columns: "
     "explore(pipeline[-1], pipeline[:-1].transform(X), y)."
 )
-
-
-def _mixed(encoded: str, one: str, other: str) -> str:
-    return (
-        f"The encoded column {encoded!r} depends on several columns of the table, {one!r} and {other!r} among them; a "
-        f"page moves one column at a time and cannot follow such a step. {_INSTEAD}"
-    )
-
-
-def _not_separable(encoded: str, row: int) -> str:
-    return (
-        f"The encoded column {encoded!r} of row {row} is not what its column of the table alone would give; a step of "
-        f"the pipeline looks at several columns or rows at once, and a page cannot follow it. {_INSTEAD}"
-    )

@@ -7,6 +7,7 @@ import hashlib
 import html
 import json
 import os
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -79,15 +80,8 @@ class Page:
             "data": data,
             "program": program,
         }
-        page = _asset("page.html")
-        start = 0
-        pieces = []
-        for name, text in parts.items():  # in the order of the template, so that no part is searched for marks
-            mark = f"{{{{{name}}}}}"
-            at = page.index(mark, start)
-            pieces += [page[start:at], text]
-            start = at + len(mark)
-        return "".join([*pieces, page[start:]])
+        # one pass, so that no part is searched for marks
+        return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], _asset("page.html"))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file, and say where it is.

@@ -74,22 +74,18 @@ def looked_at(n: int) -> HostArray:
     return _evenly(n, MAX_LOOKED_AT)
 
 
-def columns(X: HostArray, names: list[str]) -> list[Exported]:
-    """Name, range and a typical value of each column; a typical value is one that occurs."""
-    typical = np.quantile(X, 0.5, axis=0, method="inverted_cdf")
-    return [
-        {
-            "name": name,
-            "kind": "number",
-            "low": float(x.min()),
-            "high": float(x.max()),
-            "typical": float(middle),
-            "whole": bool(np.all(x == np.round(x))),
-            "date": False,
-            "encoded": None,
-        }
-        for name, x, middle in zip(names, X.T, typical, strict=True)
-    ]
+def numbers_column(name: str, values: HostArray, typical: Any, date: bool = False) -> Exported:
+    """Name, range and a typical value of a column of numbers; a typical value is one that occurs."""
+    known = values[~np.isnan(values)]
+    return {
+        "name": name,
+        "kind": "number",
+        "low": float(known.min()),
+        "high": float(known.max()),
+        "typical": float(typical),
+        "whole": bool(np.all(known == np.round(known))),
+        "date": date,
+    }
 
 
 def names_of(X: Any, model: Any, names: Any, d: int) -> list[str]:

@@ -154,22 +154,18 @@ class Table:
         """The table whose cell (i, j) is that of row ``rows[i, j]``; some columns are given as they shall be."""
         new = changed or {}
         if self.framed:
-            kept = [new.get(j, None) for j in range(self.d)]
-            columns = {
-                name: self.column(j).array.take(rows[:, j]) if kept[j] is None else kept[j]
-                for j, name in enumerate(self.X.columns)
-            }
-            return type(self.X)(columns)
+            kept = {name: self.column(j).array.take(rows[:, j]) for j, name in enumerate(self.X.columns)}
+            return type(self.X)(kept | {self.X.columns[j]: cells for j, cells in new.items()})
         cells = self.X[rows, np.arange(self.d)[None, :]]
         for j, values in new.items():
             cells[:, j] = values
         return cells
 
-    def missing(self, j: int, count: int) -> Any:
-        """Cells of column j without a value."""
+    def missing(self, j: int) -> Any:
+        """A cell of column j without a value."""
         if not self.framed or self.column(j).dtype.kind in "iuf":
-            return np.full(count, np.nan)
-        return self.column(j).array.take(np.full(count, -1), allow_fill=True)
+            return np.array([np.nan])
+        return self.column(j).array.take([-1], allow_fill=True)
 
     def dates(self, j: int, days: HostArray) -> Any:
         """Cells of column j that hold these days."""
