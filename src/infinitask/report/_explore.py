@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -14,7 +15,6 @@ from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.inner_model import steps_and_model
 from infinitask._base.validation import naming
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask.estimators._decisions import TRADE_OFFS
 from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines import TransformedTarget
 from infinitask.pipelines._tables import as_pandas
@@ -22,9 +22,8 @@ from infinitask.plotting._reliability import binomial_band
 from infinitask.report._export import Exported, decisions, level_sets, packed, quantiles
 from infinitask.report._fields import fields_of
 from infinitask.report._page import Page
-from infinitask.report._rows import Shown, looked_at, most_rows, names_of, numbers_column, row_names, table
+from infinitask.report._rows import MAX_LOOKED_AT, Shown, evenly, most_rows, names_of, numbers_column, row_names, table
 from infinitask.report._table import Table
-from infinitask.tasks.level_set import SORTING_LEVELS
 from infinitask.tuning._self_tuned import SelfTuned
 
 PERCENTS = np.arange(1, 100) / 100.0
@@ -38,8 +37,6 @@ CHANCE = 0.9
 
 FIRST_TO_LEAVE = 200
 """Rows with the smallest p-values that are on a page in any case, up to half of its rows."""
-
-Model = InfiniteQuantileRegressor | InfiniteCostSensitiveClassifier | InfiniteOneClassSVM
 
 
 def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Page:
@@ -68,7 +65,9 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
 
     Returns
     -------
-    Page
+    page
+        ``save(path)`` writes the file and returns its path, ``html`` is its text; a notebook shows the page when it is
+        the last line of a cell.
 
     Examples
     --------
@@ -79,23 +78,24 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
     >>> explore(InfiniteOneClassSVM(n_nodes=8, alpha=1e-3).fit(X), X, names=["width", "height"]).payload["kind"]
     'level-sets'
     """
-    last, encoder = _taken_apart(model)
+    steps, last = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
+    encoder = Pipeline(steps) if steps else None
     X = X if encoder is None else as_pandas(X)  # tables are made from it cell by cell
-    inner = _inner(last)
+    inner, kind = _inner(last)
     check_is_fitted(inner)
-    kind, exported = _exported(inner)
-    n = _num_samples(X)
+    exported, n = kind.export(inner), _num_samples(X)
+    target = "y" if getattr(y, "name", None) is None else str(y.name)
     if y is not None:
         with naming("y"):
             check_consistent_length(X, y)
-    taken = looked_at(n)
+    taken = evenly(n, MAX_LOOKED_AT)
     part = X if taken.size == n else _safe_indexing(X, taken)
     given = part if encoder is None else encoder.transform(part)
     values = _dense(inner._inputs(given))
     d = values.shape[1]
     left = np.asarray(to_host(inner.field_.left(place(values, inner.recipe_.device))), dtype=np.float64)
-    targets = None if y is None or kind == "level-sets" else np.asarray(column_or_1d(y))[taken]
-    shown, answers = _ANSWERS[kind](inner, given, targets, d + left.shape[1])
+    targets = None if y is None or not kind.has_targets else np.asarray(column_or_1d(y))[taken]
+    shown, answers = kind.answers(inner, given, targets, d + left.shape[1])
     relevance = _relevance(inner)
     if encoder is None:
         typical = np.quantile(values, 0.5, axis=0, method="inverted_cdf")
@@ -117,9 +117,9 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
             relevance = [float(np.sqrt(np.sum(effect[field.columns] ** 2))) for field in fields]
     payload: Exported = {
         "format": 1,
-        "kind": kind,
-        "title": str(title) if title is not None else _title(kind, _target(y)),
-        "target": _target(y),
+        "kind": kind.name,
+        "title": kind.title.format(target) if title is None else str(title),
+        "target": target,
         "columns": about,
         "base": base,
         "relevance": relevance,
@@ -130,12 +130,6 @@ def explore(model: Any, X: Any, y: Any = None, *, names: Any = None, title: str 
         **answers,
     }
     return Page(payload)
-
-
-def _taken_apart(model: Any) -> tuple[Any, Any]:
-    """The model inside, and the steps before it; None where there are none."""
-    steps, last = steps_and_model(model, stop=lambda inner: hasattr(inner, "inverse_func"))
-    return last, Pipeline(steps) if steps else None
 
 
 def _dense(Z: Any) -> HostArray:
@@ -152,8 +146,8 @@ def _encoded_names(Z: Any, encoder: Any, p: int) -> list[str]:
     return found if len(found) == p else [f"column {c}" for c in range(p)]
 
 
-def _inner(model: Any) -> Model:
-    """The model that answers."""
+def _inner(model: Any) -> tuple[Any, Kind]:
+    """The model that answers, and its kind."""
     if isinstance(model, SelfTuned):
         check_is_fitted(model)  # a fitted one was opened
     found = as_arrays(model)
@@ -162,29 +156,17 @@ def _inner(model: Any) -> Model:
             "A page was asked for a TransformedTarget, and a page knows no functions of the target. Explore the model "
             "inside, in the units of func(y): explore(model.estimator_, X, func(y))."
         )
-    if not isinstance(found, (InfiniteQuantileRegressor, InfiniteCostSensitiveClassifier, InfiniteOneClassSVM)):
-        raise TypeError(
-            f"A page was asked for {type(model).__name__}; it is made for InfiniteQuantileRegressor, "
-            "InfiniteCostSensitiveClassifier, InfiniteOneClassSVM and those that tune themselves. Give one of these, "
-            "or a pipeline whose last step it is."
-        )
-    return found
+    for kind in KINDS:
+        if isinstance(found, kind.model):
+            return found, kind
+    raise TypeError(
+        f"A page was asked for {type(model).__name__}; it is made for InfiniteQuantileRegressor, "
+        "InfiniteCostSensitiveClassifier, InfiniteOneClassSVM and those that tune themselves. Give one of these, "
+        "or a pipeline whose last step it is."
+    )
 
 
-def _exported(model: Model) -> tuple[str, Exported]:
-    if isinstance(model, InfiniteQuantileRegressor):
-        return "quantiles", quantiles(model)
-    if isinstance(model, InfiniteCostSensitiveClassifier):
-        if model.classes_.size > 2:
-            raise ValueError(
-                f"The model has {model.classes_.size} classes; a page is made for decisions between two. Ask the model "
-                "itself: predict(X, theta) with a cost for each class, and predict_proba(X)."
-            )
-        return "costs", decisions(model, TRADE_OFFS)
-    return "level-sets", level_sets(model, SORTING_LEVELS)
-
-
-def _relevance(model: Model) -> list[float] | None:
+def _relevance(model: Any) -> list[float] | None:
     """How much each input matters; None where the kernel is not defined a step away from a row."""
     try:
         return [float(effect) for effect in model.relevance_.effect]
@@ -192,28 +174,17 @@ def _relevance(model: Model) -> list[float] | None:
         return None
 
 
-def _target(y: Any) -> str:
-    name = getattr(y, "name", None)
-    return "y" if name is None else str(name)
-
-
-def _title(kind: str, target: str) -> str:
-    if kind == "level-sets":
-        return "Which rows are unusual?"
-    return f"What to expect of {target}" if kind == "quantiles" else f"Decisions about {target}"
-
-
 # ----------------------------------------------------------------------------------- what each kind is asked about
 def _quantile_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tuple[Shown, Exported]:
     """Targets of the rows, and how often quantiles and central intervals held."""
     n = _num_samples(X)
     shown = Shown.of(n, width)
+    some, (start, end) = _some(X), model._ends()
     if y is None:
-        low, high = np.quantile(model.predict(_some(X, RELIABILITY_ROWS), _middle(model)), [0.0, 1.0])
-        return shown, {"rows": {}, "range": [float(low), float(high)], "reliability": None}
+        middle = model.predict(some, 0.5 * (float(start) + float(end)))
+        return shown, {"rows": {}, "range": [float(middle.min()), float(middle.max())], "reliability": None}
     y = y.astype(np.float64)
-    some, asked = _some(X, RELIABILITY_ROWS), np.asarray(_some(y, RELIABILITY_ROWS))
-    start, end = model._ends()
+    asked = np.asarray(_some(y))
     levels = PERCENTS[(start <= PERCENTS) & (end >= PERCENTS)]
     below = np.mean(asked[:, None] <= model.predict(some, levels), axis=0)
     widest = 1.0 if hasattr(model, "calibration_") else min(1.0 - 2.0 * start, 2.0 * end - 1.0)
@@ -222,13 +193,8 @@ def _quantile_answers(model: Any, X: Any, y: HostArray | None, width: int) -> tu
         warnings.simplefilter("ignore", UserWarning)  # an infinite interval is drawn as such
         ends = model.predict_interval(some, coverages)
     held = np.mean((ends[..., 0] <= asked[:, None]) & (asked[:, None] <= ends[..., 1]), axis=0)
-    reliability = {
-        "rows": int(asked.size),
-        "levels": packed(levels),
-        "below": packed(below),
-        "coverages": packed(coverages),
-        "held": packed(held),
-    }
+    tables = {"levels": levels, "below": below, "coverages": coverages, "held": held}
+    reliability = {"rows": int(asked.size)} | {name: packed(table) for name, table in tables.items()}
     answers = {"rows": {"y": packed(y[shown.rows])}, "range": [float(y.min()), float(y.max())]}
     return shown, answers | {"reliability": reliability, "chance": _chance(asked.size)}
 
@@ -262,14 +228,25 @@ def _chance(n: int) -> Exported:
     return {"rows": n, "confidence": CHANCE, "share": packed(share), "low": packed(low), "high": packed(high)}
 
 
-_ANSWERS = {"quantiles": _quantile_answers, "costs": _decision_answers, "level-sets": _level_set_answers}
+class Kind(NamedTuple):
+    """What a page is about."""
+
+    name: str
+    title: str
+    model: type[Any]
+    export: Callable[[Any], Exported]
+    answers: Callable[[Any, Any, HostArray | None, int], tuple[Shown, Exported]]
+    """From the model, rows, targets and the numbers that a row takes, to the rows shown and what is said of them."""
+    has_targets: bool = True
 
 
-def _middle(model: Any) -> float:
-    low, high = model._ends()
-    return 0.5 * (float(low) + float(high))
+KINDS = (
+    Kind("quantiles", "What to expect of {}", InfiniteQuantileRegressor, quantiles, _quantile_answers),
+    Kind("costs", "Decisions about {}", InfiniteCostSensitiveClassifier, decisions, _decision_answers),
+    Kind("level-sets", "Which rows are unusual?", InfiniteOneClassSVM, level_sets, _level_set_answers, False),
+)
 
 
-def _some(values: Any, limit: int) -> Any:
+def _some(values: Any) -> Any:
     n = _num_samples(values)
-    return values if n <= limit else _safe_indexing(values, np.linspace(0, n - 1, limit).astype(np.intp))
+    return values if n <= RELIABILITY_ROWS else _safe_indexing(values, evenly(n, RELIABILITY_ROWS))

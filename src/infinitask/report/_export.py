@@ -13,10 +13,12 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray, to_host
 from infinitask.calibration._levels import TABLE_SIZE, Levels
+from infinitask.estimators._decisions import TRADE_OFFS
 from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, NodeMap, PrecomputedMap, TaskMap
 from infinitask.field import Field
 from infinitask.kernels import Precomputed, Ranks
 from infinitask.kernels._base import Description
+from infinitask.tasks.level_set import SORTING_LEVELS
 
 Exported = dict[str, Any]
 
@@ -175,9 +177,14 @@ def quantiles(model: Any) -> Exported:
     }
 
 
-def decisions(model: Any, trade_offs: int) -> Exported:
+def decisions(model: Any) -> Exported:
     """An InfiniteCostSensitiveClassifier, with the levels at which questions about all of Θ are answered."""
-    levels = model._levels(trade_offs)
+    if model.classes_.size > 2:
+        raise ValueError(
+            f"The model has {model.classes_.size} classes; a page is made for decisions between two. Ask the model "
+            "itself: predict(X, theta) with a cost for each class, and predict_proba(X)."
+        )
+    levels = model._levels(TRADE_OFFS)
     return {
         "field": field(model.field_, levels),
         "support": list(model._ends()),
@@ -187,12 +194,12 @@ def decisions(model: Any, trade_offs: int) -> Exported:
     }
 
 
-def level_sets(model: Any, score_levels: int) -> Exported:
+def level_sets(model: Any) -> Exported:
     """An InfiniteOneClassSVM, with the levels at which scores look for the sign change."""
     low, high = model._ends()
     fractions = FRACTIONS[(low <= FRACTIONS) & (high >= FRACTIONS)]
     nested, nu = bool(model.recipe_.order.rearranged), float(model.offset_)
-    levels = model._curve_levels() if nested else np.unique(np.append(model._levels(score_levels), nu))
+    levels = model._curve_levels() if nested else np.unique(np.append(model._levels(SORTING_LEVELS), nu))
     if levels.size < 2:
         raise ValueError(_cannot(f"the single fraction {levels[0]:g}", "a measure on an interval"))
     return {

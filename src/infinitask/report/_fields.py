@@ -21,7 +21,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask.report._export import Exported, packed
-from infinitask.report._rows import MAX_NUMBERS, numbers_column
+from infinitask.report._rows import MAX_NUMBERS, evenly, numbers_column
 from infinitask.report._table import Table
 
 MAX_CHOICES = 300
@@ -278,8 +278,10 @@ class _Asked:
         """A list of values: those a person can choose from first, then others that rows of the page have."""
         distinct = self.distinct[j]
         assert distinct is not None
-        time = self.table.is_time(j)
-        listed = distinct.evenly(MAX_CHOICES) if time else distinct.most_frequent(MAX_CHOICES)
+        kind = self.table.column(j).dtype.kind
+        time = kind == "M"
+        # evenly spaced times end with the missing one
+        listed = evenly(distinct.counts.size, MAX_CHOICES) if time else distinct.most_frequent(MAX_CHOICES)
         others = np.setdiff1d(distinct.codes[self.rows], listed)
         kept = np.concatenate([listed, others])
         idx = np.tile(self.typical, (kept.size, 1))
@@ -288,7 +290,7 @@ class _Asked:
         labels, counts = [distinct.labels[k] for k in kept], distinct.counts[kept].tolist()
         places = {int(k): place for place, k in enumerate(kept)}
         missing = places.get(distinct.missing, -1)
-        if missing < 0 and self.table.column(j).dtype.kind != "b":
+        if missing < 0 and kind != "b":
             answer = self._unlisted_missing(j, answers)
             if answer is not None:  # the fit knew it; no row of this table has it
                 at = listed.size

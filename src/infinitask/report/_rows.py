@@ -50,9 +50,9 @@ class Shown:
         if n <= limit:
             return cls(np.arange(n), np.ones(n))
         first = np.array([], dtype=np.intp) if rare is None else np.asarray(rare, dtype=np.intp)
-        kept = first[_evenly(first.size, limit // 2)]
+        kept = first[evenly(first.size, limit // 2)]
         others = np.setdiff1d(np.arange(n), first)
-        rest = others[_evenly(others.size, limit - kept.size)]
+        rest = others[evenly(others.size, limit - kept.size)]
         shares = [first.size / max(1, kept.size), others.size / max(1, rest.size)]
         rows, weight = np.concatenate([kept, rest]), np.repeat(shares, [kept.size, rest.size])
         order = np.argsort(rows)
@@ -64,14 +64,9 @@ def most_rows(width: int) -> int:
     return max(100, min(MAX_ROWS, MAX_NUMBERS // max(1, width)))
 
 
-def _evenly(n: int, limit: int) -> HostArray:
+def evenly(n: int, limit: int) -> HostArray:
     """Positions of at most ``limit`` of n things."""
     return np.unique(np.linspace(0, n - 1, min(n, limit)).astype(np.intp)) if n and limit else np.arange(0)
-
-
-def looked_at(n: int) -> HostArray:
-    """Rows of the given table that take part at all."""
-    return _evenly(n, MAX_LOOKED_AT)
 
 
 def numbers_column(name: str, values: HostArray, typical: Any, date: bool = False) -> Exported:

@@ -66,11 +66,6 @@ class Distinct:
         """Places of at most ``limit`` values, in order."""
         return np.sort(np.argsort(-self.counts, kind="stable")[:limit])
 
-    def evenly(self, limit: int) -> HostArray:
-        """Places of at most ``limit`` values, evenly spaced, with the missing one."""
-        m = self.counts.size
-        return np.unique(np.linspace(0, m - 1, min(m, limit)).astype(np.intp))
-
 
 def _label(value: Any) -> str:
     text = f"{value:g}" if isinstance(value, float) else str(value).removesuffix(" 00:00:00")
@@ -145,10 +140,6 @@ class Table:
         days = np.full(self.n, np.nan)
         days[known] = whole[known].astype(np.float64)
         return days
-
-    def is_time(self, j: int) -> bool:
-        """Whether column j holds dates or times."""
-        return bool(self.column(j).dtype.kind == "M")
 
     def made(self, rows: HostArray, changed: dict[int, Any] | None = None) -> Any:
         """The table whose cell (i, j) is that of row ``rows[i, j]``; some columns are given as they shall be."""
