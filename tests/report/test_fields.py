@@ -24,7 +24,8 @@ from sklearn.preprocessing import (
 )
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask.report import Page, explore
+from infinitask.report import explore
+from infinitask.report._page import Page
 from infinitask.tuning import InfiniteQuantileRegressorCV
 from tests.report import evaluator, mixed
 from tests.support.each import each

@@ -10,7 +10,8 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
-from infinitask.report import Page, explore
+from infinitask.report import explore
+from infinitask.report._page import Page
 from tests.report import mixed
 from tests.report.browser import Tab
 

@@ -24,7 +24,8 @@ from infinitask import (
     JointQuantileRegressor,
 )
 from infinitask.datasets import make_mixture, make_sine
-from infinitask.report import Page, explore
+from infinitask.report import explore
+from infinitask.report._page import Page
 from infinitask.tuning import (
     InfiniteCostSensitiveClassifierCV,
     InfiniteOneClassSVMCV,

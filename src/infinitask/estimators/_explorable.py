@@ -27,7 +27,8 @@ class Explorable:
 
         Returns
         -------
-        infinitask.report.Page
+        page
+            ``save(path)`` writes the file; a notebook shows it.
         """
         # by name: pages know estimators, and imports point one way
         return import_module("infinitask.report").explore(self, X, y, names=names, title=title)
