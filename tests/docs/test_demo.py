@@ -70,7 +70,7 @@ def test_progress_names_each_step_once(quick: tuple[Path, str, str]) -> None:
 
 def test_progress_on_a_terminal_rewrites_its_line() -> None:
     terminal = Terminal()
-    with _run.Progress(terminal, n_steps=1).step("waiting"):
+    with _run.progress(terminal, "1/1", "waiting"):
         assert "waiting" in terminal.getvalue()  # shown before the work is done
         assert "\n" not in terminal.getvalue()
     assert terminal.getvalue().count("\n") == 1
@@ -79,7 +79,7 @@ def test_progress_on_a_terminal_rewrites_its_line() -> None:
 
 def test_progress_ends_its_line_when_a_step_fails() -> None:
     terminal = Terminal()
-    with pytest.raises(ZeroDivisionError), _run.Progress(terminal, n_steps=1).step("dividing"):
+    with pytest.raises(ZeroDivisionError), _run.progress(terminal, "1/1", "dividing"):
         raise ZeroDivisionError
     assert terminal.getvalue().endswith("stopped\n")
 

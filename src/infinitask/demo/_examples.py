@@ -69,9 +69,8 @@ def quantiles(size: Size) -> Result:
     loss = integrated_pinball_loss(y_test, model.predict(X_test, quantiles=levels), levels)
 
     def draw(axes: Any, grid: int) -> None:
-        fan = QuantileFanDisplay.from_estimator(
-            model, X, y, quantiles=levels, grid=grid, kind="lines", ax=axes, look=LIGHT
-        )
+        options = {"kind": "lines", "ax": axes, "look": LIGHT}
+        fan = QuantileFanDisplay.from_estimator(model, X, y, quantiles=levels, grid=grid, **options)
         median = sine_quantile(fan.x, 0.5)[:, 0]
         axes.plot(fan.x, median, "--", color=LIGHT.ink, linewidth=1.5, label="true median")
         axes.set_title("One fit, the quantiles at 99 levels")

@@ -18,11 +18,6 @@ from typing import TextIO
 from infinitask.demo._examples import EXAMPLES, QUICK, Example, Result
 from infinitask.plotting import LIGHT
 
-
-class ExampleError(Exception):
-    """A reason why no example can run, as a sentence for the user."""
-
-
 # --------------------------------------------------------------------------------------------------- the table
 HEADER = ("task", "data n × d", "nodes m", "unknowns", "evaluations", "certified gap", "seconds", "on unseen data")
 
@@ -41,16 +36,9 @@ Next: fit your own data once, then ask for any level
 def cells(example: Example, result: Result, n_train: int) -> tuple[str, ...]:
     """The row of an example in the table."""
     model, (r, s) = result.model, result.model.field_.coef.shape
-    return (
-        example.task,
-        f"{n_train} × {model.n_features_in_}",
-        str(model.nodes_.size),
-        f"{r} × {s}",
-        str(model.solution_.n_evaluations),
-        f"{model.dual_gap_:.1e}",
-        f"{result.seconds:.1f}",
-        f"{result.held_out:.4f} {example.measure}",
-    )
+    problem = (f"{n_train} × {model.n_features_in_}", str(model.nodes_.size), f"{r} × {s}")
+    solved = (str(model.solution_.n_evaluations), f"{model.dual_gap_:.1e}", f"{result.seconds:.1f}")
+    return (example.task, *problem, *solved, f"{result.held_out:.4f} {example.measure}")
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> str:
@@ -71,7 +59,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise ExampleError(
+        raise ImportError(
             "the figures are drawn with matplotlib, which is not installed; install the extra with "
             "`pip install infinitask[plot]`."
         ) from error
@@ -84,7 +72,7 @@ def prepare(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise ExampleError(
+        raise OSError(
             f"the output folder {folder} cannot be written ({error.strerror}); name another one with --output."
         ) from error
 
@@ -99,35 +87,23 @@ def save_figure(example: Example, result: Result, folder: Path, grid: int) -> Pa
         # A Figure without pyplot renders with Agg and leaves the backend of the session alone.
         figure = Figure(figsize=(8.0, 5.4), layout="compressed")
         result.draw(figure.add_subplot(), grid)
-        try:
-            figure.savefig(path)
-        except OSError as error:
-            raise ExampleError(f"the figure {path} could not be written ({error.strerror}).") from error
+        figure.savefig(path)
     return path
 
 
 # -------------------------------------------------------------------------------------------------- the progress
-class Progress:
-    """Shows the steps: on a terminal a line from the beginning of a step on, elsewhere when it is done."""
-
-    def __init__(self, stream: TextIO, n_steps: int) -> None:
-        self._stream = stream
-        self._n_steps = n_steps
-        self._step = 0
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Show the step while the body runs."""
-        self._step += 1
-        started, live, end = time.perf_counter(), self._stream.isatty(), "  stopped"
-        line = ("\r" if live else "") + f"[{self._step}/{self._n_steps}] {name:<38}"
-        if live:
-            print(line, end="", file=self._stream, flush=True)
-        try:
-            yield
-            end = ""
-        finally:  # the line is ended, so that the message of an error begins on a new one
-            print(f"{line} {time.perf_counter() - started:5.1f} s{end}", file=self._stream, flush=True)
+@contextmanager
+def progress(stream: TextIO, step: str, name: str) -> Iterator[None]:
+    """Show a step of several, such as "1/6": on a terminal while the body runs, elsewhere when it is done."""
+    started, live, end = time.perf_counter(), stream.isatty(), "  stopped"
+    line = ("\r" if live else "") + f"[{step}] {name:<38}"
+    if live:
+        print(line, end="", file=stream, flush=True)
+    try:
+        yield
+        end = ""
+    finally:  # the line is ended, so that the message of an error begins on a new one
+        print(f"{line} {time.perf_counter() - started:5.1f} s{end}", file=stream, flush=True)
 
 
 # ------------------------------------------------------------------------------------------------------- the run
@@ -135,14 +111,13 @@ def run(folder: Path, quick: bool) -> None:
     """Fit, measure and draw the examples; print the table."""
     require_matplotlib()
     prepare(folder)
-    progress = Progress(sys.stderr, n_steps=2 * len(EXAMPLES))
-    rows, paths = [], []
-    for example in EXAMPLES:
+    rows, paths, steps = [], [], 2 * len(EXAMPLES)
+    for k, example in enumerate(EXAMPLES):
         size = QUICK if quick else example.size
-        with progress.step(f"{example.title}: fit"):
+        with progress(sys.stderr, f"{2 * k + 1}/{steps}", f"{example.title}: fit"):
             result = example.fit(size)
         rows.append(cells(example, result, size.n_train))
-        with progress.step(f"{example.title}: figure"):
+        with progress(sys.stderr, f"{2 * k + 2}/{steps}", f"{example.title}: figure"):
             paths.append(save_figure(example, result, folder, size.grid))
     print("", table(rows), "", LEGEND, "", "Figures", *(f"  {path}" for path in paths), "", NEXT, sep="\n")
 
@@ -173,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")  # a terminal without θ and × shows question marks
     try:
         run(options.output, options.quick)
-    except ExampleError as error:
+    except (ImportError, OSError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
