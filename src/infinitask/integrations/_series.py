@@ -8,28 +8,21 @@ extrapolate.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from infinitask._base.arrays import HostArray
-from infinitask.calibration._levels import Levels
 from infinitask.estimators import InfiniteQuantileRegressor
 from infinitask.kernels import RBF, Linear
-from infinitask.tuning import score_path
+from infinitask.tuning import InfiniteQuantileRegressorCV
 
-CHOOSING_ROWS = 400
+CHOOSING_ROWS = 2000
 """About the most rows that take part in the choice of kernel and λ."""
 
 FOLDS = 4
 """Blocks of consecutive times that are held out in turn."""
-
-RIDGES = np.array([1.0, 1e-2, 1e-4])
-"""Candidates for λ, in units of the spread of the targets; ten times more and less than the best are tried as well."""
 
 
 @dataclass(frozen=True)
@@ -154,43 +147,22 @@ def tuned_fit(inputs: HostArray, targets: HostArray, times: HostArray, n_steps: 
     n_steps : int
         Rows of one origin, which stand together; the last origins may have fewer.
     """
-    model: Any = InfiniteQuantileRegressor(noncrossing="rearrange", tol=1e-3)
     if np.unique(times).size < 2 * FOLDS:
-        return model.set_params(alpha=1.0).fit(inputs, targets)
+        return InfiniteQuantileRegressor(noncrossing="rearrange", alpha=1.0, tol=1e-3).fit(inputs, targets)
     # whole origins, evenly spaced
     apart = max(1, -(-targets.size // CHOOSING_ROWS))
     some = np.flatnonzero((np.arange(targets.size) // n_steps) % apart == 0)
-    X, y, folds = inputs[some], targets[some], blocks_of_time(times[some])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate that is hard to solve is a poor one
-        model.set_params(**_chosen(model, X, y, folds))
-        grid, rough = Levels.grid(), clone(model).set_params(tol=1e-2)
-        held_out = np.empty((y.size, grid.size))
-        for train, test in folds:
-            held_out[test] = clone(rough).fit(X[train], y[train]).predict(X[test], quantiles=grid)
-    model.fit(inputs, targets)
-    model.levels_ = Levels.of(y, held_out, grid)
-    return model
-
-
-def _chosen(model: Any, X: HostArray, y: HostArray, folds: list[tuple[HostArray, HostArray]]) -> dict[str, Any]:
-    """The kernel and λ with the best score on held-out rows."""
-    middle = np.median(y)
-    spread = float(np.median(np.abs(y - middle))) or float(np.mean(np.abs(y - middle))) or 1.0
-    halves = np.array_split(np.arange(len(X)), 2)
-    pairs = np.sum((X[halves[0], None] - X[None, halves[1]]) ** 2, axis=2)
-    gamma = 0.5 / (float(np.median(pairs)) or 1.0)
-    rough = clone(model).set_params(n_nodes=6, tol=3e-2)
-
-    def scores(kernel: Any, ridges: HostArray) -> HostArray:
-        found = score_path(rough.set_params(kernel=kernel), X, y, alphas=ridges, cv=folds)
-        return np.asarray(np.mean(found, axis=1))
-
+    first, second = np.array_split(inputs[some], 2)
+    gamma = 0.5 / (float(np.median(np.sum((first[:, None] - second) ** 2, axis=2))) or 1.0)
     # Gaussian kernels of half, once and twice the median distance
-    kernels: list[Any] = [*(RBF(gamma / width**2) for width in (0.5, 1.0, 2.0)), Linear()]
-    table = np.stack([scores(kernel, spread * RIDGES) for kernel in kernels])
-    k, j = np.unravel_index(np.argmax(table), table.shape)
-    near = spread * RIDGES[j] * np.array([10.0, 1.0, 0.1])
-    beside = scores(kernels[k], near[[0, 2]])
-    ridge = near[np.argmax([beside[0], table[k, j], beside[1]])]
-    return {"kernel": kernels[k], "alpha": float(ridge)}
+    kernels = [*(RBF(gamma / width**2) for width in (0.5, 1.0, 2.0)), Linear()]
+    tuned = InfiniteQuantileRegressorCV(
+        kernels=kernels, cv=blocks_of_time(times[some]), rule="best", tol=1e-3, random_state=0
+    )
+    model: Any = tuned.fit(inputs[some], targets[some]).best_estimator_
+    if apart > 1:
+        levels = getattr(model, "levels_", None)
+        model.fit(inputs, targets)
+        if levels is not None:
+            model.levels_ = levels
+    return model
