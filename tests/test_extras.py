@@ -8,6 +8,7 @@ themselves.
 from __future__ import annotations
 
 import json
+import os
 import pkgutil
 import re
 import subprocess
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 import infinitask.integrations
+from infinitask.objective._terms import SWITCH
 
 ROOT = Path(__file__).parents[1]
 
@@ -148,6 +150,21 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_the_core_fits_and_predicts(bare: dict[str, Any]) -> None:
     assert bare["shapes"] == [[40, 2], [40, 2], [40, 2], [40, 2], [40], [40]]
     assert bare["loaded"] == []
+
+
+def test_neither_an_import_nor_a_small_fit_loads_an_extra() -> None:
+    """Matplotlib and numba take longer to load than a small fit takes."""
+    program = """
+import sys
+from infinitask import InfiniteQuantileRegressor
+from infinitask.datasets import make_sine
+assert "infinitask.plotting" not in sys.modules
+import infinitask.plotting
+InfiniteQuantileRegressor(n_nodes=20).fit(*make_sine(100, random_state=0))
+assert not {"matplotlib", "numba"} & set(sys.modules)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != SWITCH}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 @pytest.mark.parametrize("name", ROWS)

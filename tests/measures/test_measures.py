@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ RULES = [*CLOUDS, *GRIDS]
 
 @each("rule", RULES, ids=repr)
 @each("measure", MEASURES, ids=lambda mu: type(mu).__name__)
-@each("n_nodes", [1, 2, 7, 16, 33])
+@each("n_nodes", [1, 2, 9])
 def test_weights_sum_to_one_and_nodes_lie_in_the_support(rule: Rule, measure: Measure, n_nodes: int) -> None:
     if measure is UNBOUNDED and isinstance(rule, ClenshawCurtis) and n_nodes > 1:
         pytest.skip("places nodes at infinity, which has its own test")
@@ -86,6 +87,12 @@ def test_grids_integrate_polynomials_exactly_and_no_further(rule: Rule, degree: 
         assert abs(error) > 1e-6
 
 
+@cache
+def expectation(name: str, function: Any) -> float:
+    """The integral by SciPy."""
+    return float(LINE[name][1].expect(function))
+
+
 @each("name", LINE)
 @each("function", [np.exp, np.cos, np.square], ids=lambda f: f.__name__)
 @each(
@@ -102,10 +109,9 @@ def test_grids_integrate_polynomials_exactly_and_no_further(rule: Rule, degree: 
     ids=lambda value: repr(value) if isinstance(value, Rule) else "",
 )
 def test_expectations_converge(name: str, function: Any, rule: Rule, n_nodes: int, tolerance: float) -> None:
-    measure, distribution = LINE[name]
-    quadrature = rule(measure, n_nodes, np.random.default_rng(0))
-    expected = distribution.expect(function)
-    assert abs(float(quadrature.integrate(function(quadrature.nodes[:, 0]))) - expected) < tolerance
+    quadrature = rule(LINE[name][0], n_nodes, np.random.default_rng(0))
+    found = float(quadrature.integrate(function(quadrature.nodes[:, 0])))
+    assert abs(found - expectation(name, function)) < tolerance
 
 
 def test_gauss_legendre_converges_geometrically_for_the_uniform_measure() -> None:

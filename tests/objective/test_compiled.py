@@ -6,8 +6,6 @@ import copy
 import gc
 import os
 import pickle
-import subprocess
-import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -343,19 +341,6 @@ def test_the_size_of_a_problem_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     for asked, expected in ((None, (False, True)), ("0", (False, False)), ("1", (True, True))):
         monkeypatch.delenv(SWITCH) if asked is None else monkeypatch.setenv(SWITCH, asked)
         assert (compiles(MIN_COMPILED_PAIRS - 1), compiles(MIN_COMPILED_PAIRS)) == expected
-
-
-def test_small_fits_do_not_load_numba() -> None:
-    script = """
-import sys
-from infinitask import InfiniteQuantileRegressor
-from infinitask.datasets import make_sine
-InfiniteQuantileRegressor(n_nodes=20).fit(*make_sine(100, random_state=0))
-print("numba" in sys.modules)
-"""
-    environment = {name: value for name, value in os.environ.items() if name != SWITCH}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 @compiled_only

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -235,14 +234,6 @@ def test_what_is_no_axes_is_refused(ax: Any, look: Any) -> None:
 
 
 # -------------------------------------------------------------------------------------------------------- imports
-def test_importing_the_library_does_not_import_matplotlib() -> None:
-    program = """
-import sys, infinitask
-assert "infinitask.plotting" not in sys.modules
-import infinitask.plotting
-assert "matplotlib" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_missing_matplotlib_names_the_extra(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ REPETITIONS, CALIBRATION, NEW = 200, 79, 40
 @pytest.mark.parametrize(
     ("params", "raw_error"),
     [
-        ({"alpha": 1e-3, "gamma": 5.0}, 0.1),
+        ({"alpha": 1e-3, "gamma": 5.0}, 0.06),
         # held at nearly 0: its own intervals hold nothing
         pytest.param({"alpha": 1.0, "alpha_bias": 1.0}, 0.4, marks=pytest.mark.slow),
     ],
@@ -50,8 +50,8 @@ def test_coverage_over_repetitions(params: dict[str, Any], raw_error: float) -> 
     hits, raw = np.zeros((REPETITIONS, 4)), []
     for seed in range(REPETITIONS):
         train, calibration, (X, y) = splits([40, CALIBRATION, NEW], seed)
-        model = InfiniteQuantileRegressor(n_nodes=6, noncrossing=0.0, tol=1e-2, **params).fit(*train)
-        if seed < 20:
+        if seed % 10 == 0:  # any model will do
+            model = InfiniteQuantileRegressor(n_nodes=6, noncrossing=0.0, tol=1e-2, **params).fit(*train)
             raw.append([np.mean(holds(model.predict_interval(X, c), y)) for c in COVERAGES])
         model.conformalize(*calibration)
         hits[seed] = [np.sum(holds(model.predict_interval(X, c), y)) for c in COVERAGES]

@@ -95,7 +95,7 @@ def draw(rng: np.random.Generator, n: int) -> tuple[Floats, Floats]:
 CELLS = stats.norm.ppf((np.arange(2000) + 0.5) / 2000)[:, None]
 """Cells of N(0, 1) of equal mass: the share of them in an interval is its probability, within 1/2000 for each end."""
 
-REPETITIONS = 500
+REPETITIONS = 250
 
 
 @pytest.mark.parametrize("wish", ["max_fpr", pytest.param("min_sensitivity", marks=pytest.mark.slow)])

@@ -73,6 +73,7 @@ class Opened:
         agrees()
 
 
+@pytest.mark.slow
 def test_quantiles_of_a_mixed_table(tab: Tab) -> None:
     X, y = mixed.table()
     opened = Opened(tab, mixed.fitted(InfiniteQuantileRegressor(**QUICK), X[:100], y[:100]), X[60:], y[60:])

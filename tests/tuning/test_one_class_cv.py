@@ -29,6 +29,7 @@ LAST_FIT: dict[str, Any] = {"n_nodes": 12, "tol": 1e-2, "exact_fractions": False
 """The last fit does not decide the kernel."""
 
 
+@pytest.mark.slow
 def test_scikit_learn_accepts_it() -> None:
     run_checks(InfiniteOneClassSVMCV(**QUICK))
 
