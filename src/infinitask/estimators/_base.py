@@ -421,12 +421,18 @@ def tags_of_poor_score(estimator: Any) -> Any:
 
 
 def d2_score(
-    model: BaseInfiniteTask, loss: Loss, predicted: HostArray, constants: HostArray, y: HostArray, weight: HostArray
+    rule: tuple[HostArray, HostArray],
+    loss: Loss,
+    predicted: HostArray,
+    constants: HostArray,
+    y: HostArray,
+    weight: HostArray,
 ) -> float:
-    """1 − the integrated loss of ``predicted`` (n, m) / that of the best ``constants`` (m,), both at the nodes."""
+    """1 − the integrated loss of ``predicted`` (n, m) / that of the best ``constants`` (m,), at nodes with weights."""
+    nodes, weights = rule
 
     def integrated(h: HostArray) -> float:
-        return float(weight @ loss.value(model.nodes_, y[:, None], h) @ model.weights_)
+        return float(weight @ loss.value(nodes, y[:, None], h) @ weights)
 
     worst, best = integrated(np.broadcast_to(constants, predicted.shape)), integrated(predicted)
     if worst == 0.0:

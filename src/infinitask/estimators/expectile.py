@@ -103,7 +103,7 @@ class InfiniteExpectileRegressor(Continuum, RegressorMixin, BaseInfiniteTask):
         y = targets_of(predicted, y)
         weight = weights_of(sample_weight, predicted)
         constants = _constant_expectiles(y, self.nodes_, weight)
-        return d2_score(self, Expectile(), predicted, constants, y, weight)
+        return d2_score((self.nodes_, self.weights_), Expectile(), predicted, constants, y, weight)
 
 
 def _constant_expectiles(y: HostArray, theta: HostArray, weight: HostArray) -> HostArray:

@@ -216,7 +216,7 @@ class _QuantileEstimator(RegressorMixin, BaseInfiniteTask):
         y = targets_of(predicted, y)
         weight = weights_of(sample_weight, predicted)
         constants = np.quantile(y, self.nodes_, method="inverted_cdf", weights=weight)
-        return d2_score(self, Pinball(), predicted, constants, y, weight)
+        return d2_score((self.nodes_, self.weights_), Pinball(), predicted, constants, y, weight)
 
 
 @estimator

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar, cast
+
+from sklearn.utils.metaestimators import available_if
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def where_inside_has(name: str) -> Callable[[Method], Method]:
+    """A method that is there only where the model inside has one of that name."""
+
+    def check(model: Any) -> bool:
+        getattr(model._inside(), name)  # its own AttributeError is the one to see
+        return True
+
+    return cast(Callable[[Method], Method], available_if(check))
 
 
 class PassesOn(ABC):

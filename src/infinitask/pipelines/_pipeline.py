@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Self
@@ -11,20 +10,11 @@ from typing import Any, Self
 import sklearn
 from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as named_steps
-from sklearn.utils.metaestimators import available_if
 
 from infinitask.estimators._frames import FRAMED, framed, output_of, set_output
 from infinitask.fitting._gradients import Relevance
-from infinitask.pipelines._passing import PassesOn
+from infinitask.pipelines._passing import PassesOn, where_inside_has
 from infinitask.pipelines._tables import as_table
-
-
-def _last_has(name: str) -> Callable[[Any], bool]:
-    def check(pipeline: Any) -> bool:
-        getattr(pipeline.steps[-1][1], name)  # its own AttributeError is the one to see
-        return True
-
-    return check
 
 
 def _with_tasks(name: str, summary: str) -> Any:
@@ -42,7 +32,7 @@ def _with_tasks(name: str, summary: str) -> Any:
         *arguments, **params
             Of the last step: ``quantiles``, ``theta``, ``nu``, …
         """
-    return available_if(_last_has(name))(method)
+    return where_inside_has(name)(method)
 
 
 class TaskPipeline(PassesOn, Pipeline):
@@ -80,10 +70,10 @@ class TaskPipeline(PassesOn, Pipeline):
             What ``fit`` of the last step takes by name, such as ``theta``; and ``<step>__<parameter>``, as in
             scikit-learn.
         """
-        super().fit(as_table(X), y, **self._with_weights(sample_weight, self._for_last(params)))
+        super().fit(as_table(X), y, **self._for_last(params, sample_weight))
         return self._named(y)
 
-    @available_if(_last_has("fit_predict"))
+    @where_inside_has("fit_predict")
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """Fit the steps, and predict the same rows.
 
@@ -100,27 +90,23 @@ class TaskPipeline(PassesOn, Pipeline):
         for_fit = {name: value for name, value in params.items() if name not in tasks}
         if tasks:
             return self.fit(X, y, sample_weight, **for_fit).predict(X, **tasks)
-        found = super().fit_predict(as_table(X), y, **self._with_weights(sample_weight, params))
+        found = super().fit_predict(as_table(X), y, **self._for_last(params, sample_weight))
         return self._named(y)._in_kind("predict", found, X, (), {})
 
-    def _for_last(self, params: dict[str, Any]) -> dict[str, Any]:
+    def _for_last(self, params: dict[str, Any], sample_weight: Any) -> dict[str, Any]:
         """Arguments of a fit, in which those that the last step takes by name are under its name."""
+        if sample_weight is not None:
+            params = params | {"sample_weight": sample_weight}
         name, last = self.steps[-1]
         if _routes() or not hasattr(last, "fit"):
             return params
-        known = _names_taken(last.fit)
+        known = {"sample_weight", *inspect.signature(last.fit).parameters}
         return {f"{name}__{key}" if key in known else key: value for key, value in params.items()}
 
     def _tasks_of(self, params: dict[str, Any]) -> dict[str, Any]:
         """Those of the arguments that ``predict`` of the last step takes by name."""
         known = inspect.signature(self.steps[-1][1].predict).parameters
         return {name: value for name, value in params.items() if name in known}
-
-    def _with_weights(self, sample_weight: Any, params: dict[str, Any]) -> dict[str, Any]:
-        if sample_weight is None:
-            return params
-        name = "sample_weight" if _routes() else f"{self.steps[-1][0]}__sample_weight"
-        return params | {name: sample_weight}
 
     def _named(self, y: Any) -> Self:
         self.__dict__.pop("target_name_", None)
@@ -136,7 +122,7 @@ class TaskPipeline(PassesOn, Pipeline):
     decision_function = _with_tasks("decision_function", "The decision function of the last step.")
     score_samples = _with_tasks("score_samples", "The scores that the last step gives to rows.")
 
-    @available_if(_last_has("score"))
+    @where_inside_has("score")
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """The score of the last step.
 
@@ -153,7 +139,7 @@ class TaskPipeline(PassesOn, Pipeline):
             return self.steps[-1][1].score(self._encoded(X), y, **weight, **params)
         return super().score(as_table(X), y, sample_weight, **params)
 
-    @available_if(_last_has("explore"))
+    @where_inside_has("explore")
     def explore(self, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Any:
         """A page in which a person moves the task and sees the consequences, with the columns as they were given.
 
@@ -260,12 +246,6 @@ def make_pipeline(*steps: Any, memory: Any = None, transform_input: Any = None, 
     """
     named = named_steps(*steps).steps
     return TaskPipeline(named, memory=memory, transform_input=transform_input, verbose=verbose)
-
-
-def _names_taken(method: Any) -> set[str]:
-    """The arguments that a method takes by name, without those that all methods of its kind have."""
-    found = inspect.signature(method).parameters.values()
-    return {one.name for one in found if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)} - {"X", "y"}
 
 
 def _routes() -> bool:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.inner_model import inner_model, takes
 from infinitask._base.validation import naming, numbers, seed
 from infinitask.estimators import _frames
+from infinitask.estimators._base import d2_score
 from infinitask.estimators._parameters import targets_of, weights_of
 from infinitask.estimators._sources import in_kind, in_memory
 from infinitask.metrics._scorers import _levels
+from infinitask.pipelines._passing import where_inside_has
 from infinitask.predictive import QuantileDistribution
 from infinitask.tasks import QuantileTask
 
@@ -30,19 +30,6 @@ ROUNDING = 1e-9
 
 FAR = 1.0
 """Predictions of g(y) that are beyond its range in the fit by more than this part of it are warned of."""
-
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _where_inner_has(name: str) -> Callable[[_Method], _Method]:
-    """A method that is there only where the model inside has one of that name."""
-
-    def check(model: Any) -> bool:
-        getattr(model._answering(), name)  # its own AttributeError is the one to see
-        return True
-
-    return cast(Callable[[_Method], _Method], available_if(check))
 
 
 class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
@@ -197,7 +184,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
                 stacklevel=5,  # of predict
             )
 
-    def _answering(self) -> Any:
+    def _inside(self) -> Any:
         """The model that is asked: that of g(y), or the one that a search has chosen or varies."""
         model = vars(self).get("estimator_", self.estimator)
         return inner_model(model, stop=lambda candidate: takes(candidate, "quantiles"))
@@ -205,7 +192,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
     @property
     def quantiles(self) -> Any:
         """The levels that ``predict`` answers when none are asked for: those of the model inside."""
-        return getattr(inner_model(self._answering()), "quantiles", 0.5)
+        return getattr(inner_model(self._inside()), "quantiles", 0.5)
 
     def _at(self, X: Any, levels: HostArray) -> HostArray:
         """Quantiles of y at levels (q,) or a single one."""
@@ -213,7 +200,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         turns = not self.increasing_ and bool(np.all((levels > 0.0) & (levels < 1.0)))
         turned = np.round(1.0 - levels, 15) if turns else levels
         asked = float(turned) if levels.ndim == 0 else turned
-        z = np.asarray(self._answering().predict(X, quantiles=asked), dtype=np.float64)
+        z = np.asarray(self._inside().predict(X, quantiles=asked), dtype=np.float64)
         y = self._in_units(z)
         self._warn_of_outliers(z, y)  # not of intervals: conformal ones may well end far out
         return y
@@ -232,7 +219,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self._at(X, numbers("quantiles", self.quantiles if quantiles is None else quantiles))
 
-    @_where_inner_has("predict_interval")
+    @where_inside_has("predict_interval")
     @in_kind
     def predict_interval(self, X: Any, coverage: Any = 0.9) -> HostArray:
         """The central interval of y: (n, 2), or (n, q, 2) for q coverages; conformal after :meth:`conformalize`.
@@ -244,10 +231,10 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
             In (0, 1).
         """
         check_is_fitted(self)
-        ends = self._in_units(np.asarray(self._answering().predict_interval(X, coverage), dtype=np.float64))
+        ends = self._in_units(np.asarray(self._inside().predict_interval(X, coverage), dtype=np.float64))
         return ends if self.increasing_ else ends[..., ::-1]
 
-    @_where_inner_has("conformalize")
+    @where_inside_has("conformalize")
     def conformalize(self, X: Any, y: Any) -> Self:
         """Calibrate the intervals on data that the fit has not seen.
 
@@ -259,10 +246,10 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         y : array (n,)
         """
         check_is_fitted(self)
-        self._answering().conformalize(X, self._scaled(targets_of(X, y)))
+        self._inside().conformalize(X, self._scaled(targets_of(X, y)))
         return self
 
-    @_where_inner_has("predict_distribution")
+    @where_inside_has("predict_distribution")
     def predict_distribution(self, X: Any) -> QuantileDistribution:
         """The conditional distributions of y, by their quantiles at the levels that the model inside gives.
 
@@ -271,13 +258,13 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         X : array or table (n, d)
         """
         check_is_fitted(self)
-        found = self._answering().predict_distribution(X)
+        found = self._inside().predict_distribution(X)
         values = self._in_units(found.values)
         if self.increasing_:
             return QuantileDistribution(found.levels, values)
         return QuantileDistribution(1.0 - found.levels[::-1], values[:, ::-1])
 
-    @_where_inner_has("predict_distribution")
+    @where_inside_has("predict_distribution")
     def predict_cdf(self, X: Any, y: Any) -> HostArray:
         """P(Y ≤ y | x): (n,) for one y for all or for each row, (n, q) for several; y may be any number.
 
@@ -288,7 +275,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         """
         return self.predict_distribution(X).cdf(y)
 
-    @_where_inner_has("sample")
+    @where_inside_has("sample")
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> HostArray:
         """Independent samples of the conditional distributions of y: (n, n_samples).
 
@@ -300,7 +287,7 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rng = check_random_state(seed("random_state", random_state))
-        return self._in_units(np.asarray(self._answering().sample(X, n_samples, rng)))
+        return self._in_units(np.asarray(self._inside().sample(X, n_samples, rng)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """D² of the integrated pinball loss in the units of y: 1 − loss / loss of the best constants.
@@ -324,18 +311,11 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         y = targets_of(predicted, y)
         weight = weights_of(sample_weight, predicted)
         constants = np.quantile(y, levels, method="inverted_cdf", weights=weight)
-
-        def loss(h: HostArray) -> float:
-            return float(weight @ QuantileTask().loss.value(levels, y[:, None], h) @ weights)
-
-        worst, found = loss(np.broadcast_to(constants, predicted.shape)), loss(predicted)
-        if worst == 0.0:
-            return 1.0 if found == 0.0 else 0.0
-        return 1.0 - found / worst
+        return d2_score((levels, weights), QuantileTask().loss, predicted, constants, y, weight)
 
     def _rule(self) -> tuple[HostArray, HostArray]:
         """Levels of y, and their weights: the nodes inside (0, 1), or percentiles for a model without nodes."""
-        core = inner_model(self._answering())
+        core = inner_model(self._inside())
         nodes = getattr(core, "nodes_", None)
         if nodes is None:
             levels = _levels(core, 0.0, 1.0)
