@@ -18,6 +18,7 @@ from infinitask.cli._output import CommandError, Screen, ends_well
 from infinitask.cli._predictions import Asked, Wish, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._targets import Task
+from infinitask.persistence._file import replacing
 from infinitask.pipelines._tables import listed
 from infinitask.report import explore
 
@@ -146,8 +147,10 @@ def report(
         found = _steps.shown_fit(screen, model, learnt, table)
         found |= {"rows": learnt.X.shape[0], "fitted_rows": train.X.shape[0], "held_out_rows": X.shape[0]}
         found["evaluation"] = _steps.shown_evaluation(screen, model, X, y, f"{X.shape[0]} rows held out")
-    with screen.step("making the page"), _tables.replacing(output) as beside:
-        explore(model, X, y, title=title).save(beside)
+    with screen.step("making the page"):
+        page = explore(model, X, y, title=title)
+        with _tables.saying_what_cannot_be_written(output), replacing(output) as beside:
+            page.save(beside)
     found |= {"page": str(output), "bytes": output.stat().st_size}
     screen.say(f"\npage  {output} ({found['bytes'] / 1e6:.1f} MB)")
     screen.result(found)

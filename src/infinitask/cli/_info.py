@@ -69,6 +69,8 @@ def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
     found, ranking = described(model), ranking_of(model, task_of(model))
     origin = found["learnt_from"]
     encoding = encoded_columns(model) if origin is None else origin["columns"]
+    positive, share = found["positive"], found["share_of_positive"]
+    of_rows = "" if share is None else f", {share:.1%} of the rows of the fit"
     lines = {
         "task": found["task"],
         "model": found["model"],
@@ -76,7 +78,7 @@ def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
         "learnt from": origin and f"{origin['file']}, {origin['rows']:,} rows, {origin['date'][:10]}",
         "columns": listed(found["columns"] or []),
         "classes": listed(found["classes"] or []),
-        "positive class": _positive(found),
+        "positive class": positive and f"{positive}{of_rows}",
         "smallest fraction": None if found["smallest_fraction"] is None else f"{found['smallest_fraction']:.1%}",
         "inputs": found["inputs"],
         "kernel": found["kernel_name"],
@@ -96,9 +98,3 @@ def show_model(screen: Screen, model: Any, size: int) -> dict[str, Any]:
         screen.table(("input", "effect"), [(part["input"], part["effect"]) for part in found["relevance"]])
     candidates = None if ranking is None else ranking.candidates
     return found | {"encoding": encoding, "candidates": candidates, "bytes": size}
-
-
-def _positive(found: dict[str, Any]) -> str | None:
-    share = found["share_of_positive"]
-    of_rows = "" if share is None else f", {share:.1%} of the rows of the fit"
-    return None if found["positive"] is None else f"{found['positive']}{of_rows}"

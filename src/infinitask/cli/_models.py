@@ -15,14 +15,13 @@ from infinitask import (
     InfiniteOneClassSVM,
     InfiniteQuantileRegressor,
     load,
-    save,
     tabular,
 )
 from infinitask._base.inner_model import inner_model
 from infinitask.cli._classes import as_known, positive_of
 from infinitask.cli._columns import surprises
 from infinitask.cli._output import CommandError
-from infinitask.cli._tables import TableFile, check_column, columns_of, saying_what_cannot_be_written
+from infinitask.cli._tables import TableFile, check_column, columns_of
 from infinitask.cli._targets import Task, as_numbers, far_target, labels, numbers_but, task_and_targets
 from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines._tables import check_sizes, listed
@@ -209,11 +208,8 @@ def smallest_fraction(n: int) -> float:
 # ------------------------------------------------------------------------------------------------ a fitted model
 def task_of(model: Any) -> Task:
     """What a fitted model has learnt."""
-    for task, method in (
-        (Task.QUANTILE, "predict_distribution"),
-        (Task.COST, "roc_curve"),
-        (Task.LEVEL_SET, "mass_volume_curve"),
-    ):
+    own = {"predict_distribution": Task.QUANTILE, "roc_curve": Task.COST, "mass_volume_curve": Task.LEVEL_SET}
+    for method, task in own.items():
         if hasattr(model, method):
             return task
     raise CommandError(
@@ -273,9 +269,3 @@ def load_model(path: Path) -> Any:
             f"There is no file {path} with a model; make one with: infinitask fit data.csv -o {path.name}"
         )
     return as_arrays(load(path))
-
-
-def save_model(model: Any, path: Path) -> None:
-    """A model into a file."""
-    with saying_what_cannot_be_written(path):
-        save(model, path)

@@ -89,11 +89,11 @@ class Screen:
         if not self.as_json:
             self.out.print(escape(text), soft_wrap=True)
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Rows of the result; numbers stand to the right."""
         if self.as_json:
             return
-        shown = Table(title=None if title is None else escape(title), title_justify="left", box=None, pad_edge=False)
+        shown = Table(box=None, pad_edge=False)
         for k, name in enumerate(head):
             numbers = bool(rows) and all(isinstance(row[k], (int, float)) for row in rows)
             shown.add_column(escape(name), justify="right" if numbers else "left", header_style="dim")

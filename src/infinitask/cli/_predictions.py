@@ -70,10 +70,7 @@ def _quantiles(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
 
 def _decisions(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
     name, theta, costs, matrix = getattr(model, "target_name_", "y"), asked.theta, asked.costs, asked.matrix
-    given = {"--theta": theta, "the two costs": costs, "--costs": matrix}
-    several = [what for what, value in given.items() if value is not None]
-    if len(several) > 1:
-        raise CommandError(f"Both {' and '.join(several[:2])} were given; give one of them.")
+    _check_one({"--theta": theta, "--fn-cost": costs, "--costs": matrix})
     _check_two(model, {"--theta": theta, "--fn-cost": costs})
     if matrix is not None or is_multiclass(model):
         return predicted_classes(model, X, None if matrix is None else read_costs(matrix, model.classes_))
@@ -85,6 +82,13 @@ def _decisions(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
     else:
         columns = {name: model.predict(X)}
     return columns | {f"probability_{model.classes_[1]}": model.predict_proba(X)[:, 1]}
+
+
+def _check_one(given: dict[str, Any]) -> None:
+    """An error where several options decide."""
+    several = [name for name, value in given.items() if value is not None]
+    if len(several) > 1:
+        raise CommandError(f"{' and '.join(several)} were given; give one of them, which decides.")
 
 
 def _check_two(model: Any, given: dict[str, Any]) -> None:
@@ -128,11 +132,8 @@ class Wish:
     matrix: Path | None = None
 
     def __post_init__(self) -> None:
-        given = [name for name, value in self.deciding.items() if value is not None]
-        if self.matrix is not None:
-            given += ["--costs", *(["--fn-cost"] if self.costs is not None else [])]
-        if len(given) > 1:
-            raise CommandError(f"{' and '.join(given)} were given; one of them decides. Give one.")
+        _check_one(self.deciding | {"--costs": self.matrix})
+        _check_one({"--fn-cost": self.costs, "--costs": self.matrix})
         if self.confidence is not None and not self.bound:
             raise CommandError("--confidence is that of a bound; give --max-fpr or --min-sensitivity too.")
 
@@ -226,13 +227,6 @@ def _mean(values: Any) -> float | None:
     return float(np.mean(values)) if values.size else None
 
 
-def _shown(name: str, value: Any) -> Any:
-    """A number of an evaluation; the trade-off of equal costs is said to be that."""
-    if name == "theta" and value == 0.0:
-        return "0 (both errors cost the same)"
-    return "none" if value is None else value
-
-
 def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
     """An evaluation as lines for the screen."""
     words = {
@@ -249,8 +243,9 @@ def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
         "mean_cost": "cost for each row",
     }
     said = ("positive", "share_of_positive", "bound")  # in a sentence of their own
+    found = found | {"theta": "0 (both errors cost the same)"} if found.get("theta") == 0.0 else found
     lines: list[tuple[str, Any]] = [
-        (words.get(name, name), _shown(name, value))
+        (words.get(name, name), "none" if value is None else value)
         for name, value in found.items()
         if not isinstance(value, list) and name not in said
     ]

@@ -9,9 +9,9 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rich.console import Console, RenderableType
-from rich.markup import escape
 from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress_bar import ProgressBar
+from rich.table import Column
 from rich.text import Text
 
 from infinitask._base.events import Chosen, CutShort, Event, Solving, Stage, Tried, Trying, listening
@@ -44,10 +44,11 @@ class ProgressLine:
         self._begun, self._next = time.perf_counter(), 0.0
         self._stage = self._detail = ""
         fields: dict[str, Any] = {"of": None, "done": 0, "detail": ""}
+        column = Column(max_width=LONGEST, no_wrap=True, overflow="ellipsis")
         self._bar = (
             Progress(
                 SpinnerColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False, table_column=column),
                 _Bar(),
                 TextColumn("[dim]{task.fields[detail]}"),
                 TimeElapsedColumn(),
@@ -57,7 +58,7 @@ class ProgressLine:
             if shown
             else None
         )
-        self._task = None if self._bar is None else self._bar.add_task(_one_line(text), total=None, **fields)
+        self._task = None if self._bar is None else self._bar.add_task(text, total=None, **fields)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -97,8 +98,7 @@ class ProgressLine:
         if self._bar is None or self._task is None or not (now or clock >= self._next):
             return
         self._next = clock + REFRESH
-        words = _one_line(self._stage or self.text)
-        self._bar.update(self._task, description=words, done=count, of=total, detail=self._detail)
+        self._bar.update(self._task, description=self._stage or self.text, done=count, of=total, detail=self._detail)
 
 
 class _Bar(ProgressColumn):
@@ -112,7 +112,3 @@ class _Bar(ProgressColumn):
     def render(self, task: Task) -> RenderableType:
         of: int | None = task.fields["of"]
         return Text("") if of is None else ProgressBar(total=of, completed=task.fields["done"], width=12)
-
-
-def _one_line(text: str) -> str:
-    return escape(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")

@@ -10,8 +10,6 @@ from __future__ import annotations
 import difflib
 import sys
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -58,16 +56,6 @@ def is_clone(folder: Path) -> bool:
     return isinstance(project, dict) and project.get("name") == PROJECT
 
 
-@contextmanager
-def importable(folder: Path) -> Iterator[None]:
-    """Let packages of a folder be imported, also by processes that are started meanwhile."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-
-
 def run(names: list[str], options: list[str]) -> int:
     """Run experiments, or list them if none is named; the exit code.
 
@@ -79,24 +67,24 @@ def run(names: list[str], options: list[str]) -> int:
     """
     folder = clone_of(Path.cwd(), Path(__file__).resolve().parent.parent)
     print(f"The experiments are those of {folder}.", file=sys.stderr)
-    with importable(folder):
-        experiments: Any = import_module("experiments.__main__")
-        known = [*experiments.NAMES, "defaults", "all"]
-        if not names:
-            print("\n".join(known))
-            print(f"\nRun one: infinitask reproduce {known[0]} --quick", file=sys.stderr)
-            return 0
-        for name in names:
-            if name not in known:
-                near = did_you_mean(difflib.get_close_matches(name, known, n=3, cutoff=0.5))
-                more = near or f" There are: {listed(known, 40)}."
-                raise typer.BadParameter(f"there is no experiment {name!r}.{more}", param_hint="names")
-        try:
-            experiments.main([*names, *options])
-        except SystemExit as end:
-            if isinstance(end.code, int) or end.code is None:
-                return end.code or 0
-            print(end.code, file=sys.stderr)
-            # experiments turn an interrupt into a sentence about what is kept
-            return INTERRUPTED if isinstance(end.__context__, KeyboardInterrupt) else FAILED
+    sys.path.insert(0, str(folder))  # for processes that are started too
+    experiments: Any = import_module("experiments.__main__")
+    known = [*experiments.NAMES, "defaults", "all"]
+    if not names:
+        print("\n".join(known))
+        print(f"\nRun one: infinitask reproduce {known[0]} --quick", file=sys.stderr)
+        return 0
+    for name in names:
+        if name not in known:
+            near = did_you_mean(difflib.get_close_matches(name, known, n=3, cutoff=0.5))
+            more = near or f" There are: {listed(known, 40)}."
+            raise typer.BadParameter(f"there is no experiment {name!r}.{more}", param_hint="names")
+    try:
+        experiments.main([*names, *options])
+    except SystemExit as end:
+        if isinstance(end.code, int) or end.code is None:
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        # experiments turn an interrupt into a sentence about what is kept
+        return INTERRUPTED if isinstance(end.__context__, KeyboardInterrupt) else FAILED
     return 0

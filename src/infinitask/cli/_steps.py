@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from infinitask import save
 from infinitask.cli import _tables
 from infinitask.cli._classes import is_multiclass, shares_of, show_shares, which_is_positive
 from infinitask.cli._columns import encoded_columns, remember, show_columns
 from infinitask.cli._info import described
-from infinitask.cli._models import MODELS, Rows, load_model, rows_of, save_model, task_of
+from infinitask.cli._models import MODELS, Rows, load_model, rows_of, task_of
 from infinitask.cli._output import CommandError, Screen
 from infinitask.cli._predictions import Wish, evaluated, evaluation_lines
 from infinitask.cli._search import Ranking, show_ranking
@@ -132,7 +133,8 @@ def kept(
         What was compared, to be shown.
     """
     remember(model, table, given.X)
-    save_model(model, output)  # before anything is printed: who reads it may stop listening
+    with _tables.saying_what_cannot_be_written(output):
+        save(model, output)  # before anything is printed: who reads it may stop listening
     found = shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
     if ranking is not None:
         show_ranking(screen, ranking)

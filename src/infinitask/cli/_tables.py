@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from infinitask.cli._output import CommandError
+from infinitask.persistence._file import replacing
 from infinitask.pipelines._tables import listed
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -188,7 +189,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 def write_table(frame: Any, path: Path) -> None:
     """Write a table, as Parquet where the name says so, else as CSV."""
-    with replacing(path) as beside:
+    with saying_what_cannot_be_written(path), replacing(path) as beside:
         if path.suffix.lower() in PARQUET:
             try:
                 frame.to_parquet(beside, index=False)
@@ -199,25 +200,10 @@ def write_table(frame: Any, path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A file beside the given one to write to, which takes its place when all went well: nothing is half written."""
-    place = path.resolve()  # a link stays a link
-    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-    with saying_what_cannot_be_written(path):
-        try:
-            yield beside
-            beside.replace(place)
-        finally:
-            beside.unlink(missing_ok=True)
-
-
-@contextmanager
 def saying_what_cannot_be_written(path: Path) -> Iterator[None]:
     """An error of the system about a file as a sentence."""
     try:
         yield
-    except BrokenPipeError:
-        raise
     except OSError as error:
         raise CommandError(f"{path} cannot be written ({error.strerror or error}).") from error
 

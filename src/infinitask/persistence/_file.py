@@ -7,6 +7,8 @@ import json
 import os
 import platform
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -112,16 +114,22 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"What the model holds beside its arrays takes {length} bytes; files have at most {MAX_HEADER_BYTES}. Long "
             "texts, vocabularies and lists of categories are most of them: make them smaller."
         )
-    temporary = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
+    with replacing(place) as beside, beside.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file beside the given one to write to, which takes its place when all went well: nothing is half written."""
+    place = path.resolve()  # a link stays a link
+    beside = place.with_name(f".{place.name}.{secrets.token_hex(8)}")
     try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(place)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        yield beside
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
