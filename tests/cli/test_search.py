@@ -14,8 +14,7 @@ from infinitask import cli, load
 from infinitask._base.events import CutShort, Solving, Stage, Tried, Trying, tell
 from infinitask.cli import _models, _search
 from infinitask.cli._models import rows_of
-from infinitask.cli._output import Screen
-from infinitask.cli._progress import ProgressLine
+from infinitask.cli._output import ProgressLine, Screen
 from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._tables import read_table
 from infinitask.cli._targets import Task

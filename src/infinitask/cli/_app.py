@@ -11,11 +11,11 @@ import typer
 
 from infinitask.cli import _steps, _tables
 from infinitask.cli._classes import NO_COMPARISON, NO_PAGE, is_multiclass
-from infinitask.cli._columns import surprises
+from infinitask.cli._columns import cell_warnings
 from infinitask.cli._info import show_model
 from infinitask.cli._models import held_out, inputs_of, load_model, rows_with_targets, task_of
-from infinitask.cli._output import CommandError, Screen, ends_well
-from infinitask.cli._predictions import Asked, Wish, predicted
+from infinitask.cli._output import CommandError, Screen, with_exit_code
+from infinitask.cli._predictions import DecisionRule, Query, predicted
 from infinitask.cli._search import Search, fitted, ranking_of
 from infinitask.cli._targets import Task
 from infinitask.persistence._file import replacing
@@ -24,7 +24,7 @@ from infinitask.report import explore
 
 MODEL_SUFFIXES = (".infinitask", ".safetensors")
 
-TEST_SHARE = 0.25
+TEST_FRACTION = 0.25
 """The fraction of rows that a report holds out."""
 
 app = typer.Typer(
@@ -108,7 +108,7 @@ def main(
 
 
 @app.command()
-@ends_well
+@with_exit_code
 def report(
     data: Annotated[Path, typer.Argument(help="A table (CSV or Parquet), or a saved model.", show_default=False)],
     rows: Annotated[Path | None, typer.Argument(help="After a saved model: the table to look at.")] = None,
@@ -121,7 +121,7 @@ def report(
     title: Annotated[str | None, typer.Option("--title", help="Of the page.")] = None,
     test_share: Annotated[
         float, typer.Option("--test-share", min=0.05, max=0.9, help="The fraction of rows held out and looked at.")
-    ] = TEST_SHARE,
+    ] = TEST_FRACTION,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -131,7 +131,7 @@ def report(
     _tables.check_output(output, data, rows)
     if rows is not None:
         given = {"task": task, "ignore": ignore, "positive": positive, "smallest": smallest, "tune": tune is not None}
-        given |= {"test-share": test_share != TEST_SHARE, "seed": seed != 0}
+        given |= {"test-share": test_share != TEST_FRACTION, "seed": seed != 0}
         if names := [f"--{name}" for name, value in given.items() if value]:
             what = "is for a fit, and a saved model was given; the model decides it."
             raise CommandError(f"{' and '.join(names)} {what}")
@@ -139,17 +139,17 @@ def report(
     elif data.suffix.lower() in MODEL_SUFFIXES:
         raise typer.BadParameter(f"{data} is a model; name the table to look at after it.")
     else:
-        learnt, table = _steps.learnt_from(screen, data, target, task, ignore, positive, only_two=NO_PAGE)
+        learnt, table = _steps.rows_to_learn(screen, data, target, task, ignore, positive, only_two=NO_PAGE)
         train, test = held_out(learnt, test_share, seed)
-        tunes = _steps.tuned(tune, learnt)
+        tunes = _steps.whether_to_tune(tune, learnt)
         _steps.announce(screen, train, tunes)
         model, X, y = fitted(train, tunes, seed, screen, smallest), test.X, test.y
-        found = _steps.shown_fit(screen, model, learnt, table)
+        found = _steps.show_fit(screen, model, learnt, table)
         found |= {"rows": learnt.X.shape[0], "fitted_rows": train.X.shape[0], "held_out_rows": X.shape[0]}
-        found["evaluation"] = _steps.shown_evaluation(screen, model, X, y, f"{X.shape[0]} rows held out")
+        found["evaluation"] = _steps.show_evaluation(screen, model, X, y, f"{X.shape[0]} rows held out")
     with screen.step("making the page"):
         page = explore(model, X, y, title=title)
-        with _tables.saying_what_cannot_be_written(output), replacing(output) as beside:
+        with _tables.write_errors_named(output), replacing(output) as beside:
             page.save(beside)
     found |= {"page": str(output), "bytes": output.stat().st_size}
     screen.say(f"\npage  {output} ({found['bytes'] / 1e6:.1f} MB)")
@@ -173,16 +173,16 @@ def _saved_model_and_rows(
     if knows:
         X, y, _, notes = rows_with_targets(model, table, named)
         screen.note(*notes)
-        found["evaluation"] = _steps.shown_evaluation(screen, model, X, y, f"{X.shape[0]} rows")
+        found["evaluation"] = _steps.show_evaluation(screen, model, X, y, f"{X.shape[0]} rows")
     else:
         _steps.say_positive(screen, model)
         X, y = inputs_of(model, table), None
-        screen.note(*surprises(model, X))
+        screen.note(*cell_warnings(model, X))
     return model, X, y, found | {"rows": int(X.shape[0])}
 
 
 @app.command()
-@ends_well
+@with_exit_code
 def fit(
     data: Data,
     target: Target = None,
@@ -199,15 +199,15 @@ def fit(
     screen = Screen(as_json)
     _tables.check_output(output, data)
     only_two = NO_COMPARISON if tune else ""
-    given, table = _steps.learnt_from(screen, data, target, task, ignore, positive, only_two)
-    tunes = _steps.tuned(tune, given)
+    given, table = _steps.rows_to_learn(screen, data, target, task, ignore, positive, only_two)
+    tunes = _steps.whether_to_tune(tune, given)
     _steps.announce(screen, given, tunes)
     model = fitted(given, tunes, seed, screen, smallest)
-    _steps.kept(screen, model, given, table, output)
+    _steps.save_fit(screen, model, given, table, output)
 
 
 @app.command()
-@ends_well
+@with_exit_code
 def tune(
     data: Data,
     target: Target = None,
@@ -235,17 +235,17 @@ def tune(
     _tables.check_output(storage, data, output, option="--storage")
     if storage is not None and trials is None:
         raise typer.BadParameter("a file for trials was given; say how many with --trials.", param_hint="--storage")
-    given, table = _steps.learnt_from(screen, data, target, task, ignore, positive, NO_COMPARISON)
+    given, table = _steps.rows_to_learn(screen, data, target, task, ignore, positive, NO_COMPARISON)
     if trials is None and timeout is None:
         _steps.announce(screen, given, True, "--timeout 60 ends it after a minute")
     if screen.shows_progress:
         screen.hint("Ctrl-C ends the search, and the best so far is fitted and saved.")
     model = fitted(given, True, seed, screen, smallest, Search(trials, timeout, storage))
-    _steps.kept(screen, model, given, table, output, ranking_of(model, given.task))
+    _steps.save_fit(screen, model, given, table, output, ranking_of(model, given.task))
 
 
 @app.command()
-@ends_well
+@with_exit_code
 def predict(
     model: SavedModel,
     data: Data,
@@ -266,11 +266,11 @@ def predict(
     screen = Screen(as_json)
     _tables.check_output(output, model, data, costs)
     _tables.check_format(output)
-    asked = Asked(quantiles, coverage, theta, _costs(fn_cost, fp_cost), costs, nu)
+    asked = Query(quantiles, coverage, theta, _costs(fn_cost, fp_cost), costs, nu)
     loaded = _steps.read_model(screen, model)
     table = _steps.read(screen, data)
     X = inputs_of(loaded, table)
-    screen.note(*surprises(loaded, X))
+    screen.note(*cell_warnings(loaded, X))
     found = _steps.say_positive(screen, loaded)
     with screen.step(f"predicting {X.shape[0]} rows"):
         frame = predicted(loaded, X, asked)
@@ -290,7 +290,7 @@ def predict(
 
 
 @app.command()
-@ends_well
+@with_exit_code
 def evaluate(
     model: SavedModel,
     data: Data,
@@ -312,17 +312,17 @@ def evaluate(
 ) -> None:
     """How good a saved model is on rows whose targets are known; for costs also: which trade-off meets a bound."""
     screen = Screen(as_json)
-    wish = Wish(_costs(fn_cost, fp_cost), theta, max_fpr, min_sensitivity, confidence, costs)
+    wish = DecisionRule(_costs(fn_cost, fp_cost), theta, max_fpr, min_sensitivity, confidence, costs)
     loaded = _steps.read_model(screen, model)
     X, y, named, notes = rows_with_targets(loaded, _steps.read(screen, data), target)
     screen.note(*notes)
-    quality = _steps.shown_evaluation(screen, loaded, X, y, data.name, wish)
+    quality = _steps.show_evaluation(screen, loaded, X, y, data.name, wish)
     found = {"model": str(model), "data": str(data), "task": str(task_of(loaded)), "target": named}
     screen.result(found | {"rows": int(X.shape[0]), "evaluation": quality})
 
 
 @app.command()
-@ends_well
+@with_exit_code
 def info(model: SavedModel, as_json: AsJson = False) -> None:
     """What a saved model is, what became of the columns, and which inputs matter to it."""
     screen = Screen(as_json)
@@ -330,7 +330,7 @@ def info(model: SavedModel, as_json: AsJson = False) -> None:
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
-@ends_well
+@with_exit_code
 def demo(context: typer.Context) -> None:
     """Fit three examples, print how well it went, and draw what was learnt; options are those of infinitask.demo."""
     from infinitask.demo import main
@@ -339,7 +339,7 @@ def demo(context: typer.Context) -> None:
 
 
 @app.command()
-@ends_well
+@with_exit_code
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="Tables and figures, such as table1; none: a list of them.")

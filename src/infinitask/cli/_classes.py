@@ -41,14 +41,14 @@ def positive_of(y: Any, wanted: str | None) -> Any:
     if wanted is None:
         return first if 2 * int((y == first).sum()) < y.size else second
     for label in (first, second):
-        if is_meant(label, wanted):
+        if matches(label, wanted):
             return label
     raise CommandError(
         f"--positive {wanted} was given, and {y.name} holds {str(first)!r} and {str(second)!r}; name one of these."
     )
 
 
-def is_meant(label: Any, wanted: str) -> bool:
+def matches(label: Any, wanted: str) -> bool:
     """Whether a label is the one that was typed."""
     text = wanted.strip()
     if isinstance(label, str):
@@ -61,7 +61,7 @@ def is_meant(label: Any, wanted: str) -> bool:
         return False
 
 
-def as_known(y: Any, classes: Any) -> Any:
+def as_model_labels(y: Any, classes: Any) -> Any:
     """Labels of a table as a model has them: 1 of a table without texts is the class "1" of one with some.
 
     Parameters
@@ -77,7 +77,7 @@ def as_known(y: Any, classes: Any) -> Any:
     """
     known = classes.tolist()
     meant = {
-        value: next((label for label in known if is_meant(label, str(value))), value) for value in y.unique().tolist()
+        value: next((label for label in known if matches(label, str(value))), value) for value in y.unique().tolist()
     }
     found = y.map(meant)
     return found.astype(classes.dtype) if set(meant.values()) <= set(known) else found.astype(object)
@@ -147,13 +147,13 @@ def read_costs(path: Path, classes: Any) -> Any:
 def _places(path: Path, names: list[str], classes: Any, what: str) -> list[int]:
     """Where each class stands among the names."""
     for name in names:
-        if not any(is_meant(label, name) for label in classes):
+        if not any(matches(label, name) for label in classes):
             raise CommandError(
                 f"{path} has a {what} {name.strip()!r}, and the classes of the model are {listed(classes)}."
             )
     found = []
     for label in classes:
-        places = [k for k, name in enumerate(names) if is_meant(label, name)]
+        places = [k for k, name in enumerate(names) if matches(label, name)]
         if len(places) != 1:
             often = "no" if not places else f"{len(places)}"
             raise CommandError(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from infinitask.cli._output import Screen, written
+from infinitask.cli._output import Screen, formatted
 from infinitask.cli._tables import TableFile, pandas
 from infinitask.pipelines._tables import listed
 
@@ -98,7 +98,7 @@ def remember(model: Any, table: TableFile, X: Any) -> None:
     }
 
 
-def surprises(model: Any, X: Any) -> list[str]:
+def cell_warnings(model: Any, X: Any) -> list[str]:
     """Sentences about cells that the model cannot use, which it would take for missing ones without a word.
 
     Text in a column of numbers is not among them: the step that encodes tables warns of it.
@@ -142,7 +142,7 @@ def show_columns(screen: Screen, columns: list[dict[str, Any]]) -> None:
             part["name"],
             part["kind"],
             "" if part["missing"] is None else part["missing"],
-            "" if part["filled"] is None else written(part["filled"]),
+            "" if part["filled"] is None else formatted(part["filled"]),
             listed(part["encoded"], 4) or "left out",
         )
         for part in columns

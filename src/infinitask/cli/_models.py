@@ -18,11 +18,18 @@ from infinitask import (
     tabular,
 )
 from infinitask._base.inner_model import inner_model
-from infinitask.cli._classes import as_known, positive_of
-from infinitask.cli._columns import surprises
+from infinitask.cli._classes import as_model_labels, positive_of
+from infinitask.cli._columns import cell_warnings
 from infinitask.cli._output import CommandError
 from infinitask.cli._tables import TableFile, check_column, columns_of
-from infinitask.cli._targets import Task, as_numbers, far_target, labels, numbers_but, task_and_targets
+from infinitask.cli._targets import (
+    Task,
+    as_numbers,
+    labels,
+    mistakes_among_numbers,
+    outlier_among_targets,
+    task_and_targets,
+)
 from infinitask.estimators._frames import as_arrays
 from infinitask.pipelines._tables import check_sizes, listed
 from infinitask.tuning import (
@@ -123,13 +130,13 @@ def rows_of(
         )
     if task is not Task.LEVEL_SET:
         task, y, reason = task_and_targets(frame[target], task)
-        if task is Task.QUANTILE and (far := far_target(y)):
+        if task is Task.QUANTILE and (far := outlier_among_targets(y)):
             notes.append(far)
         y = y.reset_index(drop=True)
     X = frame.drop(columns=[*ignored, *([target] if target is not None else [])], errors="ignore")
     _check_inputs(table, X)
     for name in X.columns:
-        if mistakes := numbers_but(X[name]):
+        if mistakes := mistakes_among_numbers(X[name]):
             notes.append(f"The column {name!r} holds {mistakes}; it is taken as text. Empty these cells to fix it.")
     if task is Task.LEVEL_SET:
         X, target = _without_texts(X, notes), None
@@ -246,17 +253,17 @@ def rows_with_targets(model: Any, table: TableFile, target: str | None) -> tuple
     task, X = task_of(model), inputs_of(model, table)
     notes: list[str] = []
     if task is Task.LEVEL_SET:
-        return X, None, None, notes + surprises(model, X)
+        return X, None, None, notes + cell_warnings(model, X)
     target = getattr(model, "target_name_", None) if target is None else target
     if target is None:
         raise CommandError("The model does not say what its target is called; name the column with --target.")
     known = _has_target(table, target, ", the target", notes)
     y = table.frame[target][known]
-    y = as_known(labels(y), model.classes_) if task is Task.COST else as_numbers(y)
+    y = as_model_labels(labels(y), model.classes_) if task is Task.COST else as_numbers(y)
     if y is None:
         raise CommandError(f"The target {target!r} of {table.path} holds text; the model's are numbers.")
     X = X[known].reset_index(drop=True)
-    return X, y.reset_index(drop=True), target, notes + surprises(model, X)
+    return X, y.reset_index(drop=True), target, notes + cell_warnings(model, X)
 
 
 # --------------------------------------------------------------------------------------------- files of models

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.table import Table
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress_bar import ProgressBar
+from rich.table import Column, Table
+from rich.text import Text
 
-from infinitask.cli._progress import ProgressLine
+from infinitask._base.events import Chosen, CutShort, Event, Solving, Stage, Tried, Trying, listening
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,9 +32,106 @@ FAILED, INTERRUPTED = 1, 130
 SHOW_TRACEBACKS = "INFINITASK_TRACEBACK"
 """With this variable of the environment, errors keep their traceback."""
 
+REFRESH = 0.1
+"""Seconds between two changes of the line: a solver tells of thousands of evaluations in a second."""
+
+LONGEST = 36
+"""Characters of what is done now, so that the line fits a screen of 80 columns."""
+
 
 class CommandError(Exception):
     """What a person can do something about, as a sentence."""
+
+
+class ProgressLine:
+    """One line on a terminal about the work that goes on, and a clock that ends a comparison.
+
+    Parameters
+    ----------
+    console : Console
+    text : str
+        What is done.
+    shown : bool
+        Whether there is a line at all.
+    seconds : float or None
+        After this time a comparison ends with the best so far, at least one; None: it ends by itself.
+    """
+
+    def __init__(self, console: Console, text: str, *, shown: bool, seconds: float | None = None) -> None:
+        self.text, self.seconds = text, seconds
+        self.tried = 0
+        self.cut_short = self.ran_out = False
+        self._begun, self._next = time.perf_counter(), 0.0
+        self._stage = self._detail = ""
+        fields: dict[str, Any] = {"of": None, "done": 0, "detail": ""}
+        column = Column(max_width=LONGEST, no_wrap=True, overflow="ellipsis")
+        self._bar = (
+            Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False, table_column=column),
+                _Bar(),
+                TextColumn("[dim]{task.fields[detail]}"),
+                TimeElapsedColumn(),
+                console=console,
+                transient=True,
+            )
+            if shown
+            else None
+        )
+        self._task = None if self._bar is None else self._bar.add_task(text, total=None, **fields)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Show the line while the work goes on."""
+        with nullcontext() if self._bar is None else self._bar, listening(self._heard):
+            yield
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self._begun
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, Trying):
+            if self.seconds is not None and self.tried and self.elapsed > self.seconds:
+                self.ran_out = True
+                raise KeyboardInterrupt
+            self._stage = f"trying {event.name}" if event.name else f"trial {event.count}"
+            self._show(event.count - 1, event.total, now=True)
+        elif isinstance(event, Tried):
+            self.tried += 1
+            self._detail = f"{event.count} done, best {event.best:.4g}"
+            self._show(event.count, event.total, now=True)
+        elif isinstance(event, (Stage, Chosen)):
+            self._stage = event.text if isinstance(event, Stage) else "fitting the best to all rows"
+            self._detail = ""
+            self._show(now=True)
+        elif isinstance(event, CutShort):
+            self.cut_short, self._stage = True, "interrupted, fitting the best so far"
+            self._show(now=True)
+        elif isinstance(event, Solving) and not self._stage.startswith("try"):
+            self._detail = f"gap {event.gap:.0e}, {event.tol:.0e} wanted" if math.isfinite(event.gap) else ""
+            self._show()
+
+    def _show(self, count: int = 0, total: int | None = None, *, now: bool = False) -> None:
+        clock = time.perf_counter()
+        if self._bar is None or self._task is None or not (now or clock >= self._next):
+            return
+        self._next = clock + REFRESH
+        self._bar.update(self._task, description=self._stage or self.text, done=count, of=total, detail=self._detail)
+
+
+class _Bar(ProgressColumn):
+    """A bar where it is known how much there is to do, and nothing elsewhere.
+
+    The whole of the work has no length: a comparison that is done is followed by a fit, and the clock must go on.
+    """
+
+    max_refresh = None
+
+    def render(self, task: Task) -> RenderableType:
+        of: int | None = task.fields["of"]
+        return Text("") if of is None else ProgressBar(total=of, completed=task.fields["done"], width=12)
 
 
 class Screen:
@@ -98,36 +199,36 @@ class Screen:
             numbers = bool(rows) and all(isinstance(row[k], (int, float)) for row in rows)
             shown.add_column(escape(name), justify="right" if numbers else "left", header_style="dim")
         for row in rows:
-            shown.add_row(*(escape(written(value)) for value in row))
+            shown.add_row(*(escape(formatted(value)) for value in row))
         self.out.print(shown)
 
     def result(self, found: Mapping[str, Any]) -> None:
         """All of the result, where JSON was asked for."""
         if self.as_json:
-            print(json.dumps(plain({**found, "notes": self.notes}), ensure_ascii=False, indent=2))
+            print(json.dumps(as_json_value({**found, "notes": self.notes}), ensure_ascii=False, indent=2))
 
 
-def written(value: Any) -> str:
+def formatted(value: Any) -> str:
     """A value for the screen; numbers have four digits, and those from 1e4 to 1e9 all before the point."""
     if isinstance(value, (float, np.floating)):
         return f"{value:,.0f}" if 1e4 <= abs(float(value)) < 1e9 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def plain(value: Any) -> Any:
+def as_json_value(value: Any) -> Any:
     """A value as JSON knows it; numbers that are not finite become null."""
     if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
+        return {str(name): as_json_value(part) for name, part in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(part) for part in value]
+        return [as_json_value(part) for part in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return as_json_value(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
-def ends_well(command: Callable[P, R]) -> Callable[P, R]:
+def with_exit_code(command: Callable[P, R]) -> Callable[P, R]:
     """A command whose errors are one sentence on standard error, with an exit code."""
 
     @wraps(command)

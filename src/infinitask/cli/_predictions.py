@@ -10,7 +10,7 @@ import numpy as np
 
 from infinitask.cli._classes import class_quality, is_multiclass, predicted_classes, read_costs
 from infinitask.cli._models import task_of
-from infinitask.cli._output import CommandError, written
+from infinitask.cli._output import CommandError, formatted
 from infinitask.cli._tables import pandas
 from infinitask.cli._targets import Task
 
@@ -25,7 +25,7 @@ FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Query:
     """What is asked of a model, beside the rows: levels, trade-offs, costs or fractions."""
 
     quantiles: list[float] | None = None
@@ -36,7 +36,7 @@ class Asked:
     nu: list[float] | None = None
 
 
-def predicted(model: Any, X: Any, asked: Asked) -> Any:
+def predicted(model: Any, X: Any, asked: Query) -> Any:
     """Predictions as a data frame with named columns; what suits another task is refused."""
     task = task_of(model)
     options: dict[Task, dict[str, Any]] = {
@@ -53,7 +53,7 @@ def predicted(model: Any, X: Any, asked: Asked) -> Any:
     return pandas().DataFrame(answers[task](model, X, asked))
 
 
-def _quantiles(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
+def _quantiles(model: Any, X: Any, asked: Query) -> dict[str, Any]:
     name, levels, coverage = getattr(model, "target_name_", "y"), asked.quantiles, asked.coverage
     if levels is None and coverage is None:
         levels = list(LEVELS)
@@ -68,7 +68,7 @@ def _quantiles(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
     return columns
 
 
-def _decisions(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
+def _decisions(model: Any, X: Any, asked: Query) -> dict[str, Any]:
     name, theta, costs, matrix = getattr(model, "target_name_", "y"), asked.theta, asked.costs, asked.matrix
     _check_one({"--theta": theta, "--fn-cost": costs, "--costs": matrix})
     _check_two(model, {"--theta": theta, "--fn-cost": costs})
@@ -101,7 +101,7 @@ def _check_two(model: Any, given: dict[str, Any]) -> None:
         )
 
 
-def _level_sets(model: Any, X: Any, asked: Asked) -> dict[str, Any]:
+def _level_sets(model: Any, X: Any, asked: Query) -> dict[str, Any]:
     fractions, smallest = [float(model.offset_)] if asked.nu is None else asked.nu, smallest_of(model)
     below = [share for share in fractions if 0.0 < share < smallest]
     if below:
@@ -121,7 +121,7 @@ def smallest_of(model: Any) -> float:
 
 # ---------------------------------------------------------------------------------------------------- how good
 @dataclass(frozen=True)
-class Wish:
+class DecisionRule:
     """What is wanted of decisions: one of a trade-off, two bounds and a table of costs, and what errors cost."""
 
     costs: tuple[float, float] | None = None
@@ -162,10 +162,10 @@ class Wish:
         return 0.0 if self.costs is None else float(model.theta_from_costs(*self.costs))
 
 
-def evaluated(model: Any, X: Any, y: Any, wish: Wish | None = None) -> dict[str, Any]:
+def evaluated(model: Any, X: Any, y: Any, wish: DecisionRule | None = None) -> dict[str, Any]:
     """How good a model is on some rows, in names and numbers."""
-    task, wish = task_of(model), Wish() if wish is None else wish
-    if wish != Wish() and task is not Task.COST:
+    task, wish = task_of(model), DecisionRule() if wish is None else wish
+    if wish != DecisionRule() and task is not Task.COST:
         raise CommandError(f"Costs of errors, or bounds on them, were given, and the model is one of {task}.")
     if task is Task.QUANTILE:
         return _quality_of_quantiles(model, X, np.asarray(y, dtype=np.float64))
@@ -195,7 +195,7 @@ def _quality_of_quantiles(model: Any, X: Any, y: Any) -> dict[str, Any]:
     }
 
 
-def _quality_of_decisions(model: Any, X: Any, y: Any, wish: Wish) -> dict[str, Any]:
+def _quality_of_decisions(model: Any, X: Any, y: Any, wish: DecisionRule) -> dict[str, Any]:
     curve = model.roc_curve(X, y)  # labels that the model does not know are refused here
     positive, p = y == model.classes_[1], model.predict_proba(X)[:, 1]
     theta = wish.decides(model, X, y)
@@ -250,9 +250,8 @@ def evaluation_lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
         if not isinstance(value, list) and name not in said
     ]
     for part in found.get("intervals", []):
-        lines.append(
-            (f"{part['asked']:.0%} intervals held", f"{part['held']:.1%}, median width {written(part['median_width'])}")
-        )
+        held = f"{part['held']:.1%}, median width {formatted(part['median_width'])}"
+        lines.append((f"{part['asked']:.0%} intervals held", held))
     for part in found.get("unusual", []):
         lines.append((f"outside, {part['asked']:.0%} asked", f"{part['found']:.1%}"))
     return lines

@@ -16,13 +16,13 @@ from sklearn.preprocessing import StandardScaler
 from infinitask import make_pipeline, tabular
 from infinitask.cli._classes import keep_labels
 from infinitask.cli._models import MIN_ROWS, MODELS, Rows, held_out, last, smallest_fraction
-from infinitask.cli._output import CommandError, Screen, written
+from infinitask.cli._output import CommandError, Screen, formatted
 from infinitask.cli._targets import Task
 from infinitask.fitting._recipe import Units
 from infinitask.metrics import scorer
 from infinitask.tuning import OptunaSearch
 
-CALIBRATION_SHARE = 0.2
+CALIBRATION_FRACTION = 0.2
 """The fraction of rows that calibrates the intervals of a model of quantiles that does not tune itself."""
 
 DEFAULT_FRACTION = 0.1
@@ -80,8 +80,8 @@ class Ranking:
     def summary(self) -> str:
         """One line: how many candidates, and the loss of the chosen one."""
         (chosen, *_) = [part for part in self.candidates if part["chosen"]]
-        loss = "" if chosen["loss"] is None else f", {self.loss_name} {written(chosen['loss'])} on held-out rows"
-        none = "" if self.ignoring_inputs is None else f" ({written(self.ignoring_inputs)} without inputs)"
+        loss = "" if chosen["loss"] is None else f", {self.loss_name} {formatted(chosen['loss'])} on held-out rows"
+        none = "" if self.ignoring_inputs is None else f" ({formatted(self.ignoring_inputs)} without inputs)"
         return f"{len(self.candidates)} candidates{loss}{none}"
 
 
@@ -91,9 +91,9 @@ def _row(k: int, part: dict[str, Any], best: float) -> tuple[str, ...]:
     chosen = "chosen" if part["chosen"] else ""
     if part["loss"] is None:
         return str(k), name, alpha, "", "", "", chosen or "left out early"
-    error = "" if part["standard_error"] is None else written(part["standard_error"])
+    error = "" if part["standard_error"] is None else formatted(part["standard_error"])
     worse = "" if part["loss"] == best else f"{part['loss'] / best - 1.0:+.1%}"
-    return str(k), name, alpha, written(part["loss"]), error, worse, chosen
+    return str(k), name, alpha, formatted(part["loss"]), error, worse, chosen
 
 
 def fitted(
@@ -128,8 +128,8 @@ def fitted(
         parameters = parameters | {"on_interrupt": "best"}
     model, calibration = tabular(make(random_state=seed, **parameters)), None
     if rows.task is Task.QUANTILE and not tune:
-        if rows.X.shape[0] * CALIBRATION_SHARE >= MIN_ROWS:
-            rows, calibration = held_out(rows, CALIBRATION_SHARE, seed)
+        if rows.X.shape[0] * CALIBRATION_FRACTION >= MIN_ROWS:
+            rows, calibration = held_out(rows, CALIBRATION_FRACTION, seed)
         else:
             screen.note("There are too few rows to calibrate intervals; they may cover too little. Try --tune.")
     y, n = rows.y == rows.positive if rows.classes == 2 else rows.y, rows.X.shape[0]
@@ -221,4 +221,4 @@ def show_ranking(screen: Screen, ranking: Ranking) -> None:
     if len(rows) > shown:
         screen.say(f"… and {len(rows) - shown} more")
     if ranking.ignoring_inputs is not None:
-        screen.say(f"without inputs: {written(ranking.ignoring_inputs)}")
+        screen.say(f"without inputs: {formatted(ranking.ignoring_inputs)}")

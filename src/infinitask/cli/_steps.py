@@ -12,7 +12,7 @@ from infinitask.cli._columns import encoded_columns, remember, show_columns
 from infinitask.cli._info import described
 from infinitask.cli._models import MODELS, Rows, load_model, rows_of, task_of
 from infinitask.cli._output import CommandError, Screen
-from infinitask.cli._predictions import Wish, evaluated, evaluation_lines
+from infinitask.cli._predictions import DecisionRule, evaluated, evaluation_lines
 from infinitask.cli._search import Ranking, show_ranking
 from infinitask.cli._targets import Task
 
@@ -37,7 +37,7 @@ def read_model(screen: Screen, path: Path) -> Any:
         return load_model(path)
 
 
-def learnt_from(
+def rows_to_learn(
     screen: Screen,
     data: Path,
     target: str | None,
@@ -72,7 +72,7 @@ def learnt_from(
     return given, table
 
 
-def tuned(tune: bool | None, given: Any) -> bool:
+def whether_to_tune(tune: bool | None, given: Any) -> bool:
     """As asked, or where the comparison takes less than a minute: level sets take longest, then costs."""
     if tune is not None:
         return tune
@@ -96,7 +96,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60.0:.0f} minutes"
 
 
-def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -> dict[str, Any]:
+def show_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) -> dict[str, Any]:
     """What became of the columns, and how the fit ended."""
     columns, found = encoded_columns(model, given.X), described(model)
     screen.say("")
@@ -116,7 +116,7 @@ def shown_fit(screen: Screen, model: Any, given: Any, table: _tables.TableFile) 
     } | ({"shares": shares_of(given.y)} if given.classes > 2 else {})
 
 
-def kept(
+def save_fit(
     screen: Screen, model: Any, given: Any, table: _tables.TableFile, output: Path, ranking: Ranking | None = None
 ) -> None:
     """Save a model, and say how its fit ended.
@@ -133,9 +133,9 @@ def kept(
         What was compared, to be shown.
     """
     remember(model, table, given.X)
-    with _tables.saying_what_cannot_be_written(output):
+    with _tables.write_errors_named(output):
         save(model, output)  # before anything is printed: who reads it may stop listening
-    found = shown_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
+    found = show_fit(screen, model, given, table) | {"rows": given.X.shape[0]}
     if ranking is not None:
         show_ranking(screen, ranking)
         found |= {"judged_by": ranking.loss_name, "ignoring_inputs": ranking.ignoring_inputs}
@@ -145,8 +145,8 @@ def kept(
     screen.result(found | {"saved": str(output), "bytes": size})
 
 
-def shown_evaluation(
-    screen: Screen, model: Any, X: Any, y: Any, where: str, wish: Wish | None = None
+def show_evaluation(
+    screen: Screen, model: Any, X: Any, y: Any, where: str, wish: DecisionRule | None = None
 ) -> dict[str, Any]:
     """How good a model is on some rows, said and returned."""
     with screen.step("evaluating"):

@@ -189,7 +189,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 def write_table(frame: Any, path: Path) -> None:
     """Write a table, as Parquet where the name says so, else as CSV."""
-    with saying_what_cannot_be_written(path), replacing(path) as beside:
+    with write_errors_named(path), replacing(path) as beside:
         if path.suffix.lower() in PARQUET:
             try:
                 frame.to_parquet(beside, index=False)
@@ -200,7 +200,7 @@ def write_table(frame: Any, path: Path) -> None:
 
 
 @contextmanager
-def saying_what_cannot_be_written(path: Path) -> Iterator[None]:
+def write_errors_named(path: Path) -> Iterator[None]:
     """An error of the system about a file as a sentence."""
     try:
         yield

@@ -78,7 +78,7 @@ def task_and_targets(y: Any, task: Task | None) -> tuple[Task, Any, str]:
     return task, labels(y), reason
 
 
-def far_target(y: Any) -> str:
+def outlier_among_targets(y: Any) -> str:
     """The sentence about an outlier among the targets; empty where there is none, an error if it is too far.
 
     Parameters
@@ -104,7 +104,7 @@ def _nearly_numbers(y: Any) -> str:
     """The sentence about a target that was meant to hold numbers, or dates; empty where it was not."""
     if y.dtype.kind == "M":
         return f"The target {y.name!r} holds dates; quantiles need numbers, such as the days since one of them."
-    mistakes = numbers_but(y)
+    mistakes = mistakes_among_numbers(y)
     if mistakes:
         return f"The target {y.name!r} holds {mistakes}; correct these cells, or empty them."
     wrong = y[pandas().to_numeric(y, errors="coerce").isna()]
@@ -117,7 +117,7 @@ def _nearly_numbers(y: Any) -> str:
     return ""
 
 
-def numbers_but(y: Any) -> str:
+def mistakes_among_numbers(y: Any) -> str:
     """Words about a column of texts most of which are numbers; empty where it is none."""
     if y.dtype.kind not in "OTUS" and str(y.dtype) not in ("str", "string"):
         return ""
