@@ -23,14 +23,14 @@ ALL = "*"
 OWN_CLASSES = {
     **dict.fromkeys(
         (
-            *("infinitask.calibration", "infinitask.estimators", "infinitask.field", "infinitask.integrations"),
-            *("infinitask.losses", "infinitask.measures"),
-            *("infinitask.penalties", "infinitask.predictive"),
-            *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
-            *("infinitask.measures._spaces", "infinitask.tuning"),
+            *("infinitask.estimators", "infinitask.field", "infinitask.integrations", "infinitask.losses"),
+            *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures"),
+            *("infinitask.measures._rules", "infinitask.measures._spaces", "infinitask.penalties"),
+            *("infinitask.predictive", "infinitask.tuning"),
         ),
         ALL,
     ),
+    "infinitask.calibration": f"{ALL} ConformalCalibration CrossCalibration Levels Rearrangement",
     "infinitask.features": f"{ALL} FourierMap KernelMap NodeMap PrecomputedMap TaskMap",
     "infinitask.features._inverse": "Inverse",
     "infinitask.features._maps": "CombinedMap",
