@@ -20,29 +20,29 @@ from infinitask.field import Field
 from infinitask.measures import Quadrature
 
 ACCURACY = 1e-6
-"""The part of ∫‖h(·)(θ)‖²dμ, in the norm of the inputs' RKHS, that the functions φ(x)ᵀB_s may leave out."""
+"""The part of ∫‖h(·)(θ)‖²dμ, in the norm of the RKHS of k_X, that the functions φ(x)ᵀB_s may leave out."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Relevance:
-    """Which inputs matter; printed, it is a table that starts with those that matter most.
+    """Which features matter; printed, it is a table that starts with those that matter most.
 
     Parameters
     ----------
     names : tuple of str
-        Of the d inputs, as they were in the table of the fit; "x0", "x1", … where it had none.
+        Of the d features, as they were in the table of the fit; "x0", "x1", … where it had none.
     slope : ndarray (d,)
         √∫E(Δh/Δx_j)² dμ: how much the answer changes, in units of y for a unit of x_j, from half a deviation
         below a row to half a deviation above it. Root mean square over rows and tasks.
     effect : ndarray (d,)
-        slope times the standard deviation of x_j, in units of y: what one deviation of the input does.
+        slope times the standard deviation of x_j, in units of y: what one deviation of the feature does.
 
     Examples
     --------
     >>> import numpy as np
     >>> Relevance(("age", "weight"), np.array([1.0, 2.0]), np.array([8.0, 0.5]))
-    input    slope  effect
+    feature  slope  effect
     age          1       8
     weight       2     0.5
     """
@@ -53,12 +53,12 @@ class Relevance:
 
     @property
     def order(self) -> HostArray:
-        """The positions of the inputs, the largest effect first, (d,)."""
+        """The positions of the features, the largest effect first, (d,)."""
         return np.argsort(-self.effect, kind="stable")
 
     def __repr__(self) -> str:
         shown = [int(j) for j in self.order[:20]]
-        rows = [("input", "slope", "effect")]
+        rows = [("feature", "slope", "effect")]
         rows += [(self.names[j], f"{self.slope[j]:.3g}", f"{self.effect[j]:.3g}") for j in shown]
         left, middle, right = (max(map(len, column)) for column in zip(*rows, strict=True))
         lines = [f"{a:<{left + 2}}{b:>{middle}}  {c:>{right}}" for a, b, c in rows]
@@ -137,10 +137,10 @@ def gradient_outer_product(
 def mean_square_slopes(
     field: Field, quadrature: Quadrature, X: HostArray, weight: HostArray, spread: HostArray, device: str | None = None
 ) -> HostArray:
-    """∫E(Δh/Δx_j)² dμ for every input, (d,), over a step of the input that is a part of its spread.
+    """∫E(Δh/Δx_j)² dμ for every feature, (d,), over a step of half its spread to either side.
 
     Not the derivative: functions of ranks are steep between neighbouring values, and those of a Laplacian kernel have a
-    kink at every landmark, which says nothing of how much an input matters.
+    kink at every landmark, which says nothing of how much a feature matters.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""A metric on the inputs, learnt from the gradients of quick fits; see :class:`~infinitask.kernels.LearntMetric`.
+"""A metric on the features, learnt from the gradients of quick fits; see :class:`~infinitask.kernels.LearntMetric`.
 
-    D = the plain metric: each input in its own spread;  M = D, or the scales that gamma="auto" gives the inputs
+    D = the plain metric: each feature in its own spread;  M = D, or the scales that gamma="auto" gives them
     repeat: fit h in the metric M;  M ← the average of ∇ₓh ∇ₓhᵀ over rows and tasks, with trace one, shrunk towards D
 
 The fits are those of the recipe, on some of its rows, with few nodes and a loose gap: what is asked of them is which
-inputs matter. With 2 000 rows and 30 inputs three of them take two to four seconds on one core.
+features matter. With 2 000 rows and 30 features three of them take two to four seconds on one core.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ QUICK_NODES = 8
 """Nodes of a quick fit."""
 
 QUICK_FEATURES = 1_000
-"""The most features of a quick fit. With half of it, two inputs of 30 that matter only together were not found."""
+"""The most features of a quick fit. With half of it, two features of 30 that matter only together were not found."""
 
 SMALLER_RIDGE = 0.1
-"""λ of a quick fit, in terms of the λ with the smallest leave-one-out error. A metric without a relevant input smooths
-away what that input does, and the next metric does not have it either."""
+"""λ of a quick fit, in terms of the λ with the smallest leave-one-out error. A metric without a relevant feature
+smooths away what it does, and the next metric does not have it either."""
 
 
 def with_learnt_kernels(recipe: Recipe, data: Data, memory: Memory | None = None) -> Recipe:
@@ -93,7 +93,7 @@ def learnt_metric(recipe: Recipe, data: Data, spec: LearntMetric) -> Metric | Sc
     """The kernel that a :class:`~infinitask.kernels.LearntMetric` learns from some data.
 
     Of the kernels on the way, the one with the smallest leave-one-out error: noise that a fit has learnt makes slopes
-    along an input that tells rows apart, and with a rough kernel each iteration may add to them.
+    along a feature that tells rows apart, and with a rough kernel each iteration may add to them.
 
     Parameters
     ----------
@@ -130,8 +130,8 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
     """
     if data.y is None:
         raise ValueError(
-            "A LearntMetric was given as kernel of a model without targets; which inputs count is learnt from targets. "
-            "For level sets use kernel='rbf', or Scaled and Metric with numbers of your own."
+            "A LearntMetric was given as kernel of a model without targets; which features matter is learnt from "
+            "targets. For level sets use kernel='rbf', or Scaled and Metric with numbers of your own."
         )
     iterations = count("LearntMetric: iterations", spec.iterations)
     some = np.linspace(0, data.weight.size - 1, min(data.weight.size, MAX_ROWS)).astype(np.intp)
@@ -153,10 +153,10 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
     for iteration in range(iterations + 1):
         kernel = _in_metric(spec, M).resolve(inside.X)
         if iteration == iterations and not free:  # no fit follows that would need a λ
-            yield _in_units_of_inputs(kernel, unit, varies)
+            yield _in_units_of_features(kernel, unit, varies)
             return
         resolved_recipe = resolved(replace(quick, kernel=kernel), inside, widths=by_rule)
-        yield _in_units_of_inputs(resolved_recipe.kernel if free else kernel, unit, varies)
+        yield _in_units_of_features(resolved_recipe.kernel if free else kernel, unit, varies)
         if iteration == iterations:
             return
         rough = replace(resolved_recipe, alpha=SMALLER_RIDGE * resolved_recipe.alpha)
@@ -164,14 +164,14 @@ def learnt_metrics(recipe: Recipe, data: Data, spec: LearntMetric) -> Iterator[M
         rows = place(inside.X, recipe.device)
         G = gradient_outer_product(fit.field, fit.quadrature, rows, inside.weight, diagonal=spec.diagonal)
         size = float(np.sum(G) if spec.diagonal else np.trace(G))
-        M = (1.0 - rho) * G / size + rho * plain if size > 0.0 else plain  # a constant says nothing of the inputs
+        M = (1.0 - rho) * G / size + rho * plain if size > 0.0 else plain  # a constant says nothing of the features
 
 
 def _start(spec: LearntMetric, quick: Recipe, data: Data, plain: HostArray) -> HostArray:
-    """Where to start: with the scales that gamma="auto" would give each input, where it gives them, else as plain.
+    """Where to start: with the scales that gamma="auto" would give each feature, where it gives them, else as plain.
 
-    A fit in the plain metric may find nothing at all, and then its gradients say nothing: of 20 inputs, two that matter
-    only together were missed with 350 rows in one of two tries.
+    A fit in the plain metric may find nothing at all, and then its gradients say nothing: of 20 features, two that
+    matter only together were missed with 350 rows in one of two tries.
     """
     if not isinstance(spec.plain(), (RBF, Matern)):
         return plain
@@ -217,8 +217,8 @@ def _in_metric(spec: LearntMetric, M: HostArray) -> Metric | Scaled:
     return Metric(spec.plain(), V[:, kept] * np.sqrt(e[kept]))
 
 
-def _in_units_of_inputs(kernel: InputKernel, unit: HostArray, varies: HostArray) -> Metric | Scaled:
-    """A kernel of the inputs that vary, in their spreads, as a kernel of all inputs as they are."""
+def _in_units_of_features(kernel: InputKernel, unit: HostArray, varies: HostArray) -> Metric | Scaled:
+    """A kernel of the features that vary, in their spreads, as a kernel of all features as they are."""
     if isinstance(kernel, Scaled):
         scales = np.zeros(unit.size)
         scales[varies] = unit[varies] * np.asarray(kernel.scales)

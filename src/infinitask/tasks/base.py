@@ -100,9 +100,9 @@ class Defaults:
     width : float
         γ as a multiple of that of the median rule.
     robust : bool
-        Whether each input is measured in its interquartile range instead of its standard deviation.
+        Whether each feature is measured in its interquartile range instead of its standard deviation.
     one_scale : bool
-        Whether one scale for all inputs is tried too.
+        Whether one scale for all features is tried too.
     any_alpha : bool
         Whether other bandwidths are tried although λ is given.
     """

@@ -179,7 +179,7 @@ def class_costs(theta: Any, n_classes: int, name: str = "theta") -> tuple[HostAr
 
 
 def class_order(X: HostArray, label: HostArray, weight: HostArray, n_classes: int) -> HostArray:
-    """The classes in an order that does not depend on their names, (K,): by their weight, then by their mean inputs.
+    """The classes in an order that does not depend on their names, (K,): by weight, then by the means of the features.
 
     Nodes are not symmetric in the classes; in this order other names of the labels change no decision.
     """

@@ -83,7 +83,7 @@ class LevelSetTask(Task):
     def widened(self, fit: Fit) -> float | None:
         """A wider kernel where many rows lie on a boundary.
 
-        With one input a narrow kernel can be flat wherever there are rows, and rounding decides which of them are
+        With one feature a narrow kernel can be flat wherever there are rows, and rounding decides which of them are
         outside.
         """
         few = fit.problem.objective.rows.shape[0] < FEWEST_ROWS
@@ -119,7 +119,7 @@ class LevelSetTask(Task):
             rows = f"the {posed:.0f} rows" + ("" if fit.n_sampled is None else " of the sample")
             yield (
                 f"{told}: {rows} are only {distinct} different ones, and equal rows fall to one side together, so that "
-                "the fraction outside can be far from ν. Add inputs in which these rows differ, or count how often "
+                "the fraction outside can be far from ν. Add features in which these rows differ, or count how often "
                 "each of them occurs instead."
             )
         elif fraction[worst] > WIDE_BOUNDARY:
