@@ -19,7 +19,7 @@ from tools.walks import walk
 
 CONCRETE_LOSSES = {
     name
-    for name in losses.__all__
+    for name in dir(losses)
     if getattr(getattr(losses, name), "__module__", "") in (_rows.__name__, _classes.__name__)
 }
 KNOW_LOSSES = {"losses", "tasks", "estimators"}

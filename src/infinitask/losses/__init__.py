@@ -38,7 +38,7 @@ To add a loss, write a class with its row in ``_rows.py``.
 """
 
 from ._base import BoxLoss, Loss, Row
-from ._classes import MultiClassHinge
+from ._classes import MultiClassHinge as MultiClassHinge
 from ._convex import ConvexLoss
 from ._function import FunctionLoss
 from ._rows import CostSensitiveHinge, EpsilonInsensitive, Expectile, Huber, LevelSet, MQuantile, Pinball, Squared
@@ -54,7 +54,6 @@ __all__ = [
     "LevelSet",
     "Loss",
     "MQuantile",
-    "MultiClassHinge",
     "Pinball",
     "Row",
     "Squared",

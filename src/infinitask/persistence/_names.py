@@ -23,10 +23,9 @@ ALL = "*"
 OWN_CLASSES = {
     **dict.fromkeys(
         (
-            *("infinitask.estimators", "infinitask.field", "infinitask.integrations", "infinitask.losses"),
-            *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures"),
-            *("infinitask.measures._rules", "infinitask.measures._spaces", "infinitask.penalties"),
-            *("infinitask.predictive", "infinitask.tuning"),
+            *("infinitask.estimators", "infinitask.field", "infinitask.integrations", "infinitask.measures"),
+            *("infinitask.losses._observed", "infinitask.losses._rows", "infinitask.measures._rules"),
+            *("infinitask.measures._spaces", "infinitask.penalties", "infinitask.predictive", "infinitask.tuning"),
         ),
         ALL,
     ),
@@ -39,6 +38,7 @@ OWN_CLASSES = {
         f"{ALL} CallableKernel ClassTask ConstantTask PiecewiseLinear PolynomialTask Precomputed Product Ranks Sum"
     ),
     "infinitask.integrations._level": "LevelView",
+    "infinitask.losses": f"{ALL} MultiClassHinge",
     "infinitask.metrics": "QuantileScorer",
     "infinitask.metrics._level_sets": "MassVolumeCurve",
     "infinitask.metrics._scorers": "CostScorer LevelSetScorer MassVolumeScorer",
