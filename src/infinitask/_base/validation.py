@@ -382,6 +382,17 @@ def intervals(y_interval: Any) -> tuple[HostArray, HostArray]:
     return low, high
 
 
+def nonnegative(name: str, values: Any, n: int, of: str) -> HostArray:
+    """Numbers (n,) of at least 0, or an error; ``of`` says what there is one for each of."""
+    found = finite(name, values, 1)
+    if found.shape != (n,) or np.any(found < 0.0):
+        raise ValueError(
+            f"{name} of shape {found.shape} with smallest value {np.min(found):g} was given for {n} {of}; give one "
+            "number ≥ 0 for each."
+        )
+    return found
+
+
 def shares(weights: Any, n: int, name: str = "sample_weight", of: str = "samples") -> HostArray:
     """Weights (n,) divided by their sum; None: 1/n each."""
     if weights is None:

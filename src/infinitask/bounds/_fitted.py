@@ -66,7 +66,7 @@ def bound_of(
     """
     model, notes = _fitted(model)
     recipe = model.recipe_
-    notes += _taken_for_granted(model, recipe)
+    notes += _assumptions(model, recipe)
     X, targets = finite("X", X.toarray() if issparse(X) else X, 2), _targets(model, y)
     if targets.shape != X.shape[:1]:
         raise ValueError(f"X of shape {X.shape} and y of shape {targets.shape} were given; expected (n, d) and (n,).")
@@ -107,7 +107,7 @@ def bound_of(
 
 
 def _fitted(model: Any) -> tuple[Any, list[str]]:
-    """The fitted model, inside a self-tuned one where that was given; an error where it is none that has a bound."""
+    """The fitted model, also inside a self-tuned one; raises an error where it has no bound."""
     notes = []
     if not isinstance(model, type) and "_refit" in dir(type(model)):  # a self-tuned model
         check_is_fitted(model)
@@ -130,8 +130,8 @@ def _fitted(model: Any) -> tuple[Any, list[str]]:
     )
 
 
-def _taken_for_granted(model: Any, recipe: Any) -> list[str]:
-    """What the bound takes for granted; an error where the argument of stability does not apply."""
+def _assumptions(model: Any, recipe: Any) -> list[str]:
+    """The assumptions of the bound, in words; raises an error where the argument of stability does not apply."""
     loss, name = recipe.loss, type(model).__name__
     if _stability(model, 1.0) is None:
         raise ValueError(
@@ -184,7 +184,7 @@ def _targets(model: Any, y: Any) -> HostArray:
 def _stability(model: Any, y_bound: float) -> Stability | None:
     """The constants of the loss, with means over the nodes of the model; None: it has none."""
     loss: Loss = model.recipe_.loss
-    return loss.stability(model.nodes_, np.abs(model.weights_), _ends(model.recipe_.measure), y_bound)
+    return loss.stability(model.nodes_, np.abs(model.weights_), model._ends(), y_bound)
 
 
 def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[float, float]:
@@ -199,7 +199,8 @@ def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[floa
             f"task_kernel={field.psi.kernel!r} has no derivative ∂₁∂₂k; the variation over θ is then not bounded by "
             "the norm. Use 'rbf', 'matern32', 'matern52' or 'polynomial', or a Discrete measure."
         )
-    grid = np.linspace(*_ends(model.recipe_.measure), 201)  # with the ends, where kernels that vary are largest
+    low, high = model._ends()
+    grid = np.linspace(low, high, 201)  # with the ends, where kernels that vary are largest
 
     def size(order: int) -> float:
         orders = (order, order)
@@ -250,7 +251,7 @@ def _values(model: Any, X: HostArray, order: int = 0) -> HostArray:
 
 
 def _check_rows_of_the_fit(model: Any, X: HostArray, risk: float) -> None:
-    """An error where the objective on these rows is not that of the fit: they are others, or had other weights."""
+    """Raise an error if the objective on these rows is not that of the fit: other rows, or other weights."""
     recipe = model.recipe_
     crossing = 0.0
     if recipe.order.weight > 0.0:
@@ -272,11 +273,6 @@ def _empirical_risk(model: Any, X: HostArray, targets: HostArray) -> float:
     values = _values(model, X) - recipe.offset
     losses = recipe.loss.value(model.nodes_, targets[:, None], values)
     return float(np.mean(losses @ model.weights_))
-
-
-def _ends(measure: Measure) -> tuple[float, float]:
-    low, high = (float(np.ravel(end)[0]) for end in measure.support)
-    return low, high
 
 
 def _cdf(measure: Measure, theta: HostArray) -> HostArray:

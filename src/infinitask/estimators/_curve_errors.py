@@ -172,7 +172,7 @@ class GridErrors(CurveErrors):
         root, Z = np.sqrt(self.weight)[:, None], self.Y @ P
         along, squares = U.T @ (root * Z), U**2
         left = (self.weight / self.copies)[:, None]
-        rest = self.Y - Z @ P.T  # what no curve of the kernel follows
+        rest = self.Y - Z @ P.T  # the part outside the span of the task kernel
         seen = np.ones(rest.shape, dtype=bool) if self.seen is None else self.seen
         found, points = [], []
         for ridge in ridges:

@@ -10,7 +10,7 @@ class Explorable:
     """Estimators whose predictions can be explored in an interactive page."""
 
     def explore(self, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Any:
-        """Create a page in which a person moves the task and sees the consequences.
+        """Create an interactive page: moving the task shows how predictions and errors change.
 
         The page is one HTML file and needs neither a server nor a network. A notebook displays it;
         ``.save("report.html")`` writes it. See :func:`infinitask.report.explore`.

@@ -63,7 +63,7 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
     smoothing : float, default=0.0
         κ of M-quantiles: the kink of the pinball loss is rounded on [−κ, κ].
     quantiles : float or array, default=0.5
-        The levels that ``predict`` returns when none are asked for.
+        The levels that ``predict`` returns by default.
     {parameters}
 
     Attributes
@@ -194,7 +194,7 @@ class InfiniteCensoredQuantileRegressor(Continuum, _QuantileEstimator):
         return found
 
     def _warn_of(self, level: float) -> None:
-        """Warn if a level is asked for that the data do not identify."""
+        """Warn if the data do not identify a requested level."""
         if level > self.censoring_.identified:
             warnings.warn(
                 f"{type(self).__name__}: the quantile of level {level:g} was asked for; the data identify levels up to "

@@ -1,6 +1,6 @@
 """Infinite cost-sensitive classification: what errors cost is chosen after training.
 
-Two classes have one trade-off θ of their two errors. What more than two classes ask for is in
+Two classes have one trade-off θ between their two errors; more than two classes are in
 :mod:`infinitask.estimators._many_classes`.
 """
 
@@ -33,11 +33,11 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
 
     Two classes: min ∫ E c_θ(y) (1 − y f)₊ dθ + (λ/2)‖h‖² + (λ_b/2)‖b‖² over h and b, with f = h(x)(θ) + b(θ),
     c_θ(y) = (1 + θ)/2 for y = 1 and (1 − θ)/2 for y = −1.
-    θ ∈ [−1, 1] weighs the errors: at θ = 0 both cost the same, towards 1 a missed positive costs more, towards −1 a
-    false alarm does. The second of the sorted ``classes_`` is the positive one.
+    θ ∈ [−1, 1] weighs the errors: at θ = 0 both cost the same, towards 1 false negatives cost more, towards −1 false
+    positives do. The second of the sorted ``classes_`` is the positive one.
 
-    K > 2 classes: θ = (θ_1, …, θ_K) is what a missed row of each class costs, Σ_k θ_k = 1, and there is a field f_k for
-    each class, Σ_k f_k = 0. The objective is ∫ E (K/2) Σ_{k≠y} θ_y (f_k + 1/(K − 1))₊ dμ(θ) and the same ridges; the
+    K > 2 classes: θ = (θ_1, …, θ_K) are the costs of false negatives of each class, Σ_k θ_k = 1, and each class has a
+    field f_k, Σ_k f_k = 0. The objective is ∫ E (K/2) Σ_{k≠y} θ_y (f_k + 1/(K − 1))₊ dμ(θ) and the same ridges; the
     largest f_k(x)(θ) decides, which in the best case is the class with the largest θ_k P(y = k | x).
 
     Parameters
@@ -91,7 +91,7 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
     >>> bool(cautious < balanced < bold)  # the fraction of positives
     True
 
-    Three classes: what a missed row of each costs is chosen after the fit.
+    Three classes: the costs of false negatives are chosen after the fit.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)

@@ -36,7 +36,7 @@ class CrossConformal(RegressorMixin, BaseEstimator):
     The model is fitted once for each fold, to the rows outside of it; everything that it learns from data, tuning and
     calibration of levels included, is repeated. Each row is scored by the fit that has not seen it, and an interval
     comes from the scores of all rows (CV+, and the jackknife+ for ``cv=n``); see
-    ``CrossCalibration``. Its coverage is about the one asked for, and proved to be at least
+    ``CrossCalibration``. Its coverage is about the requested one, and proved to be at least
     ``calibration_.guaranteed(coverage)``, about 2·coverage − 1, whatever the model. Where ``coverage`` itself must be
     proved, keep rows aside and call :meth:`InfiniteQuantileRegressor.conformalize
     <infinitask.InfiniteQuantileRegressor.conformalize>`.
@@ -44,12 +44,12 @@ class CrossConformal(RegressorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        A model that is asked ``predict(X, quantiles=…)``, such as :class:`~infinitask.InfiniteQuantileRegressor` or
+        A model with ``predict(X, quantiles=…)``, such as :class:`~infinitask.InfiniteQuantileRegressor` or
         :class:`~infinitask.InfiniteQuantileRegressorCV`, alone or at the end of a pipeline.
     cv : int, splitter or iterable of (train, test), default=10
         Every row is held out once. An integer: the number of shuffled folds.
     quantiles : float or array, default=0.5
-        The levels of ``predict`` if it is asked for none.
+        The levels that ``predict`` returns by default.
     n_jobs : int or None, default=None
         Folds that are fitted in parallel processes.
     random_state : int, RandomState or None, default=None

@@ -74,7 +74,7 @@ class JointQuantileRegressor(_QuantileEstimator):
     Parameters
     ----------
     quantiles : array, default=(0.05, 0.25, 0.5, 0.75, 0.95)
-        The levels, all that the model knows; ``predict`` answers all of them when none is asked for.
+        The levels, all that the model knows; ``predict`` returns all of them by default.
     task_kernel : str or task kernel object, default="rbf"
         The kernel of the levels.
     task_gamma : float or None, default=None
@@ -121,7 +121,7 @@ class IndependentQuantileRegressor(_QuantileEstimator):
     Parameters
     ----------
     quantiles : array, default=(0.05, 0.25, 0.5, 0.75, 0.95)
-        The levels, all that the model knows; ``predict`` answers all of them when none is asked for.
+        The levels, all that the model knows; ``predict`` returns all of them by default.
     {parameters}
 
     Attributes
@@ -161,7 +161,7 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
     thetas : array, default=(-0.9, -0.5, 0.0, 0.5, 0.9)
         The trade-offs, all that the model knows.
     theta : float, array or None, default=None
-        The trade-off among them that ``predict`` answers when none is asked for; None: the one closest to 0.
+        The trade-off among them that ``predict`` uses by default; None: the one closest to 0.
     calibrated : "auto", True or False, default="auto"
         Whether decisions are calibrated on the held-out rows of further fits; "auto": if ``alpha`` is "auto". See
         :class:`~infinitask.InfiniteCostSensitiveClassifier`.
@@ -214,7 +214,7 @@ class QOneClassSVM(_LevelSetEstimator):
     nus : array, default=(0.1, 0.3, 0.5, 0.7, 0.9)
         The outlier fractions, all that the model knows.
     nu : float or None, default=None
-        The fraction among them that ``predict`` uses when none is asked for; None: the smallest.
+        The fraction among them that ``predict`` uses by default; None: the smallest.
     exact_fractions : "held-out", True or False, default=False
         Post-fit calibration of the thresholds. False: they are the solution of the problem. True: quantiles of h over
         the training rows. "held-out": quantiles over the held-out rows of further fits, so that a fraction ν_j of new

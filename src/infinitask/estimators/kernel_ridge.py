@@ -34,7 +34,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
     Parameters
     ----------
     log_alpha : float, default=-3.0
-        log₁₀ λ that ``predict`` and ``score`` use when none is asked for.
+        log₁₀ λ that ``predict`` and ``score`` use by default.
     centred : bool, default=True
         Whether the mean of y is subtracted before the fit and added to predictions; False: the formula for y itself.
     task_kernel : str or task kernel object, default="matern52"
@@ -102,7 +102,7 @@ class InfiniteKernelRidge(RegressorMixin, BaseInfiniteTask):
         counted = prepared.weight > 0.0
         y, weight = prepared.y[counted], prepared.weight[counted]
         units = Units.of(y, weight, centred=True)
-        # exact sums: they do not depend on the order of the rows, nor on how repeats are written
+        # exact sums: they depend neither on the order of the rows nor on how repeated rows are given
         mean = units.centre + units.spread * (math.fsum(weight * units.inside(y)) / math.fsum(weight))
         return prepared._replace(recipe=replace(prepared.recipe, units=replace(units, centre=mean)))
 

@@ -62,7 +62,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         return float(self._default_nu())
 
     def _default_nu(self) -> Any:
-        """The fraction that is used when none is asked for; None in the constructor: the smallest node."""
+        """The default fraction; None in the constructor: the smallest node."""
         return np.min(self.nodes_) if self.nu is None else self.nu
 
     @in_kind
@@ -76,7 +76,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         ----------
         X : array (n, d)
         nu : float, array (q,) or None
-            Fractions left out.
+            Outlier fractions.
         """
         if nu is None:
             return self.score_samples(X) - self.offset_
@@ -90,7 +90,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         ----------
         X : array (n, d)
         nu : float, array (q,) or None
-            Fractions left out; None: the constructor's ``nu``.
+            Outlier fractions; None: the constructor's ``nu``.
         """
         return np.where(self.decision_function(X, nu) >= 0.0, 1, -1)
 
@@ -248,7 +248,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         return self._level_sets().shift(self._learnt(), levels)
 
     def _beyond(self, levels: HostArray) -> Beyond:
-        """What orders points on the same side of the sets of these levels."""
+        """The order of points on the same side of the sets of these levels."""
         field, device = self.field_, self.recipe_.device
         # without the bias, beside which the h of a far point would be lost to rounding
         sections = field.sections(levels)
@@ -256,7 +256,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         return Beyond(lambda X: to_host(sections(place(X, device))), t, self._deepest)
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
-        """Keep a fit, and the row deepest inside the smallest set: far points are ordered by their distance from it."""
+        """Store a fit, and the row deepest inside the smallest set, from which distances of distant points are measured."""
         super()._adopt(fit, prepared)
         self._deepest = None
         if self._looked_at is not None:
@@ -299,7 +299,7 @@ class InfiniteOneClassSVM(Continuum, Explorable, _LevelSetEstimator):
     bias_kernel : "task", str, task kernel object or None, default="task"
         Kernel of the threshold t(θ); "task": as the task kernel.
     alpha : float or "auto", default="auto"
-        λ, the weight of (λ/2)‖t‖²; small, or the fraction left out strays from θ. 0: the threshold is free. "auto":
+        λ, the weight of (λ/2)‖t‖²; small, or the fraction outside differs from θ. 0: the threshold is free. "auto":
         1e-6.
     alpha_bias : float or None, default=None
         Not used: the threshold is all the bias there is, and ``alpha`` its weight.

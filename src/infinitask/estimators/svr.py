@@ -30,7 +30,7 @@ class InfiniteSVR(Continuum, RegressorMixin, BaseInfiniteTask):
     Parameters
     ----------
     epsilon : float or None, default=None
-        The half-width that ``predict`` and ``score`` use when none is asked for, in units of y; None: a tenth of the
+        The half-width that ``predict`` and ``score`` use by default, in units of y; None: a tenth of the
         largest, or the smallest if that is more.
     measure : measure, (low, high), frozen scipy.stats distribution or None, default=None
         μ on the half-widths, in units of y; None: uniform from 0 to twice the median distance of y from its median.
@@ -39,7 +39,7 @@ class InfiniteSVR(Continuum, RegressorMixin, BaseInfiniteTask):
     Attributes
     ----------
     epsilon_ : float
-        The half-width that ``predict`` uses when none is asked for.
+        The half-width that ``predict`` uses by default.
     {attributes}
 
     Notes

@@ -56,12 +56,12 @@ class MassVolumeCurve(NamedTuple):
 
 
 def theta_property_deviation(nu: Any, inside: Any, sample_weight: Any = None) -> float:
-    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: how far the fractions outside are from those asked for.
+    """max_j |Σ_i ω_i 1[x_i outside at ν_j] − ν_j|: the largest error of the fractions outside.
 
     Parameters
     ----------
     nu : float or array (q,)
-        The fractions asked for.
+        The nominal fractions.
     inside : array (n, q), or (n,) for one fraction
         Booleans, or the +1 and −1 of ``predict``.
     sample_weight : array (n,) or None

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import coverages, finite, intervals, levels_within, predictions, shares, targets
+from infinitask._base.validation import (
+    coverages,
+    finite,
+    intervals,
+    levels_within,
+    nonnegative,
+    predictions,
+    shares,
+    targets,
+)
 from infinitask.tasks import QuantileTask
 
 
@@ -234,15 +243,7 @@ def _average(weight: HostArray, values: HostArray) -> Any:
 
 
 def _weights(weights: Any, q: int) -> HostArray:
-    if weights is None:
-        return np.full(q, 1.0 / q)
-    found = finite("weights", weights, 1)
-    if found.shape != (q,) or np.any(found < 0.0):
-        raise ValueError(
-            f"weights of shape {found.shape} with smallest value {np.min(found):g} were given for {q} levels; give one "
-            "number ≥ 0 per level."
-        )
-    return found
+    return np.full(q, 1.0 / q) if weights is None else nonnegative("weights", weights, q, "levels")
 
 
 def _interval(y_true: Any, y_interval: Any) -> tuple[HostArray, tuple[HostArray, HostArray]]:

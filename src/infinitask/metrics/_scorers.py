@@ -1,6 +1,6 @@
 """Metrics as ``scoring=`` of scikit-learn's searches: callables of (estimator, X, y), greater is better.
 
-Three families ask ``predict`` for a grid of tasks and hand the predictions to a metric; they share
+Three families evaluate ``predict`` at a grid of tasks and pass the predictions to a metric; they share
 :class:`TaskScorer`.
 """
 
@@ -27,7 +27,7 @@ from infinitask.metrics._quantile import (
 )
 
 GRID_PARTS = 100
-"""A scorer without levels asks at the 99 points that divide Θ into 100 equal parts: the percentiles for Θ = (0, 1)."""
+"""By default, a model is scored at the 99 points that divide Θ into 100 equal parts: the percentiles for Θ = (0, 1)."""
 
 
 class TaskScorer(ABC):
@@ -36,7 +36,7 @@ class TaskScorer(ABC):
     A subclass says under which name ``predict`` takes the tasks, and calls its metric.
     """
 
-    asks: ClassVar[str]
+    argument: ClassVar[str]
     """The argument of ``predict``, and the field that holds the levels; None there: a grid of Θ."""
     domain: ClassVar[tuple[float, float]]
     """Θ, over which the grid runs."""
@@ -48,27 +48,27 @@ class TaskScorer(ABC):
     def loss(self, model: Any, y: Any, predicted: Any, levels: HostArray, sample_weight: Any) -> float:
         """The metric of the predictions at the levels; smaller is better."""
 
-    def check(self, model: Any) -> None:  # noqa: B027  # most take every model that is asked such tasks
-        """An error where a fitted model, whose ``predict`` takes such tasks, cannot be scored."""
+    def check(self, model: Any) -> None:  # noqa: B027  # most take every model with such tasks
+        """Raise an error if a fitted model, whose ``predict`` takes such tasks, cannot be scored."""
 
     def __repr__(self) -> str:
         name = getattr(self.metric, "__name__", repr(self.metric)).lstrip("_")
-        return f"{type(self).__name__}(−{name}, {self.asks}={_shown(getattr(self, self.asks), *self.domain)})"
+        return f"{type(self).__name__}(−{name}, {self.argument}={_shown(getattr(self, self.argument), *self.domain)})"
 
     def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the metric at the levels; greater is better."""
         core = inner_model(estimator)
-        if not takes(core, self.asks):
+        if not takes(core, self.argument):
             raise TypeError(
-                f"{self!r} was given a {type(core).__name__}, whose predict takes no {self.asks}; it scores models "
-                f"that are asked predict(X, {self.asks}=…), such as {self.example}, alone or at the end of a pipeline."
+                f"{self!r} was given a {type(core).__name__}, whose predict takes no {self.argument}; it scores models "
+                f"with predict(X, {self.argument}=…), such as {self.example}, alone or at the end of a pipeline."
             )
         self.check(core)
         # predict of a search takes no tasks; that of the model it has chosen does
-        model = inner_model(estimator, stop=lambda candidate: takes(candidate, self.asks))
-        given = getattr(self, self.asks)
-        levels = _levels(core, *self.domain) if given is None else numbers(self.asks, given)
-        return -self.loss(model, y, model.predict(X, **{self.asks: levels}), levels, sample_weight)
+        model = inner_model(estimator, stop=lambda candidate: takes(candidate, self.argument))
+        given = getattr(self, self.argument)
+        levels = _levels(core, *self.domain) if given is None else numbers(self.argument, given)
+        return -self.loss(model, y, model.predict(X, **{self.argument: levels}), levels, sample_weight)
 
 
 @final
@@ -84,7 +84,7 @@ class QuantileScorer(TaskScorer):
         The levels.
     """
 
-    asks, domain, example = "quantiles", (0.0, 1.0), "InfiniteQuantileRegressor"
+    argument, domain, example = "quantiles", (0.0, 1.0), "InfiniteQuantileRegressor"
 
     metric: Callable[..., float]
     quantiles: tuple[float, ...] | None = None
@@ -105,7 +105,7 @@ class CostScorer(TaskScorer):
         The trade-offs.
     """
 
-    asks, domain, example = "theta", (-1.0, 1.0), "InfiniteCostSensitiveClassifier"
+    argument, domain, example = "theta", (-1.0, 1.0), "InfiniteCostSensitiveClassifier"
     metric = staticmethod(integrated_cost)
 
     theta: tuple[float, ...] | None = None
@@ -133,10 +133,10 @@ class LevelSetScorer(TaskScorer):
     Parameters
     ----------
     nu : tuple of float or None
-        The fractions asked for.
+        The nominal fractions.
     """
 
-    asks, domain, example = "nu", (0.0, 1.0), "InfiniteOneClassSVM"
+    argument, domain, example = "nu", (0.0, 1.0), "InfiniteOneClassSVM"
     metric = staticmethod(theta_property_deviation)
 
     nu: tuple[float, ...] | None = None
@@ -266,7 +266,7 @@ def scorer(metric: str | Callable[..., float], **options: Any) -> Callable[..., 
 
 
 def _levels(model: Any, low: float, high: float) -> HostArray:
-    """Every candidate of a search is asked at the same levels: a grid of [low, high], inside the Θ of the model."""
+    """Every candidate of a search is scored at the same levels: a grid of [low, high], inside the Θ of the model."""
     grid = low + (high - low) * np.arange(1, GRID_PARTS) / GRID_PARTS
     measure = getattr(model, "measure_", None)
     if measure is None:
@@ -276,7 +276,7 @@ def _levels(model: Any, low: float, high: float) -> HostArray:
 
 
 def _shown(levels: tuple[float, ...] | None, low: float, high: float) -> str:
-    """Levels as a person would list them."""
+    """Levels as text."""
     if levels is None:
         step = (high - low) / GRID_PARTS
         return f"{low + step:g}, {low + 2.0 * step:g}, …, {high - step:g}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.drawing import display
-from infinitask._base.validation import finite, number, numbers
+from infinitask._base.validation import finite, nonnegative, number, numbers
 
 
 def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
@@ -19,7 +19,7 @@ def theta_from_costs(fn_cost: Any, fp_cost: Any) -> Any:
     Parameters
     ----------
     fn_cost, fp_cost : float or array (n,)
-        Costs of a missed positive and of a false alarm; arrays: of each row.
+        Costs of a false negative and of a false positive; arrays: of each row.
 
     Returns
     -------
@@ -90,13 +90,9 @@ class Confusion:
     negatives: float
 
     def __post_init__(self) -> None:
-        k = np.shape(self.theta)
-        for name in ("theta", "missed", "false_alarms"):
-            values = finite(name, getattr(self, name), 1)
-            if values.shape != k or (name != "theta" and np.any(values < 0.0)):
-                raise ValueError(
-                    f"{name} of shape {values.shape} was given for {k[0]} trade-offs; give one number ≥ 0 each."
-                )
+        k = finite("theta", self.theta, 1).size
+        for name in ("missed", "false_alarms"):
+            nonnegative(name, getattr(self, name), k, "trade-offs")
         for name in ("positives", "negatives"):
             number(name, getattr(self, name), low=0.0, open_low=False)
 
@@ -123,11 +119,8 @@ class Confusion:
             raise ValueError(
                 f"positive of shape {positive.shape} and type {positive.dtype} was given; it must be bool (n,)."
             )
-        weight = np.ones(positive.size) if weight is None else finite("weight", weight, 1)
-        if weight.shape != positive.shape or np.any(weight < 0.0):
-            raise ValueError(
-                f"weight of shape {weight.shape} was given for {positive.size} rows; give one number ≥ 0 each."
-            )
+        n = positive.size
+        weight = np.ones(n) if weight is None else nonnegative("weight", weight, n, "rows")
         caught, false_alarms = np.zeros(theta.size), np.zeros(theta.size)
         start = 0
         for values in blocks:
@@ -145,17 +138,17 @@ class Confusion:
         positives, negatives = float(weight[positive].sum()), float(weight[~positive].sum())
         if positives + negatives == 0.0:
             raise ValueError("sample_weight is zero for every row; at least one row must count.")
-        # rounding in the sums of weights must not leave −1e-17 misses
+        # rounding in the sums of weights must not leave −1e-17 false negatives
         return cls(theta, np.maximum(positives - caught, 0.0), false_alarms, positives, negatives)
 
     @property
     def tpr(self) -> HostArray:
-        """The fraction of the positives that are found: 1 − FN/positives."""
+        """The true positive rate: 1 − FN/positives."""
         return np.asarray(1.0 - self.missed / self.positives)
 
     @property
     def fpr(self) -> HostArray:
-        """The fraction of the negatives that raise an alarm: FP/negatives."""
+        """The false positive rate: FP/negatives."""
         return np.asarray(self.false_alarms / self.negatives)
 
     @property
@@ -220,7 +213,7 @@ class ROCCurve:
         """∫ tpr d fpr, by trapezoids from (0, 0) through the policies to (1, 1).
 
         If decisions rise with θ, as they should, this is the AUC of the score −θ*(x), up to the step of the grid. A
-        policy does not count if another one finds more without more false alarms.
+        policy does not count if another one has a larger tpr at the same fpr.
         """
         order = np.lexsort((self.tpr, self.fpr))
         fpr = np.concatenate([[0.0], self.fpr[order], [1.0]])
@@ -246,7 +239,7 @@ class ROCCurve:
 class CostCurve:
     """Shows the expected cost of the model's decisions for every true trade-off θ₀.
 
-    c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP), with the model asked at θ = θ₀. The two costs sum to one.
+    c(θ₀) = ((1 + θ₀)/2)·P(FN) + ((1 − θ₀)/2)·P(FP), with the model evaluated at θ = θ₀. The two costs sum to one.
 
     Parameters
     ----------
@@ -302,10 +295,10 @@ class CostCurve:
 @final
 @dataclass(frozen=True, eq=False)
 class NetBenefitCurve:
-    """Shows what a model is worth to someone who treats from a probability p_t on: decision-curve analysis.
+    """Shows the net benefit of treating from a probability p_t on: decision-curve analysis.
 
-    NB(p_t) = TP/n − (FP/n)·p_t/(1 − p_t), with the model asked at θ = 1 − 2 p_t (Vickers and Elkin, 2006). A false
-    alarm costs p_t/(1 − p_t) of the value of a case found. It is the expected cost in other units: with c of
+    NB(p_t) = TP/n − (FP/n)·p_t/(1 − p_t), with the model evaluated at θ = 1 − 2 p_t (Vickers and Elkin, 2006). A false
+    positive costs p_t/(1 − p_t) times the value of a true positive. It is the expected cost in other units: with c of
     :class:`CostCurve` and the prevalence π, c(θ) = (1 − p_t)(π − NB).
 
     Parameters
@@ -317,9 +310,9 @@ class NetBenefitCurve:
     net_benefit : ndarray (k,)
         Of the model.
     treat_all : ndarray (k,)
-        Of an alarm for everybody: π − (1 − π)·p_t/(1 − p_t).
+        Of treating all: π − (1 − π)·p_t/(1 − p_t).
     treat_none : ndarray (k,)
-        Of no alarm at all: 0.
+        Of treating none: 0.
 
     Examples
     --------
@@ -341,7 +334,7 @@ class NetBenefitCurve:
 
     @classmethod
     def of(cls, counts: Confusion) -> NetBenefitCurve:
-        """The curve of counted errors; without p_t = 1, where a false alarm weighs infinitely."""
+        """The curve of counted errors; without p_t = 1, where the weight of a false positive is infinite."""
         kept = np.flatnonzero(counts.theta > -1.0)[::-1]
         theta = counts.theta[kept]
         odds = (1.0 - theta) / (1.0 + theta)
