@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.stats import expectile
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -102,19 +103,6 @@ class InfiniteExpectileRegressor(Continuum, RegressorMixin, BaseInfiniteTask):
         predicted = self._values(X, self.nodes_, "expectiles")
         y = targets_of(predicted, y)
         weight = weights_of(sample_weight, predicted)
-        constants = _constant_expectiles(y, self.nodes_, weight)
+        spread = np.ptp(y) or 1.0  # SciPy's tolerance is absolute
+        constants = spread * np.array([expectile(y / spread, theta, weights=weight) for theta in self.nodes_])
         return d2_score((self.nodes_, self.weights_), Expectile(), predicted, constants, y, weight)
-
-
-def _constant_expectiles(y: HostArray, theta: HostArray, weight: HostArray) -> HostArray:
-    """The expectiles of a sample, (m,): the fixed point of a weighted mean, reached in a few steps."""
-    e = np.full(theta.shape, np.average(y, weights=weight))
-    for _ in range(100):
-        a = weight[:, None] * np.where(y[:, None] > e, theta, 1.0 - theta)
-        total = a.sum(axis=0)
-        # at θ = 1 nothing lies above the largest value: it stays
-        fresh = np.divide((a * y[:, None]).sum(axis=0), total, out=e.copy(), where=total > 0.0)
-        if np.allclose(fresh, e, rtol=1e-12, atol=0.0):
-            break
-        e = fresh
-    return np.asarray(e)

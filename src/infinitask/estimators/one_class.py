@@ -256,7 +256,7 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
         return Beyond(lambda X: to_host(sections(place(X, device))), t, self._deepest)
 
     def _adopt(self, fit: Fit, prepared: Prepared) -> Self:
-        """Store a fit, and the row deepest inside the smallest set, from which distances of distant points are measured."""
+        """Store a fit, and the row deepest inside the smallest set: distances of distant points are taken from it."""
         super()._adopt(fit, prepared)
         self._deepest = None
         if self._looked_at is not None:
