@@ -11,12 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_random_state
 from skpro.distributions.base import BaseDistribution
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import count, number, numbers
-from infinitask.calibration._rearrangement import Rearrangement
+from infinitask._base.validation import number, numbers
 from infinitask.predictive import QuantileDistribution
 
 
@@ -119,7 +117,7 @@ class QuantileCurveDistribution(BaseDistribution):
         if np.isscalar(rowidx) and np.isscalar(colidx):
             return self._iat(rowidx, colidx)
         rows, columns = (
-            np.atleast_1d(np.arange(size)[slice(None) if places is None else _places(places)])
+            np.atleast_1d(np.arange(size)[slice(None) if places is None else places])
             for size, places in zip(self._shape, (rowidx, colidx), strict=True)
         )
         return type(self)(
@@ -148,7 +146,7 @@ class QuantileCurveDistribution(BaseDistribution):
         level = np.asarray(p, dtype=np.float64)
         if not np.all((level >= 0.0) & (level <= 1.0)):
             raise ValueError("p holds numbers outside of [0, 1], or NaN; a quantile has a level between 0 and 1.")
-        return self._of_each(self._curve().paired(level.ravel()))
+        return self._of_each(self._curves._curve.paired(level.ravel()))
 
     def _cdf(self, x: HostArray) -> HostArray:
         return self._of_each(self._curves.cdf(np.ravel(x)))
@@ -197,9 +195,8 @@ class QuantileCurveDistribution(BaseDistribution):
         return found[()] if self.ndim == 0 else pd.DataFrame(found, index=self.index, columns=self.columns)
 
     def _sample(self, n_samples: Any = None) -> Any:
-        many = 1 if n_samples is None else count("n_samples", n_samples)
-        uniform = check_random_state(None).uniform(size=(len(self._curves), many))  # as skpro: the state of np.random
-        sampled = self._curve().paired(uniform).T.reshape(many, *self._shape)
+        many = 1 if n_samples is None else n_samples
+        sampled = self._curves.sample(many).T.reshape(many, *self._shape)  # as skpro: from the state of np.random
         if self.ndim == 0:
             return float(sampled[0]) if n_samples is None else pd.DataFrame(sampled)
         if n_samples is None:
@@ -207,17 +204,10 @@ class QuantileCurveDistribution(BaseDistribution):
         index = pd.concat([pd.DataFrame(index=self.index)] * many, keys=range(many)).index
         return pd.DataFrame(sampled.reshape(-1, self._shape[1]), index=index, columns=self.columns)
 
-    def _curve(self) -> Rearrangement:
-        return Rearrangement(self._curves.levels, self._curves.values)
-
     def _spread(self) -> HostArray:
-        """E|X − Y| = 2 ∫ (2τ − 1) Q(τ) dτ of each entry; Simpson's rule is exact on each piece."""
-        width, values = self._curves._pieces()
-        values = values - self._curves.mean()[:, None]  # changes nothing, and nothing large cancels
-        ends = 2.0 * np.concatenate([[0.0], np.cumsum(width)]) - 1.0
-        start, end = ends[:-1] * values[:, :-1], ends[1:] * values[:, 1:]
-        middle = 0.25 * (ends[:-1] + ends[1:]) * (values[:, :-1] + values[:, 1:])
-        return np.asarray(np.maximum(2.0 * (start + 4.0 * middle + end) @ (width / 6.0), 0.0))
+        """E|X − Y| of each entry, from the CRPS at the first value v, E|X − v| − ½ E|X − Y|."""
+        first = self._curves.values[:, 0]
+        return np.asarray(np.maximum(2.0 * (self._curves.mean() - first - self._curves.crps(first)), 0.0))
 
     def _of_rows(self, numbers_of_entries: HostArray) -> HostArray:
         """skpro adds up the energies of a row."""
@@ -240,11 +230,6 @@ class QuantileCurveDistribution(BaseDistribution):
             {"levels": 0.1 + 0.8 * levels, "values": table[:, 0], "index": pd.RangeIndex(3), "columns": ["a"]},
             {"levels": levels, "values": table[0, 0]},
         ]
-
-
-def _places(places: Any) -> Any:
-    """Positions, a slice or a mask, as NumPy takes them."""
-    return places if isinstance(places, slice) else np.asarray(places)
 
 
 def _log(values: HostArray) -> HostArray:

@@ -7,6 +7,7 @@ needs no other fit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from numbers import Integral
 from typing import Any, Self
@@ -92,9 +93,6 @@ class InfiniteOneClassDetector(BaseDetector):
     array([0, 1])
     """
 
-    _threshold: str
-    _contamination: Any
-
     def __init__(
         self,
         estimator: Any = None,
@@ -110,23 +108,19 @@ class InfiniteOneClassDetector(BaseDetector):
         self.contamination = contamination  # before PyOD looks at it: our sentence says more
         super().__init__(contamination=contamination)
 
-    @property
-    def contamination(self) -> Any:
-        """The fraction of outliers; a new value moves ``threshold_`` and ``labels_`` of a fitted detector."""
-        return self._contamination
-
-    @contamination.setter
-    def contamination(self, value: Any) -> None:
-        self._move("_contamination", _share(value))
-
-    @property
-    def threshold(self) -> str:
-        """How ``threshold_`` follows from the contamination; a new value moves ``threshold_`` and ``labels_``."""
-        return self._threshold
-
-    @threshold.setter
-    def threshold(self, value: str) -> None:
-        self._move("_threshold", choice("threshold", value, ("scores", "level")))
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; one of ``CHECKS`` moves the threshold and labels of a fitted detector, or is not set."""
+        if name not in CHECKS:
+            super().__setattr__(name, value)
+            return
+        before = vars(self).get(name)
+        super().__setattr__(name, CHECKS[name](value))
+        if hasattr(self, "decision_scores_"):
+            try:
+                self._process_decision_scores()
+            except Exception:
+                super().__setattr__(name, before)
+                raise
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``threshold`` and ``contamination`` move together.
@@ -141,18 +135,6 @@ class InfiniteOneClassDetector(BaseDetector):
         super().set_params(**{name: value for name, value in params.items() if name != last})
         super().set_params(**{name: value for name, value in params.items() if name == last})
         return self
-
-    def _move(self, name: str, value: Any) -> None:
-        """Set an attribute, and the threshold and the labels of a fitted detector with it; both or neither."""
-        before = getattr(self, name, None)
-        setattr(self, name, value)
-        if not hasattr(self, "decision_scores_"):
-            return
-        try:
-            self._process_decision_scores()
-        except Exception:
-            setattr(self, name, before)
-            raise
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the level sets of all fractions, and score the rows.
@@ -277,3 +259,10 @@ def _share(contamination: Any) -> Any:
             "finds a threshold."
         )
     return contamination
+
+
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "contamination": _share,
+    "threshold": lambda value: choice("threshold", value, ("scores", "level")),
+}
+"""Parameters that may change after the fit."""
