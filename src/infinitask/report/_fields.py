@@ -144,9 +144,7 @@ class _Asked:
         self._encode, self.table, self.rows, self.names = encode, table, rows, names
         single = np.all(Z.astype(np.float32).astype(np.float64) == Z, axis=0)
         self.tolerance = np.where(single, np.sqrt(EXACT), EXACT) * np.maximum(1e-300, np.max(np.abs(Z), axis=0))
-        self.numbers = [table.numbers(j) for j in range(table.d)]
         self.days = [table.days(j) for j in range(table.d)]
-        self.distinct = [table.distinct(j) if self._line(j) is None else None for j in range(table.d)]
         self.typical = np.array([self._typical(j) for j in range(table.d)])
         self.base = self.ask(table.made(self.typical[None, :]))[0]
 
@@ -157,16 +155,16 @@ class _Asked:
 
     def _line(self, j: int) -> HostArray | None:
         """A column whose values have an order and a distance; None for one without, or without any value."""
-        values = self.numbers[j] if self.days[j] is None else self.days[j]
+        values = self.table.numbers(j) if self.days[j] is None else self.days[j]
         return None if values is None or np.all(np.isnan(values)) else values
 
     def _typical(self, j: int) -> int:
         """A row with a typical value: the middle one of numbers, the most frequent one otherwise."""
-        line, distinct = self._line(j), self.distinct[j]
+        line = self._line(j)
         if line is not None:
             middle = np.quantile(line[~np.isnan(line)], 0.5, method="inverted_cdf")
             return int(np.flatnonzero(line == middle)[0])
-        assert distinct is not None
+        distinct = self.table.distinct(j)
         return int(distinct.first[np.argmax(distinct.counts)])
 
     def with_column(self, j: int, cells: Any) -> HostArray | None:
@@ -179,18 +177,8 @@ class _Asked:
 
     def field(self, j: int) -> Field:
         line = self._line(j)
-        if line is not None:
-            found = self._number(j, line) if self.days[j] is None else self._days(j, line)
-            if found is not None:
-                return found
-            self.distinct[j] = distinct = self.table.distinct(j)
-            if distinct.counts.size > MAX_CHOICES and self.days[j] is None:
-                raise ValueError(
-                    f"The column {self.names[j]!r} holds {distinct.counts.size} different numbers, and the pipeline "
-                    "turns them into a curve or into steps; a page follows numbers that are shifted and scaled, and "
-                    f"lists of at most {MAX_CHOICES} values. Fit with StandardScaler or nothing in place of that step."
-                )
-        return self._choice(j)
+        found = None if line is None else (self._number if self.days[j] is None else self._days)(j, line)
+        return self._choice(j) if found is None else found
 
     # ---------------------------------------------------------------------------------------------- numbers
     def _of_line(self, j: int, line: HostArray) -> Exported:
@@ -276,8 +264,13 @@ class _Asked:
     # ---------------------------------------------------------------------------------------------- choices
     def _choice(self, j: int) -> Field:
         """A list of values: those a person can choose from first, then others that rows of the page have."""
-        distinct = self.distinct[j]
-        assert distinct is not None
+        distinct = self.table.distinct(j)
+        if distinct.counts.size > MAX_CHOICES and self.days[j] is None and self._line(j) is not None:
+            raise ValueError(
+                f"The column {self.names[j]!r} holds {distinct.counts.size} different numbers, and the pipeline turns "
+                "them into a curve or into steps; a page follows numbers that are shifted and scaled, and lists of at "
+                f"most {MAX_CHOICES} values. Fit with StandardScaler or nothing in place of that step."
+            )
         kind = self.table.column(j).dtype.kind
         time = kind == "M"
         # evenly spaced times end with the missing one
