@@ -306,7 +306,7 @@ def test_an_interrupt_is_raised_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [({"on_interrupt": "stop"}, "'raise' or 'best'"), ({"tol": -1.0}, "tol"), ({"tol": 2}, "tol")]
+    ("options", "words"), [({"on_interrupt": "stop"}, "'raise', 'best'"), ({"tol": -1.0}, "tol"), ({"tol": 2}, "tol")]
 )
 def test_wrong_arguments(options: dict[str, Any], words: str) -> None:
     X, y = make_sine(20, random_state=0)

@@ -119,8 +119,7 @@ def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(VolumeComparison, "entrant", entrant)
-        found, ended = race.walk(Family("Gaussian", Scaled(RBF(gamma=1.0), (1.0,))))
-        assert ended
+        found = race.walk(0, Family("Gaussian", Scaled(RBF(gamma=1.0), (1.0,))), {}).values()
     assert min(found, key=lambda e: e.area).kernel.kernel.gamma == FACTORS[best]
     assert len(looked) == len(set(looked)) <= len(FACTORS)
     if 0 < best < len(FACTORS) - 1:

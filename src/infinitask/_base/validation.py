@@ -173,6 +173,7 @@ CONSTRAINTS: dict[str, Constraint] = {
     "nested": flag,
     "noncrossing_inputs": lambda name, value: None if value is None else finite(name, np.asarray(value), 2),
     "noncrossing_loss": partial(choice, options=("hinge", "smoothed", "squared")),
+    "on_interrupt": partial(choice, options=("raise", "best")),
     "random_state": seed,
     "rank": optional(or_auto(count)),
     "rule": partial(choice, options=("one-se", "best")),

@@ -117,12 +117,6 @@ class BaseInfiniteTask(CallbackSupportMixin, BaseEstimator, ABC):
     verbose: int = 0
     warm_start: bool = False
 
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Store the arguments of a constructor unchanged; ``parameters`` are its ``locals()``."""
-        for name, value in parameters.items():
-            if name not in ("self", "__class__"):
-                setattr(self, name, value)
-
     # ------------------------------------------------------------------------------------- scikit-learn
     @classmethod
     @lru_cache(maxsize=64)

@@ -7,11 +7,10 @@ down to log(tol), so that a progress bar shows roughly how much is done. The fit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
 from math import floor, isfinite, log
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from infinitask._base.events import Event, Solving, Tried, listening
 
@@ -27,8 +26,6 @@ except ImportError:
 
 STEPS = 20
 """Subtasks of a fit."""
-
-_Fit = TypeVar("_Fit", bound=Callable[..., Any])
 
 
 class GapSteps:
@@ -89,17 +86,6 @@ def callbacks_told(
             yield
         # the estimator is fitted by now, so a callback may score a copy of it
         context.call_on_fit_task_end(estimator=estimator, **data, reconstruction_attributes=dict)
-
-
-def tells_callbacks(fit: _Fit) -> _Fit:
-    """Decorate the ``fit`` of a self-tuned model so that it reports the kernels it tries to callbacks."""
-
-    @wraps(fit)
-    def told(self: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        with callbacks_told(self, X, y, sample_weight, by=Candidates):
-            return fit(self, X, y, sample_weight)
-
-    return cast(_Fit, told)
 
 
 def _subtask(estimator: Any, context: Any, name: str) -> None:

@@ -7,7 +7,7 @@ hold it as ``best_estimator_`` and predict as it does.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import KFold
@@ -15,18 +15,21 @@ from sklearn.utils import check_random_state
 
 from infinitask._base.arrays import HostArray, one_blas_thread, weighted_quantiles
 from infinitask._base.events import CutShort
+from infinitask._base.validation import CONSTRAINTS, optional
 from infinitask.calibration._levels import Levels
 from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
-from infinitask.estimators._callbacks import tells_callbacks
+from infinitask.estimators._base import Prepared
+from infinitask.estimators._shared import estimator
 from infinitask.fitting._recipe import Recipe, Units
 from infinitask.tasks import QuantileTask
 from infinitask.tuning._contest import held_out
 from infinitask.tuning._defaults import FARTHEST_TARGET
 from infinitask.tuning._race import Selection
-from infinitask.tuning._self_tuned import SelfTuned
+from infinitask.tuning._self_tuned import Compared, SelfTuned
 
 
+@estimator
 class InfiniteQuantileRegressorCV(SelfTuned):
     """Conditional quantiles of every level, with the kernel and λ chosen by cross-validation.
 
@@ -107,59 +110,25 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     (8, 20, 10)
     """
 
-    _model, _default_task = InfiniteQuantileRegressor, "quantiles"
+    _model: ClassVar = InfiniteQuantileRegressor
+    _default_task: ClassVar = "quantiles"
+    _constraints: ClassVar = {"tol": optional(CONSTRAINTS["tol"])}
 
-    def __init__(
-        self,
-        *,
-        kernels: Any = "auto",
-        alphas: Any = None,
-        cv: Any = None,
-        rule: str = "one-se",
-        n_jobs: int | None = None,
-        calibrated: bool = True,
-        noncrossing: float | str = "rearrange",
-        smoothing: float = 0.0,
-        quantiles: Any = 0.5,
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float | None = None,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        on_interrupt: str = "raise",
-    ) -> None:
-        self._store(locals())
+    alphas: Any = None
+    rule: str = "one-se"
+    calibrated: bool = True
+    noncrossing: float | str = "rearrange"
+    smoothing: float = 0.0
+    quantiles: Any = 0.5
+    tol: float | None = None
 
-    @tells_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose the kernel and λ, and learn the quantile function.
-
-        Parameters
-        ----------
-        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
-            Of blocks and of Dask, a sample of at least 20 000 rows chooses and calibrates; the model is fitted to all.
-            λ of the sample is divided by the root of the number of rows each of its rows stands for.
-        y : array (n,)
-            None for blocks, which hold it.
-        sample_weight : array (n,) or None
-        """
-        self._begin()
-        given = self._compared(X, y, sample_weight)
-        rows = self._estimator()._prepare(*given[:3])
-        order = rows.recipe.order
-        # sorted predictions need no penalty on the way
-        changes = {"task": replace(rows.recipe.task, order=replace(order, weight=0.0))} if order.rearranged else {}
+    def _choose(self, given: Compared, rows: Prepared) -> None:
+        assert rows.y is not None
+        order, changes = rows.recipe.order, dict[str, Any]()
+        if order.rearranged:  # sorted predictions need no penalty on the way
+            changes["task"] = replace(rows.recipe.task, order=replace(order, weight=0.0))
         units = Units.of(rows.y[rows.weight > 0.0], rows.weight[rows.weight > 0.0], centred=True)
-        choice = self._chosen_by(
+        choice = self._raced(
             rows,
             classes=False,
             targets=np.clip(units.inside(rows.y), -FARTHEST_TARGET, FARTHEST_TARGET),
@@ -179,7 +148,6 @@ class InfiniteQuantileRegressorCV(SelfTuned):
                 if self.on_interrupt != "best":
                     raise
                 choice.contest.progress.say("interrupted: levels are not calibrated", CutShort)
-        return self
 
     def _levels(self, recipe: Recipe, choice: Selection, units: Units) -> Levels:
         """The map of levels by held-out rows: of ten folds, of those given, or of the fold held out of many rows."""
@@ -197,19 +165,8 @@ class InfiniteQuantileRegressorCV(SelfTuned):
         assert rows.y is not None
         return Levels.of(rows.y[known], units.centre + units.spread * Q[known], grid, rows.weight[known])
 
-    def predict(self, X: Any, quantiles: Any = None) -> HostArray:
-        """The conditional quantiles: (n,) for one level, (n, q) for several.
 
-        Parameters
-        ----------
-        X : array (n, d)
-        quantiles : float, array (q,) or None
-            Levels in (0, 1); None: the constructor's ``quantiles``.
-        """
-        found: HostArray = self._best().predict(X, quantiles)
-        return found
-
-
+@estimator
 class InfiniteCostSensitiveClassifierCV(SelfTuned):
     """Decisions for every trade-off between the errors, with the kernel and λ chosen by cross-validation.
 
@@ -271,56 +228,22 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     True
     """
 
-    _model, _default_task = InfiniteCostSensitiveClassifier, "theta"
-    _chosen: ClassVar[dict[str, Any]] = {"calibrated": True}
+    _model: ClassVar = InfiniteCostSensitiveClassifier
+    _default_task: ClassVar = "theta"
+    _own: ClassVar = {"calibrated": True}
+    _constraints: ClassVar = {"tol": optional(CONSTRAINTS["tol"])}
 
-    def __init__(
-        self,
-        *,
-        kernels: Any = "auto",
-        alphas: Any = None,
-        cv: Any = None,
-        rule: str = "best",
-        n_jobs: int | None = None,
-        theta: Any = 0.0,
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float | None = None,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        on_interrupt: str = "raise",
-    ) -> None:
-        self._store(locals())
+    alphas: Any = None
+    rule: str = "best"
+    theta: Any = 0.0
+    tol: float | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
 
-    @tells_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose the kernel and λ, and learn the decision function of every trade-off.
-
-        Parameters
-        ----------
-        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
-            As for :class:`~infinitask.InfiniteQuantileRegressorCV`.
-        y : array (n,)
-            Any two labels; None for blocks, which hold them.
-        sample_weight : array (n,) or None
-        """
-        self._begin()
-        given = self._compared(X, y, sample_weight)
-        rows = self._estimator()._prepare(*given[:3])
+    def _choose(self, given: Compared, rows: Prepared) -> None:
         if rows.learnt["classes_"].size > 2:
             raise ValueError(
                 "Only binary classification is supported: y holds "
@@ -328,24 +251,10 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
                 'chooses γ and λ itself with gamma="auto" and alpha="auto".'
             )
         loss = rows.recipe.loss
-        choice = self._chosen_by(
+        choice = self._raced(
             rows, classes=True, targets=rows.y, loss=loss, criterion=loss, as_odds=True, constant=_best_constant
         )
-        return self._refit(choice, given)
-
-    def predict(self, X: Any, theta: Any = None, *, per_sample: bool = False) -> HostArray:
-        """Labels: (n,) for one trade-off or one for each row, (n, q) for several.
-
-        Parameters
-        ----------
-        X : array (n, d)
-        theta : float, array (q,) or None
-            In [−1, 1]; None: the constructor's ``theta``.
-        per_sample : bool, default=False
-            Whether ``theta``, (n,), holds one trade-off for each row.
-        """
-        found: HostArray = self._best().predict(X, theta, per_sample=per_sample)
-        return found
+        self._refit(choice, given)
 
 
 def _best_constant(signs: HostArray, weight: HostArray, theta: HostArray) -> HostArray:

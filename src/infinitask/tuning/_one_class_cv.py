@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
 
-from infinitask._base.arrays import HostArray, one_blas_thread
+from infinitask._base.arrays import one_blas_thread
 from infinitask._base.events import Chosen, tell
 from infinitask.estimators import InfiniteOneClassSVM
-from infinitask.estimators._callbacks import tells_callbacks
+from infinitask.estimators._base import Prepared
+from infinitask.estimators._shared import estimator
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
-from infinitask.kernels import InputKernel
-from infinitask.tuning._self_tuned import SelfTuned
+from infinitask.tuning._self_tuned import Compared, SelfTuned
 from infinitask.tuning._volumes import VolumeComparison, families
 
 
+@estimator
 class InfiniteOneClassSVMCV(OutlierMixin, SelfTuned):
     """Nested density level sets for every outlier fraction, with the kernel and its width chosen by cross-validation.
 
@@ -85,91 +86,34 @@ solver, tol, max_iter, device
     True
     """
 
-    _model, _default_task = InfiniteOneClassSVM, "nu"
+    _model: ClassVar = InfiniteOneClassSVM
+    _default_task: ClassVar = "nu"
 
-    kernel_: InputKernel
-    cv_results_: dict[str, Any]
+    nu: Any = 0.1
+    nested: bool = False
+    exact_fractions: bool | str = "auto"
+    bias_kernel: Any = "task"
+    alpha: float | str = "auto"
+    tol: float = 1e-4
 
-    def __init__(
-        self,
-        *,
-        kernels: Any = "auto",
-        cv: Any = None,
-        n_jobs: int | None = None,
-        nu: Any = 0.1,
-        nested: bool = False,
-        exact_fractions: bool | str = "auto",
-        task_kernel: Any = "rbf",
-        task_gamma: Any = None,
-        bias_kernel: Any = "task",
-        alpha: float | str = "auto",
-        measure: Any = None,
-        quadrature: Any = "gauss-legendre",
-        n_nodes: int | None = None,
-        features: Any = "auto",
-        rank: int | str | None = None,
-        certify: str | None = None,
-        solver: str = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        device: str | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-        on_interrupt: str = "raise",
-    ) -> None:
-        self._store(locals())
-
-    @tells_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose the kernel, and learn the level sets.
-
-        Parameters
-        ----------
-        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
-            Of blocks and of Dask a sample of at least 20 000 rows chooses the kernel.
-        y : ignored
-        sample_weight : array (n,) or None
-        """
-        self._begin()
-        given = self._compared(X, None, sample_weight)
-        rows = self._estimator()._prepare(given.X, None, given.weight)
+    def _choose(self, given: Compared, rows: Prepared) -> None:
         rng = check_random_state(self.random_state)
-        how = {"verbose": int(self.verbose), "keeps_best": self.on_interrupt == "best"}
-        race = VolumeComparison.of(rows.recipe, rows.X, rows.weight, self.cv, rng, **how)
+        comparison = VolumeComparison.of(rows, self.cv, rng, int(self.verbose), self.on_interrupt == "best")
         stationary = isinstance(feature_recipe(rows.recipe.features, rows.recipe.rank), RandomFourier)
-        distinct = Data.canonical(rows.X, None, rows.weight).X
-        kinds = families(self.kernels, distinct, stationary_only=stationary)
+        kinds = families(self.kernels, Data.canonical(rows.X, None, rows.weight).X, stationary_only=stationary)
         with one_blas_thread():
-            entrants = race.compare(kinds, self.n_jobs)
+            entrants = comparison.compare(kinds, self.n_jobs)
         areas = np.array([entrant.area for entrant in entrants])
         best = int(np.argmin(areas))
         tell(Chosen(entrants[best].name))
-        chosen = self._estimator(kernel=entrants[best].kernel)
-        self._fitted(chosen, given, chosen._prepare(given.X, None, given.weight))
         self.kernel_ = entrants[best].kernel
+        chosen = self._estimator(kernel=self.kernel_)
+        self._fitted(chosen, given, chosen._prepare(given.X, None, given.weight))
         self.cv_results_ = {
             "kernels": [entrant.name for entrant in entrants],
-            "levels": race.levels,
+            "levels": comparison.levels,
             "volumes": np.array([entrant.volumes for entrant in entrants]),
             "areas": areas,
             "best": best,
         }
         self.best_estimator_ = chosen
-        return self
-
-    @property
-    def offset_(self) -> float:
-        """What is subtracted from ``score_samples`` to get ``decision_function``."""
-        return float(self._best().offset_)
-
-    def predict(self, X: Any, nu: Any = None) -> HostArray:
-        """+1 inside, −1 outside: (n,) for one fraction, (n, q) for several.
-
-        Parameters
-        ----------
-        X : array (n, d)
-        nu : float, array (q,) or None
-            Fractions left out; None: the constructor's ``nu``.
-        """
-        found: HostArray = self._best().predict(X, nu)
-        return found

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -28,7 +29,6 @@ from infinitask._base.validation import (
     CONSTRAINTS,
     Constraint,
     check_parameters,
-    choice,
     count,
     flag,
     is_number,
@@ -37,7 +37,6 @@ from infinitask._base.validation import (
 )
 from infinitask.calibration._folds import Splits
 from infinitask.calibration.held_out import out_of_fold
-from infinitask.estimators._base import BaseInfiniteTask
 from infinitask.tuning._score_path import checked, score_of
 
 SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
@@ -46,7 +45,6 @@ SPACE: dict[str, Any] = {"alpha": (1e-7, 10.0), "gamma": (1e-3, 1e2)}
 
 SETTINGS: dict[str, Constraint] = {
     "n_trials": count,
-    "on_interrupt": partial(choice, options=("raise", "best")),
     "progress": flag,
     "refit": flag,
     "search_tol": optional(CONSTRAINTS["tol"]),
@@ -55,6 +53,7 @@ SETTINGS: dict[str, Constraint] = {
 """What the parameters of a search must be, besides the common table."""
 
 
+@dataclass(eq=False, repr=False)
 class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
     """A search for good parameters by cross-validation, one trial after the other, with Optuna.
 
@@ -122,25 +121,21 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
     ['alpha', 'gamma']
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        space: Mapping[str, Any] | None = None,
-        *,
-        n_trials: int = 50,
-        timeout: float | None = None,
-        sampler: Any = "tpe",
-        cv: Any = 5,
-        scoring: Any = None,
-        search_tol: float | None = 1e-2,
-        n_jobs: int = 1,
-        storage: Any = None,
-        refit: bool = True,
-        progress: bool = False,
-        on_interrupt: str = "raise",
-        random_state: Any = None,
-    ) -> None:
-        BaseInfiniteTask._store(self, locals())
+    estimator: Any
+    space: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    n_trials: int = 50
+    timeout: float | None = None
+    sampler: Any = "tpe"
+    cv: Any = 5
+    scoring: Any = None
+    search_tol: float | None = 1e-2
+    n_jobs: int = 1
+    storage: Any = None
+    refit: bool = True
+    progress: bool = False
+    on_interrupt: str = "raise"
+    random_state: Any = None
 
     # ------------------------------------------------------------------------------------------------------ the search
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Self:

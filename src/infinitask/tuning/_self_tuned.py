@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import wraps
 from types import FunctionType
@@ -14,12 +15,13 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import check_parameters
+from infinitask._base.validation import Constraint, check_parameters
 from infinitask.calibration._folds import repeated_splits
 from infinitask.estimators import _frames
-from infinitask.estimators._base import BaseInfiniteTask, Prepared
-from infinitask.estimators._callbacks import CallbackSupportMixin
+from infinitask.estimators._base import Prepared
+from infinitask.estimators._callbacks import CallbackSupportMixin, Candidates, callbacks_told
 from infinitask.estimators._frames import output_of
+from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import far_rows, fit_to, on_host, source_of, surveyed
 from infinitask.features import Nystroem
 from infinitask.fitting._defaults import shrinkage
@@ -41,6 +43,7 @@ class Compared(NamedTuple):
     survey: Survey | None = None
 
 
+@estimator
 class SelfTuned(CallbackSupportMixin, BaseEstimator):
     """A model that chooses its kernel and λ; what it chose is ``best_estimator_``, and its methods are here as well."""
 
@@ -50,10 +53,29 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
     _default_task: ClassVar[str]
     """The parameter that names the tasks of a prediction that asks for none; it is read when that happens."""
 
-    _chosen: ClassVar[dict[str, Any]] = {}
+    _own: ClassVar[dict[str, Any]] = {}
     """Parameters of the final fit that this model sets itself, besides the kernel and λ."""
 
-    best_estimator_: Any
+    _constraints: ClassVar[Mapping[str, Constraint]] = {}
+    """Checks of parameters that differ from the common table."""
+
+    kernels: Any = "auto"
+    cv: Any = None
+    n_jobs: int | None = None
+    task_kernel: Any = "rbf"
+    task_gamma: Any = None
+    measure: Any = None
+    quadrature: Any = "gauss-legendre"
+    n_nodes: int | None = None
+    features: Any = "auto"
+    rank: int | str | None = None
+    certify: str | None = None
+    solver: str = "auto"
+    max_iter: int = 10_000
+    device: str | None = None
+    random_state: Any = None
+    verbose: int = 0
+    on_interrupt: str = "raise"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         for name in dir(cls._model):
@@ -62,18 +84,36 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
                 setattr(cls, name, method if isinstance(method, staticmethod) else _passed_on(name, method))
         super().__init_subclass__(**kwargs)  # scikit-learn looks at the methods here
 
-    _store = BaseInfiniteTask._store
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose the kernel and λ, and fit the chosen model to all rows.
 
-    def _begin(self) -> None:
-        """Check the parameters; the fit before this one, if any, is forgotten."""
-        given = self.get_params(deep=False)
-        if "alphas" in given and given["tol"] is None:  # level sets have no λ to choose, and a tol
-            del given["tol"]
-        check_parameters(given, {})
-        if given["on_interrupt"] not in ("raise", "best"):
-            raise ValueError(f"on_interrupt={given['on_interrupt']!r} was given; it must be 'raise' or 'best'.")
-        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
+        Parameters
+        ----------
+        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
+            Of blocks and of Dask, a sample of at least 20 000 rows chooses and calibrates; the model is fitted to all.
+            λ of the sample is divided by the root of the number of rows each of its rows stands for.
+        y : array (n,) or None
+            Numbers for quantiles and any two labels for decisions; None for blocks, which hold them. Level sets ignore
+            it.
+        sample_weight : array (n,) or None
+        """
+        with callbacks_told(self, X, y, sample_weight, by=Candidates):
+            check_parameters(self.get_params(deep=False), self._constraints)
+            for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+                delattr(self, name)  # of an earlier fit
+            y = y if get_tags(self).target_tags.required else None
+            source = far_rows(X, y, sample_weight)
+            if source is None:
+                given = Compared(*(on_host(values) for values in (X, y, sample_weight)))
+            else:
+                survey = surveyed(self._estimator(), source)
+                given = Compared(survey.X, survey.y, survey.weight / np.max(survey.weight), source, survey)
+            self._choose(given, self._estimator()._prepare(*given[:3]))
+        return self
+
+    def _choose(self, given: Compared, rows: Prepared) -> None:
+        """Choose by some rows, and fit the choice to all of them."""
+        raise NotImplementedError
 
     def _estimator(self, **chosen: Any) -> Any:
         """The model inside, with the parameters it shares with this one and those that are chosen."""
@@ -83,15 +123,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
             del given["tol"]
         return self._model(**given, **chosen)
 
-    def _compared(self, X: Any, y: Any, sample_weight: Any) -> Compared:
-        """The rows as they were given; a sample where they are not in this memory."""
-        source = far_rows(X, y, sample_weight)
-        if source is None:
-            return Compared(*(on_host(values) for values in (X, y, sample_weight)))
-        survey = surveyed(self._estimator(), source)
-        return Compared(survey.X, survey.y, survey.weight / np.max(survey.weight), source, survey)
-
-    def _chosen_by(self, rows: Prepared, *, classes: bool, **own: Any) -> Selection:
+    def _raced(self, rows: Prepared, *, classes: bool, **own: Any) -> Selection:
         """The kernel and λ that some rows choose; ``own`` are the parameters of the contest that the task decides."""
         assert rows.y is not None
         counts = {"folds": FOLDS, "rows": ROWS_TO_HOLD_OUT, "repeats": MAX_REPEATS}
@@ -109,10 +141,10 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         return chosen(contest, self.kernels, self.alphas, self.rule, self.n_jobs, seed)
 
-    def _refit(self, choice: Selection, given: Compared, **changes: Any) -> Self:
+    def _refit(self, choice: Selection, given: Compared, **changes: Any) -> None:
         """Fit the chosen model to all rows and keep it; ``changes`` are those of its recipe."""
         # what ignores the features has nothing to calibrate: a free bias moves all the way by itself
-        own = {} if choice.ignores_inputs else self._chosen
+        own = {} if choice.ignores_inputs else self._own
         alpha, survey = choice.alpha, given.survey
         if survey is not None and self.alphas is None and not choice.ignores_inputs:
             alpha *= shrinkage(survey.weight.size, survey.n)
@@ -128,7 +160,6 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
         self.offset_ = best.recipe_.offset
         self.ignores_inputs_, self.cv_results_ = choice.ignores_inputs, choice.results
         self.best_estimator_ = best
-        return self
 
     def _fitted(self, best: Any, given: Compared, rows: Prepared, **changes: Any) -> None:
         """Fit a model to all rows, in parts where the plain estimator would; ``rows`` are its own, with ``changes``.
@@ -163,7 +194,7 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
     def __getattr__(self, name: str) -> Any:
         # called only where this object has no such attribute: fitted attributes of the model inside
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
-            return getattr(self.best_estimator_, name)
+            return getattr(self._best(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -22,6 +22,7 @@ from infinitask._base.events import CutShort, Tried, Trying, tell
 from infinitask.calibration._folds import Folds, Splits, solved_one_by_one, splits_of
 from infinitask.calibration._thresholds import new_row_quantile
 from infinitask.calibration.held_out import HeldOutFits
+from infinitask.estimators._base import Prepared
 from infinitask.fitting._data import Data
 from infinitask.fitting._defaults import IQR_OF_NORMAL, resolved, spreads
 from infinitask.fitting._pose import pose
@@ -114,21 +115,13 @@ def _covariance_root(Z: HostArray) -> HostArray | None:
 
 
 # ------------------------------------------------------------------------------------------------ the comparison
-@dataclass(frozen=True, eq=False)
-class Entrant:
-    """A kernel that was compared.
-
-    Parameters
-    ----------
-    name : str
-    kernel : InputKernel
-    volumes : ndarray (q,)
-        The fraction of the reference points inside, at each level.
-    """
+class Entrant(NamedTuple):
+    """A kernel that was compared."""
 
     name: str
     kernel: InputKernel
     volumes: HostArray
+    """The fraction of the reference points inside, at each level: (q,)."""
 
     @property
     def area(self) -> float:
@@ -167,29 +160,9 @@ class VolumeComparison:
     keeps_best: bool = False
 
     @classmethod
-    def of(
-        cls,
-        recipe: Recipe,
-        X: HostArray,
-        weight: HostArray,
-        cv: Any,
-        rng: Any,
-        *,
-        verbose: int = 0,
-        keeps_best: bool = False,
-    ) -> VolumeComparison:
-        """The comparison for the rows of a fit.
-
-        Parameters
-        ----------
-        recipe : Recipe
-            Of the fit to all rows.
-        X, weight : ndarray
-        cv : int, splitter, iterable or None
-        rng : numpy.random.RandomState
-        verbose : int
-        keeps_best : bool
-        """
+    def of(cls, rows: Prepared, cv: Any, rng: Any, verbose: int, keeps_best: bool) -> VolumeComparison:
+        """The comparison for the rows of a fit, with folds as scikit-learn's ``cv`` names them."""
+        recipe, X, _, weight, *_ = rows
         merged = Data.canonical(X, None, weight)
         if cv is None:
             # equal rows in different folds would be memorised: they are one row with a weight
@@ -224,56 +197,40 @@ class VolumeComparison:
 
     def compare(self, kinds: Sequence[Family], n_jobs: int | None) -> list[Entrant]:
         """The members of all families that were compared; fewer after an interrupt if ``keeps_best``."""
+        found: dict[tuple[int, int], Entrant] = {}
         if n_jobs not in (None, 1):
-            walks = Parallel(n_jobs=n_jobs)(delayed(self.walk)(family) for family in kinds)
-            return [entrant for walked, _ in walks for entrant in walked]
-        found: list[Entrant] = []
-        for family in kinds:
-            walked, ended = self.walk(family, found)
-            found.extend(walked)
-            if not ended:
-                if not found:
-                    raise KeyboardInterrupt
-                tell(CutShort("interrupted: the best so far is taken"))
-                break
-        return found
+            for part in Parallel(n_jobs=n_jobs)(delayed(self.walk)(f, family, {}) for f, family in enumerate(kinds)):
+                found |= part
+        try:
+            for f, family in enumerate(kinds if not found else ()):
+                self.walk(f, family, found)
+        except KeyboardInterrupt:
+            if not (self.keeps_best and found):
+                raise
+            tell(CutShort("interrupted: the best so far is taken"))
+        return [found[place] for place in sorted(found)]
 
-    def walk(self, family: Family, before: Sequence[Entrant] = ()) -> tuple[list[Entrant], bool]:
-        """The members of a family that were compared, and whether the search came to its end.
+    def walk(self, f: int, family: Family, found: dict[tuple[int, int], Entrant]) -> dict[tuple[int, int], Entrant]:
+        """Add the members of family f that were compared, each under (f, its place in the family).
 
-        It goes from the width in the middle in both directions, while the volume falls.
-
-        Parameters
-        ----------
-        family : Family
-        before : sequence of Entrant
-            Those of other families, for the events.
+        The search goes from the width in the middle in both directions, while the volume falls.
         """
-        known: dict[int, Entrant] = {}
 
         def at(k: int) -> float:
-            if k not in known:
+            if (f, k) not in found:
                 name, kernel = family.member(k)
-                count = len(before) + len(known) + 1
+                count = len(found) + 1
                 tell(Trying(count, None, name))
-                known[k] = self.entrant(name, kernel)
-                best = min(entrant.area for entrant in (*before, *known.values()))
-                tell(Tried(count, None, name, known[k].area, best))
-            return known[k].area
+                found[f, k] = self.entrant(name, kernel)
+                tell(Tried(count, None, name, found[f, k].area, min(entrant.area for entrant in found.values())))
+            return found[f, k].area
 
-        try:
-            if not family.factors:
-                at(0)
-            for step in (1, -1) if family.factors else ():
-                k = min(known, key=at) if known else len(family.factors) // 2
-                at(k)
-                while 0 <= k + step < len(family.factors) and at(k + step) < at(k):
-                    k += step
-        except KeyboardInterrupt:
-            if not self.keeps_best:
-                raise
-            return [known[k] for k in sorted(known)], False
-        return [known[k] for k in sorted(known)], True
+        best = len(family.factors) // 2
+        for step in (1, -1):
+            at(best)
+            while 0 <= best + step < len(family.factors) and at(best + step) < at(best):
+                best += step
+        return found
 
     def entrant(self, name: str, kernel: InputKernel) -> Entrant:
         """Fit without the rows of each fold; their mass sets the thresholds, the reference points the volumes."""
