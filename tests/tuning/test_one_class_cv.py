@@ -16,12 +16,12 @@ from sklearn.model_selection import KFold
 
 from infinitask import InfiniteOneClassSVM
 from infinitask.datasets import make_mixture
-from infinitask.kernels import RBF, Metric, Scaled, Warped
+from infinitask.kernels import RBF, Metric, Warped
 from infinitask.measures import Discrete
 from infinitask.metrics import mass_volume_area
 from infinitask.tuning import InfiniteOneClassSVMCV
 from infinitask.tuning._defaults import FACTORS, MAX_BOX_FEATURES
-from infinitask.tuning._volumes import Entrant, Family, VolumeComparison, candidates, reference_points
+from infinitask.tuning._volumes import Entrant, VolumeComparison, candidates, families, reference_points
 from tests.support.scikit_learn_checks import run_checks
 
 QUICK: dict[str, Any] = {"kernels": ["rbf"], "cv": 2, "n_nodes": 5, "tol": 1e-2, "exact_fractions": False}
@@ -90,19 +90,17 @@ def test_inputs_that_depend_on_each_other_are_compared_by_their_covariance() -> 
 
 def test_inputs_with_long_tails_are_compared_by_their_ranks() -> None:
     X = np.exp(2.0 * np.random.default_rng(1).normal(size=(150, 4)))
-    families = {family.name: family for family in candidates(X)}
-    assert isinstance(families["Gaussian of ranks"].kernel, Warped)
+    kernel, again = (candidates(features)["Gaussian of ranks"] for features in (X, np.log(X)))
+    assert isinstance(kernel, Warped)
     # monotone maps of the inputs make no difference there
-    again = {family.name: family for family in candidates(np.log(X))}["Gaussian of ranks"]
-    np.testing.assert_allclose(
-        families["Gaussian of ranks"].member(2)[1](X, X), again.member(2)[1](np.log(X), np.log(X)), atol=1e-10
-    )
+    np.testing.assert_allclose(kernel(X, X), again(np.log(X), np.log(X)), atol=1e-10)
 
 
 def test_the_kernel_of_the_defaults_is_where_a_walk_begins() -> None:
     X = make_mixture(60, random_state=0)
     default = InfiniteOneClassSVM(**LAST_FIT).fit(X).kernel_
-    name, kernel = candidates(X)[0].member(3)
+    first = families("auto", X, stationary_only=False)[0]
+    name, kernel = first[len(first) // 2]
     assert name == "Gaussian, 5"
     np.testing.assert_allclose(kernel(X, X), default(X, X), atol=1e-12)
 
@@ -119,8 +117,8 @@ def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(VolumeComparison, "entrant", entrant)
-        found = race.walk(0, Family("Gaussian", Scaled(RBF(gamma=1.0), (1.0,))), {}).values()
-    assert min(found, key=lambda e: e.area).kernel.kernel.gamma == FACTORS[best]
+        found = race.walk(0, [(f"Gaussian, {factor:g}", RBF(gamma=factor)) for factor in FACTORS], {}).values()
+    assert min(found, key=lambda e: e.area).kernel.gamma == FACTORS[best]
     assert len(looked) == len(set(looked)) <= len(FACTORS)
     if 0 < best < len(FACTORS) - 1:
         assert {best - 1, best, best + 1} <= set(looked)

@@ -23,7 +23,7 @@ from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, Inf
 from infinitask._base.events import Event, Tried, listening
 from infinitask.datasets import make_mixture, make_sine
 from infinitask.metrics import scorer
-from infinitask.tuning import OptunaSearch
+from infinitask.tuning import OptunaSearch, _optuna_search
 
 optuna = pytest.importorskip("optuna")
 sampler_module = pytest.importorskip("infinitask.tuning._sampler")
@@ -335,15 +335,15 @@ def test_a_storage_without_a_folder_is_refused(tmp_path: Path) -> None:
 def test_a_search_that_is_stopped_says_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = make_sine(30, random_state=0)
     search = OptunaSearch(InfiniteQuantileRegressor(n_nodes=5), n_trials=4, cv=2, storage=tmp_path / "trials.log")
-    scores, calls = OptunaSearch._scores, list[int]()
+    scores, calls = _optuna_search.out_of_fold, list[int]()
 
-    def stopped(*arguments: Any) -> Any:
+    def stopped(*arguments: Any, **options: Any) -> Any:
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return scores(*arguments)
+        return scores(*arguments, **options)
 
-    monkeypatch.setattr(OptunaSearch, "_scores", stopped)
+    monkeypatch.setattr(_optuna_search, "out_of_fold", stopped)
     with pytest.raises(KeyboardInterrupt, match=r"2 of 4 trials are kept in .*trials\.log: fit again to go on"):
         search.fit(X, y)
     assert len(search.fit(X, y).cv_results_["params"]) == 4

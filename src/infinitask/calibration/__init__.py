@@ -1,19 +1,18 @@
 """Post-fit calibration: what held-out rows say about a fit.
 
-* :class:`~infinitask.calibration.held_out.HeldOut`: the engine for held-out predictions.
-* :class:`Shift`: thresholds of level sets, and decisions between two classes.
-* :class:`ShareScale`: probabilities of many classes.
-* :class:`Levels`: every quantile with its coverage on held-out rows, by a map of levels.
-* :class:`ConformalCalibration`: intervals with a guaranteed coverage, from rows kept aside; :class:`CrossCalibration`:
-  from rows that several fits hold out.
-* :class:`Rearrangement`: curves over θ, sorted.
+:class:`HeldOut` is the engine for held-out predictions, see :mod:`infinitask.calibration.held_out`. What it calibrates
+are results that models return: a shift of thresholds and decisions (``_thresholds``), probabilities of many classes
+(``_class_probabilities``), a map of levels (``_levels``), conformal intervals (``_conformal``, ``_cross_conformal``),
+and curves over θ in order (``_rearrangement``).
 """
 
-from ._class_probabilities import ShareScale
+# saved models name these classes here
+from ._class_probabilities import ShareScale as ShareScale
 from ._conformal import ConformalCalibration as ConformalCalibration
 from ._cross_conformal import CrossCalibration as CrossCalibration
 from ._levels import Levels as Levels
 from ._rearrangement import Rearrangement as Rearrangement
-from ._thresholds import Shift
+from ._thresholds import Shift as Shift
+from .held_out import HeldOut, HeldOutFits
 
-__all__ = ["ShareScale", "Shift"]
+__all__ = ["HeldOut", "HeldOutFits"]

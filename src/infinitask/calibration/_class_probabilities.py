@@ -4,8 +4,8 @@ The decision at costs θ is the class with the largest f_k(x)(θ), and in the be
 Over the costs of :class:`~infinitask.measures.ClassCosts` class k then wins for a fraction p_k of them: the shares are
 the probabilities (:func:`shares`).
 
-A ridge holds decisions near those that suit most rows, and a rare class may hardly ever win. :class:`ShareScale`
-corrects that as :class:`~infinitask.calibration.Shift` does for two classes: held-out rows tell by which
+A ridge holds decisions near those that suit most rows, and a rare class may hardly ever win. ``ShareScale``
+corrects that as ``Shift`` does for two classes: held-out rows tell by which
 power and offsets the shares have to be changed, p_k^a exp(b_k).
 """
 

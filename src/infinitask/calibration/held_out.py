@@ -38,8 +38,6 @@ from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
 from infinitask.solvers import Eigenbasis, Solution, Start
 
-__all__ = ["HeldOut", "HeldOutFits"]
-
 FOLDS = 10
 """Folds by which a fit is calibrated. With five, ν = 0.05 of 1000 rows leaves out 0.03 to 0.045."""
 

@@ -50,7 +50,7 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
         fitted to the held-out rows of ten further, rougher fits. Decisions then go from no positives at θ = −1 to
         positives only at θ = 1. Many classes: the largest θ_k p_k decides, where p are the fractions of
         ``predict_proba``, calibrated on the held-out rows of four further fits; see
-        :class:`~infinitask.calibration.ShareScale`. False: the formula above. "auto": True if ``alpha`` is "auto", and
+        ``ShareScale``. False: the formula above. "auto": True if ``alpha`` is "auto", and
         False if it is a number. ``field_`` and its certificate do not change.
     smoothing : float, default=0.0
         κ: above 0 the kink of the hinge is rounded, ψ₊^κ(1 − y f) in place of (1 − y f)₊. A statistical choice; the

@@ -29,7 +29,7 @@ OWN_CLASSES = {
         ),
         ALL,
     ),
-    "infinitask.calibration": f"{ALL} ConformalCalibration CrossCalibration Levels Rearrangement",
+    "infinitask.calibration": "ConformalCalibration CrossCalibration Levels Rearrangement ShareScale Shift",
     "infinitask.features": f"{ALL} FourierMap KernelMap NodeMap PrecomputedMap TaskMap",
     "infinitask.features._inverse": "Inverse",
     "infinitask.features._maps": "CombinedMap",

@@ -19,7 +19,7 @@ import joblib  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,7 +35,6 @@ from infinitask._base.validation import (
     number,
     optional,
 )
-from infinitask.calibration._folds import Splits
 from infinitask.calibration.held_out import out_of_fold
 from infinitask.tuning._score_path import checked, score_of
 
@@ -152,17 +151,13 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]  # Optuna needs it too
 
         self._check_settings()
-        known = self.estimator.get_params()
-        space = {
-            name: _distribution(optuna, name, given, known.get(name))
-            for name, given in (SPACE if self.space is None else self.space).items()
-        }
-        self._check(space)
+        space = self._distributions(optuna)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         X, y, weight, folds = checked(self.estimator, X, y, sample_weight, self.cv, self.scoring)
         base = clone(self.estimator)
         if self.search_tol is not None and "tol" in base.get_params() and "tol" not in space:
             base.set_params(tol=max(float(self.search_tol), float(base.get_params()["tol"])))
+        job = partial(_score_of_fit, scoring=self.scoring)
         with _without_messages(optuna):
             kept = self._kept(optuna, space, X, y, weight, folds)
             study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, self.sampler, space, seed))
@@ -180,7 +175,9 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                     try:
                         tell(Trying(k + 1, self.n_trials, ""))
                         model = clone(base).set_params(**trial.params)
-                        scores = self._scores(parallel, model, X, y, weight, folds)
+                        scores = out_of_fold(job, model, X, y, folds, weight=weight, parallel=parallel)
+                        if not np.all(np.isfinite(scores)):
+                            raise ArithmeticError(f"the scores of its folds are {scores}.")
                     except KeyboardInterrupt:
                         if values and self.on_interrupt == "best":
                             tell(CutShort("interrupted: the best so far is taken"))
@@ -194,7 +191,7 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                         study.tell(trial, state=optuna.trial.TrialState.FAIL)
                         warnings.warn(f"A fit with {trial.params} failed: {error}", FitFailedWarning, stacklevel=2)
                     else:
-                        trial.set_user_attr("splits", [float(v) for v in scores])
+                        trial.set_user_attr("splits", scores)
                         loss = -float(np.mean(scores))
                         study.tell(trial, -loss)
                     if kept is not None:  # a finished trial in one piece: what a kill interrupts leaves no trace
@@ -207,10 +204,9 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
         self._write(optuna, study)
         if self.refit:
             tell(Chosen(str(self.best_params_)))
-            arguments = {} if weight is None else {"sample_weight": weight}
-            arguments_y = () if y is None else (y,)
-            self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
-            self.best_estimator_.fit(X, *arguments_y, **arguments)
+            given = {"X": X, "y": y, "sample_weight": weight}
+            best = clone(self.estimator).set_params(**self.best_params_)
+            self.best_estimator_ = best.fit(**{name: value for name, value in given.items() if value is not None})
         return self
 
     def _check_settings(self) -> None:
@@ -226,18 +222,21 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                 "as {'alpha': (1e-6, 1.0)}, or None for λ and γ."
             )
 
-    def _check(self, space: Mapping[str, Any]) -> None:
-        if not space:
+    def _distributions(self, optuna: Any) -> dict[str, Any]:
+        """The space in the words of Optuna, or an error."""
+        known, space = self.estimator.get_params(), SPACE if self.space is None else self.space
+        found = {name: _distribution(optuna, name, given, known.get(name)) for name, given in space.items()}
+        if not found:
             raise ValueError(
                 "space={} was given, which leaves nothing to search; name parameters, or None for λ and γ."
             )
-        known = self.estimator.get_params()
-        unknown = [name for name in space if name not in known]
+        unknown = [name for name in found if name not in known]
         if unknown:
             raise ValueError(
                 f"space names {', '.join(map(repr, unknown))}, which {type(self.estimator).__name__} does not have; "
                 f"its parameters are {', '.join(sorted(known))}."
             )
+        return found
 
     def _kept(self, optuna: Any, space: Mapping[str, Any], X: Any, y: Any, weight: Any, folds: Any) -> Any:
         """The study that holds the finished trials, new or as far as it came; None without a storage."""
@@ -267,16 +266,6 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
                 "file, or delete this one to start again."
             )
         return study
-
-    def _scores(
-        self, parallel: Parallel, model: Any, X: Any, y: Any, weight: HostArray | None, splits: Splits
-    ) -> HostArray:
-        """The scores of a trial on every fold."""
-        job = partial(_score_of_fit, scoring=self.scoring)
-        scores = out_of_fold(job, model, X, y, splits, weight=weight, parallel=parallel)
-        if not np.all(np.isfinite(scores)):
-            raise ArithmeticError(f"the scores of its folds are {scores}.")
-        return np.asarray(scores)
 
     def _write(self, optuna: Any, study: Any) -> None:
         trials = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
@@ -311,14 +300,8 @@ class OptunaSearch(MetaEstimatorMixin, BaseEstimator):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.best_estimator_, name)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        for name in ("estimator_type", "classifier_tags", "regressor_tags"):
-            setattr(tags, name, getattr(inner, name))
-        tags.input_tags.pairwise = inner.input_tags.pairwise
-        tags.input_tags.sparse = inner.input_tags.sparse
-        return tags
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.estimator)
 
 
 def _score_of_fit(model: Any, seen: dict[str, Any], X: Any, y: Any, *, scoring: Any) -> float:

@@ -11,16 +11,15 @@ if it had not been.
 from __future__ import annotations
 
 import warnings
-from functools import lru_cache
+from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import norm, qmc, rankdata
+from scipy.stats import norm, qmc
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from infinitask._base.arrays import HostArray
+from infinitask._base.arrays import HostArray, normal_scores
 
 CANDIDATES = 1024
 """Points of the cube among which the next one is chosen; the same number lies around the five best ones."""
@@ -58,11 +57,11 @@ class Proposals:
     def __call__(self, number: int, points: HostArray, scores: HostArray) -> HostArray:
         """The point of this number, (dimension,), after others (k, dimension) and what they are worth (k,)."""
         if number < self.n_startup:
-            return np.asarray(_sobol(self.dimension, self.n_startup, self.seed)[number])
+            return np.asarray(self._startup[number])
         rng = np.random.default_rng([self.seed, number])
         if len(points) < 2:
             return rng.random(self.dimension)
-        goal = _normal(scores)
+        goal = normal_scores(scores)
         process = self._process(points, scores)
         near = points[np.argsort(-goal)[:5]]
         around = near[rng.integers(len(near), size=CANDIDATES)] + 0.05 * rng.standard_normal(
@@ -74,8 +73,16 @@ class Proposals:
         u = (mean - goal.max()) / deviation
         return np.asarray(candidates[np.argmax(deviation * (u * norm.cdf(u) + norm.pdf(u)))])
 
+    @cached_property
+    def _startup(self) -> HostArray:
+        power = int(np.ceil(np.log2(self.n_startup)))
+        return np.asarray(qmc.Sobol(self.dimension, seed=self.seed).random_base2(power))
+
     def _process(self, points: HostArray, scores: HostArray) -> GaussianProcessRegressor:
-        """The process, with length scales from now or from not long ago."""
+        """The process of the normal scores, with length scales from now or from not long ago.
+
+        Far from the optimum a score may be a thousand times worse, which tells nothing of it; its rank does.
+        """
         kernel = ConstantKernel(1.0, (0.05, 20.0)) * Matern(
             np.full(self.dimension, 0.3), (0.03, 10.0), nu=2.5
         ) + WhiteKernel(0.05, (1e-4, 1.0))
@@ -84,16 +91,11 @@ class Proposals:
         if self._scales is None or self._scales[0] != last:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # a length scale at its end is a result
-                estimated = GaussianProcessRegressor(kernel).fit(points[:last], _normal(scores[:last]))
+                estimated = GaussianProcessRegressor(kernel).fit(points[:last], normal_scores(scores[:last]))
             self._scales = last, estimated.kernel_.theta
         return GaussianProcessRegressor(kernel.clone_with_theta(self._scales[1]), optimizer=None).fit(
-            points, _normal(scores)
+            points, normal_scores(scores)
         )
-
-
-def _normal(scores: HostArray) -> HostArray:
-    """Scores by their ranks: far from the optimum they may be a thousand times worse, which tells nothing of it."""
-    return np.asarray(ndtri((rankdata(scores) - 0.5) / scores.size))
 
 
 def _last_estimate(count: int) -> int:
@@ -102,9 +104,3 @@ def _last_estimate(count: int) -> int:
     while max(last + 1, int(last * GROWTH)) <= count:
         last = max(last + 1, int(last * GROWTH))
     return last
-
-
-@lru_cache(maxsize=8)
-def _sobol(dimension: int, count: int, seed: int) -> HostArray:
-    power = max(0, int(np.ceil(np.log2(max(count, 1)))))
-    return np.asarray(qmc.Sobol(dimension, seed=seed).random_base2(power)[:count])

@@ -46,58 +46,46 @@ NO_MATRIX = "a volume needs the kernel at new points, not a matrix. Give kernels
 """Why 'precomputed' is refused."""
 
 
-@dataclass(frozen=True)
-class Family:
-    """Kernels that differ in their width.
-
-    Parameters
-    ----------
-    name : str
-    kernel : InputKernel
-        With the γ of the median rule as a number, or as it was given.
-    factors : tuple of float
-        The γ that are tried, as multiples of that one; none: only the kernel itself is.
-    """
-
-    name: str
-    kernel: InputKernel
-    factors: tuple[float, ...] = FACTORS
-
-    def member(self, k: int) -> tuple[str, InputKernel]:
-        """The name and the kernel of a width."""
-        if not self.factors:
-            return self.name, self.kernel
-        kernel: Any = clone(self.kernel)
-        kernel.set_params(kernel__gamma=self.factors[k] * kernel.kernel.gamma)
-        return f"{self.name}, {self.factors[k]:g}", kernel
+Family = Sequence[tuple[str, InputKernel]]
+"""Kernels that differ in their width, by name, the widest one first."""
 
 
 def families(kernels: Any, X: HostArray, *, stationary_only: bool) -> list[Family]:
     """The kernels that compete: all given ones, or the candidates for some rows."""
     given = given_kernels(kernels, X, NO_MATRIX, robust=True)
-    if given is None:
-        return [family for family in candidates(X) if family.kernel.stationary or not stationary_only]
-    return [Family(name, kernel.resolve(X), ()) for name, kernel in given.items()]
+    if given is not None:
+        return [[(name, kernel.resolve(X))] for name, kernel in given.items()]
+    return [
+        [(f"{name}, {factor:g}", _narrower(kernel, factor)) for factor in FACTORS]
+        for name, kernel in candidates(X).items()
+        if kernel.stationary or not stationary_only
+    ]
 
 
-def candidates(X: HostArray) -> list[Family]:
-    """Families for some rows; the first one holds the kernel of the defaults.
+def _narrower(kernel: InputKernel, factor: float) -> InputKernel:
+    copy: Any = clone(kernel)
+    copy.set_params(kernel__gamma=factor * copy.kernel.gamma)
+    return copy  # type: ignore[no-any-return]
+
+
+def candidates(X: HostArray) -> dict[str, InputKernel]:
+    """Kernels with the γ of the median rule for some rows; the first one is that of the defaults.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> [family.name for family in candidates(X)]
+    >>> list(candidates(X))
     ['Gaussian', 'Gaussian by covariance', 'Gaussian of ranks', 'Laplacian']
     """
     scales = spreads(X, robust=True)
-    found = [Family("Gaussian", Scaled(RBF(), scales).resolve(X))]
+    found: dict[str, Any] = {"Gaussian": Scaled(RBF(), scales)}
     root = _covariance_root(X * np.asarray(scales))
     if root is not None:
-        found.append(Family("Gaussian by covariance", Metric(RBF(), np.asarray(scales)[:, None] * root).resolve(X)))
+        found["Gaussian by covariance"] = Metric(RBF(), np.asarray(scales)[:, None] * root)
     if any(np.unique(column).size > 2 for column in X.T):  # ranks of two values are these values
-        found.append(Family("Gaussian of ranks", Warped(RBF()).resolve(X)))
-    found.append(Family("Laplacian", Scaled(Laplacian(), scales).resolve(X)))
-    return found
+        found["Gaussian of ranks"] = Warped(RBF())
+    found["Laplacian"] = Scaled(Laplacian(), scales)
+    return {name: kernel.resolve(X) for name, kernel in found.items()}
 
 
 def _covariance_root(Z: HostArray) -> HostArray | None:
@@ -218,17 +206,17 @@ class VolumeComparison:
 
         def at(k: int) -> float:
             if (f, k) not in found:
-                name, kernel = family.member(k)
+                name, kernel = family[k]
                 count = len(found) + 1
                 tell(Trying(count, None, name))
                 found[f, k] = self.entrant(name, kernel)
                 tell(Tried(count, None, name, found[f, k].area, min(entrant.area for entrant in found.values())))
             return found[f, k].area
 
-        best = len(family.factors) // 2
+        best = len(family) // 2
         for step in (1, -1):
             at(best)
-            while 0 <= best + step < len(family.factors) and at(best + step) < at(best):
+            while 0 <= best + step < len(family) and at(best + step) < at(best):
                 best += step
         return found
 
