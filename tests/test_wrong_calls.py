@@ -25,9 +25,7 @@ from infinitask import (
     predictive,
 )
 from infinitask.bounds import _discrepancy
-from infinitask.calibration import _sign_change
 from infinitask.calibration._conformal import ConformalCalibration
-from infinitask.calibration._rearrangement import Rearrangement
 from infinitask.measures import _rules, _spaces
 from infinitask.predictive import _neyman_pearson
 from tests.support.wrong_calls import Wrong, check_all_refused, check_refused
@@ -269,14 +267,6 @@ METRICS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
         metrics.mass_volume_area,
         wrong({"score": lambda Z: Z[:, 0], "X": X}, "masses", ((0.9, 0.1), (10, 90), 0.5, "ab", (0.1,))),
     ),
-    (ConformalCalibration, wrong({"scores": np.arange(5.0)}, "scale", (-1, 0.0, NAN, "wide", None))),
-    (ConformalCalibration, wrong({"scale": 1.0}, "scores", ([2.0, 1.0], [NAN], [], "ab", np.ones((2, 2))))),
-    (
-        Rearrangement,
-        wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2], [[0.1]], np.array([0.1, NAN, 0.9]))),
-    ),
-    (Rearrangement, wrong({"levels": LEVELS}, "values", (Y, CURVES[:, :2], 3.0))),
-    (Rearrangement.of, wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2]))),
     (
         predictive.QuantileDistribution,
         wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2], [5, 50, 95], "ab", [0.5] * 3)),
@@ -292,12 +282,6 @@ METRICS: list[tuple[Any, list[tuple[dict[str, Any], str]]]] = [
     (_neyman_pearson.fixed_sequence, wrong({"errors": [0, 1], "bound": 0.1, "confidence": 0.9}, "n", (-5, 1.5))),
     (predictive.theta_from_costs, wrong({"fp_cost": 1.0}, "fn_cost", (-1.0, NAN, INF, "much", None))),
     (predictive.theta_from_costs, wrong({"fn_cost": [1.0, 2.0]}, "fp_cost", (-1.0, NAN, "much", [1.0, 2.0, 3.0]))),
-    (_sign_change.sign_change, wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2], "ab", [NAN] * 3))),
-    (_sign_change.sign_change, wrong({"levels": LEVELS}, "values", (Y, CURVES[:, :2]))),
-    (_sign_change.flip_score, wrong({"values": CURVES}, "levels", (LEVELS[::-1], LEVELS[:2]))),
-    (_sign_change.flip_probability, wrong({"levels": LEVELS, "values": CURVES}, "n_samples", (-1, NAN, "many", None))),
-    (_sign_change.on_side, wrong({"score": Y, "centre": 0.0}, "positive", ([True], True))),
-    (_sign_change.on_side, wrong({"score": Y, "positive": Y > 1}, "centre", (NAN, "half", None))),
     (predictive.choose_theta, wrong({"max_fpr": 0.1}, "counts", (None, 3, {"theta": [0.1]}))),
     (
         predictive.Confusion,
@@ -334,10 +318,6 @@ METRICS += [
     (DISTRIBUTION.sample, wrong({}, "n_samples", (0, -1, 1.5, "ten"))),
     (DISTRIBUTION.sample, wrong({}, "random_state", ("dice", -1))),
     (CALIBRATION.radius, wrong({}, "coverage", (90, 0.0, 1.0, NAN, "half", [], [0.5, 90], None))),
-    (
-        CALIBRATION.interval,
-        wrong({"curves": Rearrangement(LEVELS, CURVES)}, "radius", (-1.0, NAN, "wide", [[1.0]])),
-    ),
 ]
 
 SIZES = {"n": 100, "m": 10, "alpha": 1.0}

@@ -238,24 +238,6 @@ def test_wrong_calls_are_named(change: dict[str, Any], named: str) -> None:
         Levels.of(**{"y": Y, "Q": np.tile([0.0, 1.0, 2.0], (120, 1)), "grid": [0.1, 0.5, 0.9], **change})
 
 
-@each(
-    "change",
-    [
-        {"asked": [0.0, 0.5, 0.9]},
-        {"taken": [0.0, 0.9, 0.5]},
-        {"taken": [0.0, 1.0]},
-        {"low": 0.9, "high": 0.1},
-        {"slopes": (1.0, 0.0)},
-        {"least_spread": 0.0},
-    ],
-    ids=str,
-)
-def test_a_map_that_is_none_is_refused(change: dict[str, Any]) -> None:
-    parts = {"asked": [0.0, 0.5, 1.0], "taken": [0.0, 0.4, 1.0], "low": 0.05, "high": 0.95, "slopes": (1.0, 1.0)}
-    with pytest.raises(ValueError, match=next(iter(change))):
-        Levels(**{**parts, "least_spread": 1.0, **change})
-
-
 def test_densities_are_no_combs() -> None:
     tau = np.linspace(0.001, 0.999, 999)
     modes = []

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import coverages, finite, number, numbers
+from infinitask._base.validation import coverages
 from infinitask.calibration._rearrangement import Rearrangement
 
 OUTWARD_ROUNDING = 1e-12
@@ -61,12 +61,6 @@ class ConformalCalibration:
     scores: HostArray
     scale: float
 
-    def __post_init__(self) -> None:
-        scores = finite("scores", self.scores, 1)
-        if np.any(scores[1:] < scores[:-1]):
-            raise ValueError("scores are not in ascending order; sort them first.")
-        number("scale", self.scale, low=0.0)
-
     @classmethod
     def of(cls, curves: Rearrangement, y: HostArray, scale: float) -> ConformalCalibration:
         """From the quantile functions of n calibration rows, and their targets (n,)."""
@@ -75,9 +69,6 @@ class ConformalCalibration:
     @staticmethod
     def score(curves: Rearrangement, y: HostArray, scale: float) -> HostArray:
         """s = max(F⁻(y) − ½, ½ − F⁺(y), 0), F⁻ and F⁺ the first and the last level with Q(τ) = y: (n,)."""
-        y, scale = finite("y", y, 1), number("scale", scale, low=0.0)
-        if y.shape != curves.values.shape[:1]:
-            raise ValueError(f"y of shape {y.shape} was given for {curves.values.shape[0]} curves; give one for each.")
         beyond = (y - np.clip(y, curves.values[:, 0], curves.values[:, -1])) / _slope(curves, scale)
         first = curves.inverse(y[:, None], "left")[:, 0] + beyond
         last = curves.inverse(y[:, None], "right")[:, 0] + beyond
@@ -100,7 +91,7 @@ class ConformalCalibration:
         float, or ndarray (k,) for several coverages
         """
         asked, single = coverages(coverage)
-        found = [self._radius(float(share)) for share in asked]
+        found = [self._radius(float(each)) for each in asked]
         return found[0] if single else np.array(found)
 
     def _radius(self, coverage: float) -> float:
@@ -124,14 +115,7 @@ class ConformalCalibration:
         A y whose score is the radius lies on an end. If many are tied there, an end that rounding moved inwards would
         leave all of them out, and the coverage would be too small.
         """
-        radii = numbers("radius", radius)
-        if radii.ndim > 1 or not np.all(radii >= 0.0):
-            raise ValueError(f"radius={radius!r} was given; it must be a number of at least 0, or a list of such.")
-        found = self.ends(curves, np.atleast_1d(radii))
-        return found if radii.ndim else found[:, 0]
-
-    def ends(self, curves: Rearrangement, radii: HostArray) -> HostArray:
-        """[Q(½ − q), Q(½ + q)] for radii q (k,), in levels and rounded outwards: (n, k, 2)."""
+        radii = np.atleast_1d(radius)
         known = np.where(np.isinf(radii), 0.0, radii) * (1.0 + OUTWARD_ROUNDING) + OUTWARD_ROUNDING
         side = np.array([-1.0, 1.0])
         levels = (0.5 + side * known[:, None]).ravel()
@@ -140,7 +124,7 @@ class ConformalCalibration:
         ends = (curves(levels) + slope * beyond).reshape(-1, radii.size, 2)
         ends += side * OUTWARD_ROUNDING * (np.abs(ends) + slope[:, None])
         ends[:, np.isinf(radii)] = side * math.inf
-        return np.asarray(ends)
+        return np.asarray(ends if np.ndim(radius) else ends[:, 0])
 
 
 def _slope(curves: Rearrangement, scale: float) -> HostArray:

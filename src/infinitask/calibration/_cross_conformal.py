@@ -97,7 +97,7 @@ class CrossCalibration:
         for start in range(0, n_new, step):
             rows = slice(start, start + step)
             parts = [Rearrangement(part.levels, part.values[rows]) for part in curves]
-            ends = [fold.ends(part, fold.scores) for fold, part in zip(self.folds, parts, strict=True)]
+            ends = [fold.interval(part, fold.scores) for fold, part in zip(self.folds, parts, strict=True)]
             found[rows] = _outer(np.concatenate(ends, axis=1), ranks)
         return found[:, 0] if single else found
 

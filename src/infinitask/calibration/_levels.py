@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from infinitask._base.arrays import HostArray, weighted_quantiles
-from infinitask._base.validation import finite, levels_within, number, shares
+from infinitask._base.validation import finite, levels_within, shares
 from infinitask.calibration._rearrangement import Rearrangement
 
 # The constants were chosen by the pinball loss and the coverage on test rows of 229 fits.
@@ -102,19 +102,6 @@ class Levels:
     slopes: tuple[float, float]
     least_spread: float
 
-    def __post_init__(self) -> None:
-        asked, taken = finite("asked", self.asked, 1), finite("taken", self.taken, 1)
-        if asked.size < 2 or asked[0] != 0.0 or asked[-1] != 1.0 or np.any(asked[1:] <= asked[:-1]):
-            raise ValueError("asked must be levels that ascend strictly from 0 to 1.")
-        if taken.shape != asked.shape or np.any(taken[1:] < taken[:-1]):
-            raise ValueError(f"taken of shape {taken.shape} was given; it must ascend and have the shape of asked.")
-        low, high = number("low", self.low), number("high", self.high)
-        if not low < high:
-            raise ValueError(f"low={low:g} and high={high:g} were given; low must be less than high.")
-        if np.shape(self.slopes) != (2,) or np.any(finite("slopes", self.slopes, 1) <= 0.0):
-            raise ValueError(f"slopes={self.slopes!r} was given; it must hold two positive numbers.")
-        number("least_spread", self.least_spread, low=0.0)
-
     @staticmethod
     def grid(low: float = 0.0, high: float = 1.0) -> HostArray:
         """Levels at which to ask held-out quantile functions: the percentiles of [low, high], and some near the ends.
@@ -124,7 +111,6 @@ class Levels:
         low, high : float
             The ends of Θ.
         """
-        low, high = number("low", low), number("high", high)
         levels = np.concatenate([[LEAST_OUTER_LEVEL], np.arange(1, 100) / 100, [1.0 - LEAST_OUTER_LEVEL]])
         return np.asarray(low + (high - low) * levels)
 
@@ -150,6 +136,8 @@ class Levels:
                 f"y of shape {y.shape}, Q of shape {Q.shape} and grid of shape {grid.shape} were given; Levels needs "
                 "y (n,), Q (n, k) and grid (k,) with k ≥ 3."
             )
+        if np.any(grid[1:] <= grid[:-1]):
+            raise ValueError("the levels of grid do not ascend strictly; sort them, and the columns of Q with them.")
         share = shares(weight, y.size, "weight", "rows")
         rows = 1.0 / float(share @ share)  # weights that differ much are worth fewer
         counted, kept = share > 0.0, _between_outer_levels(grid, rows)
@@ -180,43 +168,19 @@ class Levels:
         levels : array (k,)
             In [0, 1].
         """
-        plan = self._plan(np.asarray(levels, dtype=np.float64))
-        values = Q(plan.inside)
-        if not plan.tails.size:
+        inside, tails, excess = _plan(self, np.asarray(levels, dtype=np.float64).tobytes())
+        values = Q(inside)
+        if not tails.size:
             return values
         spread = np.maximum(values[:, -1:] - values[:, -2:-1], self.least_spread)
         values = values[:, :-2].copy()  # what Q returned may be its own
         # sums and products of floating point are monotone: what is in order stays so
-        values[:, plan.tails] += spread * plan.excess
+        values[:, tails] += spread * excess
         return values
 
     def curves(self, curves: Rearrangement) -> Rearrangement:
         """Calibrated quantile functions, at the same levels as the given ones."""
         return Rearrangement(curves.levels, self.at(curves, curves.levels))
-
-    def _plan(self, levels: HostArray) -> _Plan:
-        """What to ask of Q for these levels.
-
-        The last plan is kept: it takes longer than the prediction of a row, and a service asks for the same levels all
-        the time.
-        """
-        key = levels.tobytes()
-        kept: tuple[bytes, _Plan] | None = vars(self).get("_kept")
-        if kept is not None and kept[0] == key:
-            return kept[1]
-        taken = self(levels)
-        inside = np.minimum(np.maximum(taken, self.low), self.high)
-        tails = np.flatnonzero(taken != inside)
-        excess = (taken - inside)[tails]
-        excess = excess * np.where(excess < 0.0, *self.slopes)
-        if tails.size:
-            inside = np.concatenate([inside, _quartile_levels(self.low, self.high)])
-        plan = _Plan(inside, tails, excess)
-        object.__setattr__(self, "_kept", (key, plan))  # one assignment, so that threads do not meet half a plan
-        return plan
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}  # without what is kept
 
     @cached_property
     def _table(self) -> Rearrangement:
@@ -226,15 +190,28 @@ class Levels:
         return Rearrangement(levels, np.maximum.accumulate(values)[None, :])
 
 
-class _Plan(NamedTuple):
-    """What a list of levels asks of quantile functions."""
+@lru_cache(maxsize=64)
+def _plan(levels_map: Levels, key: bytes) -> tuple[HostArray, HostArray, HostArray]:
+    """What a list of levels asks of quantile functions.
 
-    inside: HostArray
-    """The levels at which to ask Q; the quartiles last, if there are tails."""
-    tails: HostArray
-    """Which levels are beyond the outer ones."""
-    excess: HostArray
-    """How far, in spreads."""
+    It is kept: it takes longer than the prediction of a row, and a service asks for the same levels all the time.
+
+    Returns
+    -------
+    inside : ndarray
+        The levels at which to ask; the quartiles last, if there are tails.
+    tails : ndarray of int
+        Which levels are beyond the outer ones.
+    excess : ndarray
+        How far, in spreads.
+    """
+    low, high = levels_map.low, levels_map.high
+    taken = levels_map(np.frombuffer(key))
+    inside = np.minimum(np.maximum(taken, low), high)
+    tails = np.flatnonzero(taken != inside)
+    excess = (taken - inside)[tails]
+    excess = excess * np.where(excess < 0.0, *levels_map.slopes)
+    return np.concatenate([inside, _quartile_levels(low, high)]) if tails.size else inside, tails, excess
 
 
 class _Ends(NamedTuple):

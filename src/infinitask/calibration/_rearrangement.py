@@ -44,16 +44,6 @@ class Rearrangement:
     values: HostArray
     increasing: bool = True
 
-    def __post_init__(self) -> None:
-        levels, values = np.shape(self.levels), np.shape(self.values)
-        if len(levels) != 1 or len(values) != 2 or values[1:] != levels or levels == (0,):
-            raise ValueError(
-                f"levels of shape {levels} and values of shape {values} were given; a rearrangement needs levels (k,) "
-                "and values (n, k)."
-            )
-        if not np.all(self.levels[1:] > self.levels[:-1]):
-            raise ValueError("levels do not ascend strictly, or contain NaN; sort them, and the values with them.")
-
     @classmethod
     def of(cls, levels: HostArray, values: HostArray, increasing: bool = True) -> Rearrangement:
         """Sort the curves that are not in order: at 1001 levels checking a curve takes 0.6 µs, sorting it 11 µs."""

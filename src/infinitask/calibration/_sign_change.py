@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from infinitask._base.arrays import HostArray
-from infinitask._base.validation import finite, number, numbers
 
 
 def sign_change(levels: HostArray, values: HostArray) -> HostArray:
@@ -27,7 +26,6 @@ def sign_change(levels: HostArray, values: HostArray) -> HostArray:
     >>> sign_change(np.array([0.0, 0.5, 1.0]), np.array([[2.0, 1.0, -1.0], [1.0, 1.0, 1.0], [-1.0, -1.0, -2.0]]))
     array([0.75, 1.  , 0.  ])
     """
-    levels, values = _curves(levels, values)
     start, end = values[:, :-1], values[:, 1:]
     top, bottom = np.maximum(start, end), np.minimum(start, end)
     # a piece from top to bottom is nonnegative on the share top/(top − bottom) of its length, cut to [0, 1]
@@ -55,7 +53,6 @@ def flip_score(levels: HostArray, values: HostArray) -> HostArray:
     >>> flip_score(np.array([-1.0, 0.0, 1.0]), np.array([[-1.0, 1.0, 3.0], [0.5, 1.0, 2.0], [-3.0, -2.0, -1.0]]))
     array([ 0.5,  1.5, -2. ])
     """
-    levels, values = _curves(levels, values)
     # sign_change counts zeros as nonnegative, which here means the negative class: predict is positive where h > 0
     beyond = np.maximum(values.min(axis=1), 0.0) + np.minimum(values.max(axis=1), 0.0)
     return np.asarray(beyond - sign_change(levels, -values))
@@ -85,8 +82,7 @@ def flip_probability(levels: HostArray, values: HostArray, n_samples: float) -> 
     >>> flip_probability(levels, curves, n_samples=98)
     array([0.75, 0.25, 0.01])
     """
-    levels, values = _curves(levels, values)
-    least = 1.0 / (number("n_samples", n_samples, low=0.0, open_low=False) + 2.0)
+    least = 1.0 / (n_samples + 2.0)
     return np.asarray(np.clip(0.5 - 0.5 * sign_change(levels, -values), least, 1.0 - least))
 
 
@@ -101,21 +97,7 @@ def on_side(score: HostArray, positive: HostArray, centre: float) -> HostArray:
     >>> on_side(np.array([0.3, -0.1]), np.array([False, True]), centre=0.0) > 0.0
     array([False,  True])
     """
-    score = numbers("score", score)
-    if np.shape(positive) != score.shape:
-        raise ValueError(f"positive of shape {np.shape(positive)} was given for scores of shape {score.shape}.")
-    number("centre", centre)
     return np.where(positive, np.maximum(score, np.nextafter(centre, np.inf)), np.minimum(score, centre))
-
-
-def _curves(levels: HostArray, values: HostArray) -> tuple[HostArray, HostArray]:
-    """Ascending levels (k,) and the curves (n, k) at them, or an error."""
-    levels = finite("levels", levels, 1)
-    if np.any(levels[1:] < levels[:-1]):
-        raise ValueError("levels do not ascend; sort them, and the values with them.")
-    if np.ndim(values) != 2 or np.shape(values)[1] != levels.size:
-        raise ValueError(f"values of shape {np.shape(values)} were given for {levels.size} levels; give (n, k).")
-    return levels, values
 
 
 def change_next_to(nu: float, levels: HostArray, values: HostArray) -> tuple[HostArray, HostArray, HostArray]:
