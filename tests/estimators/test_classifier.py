@@ -172,6 +172,7 @@ def test_costs_that_are_none(fn: Any, fp: Any, named: str) -> None:
         InfiniteCostSensitiveClassifier.theta_from_costs(fn, fp)
 
 
+@pytest.mark.slow
 def test_a_search_over_kernel_and_ridge(moons: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = moons
     search = GridSearchCV(

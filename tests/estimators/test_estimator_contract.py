@@ -163,10 +163,10 @@ def test_a_weight_of_zero_removes_a_row(case: Case) -> None:
     assert np.array_equal(case.values(zero, X), case.values(gone, X))
 
 
-@each("repeats", [1, 3])
-def test_the_order_of_the_rows_does_not_matter(case: Case, repeats: int) -> None:
+def test_the_order_of_the_rows_does_not_matter(case: Case) -> None:
     X, y = sample(30)
-    X, y = np.repeat(X, repeats, axis=0), np.repeat(y, repeats)
+    times = 1 + np.arange(30) % 2  # some of them are equal
+    X, y = np.repeat(X, times, axis=0), np.repeat(y, times)
     rng = np.random.default_rng(2)
     weight = rng.random(len(y))
     order = rng.permutation(len(y))
@@ -250,14 +250,10 @@ def test_changing_a_parameter_after_a_fit_changes_no_answer(case: Case) -> None:
     assert np.array_equal(case.values(model, X), before)
 
 
-@pytest.mark.parametrize("fitted_before", [False, True])
-def test_an_interrupt_leaves_the_estimator_unfitted(
-    case: Case, fitted_before: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_the_estimator_unfitted(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = sample()
-    model = case.make()
-    if fitted_before:
-        model.fit(X, case.target(y))
+    model = case.fit(X, y)
+    expected = case.values(model, X)
     calls = 0
     evaluate = Objective.evaluate
 
@@ -276,7 +272,7 @@ def test_an_interrupt_leaves_the_estimator_unfitted(
         check_is_fitted(model)
     with pytest.raises(NotFittedError):
         model.predict(X)
-    assert np.array_equal(case.values(model.fit(X, case.target(y)), X), case.values(case.fit(X, y), X))
+    assert np.array_equal(case.values(model.fit(X, case.target(y)), X), expected)
 
 
 # ------------------------------------------------------------------------------------- certificate and display

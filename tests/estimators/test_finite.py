@@ -31,8 +31,9 @@ def sample(n: int = 47, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit(cls: type[Any], X: np.ndarray, y: np.ndarray, sample_weight: Any = None, **params: Any) -> Any:
-    target = np.where(y > 0.2, "yes", "no") if cls is IndependentCostSensitiveClassifier else y
-    return cls(**params).fit(X, target, sample_weight=sample_weight)
+    if cls is IndependentCostSensitiveClassifier:
+        y, params = np.where(y > 0.2, "yes", "no"), {"thetas": (-0.5, 0.0, 0.5)} | params
+    return cls(**params).fit(X, y, sample_weight=sample_weight)
 
 
 def values(model: Any, X: np.ndarray) -> np.ndarray:

@@ -290,13 +290,14 @@ class TestRankAuto:
     def test_landmarks_are_those_before_and_more(self) -> None:
         X, y = sine(800)
         for features in ("nystroem", "exact"):
-            few, more = (quantiles(rank=rank, gamma=2.0, features=features).fit(X, y) for rank in (250, 500))
+            options: dict[str, Any] = {"gamma": 2.0, "features": features, "n_nodes": 4, "tol": 1e-2}
+            few, more = (quantiles(rank=rank, **options).fit(X, y) for rank in (250, 500))
             some = {tuple(row) for row in more.field_.phi.landmarks}
             assert {tuple(row) for row in few.field_.phi.landmarks} <= some
 
     def test_thresholds_are_those_of_the_last_rank(self) -> None:
         X = sine(300)[0]
-        common: dict[str, Any] = {"features": "nystroem", "random_state": 0, "n_nodes": 10}
+        common: dict[str, Any] = {"features": "nystroem", "random_state": 0, "n_nodes": 5}
         grown = InfiniteOneClassSVM(rank="auto", **common).fit(X)
         given = InfiniteOneClassSVM(rank=grown.recipe_.rank, certify="kernel", **common).fit(X)
         assert grown.kernel_gap_ == given.kernel_gap_
@@ -304,8 +305,9 @@ class TestRankAuto:
 
     def test_fits_that_are_compared_do_not_grow_it(self) -> None:
         X, y = sine(60)
-        asked = score_path(quantiles(rank="auto", features="auto"), X, y, alphas=[1e-2, 1e-3])
-        plain = score_path(quantiles(features="auto"), X, y, alphas=[1e-2, 1e-3])
+        alphas = [1e-2, 1e-3]
+        asked = score_path(quantiles(rank="auto", features="auto", n_nodes=6), X, y, alphas=alphas, cv=3)
+        plain = score_path(quantiles(features="auto", n_nodes=6), X, y, alphas=alphas, cv=3)
         np.testing.assert_array_equal(asked, plain)
 
     @pytest.mark.slow

@@ -58,6 +58,7 @@ def test_inputs_that_do_not_matter_get_little_weight(inner: Any, diagonal: bool)
     assert np.min(found[:2]) > 2.0 * np.max(found[2:])
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("diagonal", [True, False])
 def test_units_of_inputs_and_targets_make_no_difference(diagonal: bool) -> None:
     X, y = rows()

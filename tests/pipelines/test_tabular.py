@@ -278,6 +278,7 @@ def test_cross_validation_takes_the_table_apart() -> None:
     assert np.corrcoef(found, y)[0, 1] > 0.7
 
 
+@pytest.mark.slow
 def test_a_table_of_arrow_is_a_table(model: TaskPipeline) -> None:
     arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install infinitask[parquet]")
     table = arrow.Table.from_pandas(X)

@@ -36,7 +36,7 @@ CASES: list[Any] = [
 ]
 
 
-@pytest.mark.quick(every=2)
+@pytest.mark.quick(every=3)
 @pytest.mark.parametrize(("kind", "params"), CASES)
 def test_no_curve_falls_anywhere_at_the_training_inputs(kind: type[Any], params: dict[str, Any]) -> None:
     X, y = make_sine(40, random_state=0)

@@ -166,7 +166,8 @@ def test_a_path_finds_the_bottom_and_goes_little_beyond(bottom: float, per_decad
 def test_all_values_of_a_long_grid_compete(count: int) -> None:
     X, y = make_sine(200, random_state=0)
     new, targets = make_sine(2000, random_state=1)
-    model = InfiniteQuantileRegressorCV(alphas=np.logspace(3.0, -7.0, count), random_state=0).fit(X, y)
+    alphas = np.logspace(3.0, -7.0, count)
+    model = InfiniteQuantileRegressorCV(kernels=["rbf"], alphas=alphas, random_state=0).fit(X, y)
     assert pinball(targets, model.predict(new, LEVELS)) < 0.65 * without_inputs(y, targets)
 
 
@@ -328,7 +329,7 @@ def test_quantiles_are_in_order_far_from_all_rows() -> None:
 
 def test_predictions_are_those_of_the_chosen_model() -> None:
     X, y = make_sine(60, random_state=0)
-    model = InfiniteQuantileRegressorCV(random_state=0, n_nodes=20, tol=1e-6).fit(X, y)
+    model = InfiniteQuantileRegressorCV(kernels=["rbf", "linear"], random_state=0, n_nodes=20, tol=1e-6).fit(X, y)
     again = clone(model).fit(X, y)
     np.testing.assert_array_equal(model.predict(X, LEVELS), again.predict(X, LEVELS))
     options: dict[str, Any] = {"alpha": model.alpha_, "n_nodes": 20, "tol": 1e-6, "random_state": 0}

@@ -103,7 +103,7 @@ def test_held_out_predictions_know_nothing_of_their_fold(weighted: bool, monkeyp
 def test_targets_that_are_noise_cost_little(d: int) -> None:
     rng, worse = np.random.default_rng(1), []
     for _ in range(2):
-        X, y, target = rng.normal(size=(80, d)), rng.normal(size=80), rng.normal(size=2000)
+        X, y, target = rng.normal(size=(50, d)), rng.normal(size=50), rng.normal(size=2000)
         model = InfiniteQuantileRegressorCV(**QUICK).fit(X, y)
         found = pinball(target, model.predict(rng.normal(size=(2000, d)), LEVELS))
         worse.append(found / pinball(target, np.broadcast_to(np.quantile(y, LEVELS), (2000, 5))))

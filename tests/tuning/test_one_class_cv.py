@@ -242,7 +242,7 @@ def test_a_line_for_each_kernel_is_printed_on_demand(capsys: pytest.CaptureFixtu
     assert "'laplacian': mean volume" in printed
 
 
-@pytest.mark.quick(every=2)
+@pytest.mark.quick("X0")
 @pytest.mark.parametrize(
     "X", [np.zeros((5, 2)), np.arange(4.0)[:, None], np.eye(3), np.array([[0.0, 1.0], [1.0, 1.0]])]
 )
