@@ -322,14 +322,8 @@ print(model.objective_, "infinitask.objective._compiled" in sys.modules)
 """
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        "switched off",
-        pytest.param("not installed", marks=pytest.mark.slow),
-        pytest.param("broken", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow  # test_extras.py has a quick fit without numba
+@pytest.mark.parametrize("way", ["switched off", "not installed", "broken"])
 def test_without_numba(way: str, tmp_path: Path) -> None:
     environment = {**os.environ, SWITCH: "0" if way == "switched off" else "1"}
     if way == "broken":
