@@ -23,7 +23,6 @@ from infinitask.estimators._class_names import check_one_type, matrix_by_name
 from infinitask.estimators._many_classes import ManyClasses, cost_matrix, costs_of_matrix
 from infinitask.estimators._parameters import weights_of
 from infinitask.estimators._sources import in_kind, in_memory
-from infinitask.fitting._recipe import Recipe
 from infinitask.predictive import Confusion, CostCurve, NetBenefitCurve, ROCCurve, choose_theta, theta_from_costs
 
 TRADE_OFFS = 257
@@ -41,13 +40,9 @@ class CostSensitiveEstimator(ClassifierMixin, BaseInfiniteTask):
 
     _asked_by = "theta"
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def _classification(self, recipe: Recipe, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        """The rows of a classification, with labels coded as −1 and 1."""
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        """Check parameters and data of two classes; labels are coded as −1 and 1."""
+        recipe = self.recipe()
         in_memory(X)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")

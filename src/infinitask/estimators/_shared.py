@@ -1,10 +1,11 @@
-"""What the estimators share: parameters with their defaults, and the docstrings of parameters and attributes."""
+"""What estimators share: parameters with their defaults, docstrings of parameters and attributes, and the page."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeVar, dataclass_transform
 
 _Class = TypeVar("_Class", bound=type[Any])
@@ -147,3 +148,31 @@ class Continuum:
     measure: Any = None
     quadrature: Any = "gauss-legendre"
     n_nodes: int | None = None
+
+
+class Explorable:
+    """Estimators whose predictions can be explored in an interactive page."""
+
+    def explore(self, X: Any, y: Any = None, *, names: Any = None, title: str | None = None) -> Any:
+        """Create an interactive page: moving the task shows how predictions and errors change.
+
+        The page is one HTML file and needs neither a server nor a network. A notebook displays it;
+        ``.save("report.html")`` writes it. See :func:`infinitask.report.explore`.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d)
+            Rows to show, preferably held-out rows.
+        y : array (n,) or None
+            Their targets or labels; without them, the page does not say how often the model is right.
+        names : list of str or None
+            Names of the columns; None: those of the model or of X.
+        title : str or None
+
+        Returns
+        -------
+        page
+            ``save(path)`` writes the file; a notebook shows it.
+        """
+        # by name: pages know estimators, and imports point one way
+        return import_module("infinitask.report").explore(self, X, y, names=names, title=title)

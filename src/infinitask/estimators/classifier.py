@@ -14,10 +14,9 @@ from infinitask.calibration._class_probabilities import with_classes
 from infinitask.estimators._base import Prepared
 from infinitask.estimators._class_names import costs_by_name
 from infinitask.estimators._decisions import CostSensitiveEstimator
-from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._many_classes import several_classes
 from infinitask.estimators._parameters import check_given, recipe_of
-from infinitask.estimators._shared import Continuum, estimator
+from infinitask.estimators._shared import Continuum, Explorable, estimator
 from infinitask.fitting._learn import generator
 from infinitask.losses import CostSensitiveHinge
 from infinitask.measures import Quadrature
@@ -107,11 +106,6 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
     calibrated: bool | str = "auto"
     smoothing: float = 0.0
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags
-
     def _task(self) -> Task:
         """The task of two classes."""
         return CostTask(CostSensitiveHinge(float(self.smoothing)), calibrated=self._is_calibrated())
@@ -122,7 +116,7 @@ class InfiniteCostSensitiveClassifier(Continuum, Explorable, CostSensitiveEstima
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         if several_classes(y, sample_weight):
             return self._prepare_many(X, y, sample_weight)
-        return self._classification(self.recipe(), X, y, sample_weight)
+        return super()._prepare(X, y, sample_weight)
 
     def _prepare_many(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
         """The rows of more than two classes, with the labels coded as the loss has them."""

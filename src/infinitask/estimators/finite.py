@@ -28,7 +28,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from infinitask._base.validation import flag_or_choice, levels_within
-from infinitask.estimators._base import Prepared
 from infinitask.estimators._decisions import CostSensitiveEstimator
 from infinitask.estimators._shared import estimator
 from infinitask.estimators.one_class import _LevelSetEstimator
@@ -198,8 +197,10 @@ class IndependentCostSensitiveClassifier(CostSensitiveEstimator):
     def _choices(self) -> dict[str, Any]:
         return SEPARATE
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._classification(self.recipe(), X, y, sample_weight)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
 
 @estimator
@@ -253,6 +254,3 @@ class QOneClassSVM(_LevelSetEstimator):
 
     def _choices(self) -> dict[str, Any]:
         return {"alpha": 1.0, "task_kernel": "constant", **JOINT}
-
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        return self._inliers(self.recipe(), X, sample_weight)

@@ -14,9 +14,8 @@ from infinitask._base.arrays import HostArray, place, to_host
 from infinitask._base.validation import naming, number, or_auto
 from infinitask.calibration._sign_change import change_next_to
 from infinitask.estimators._base import BaseInfiniteTask, Prepared
-from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._parameters import check_default
-from infinitask.estimators._shared import Continuum, estimator
+from infinitask.estimators._shared import Continuum, Explorable, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.fitting._fit import Fit
 from infinitask.fitting._recipe import Recipe
@@ -50,8 +49,9 @@ class _LevelSetEstimator(OutlierMixin, BaseInfiniteTask):
             raise ValueError(f"nu={self.nu!r} was given; it must be one number. Ask predict for several fractions.")
         return recipe
 
-    def _inliers(self, recipe: Recipe, X: Any, sample_weight: Any) -> Prepared:
-        """The rows of a one-class problem, which have no targets."""
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
+        """Check parameters and data, which have no targets."""
+        recipe = self.recipe()
         X, _, weight = self._rows(X, None, sample_weight)
         return Prepared(recipe, X, None, weight, {})
 
@@ -349,6 +349,6 @@ class InfiniteOneClassSVM(Continuum, Explorable, _LevelSetEstimator):
         return {"alpha": 1.0, "alpha_bias": SMALL_RIDGE if isinstance(self.alpha, str) else float(self.alpha)}
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Prepared:
-        prepared = self._inliers(self.recipe(), X, sample_weight)
+        prepared = super()._prepare(X, y, sample_weight)
         prepared.learnt["alpha_"] = prepared.recipe.alpha_bias
         return prepared

@@ -18,9 +18,8 @@ from infinitask.estimators._base import (
     d2_score,
     tags_of_poor_score,
 )
-from infinitask.estimators._explorable import Explorable
 from infinitask.estimators._parameters import order_in_theta, targets_of, weights_of
-from infinitask.estimators._shared import Continuum, estimator
+from infinitask.estimators._shared import Continuum, Explorable, estimator
 from infinitask.estimators._sources import in_kind
 from infinitask.losses import Pinball
 from infinitask.predictive import QuantileDistribution
