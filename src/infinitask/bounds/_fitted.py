@@ -84,7 +84,6 @@ def bound_of(
     risk = _empirical_risk(model, X, targets)
     _check_rows_of_the_fit(model, X, risk)
     loss = _stability(model, y_bound)
-    assert loss is not None  # tested before
     discrete = recipe.measure.atoms() is not None
     kappa, slope = _sizes(model, kappa_x, derivative=recipe.order.weight > 0.0 or not discrete)
     gap = max(0.0, float(model.solution_.objective - model.solution_.dual))
@@ -109,11 +108,11 @@ def bound_of(
 def _fitted(model: Any) -> tuple[Any, list[str]]:
     """The fitted model, also inside a self-tuned one; raises an error where it has no bound."""
     notes = []
-    if not isinstance(model, type) and "_refit" in dir(type(model)):  # a self-tuned model
+    if "_refit" in dir(type(model)):  # a self-tuned model
         check_is_fitted(model)
         notes.append("The kernel and λ are taken as chosen without the sample; this model chose them from it.")
         model = model.best_estimator_
-    if not isinstance(model, type) and "_prepare" in dir(type(model)):
+    if "_prepare" in dir(type(model)):
         check_is_fitted(model, "field_")
         return model, notes
     given = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
@@ -132,12 +131,8 @@ def _fitted(model: Any) -> tuple[Any, list[str]]:
 
 def _assumptions(model: Any, recipe: Any) -> list[str]:
     """The assumptions of the bound, in words; raises an error where the argument of stability does not apply."""
-    loss, name = recipe.loss, type(model).__name__
-    if _stability(model, 1.0) is None:
-        raise ValueError(
-            f"{name} has the loss {loss!r}, whose method stability() gives no constants; a bound needs a loss whose "
-            "slopes are bounded, and these constants of it."
-        )
+    name = type(model).__name__
+    _stability(model, 1.0)
     if not isinstance(recipe.penalty, Ridge):
         raise ValueError(f"{name} has the penalty {recipe.penalty!r}; the bound is for penalty='ridge'.")
     if model.field_.bias_psi is not None and recipe.alpha_bias == 0.0:
@@ -181,10 +176,16 @@ def _targets(model: Any, y: Any) -> HostArray:
     return np.asarray(finite("y", y, 1) - model.recipe_.offset)
 
 
-def _stability(model: Any, y_bound: float) -> Stability | None:
-    """The constants of the loss, with means over the nodes of the model; None: it has none."""
+def _stability(model: Any, y_bound: float) -> Stability:
+    """The constants of the loss, with means over the nodes of the model."""
     loss: Loss = model.recipe_.loss
-    return loss.stability(model.nodes_, np.abs(model.weights_), model._ends(), y_bound)
+    found = loss.stability(model.nodes_, np.abs(model.weights_), model._ends(), y_bound)
+    if found is None:
+        raise ValueError(
+            f"{type(model).__name__} has the loss {loss!r}, whose method stability() gives no constants; a bound needs "
+            "a loss whose slopes are bounded, and these constants of it."
+        )
+    return found
 
 
 def _sizes(model: Any, kappa_x: float | None, *, derivative: bool) -> tuple[float, float]:
