@@ -22,6 +22,7 @@ from infinitask import (
     InfiniteSVR,
     InfiniteTaskEstimator,
 )
+from infinitask.estimators._shared import estimator
 from infinitask.features import Nystroem
 from infinitask.kernels import RBF, Gaussian, Linear, Precomputed
 from infinitask.measures import Sobol, Uniform
@@ -423,3 +424,28 @@ def test_a_function_is_a_kernel(case: Case) -> None:
 
     known = case.fit(X, y, kernel=RBF(gamma=0.5))
     np.testing.assert_allclose(case.values(case.fit(X, y, kernel=bell), X), case.values(known, X), rtol=1e-6, atol=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------- constructors
+def test_the_constructor_of_a_derived_estimator_is_a_list_of_fields() -> None:
+    @estimator
+    class Shrunk(InfiniteQuantileRegressor):
+        """Quantiles with one more parameter.
+
+        Parameters
+        ----------
+        factor : float, default=2.0
+        {parameters}
+        """
+
+        factor: float = 2.0
+        n_nodes: int | None = 5
+
+    X, y = sample()
+    model = clone(Shrunk(factor=3.0)).fit(X, y)
+    assert (model.factor, len(model.nodes_)) == (3.0, 5)
+    assert set(Shrunk().get_params()) == {*InfiniteQuantileRegressor().get_params(), "factor"}
+    assert all(f"\n{name} : " in (Shrunk.__doc__ or "") for name in ("alpha", "tol", "factor"))
+    np.testing.assert_array_equal(model.predict(X), InfiniteQuantileRegressor(n_nodes=5).fit(X, y).predict(X))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'levels'"):
+        Shrunk(levels=3)  # type: ignore[call-arg]
