@@ -66,7 +66,14 @@ SCALARS = (type(None), bool, int, float, complex, str, bytes, np.generic)
 """What a key is made of."""
 
 
-def check_names(cls: type[Any], names: Any) -> None:
+def check_state(cls: type[Any], state: Mapping[str, Any]) -> None:
+    """A ValueError where an object may not have these attributes."""
+    _check_names(cls, state)
+    check_parameters(cls, state)
+    _check_types(cls, state)
+
+
+def _check_names(cls: type[Any], names: Any) -> None:
     """A ValueError where an attribute may not be set, because it would hide what the class does."""
     # an estimator holds more than its fields, which are its parameters
     declared = _declared(cls) if is_own(cls) and not issubclass(cls, BaseEstimator) and is_dataclass(cls) else None
@@ -117,13 +124,11 @@ def absent(cls: type[Any]) -> dict[str, Any]:
 
 def completed(cls: type[Any], state: dict[str, Any]) -> dict[str, Any]:
     """The attributes of an object, checked, with defaults where a file of an older version has none."""
-    check_names(cls, state)
     unset = absent(cls)
     if unset.keys() & state.keys():
         names = ", ".join(sorted(unset.keys() & state.keys()))
         raise ValueError(f"{cls.__name__} has {names}, which a file may not set")
-    check_parameters(cls, state)
-    check_types(cls, state)
+    check_state(cls, state)
     fixed = {name: value for name, value in unset.items() if value is not MISSING}
     state = bounded(cls, {**state, **fixed})
     return (
@@ -131,7 +136,7 @@ def completed(cls: type[Any], state: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def check_types(cls: type[Any], state: Mapping[str, Any]) -> None:
+def _check_types(cls: type[Any], state: Mapping[str, Any]) -> None:
     """A ValueError where an attribute of an object of this library is not what it must be; those of others are free."""
     if not is_own(cls):
         return

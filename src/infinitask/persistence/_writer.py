@@ -13,10 +13,9 @@ from array_api_compat import is_cupy_array, is_jax_array, is_torch_array
 from infinitask._base.arrays import HostArray, to_host
 from infinitask.fitting._recipe import Recipe
 from infinitask.persistence._allowance import Repeats
-from infinitask.persistence._harmless import check_parameters
 from infinitask.persistence._kinds import UnknownTypeError, class_name, dtype_name
 from infinitask.persistence._names import qualified
-from infinitask.persistence._rules import absent, check_names, check_types
+from infinitask.persistence._rules import absent, check_state
 from infinitask.persistence._special import KINDS
 
 NATIVE = frozenset(["b1", "f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
@@ -78,11 +77,9 @@ class Writer:
         cls = type(value)
         name = _checked(class_name, path, cls)
         state = _state(value, path)
-        _checked(check_names, path, cls, state)
         unset = absent(cls)
         state = {key: one for key, one in state.items() if key not in unset}
-        _checked(check_parameters, path, cls, state)
-        _checked(check_types, path, cls, state)
+        _checked(check_state, path, cls, state)
         values = [self.value(part, f"{path}.{key}") for key, one in state.items() for part in (key, one)]
         return ["object", name, values]
 
