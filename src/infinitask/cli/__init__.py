@@ -20,21 +20,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The words after the command; None: those of the process.
     """
     try:
-        return _ran(arguments)
-    except KeyboardInterrupt:  # while packages are imported; commands say what became of their work
-        return 130
-
-
-def _ran(arguments: Sequence[str] | None) -> int:
-    try:
         from infinitask.cli._app import app
+
+        app(args=None if arguments is None else list(arguments), prog_name="infinitask")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich"):
             raise
         print("The command line needs typer and rich: pip install infinitask[cli]", file=sys.stderr)
         return 1
-    try:
-        app(args=None if arguments is None else list(arguments), prog_name="infinitask")
+    except KeyboardInterrupt:  # while packages are imported; commands say what became of their work
+        return 130
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0

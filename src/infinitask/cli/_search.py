@@ -70,30 +70,12 @@ class Ranking:
     ignoring_inputs: float | None = None
 
     @property
-    def rows(self) -> list[tuple[str, ...]]:
-        """The table for the screen."""
-        known = [part["loss"] for part in self.candidates if part["loss"] is not None]
-        best = min(known, default=float("nan"))
-        return [_row(k, part, best) for k, part in enumerate(self.candidates, 1)]
-
-    @property
     def summary(self) -> str:
         """One line: how many candidates, and the loss of the chosen one."""
         (chosen, *_) = [part for part in self.candidates if part["chosen"]]
         loss = "" if chosen["loss"] is None else f", {self.loss_name} {formatted(chosen['loss'])} on held-out rows"
         none = "" if self.ignoring_inputs is None else f" ({formatted(self.ignoring_inputs)} without inputs)"
         return f"{len(self.candidates)} candidates{loss}{none}"
-
-
-def _row(k: int, part: dict[str, Any], best: float) -> tuple[str, ...]:
-    name = part["kernel"] + ("" if part.get("gamma") is None else f", γ = {part['gamma']:.2g}")
-    alpha = "" if part["alpha"] is None else f"{part['alpha']:.2g}"
-    chosen = "chosen" if part["chosen"] else ""
-    if part["loss"] is None:
-        return str(k), name, alpha, "", "", "", chosen or "left out early"
-    error = "" if part["standard_error"] is None else formatted(part["standard_error"])
-    worse = "" if part["loss"] == best else f"{part['loss'] / best - 1.0:+.1%}"
-    return str(k), name, alpha, formatted(part["loss"]), error, worse, chosen
 
 
 def fitted(
@@ -215,10 +197,22 @@ def _candidate(name: str, alpha: float | None, loss: float | None, error: float 
 
 def show_ranking(screen: Screen, ranking: Ranking) -> None:
     """The candidates as a table."""
-    rows, shown = ranking.rows, 12
+    rows, shown = [], 12
+    best = min((part["loss"] for part in ranking.candidates if part["loss"] is not None), default=float("nan"))
+    for k, part in enumerate(ranking.candidates[:shown], 1):
+        name = part["kernel"] + ("" if part.get("gamma") is None else f", γ = {part['gamma']:.2g}")
+        alpha = "" if part["alpha"] is None else f"{part['alpha']:.2g}"
+        chosen, loss, error, worse = "chosen" if part["chosen"] else "", "", "", ""
+        if part["loss"] is None:
+            chosen = chosen or "left out early"
+        else:
+            loss = formatted(part["loss"])
+            error = "" if part["standard_error"] is None else formatted(part["standard_error"])
+            worse = "" if part["loss"] == best else f"{part['loss'] / best - 1.0:+.1%}"
+        rows.append((str(k), name, alpha, loss, error, worse, chosen))
     screen.say(f"\ncompared by the {ranking.loss_name} of held-out rows")
-    screen.table(("", "kernel", "λ", "loss", "±", "", ""), rows[:shown])
-    if len(rows) > shown:
-        screen.say(f"… and {len(rows) - shown} more")
+    screen.table(("", "kernel", "λ", "loss", "±", "", ""), rows)
+    if len(ranking.candidates) > shown:
+        screen.say(f"… and {len(ranking.candidates) - shown} more")
     if ranking.ignoring_inputs is not None:
         screen.say(f"without inputs: {formatted(ranking.ignoring_inputs)}")
