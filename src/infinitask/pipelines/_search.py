@@ -96,8 +96,5 @@ class TaskSearch(PassesOn, MetaEstimatorMixin, BaseEstimator):
             return getattr(self.search_, name)
         return super().__getattr__(name)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "search_" in vars(self)
-
     def __sklearn_tags__(self) -> Any:
         return get_tags(self.search)

@@ -325,9 +325,6 @@ class TransformedTarget(RegressorMixin, MetaEstimatorMixin, BaseEstimator):
         return (levels if self.increasing_ else 1.0 - levels), weights
 
     # --------------------------------------------------------------------------------------- scikit-learn
-    def __sklearn_is_fitted__(self) -> bool:
-        return "estimator_" in vars(self)
-
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.input_tags, tags.regressor_tags = inner.input_tags, inner.regressor_tags
