@@ -22,8 +22,9 @@ from infinitask._base.arrays import (
 )
 from infinitask._base.threads import shared_out
 from infinitask.features import FeatureMap, Features, NodeMap, TaskFeatures, TaskMap
-from infinitask.features._inverse import Inverse
-from infinitask.features._maps import CombinedMap, as_tasks
+from infinitask.features._cholesky import Inverse
+from infinitask.features._maps import CombinedMap
+from infinitask.features._task import as_tasks
 from infinitask.kernels import TaskKernel
 from infinitask.losses._findings import Finding
 from infinitask.measures import Quadrature
@@ -46,7 +47,7 @@ class Field:
     Parameters
     ----------
     phi : FeatureMap
-        φ, r features of the input.
+        φ, r features of x.
     psi : TaskMap
         ψ, s features of the task.
     coef : ndarray (r, s)
@@ -69,7 +70,7 @@ class Field:
     (3, 3)
     >>> field(X[:3], [0.5], order=1).shape  # the slope in θ
     (3, 1)
-    >>> field.paired(X[:3], [0.1, 0.5, 0.9]).shape  # to each input its own task
+    >>> field.paired(X[:3], [0.1, 0.5, 0.9]).shape  # to each row its own task
     (3,)
     """
 
@@ -81,7 +82,7 @@ class Field:
     offset: float = 0.0
 
     def __call__(self, X: Array, theta: Array, order: int = 0) -> HostArray:
-        """∂^order h(x)(θ)/∂θ^order for every input (n, d) and task (q, d_Θ) or (q,): (n, q)."""
+        """∂^order h(x)(θ)/∂θ^order for every row (n, d) and task (q, d_Θ) or (q,): (n, q)."""
         return self.at(theta, order)(X)
 
     def at(self, theta: Array, order: int = 0) -> Callable[[Array], HostArray]:
@@ -89,7 +90,7 @@ class Field:
         return self._section(as_tasks(theta), order)
 
     def paired(self, X: Array, theta: Array, order: int = 0) -> HostArray:
-        """∂^order h(x_i)(θ_i)/∂θ^order for inputs (n, d), each with its own task, (n, d_Θ) or (n,): (n,)."""
+        """∂^order h(x_i)(θ_i)/∂θ^order for rows (n, d), each with its own task, (n, d_Θ) or (n,): (n,)."""
         tasks = to_host(theta)
         n = X.shape[0]
         if tasks.shape[:1] != (n,):

@@ -13,7 +13,7 @@ import pytest
 
 from infinitask import InfiniteCostSensitiveClassifier, InfiniteOneClassSVM, InfiniteQuantileRegressor
 from infinitask.bounds import bound_of
-from infinitask.features._inverse import Inverse
+from infinitask.features._cholesky import Inverse
 from infinitask.fitting import Data, learn, representer_coefficients
 from infinitask.kernels import (
     RBF,

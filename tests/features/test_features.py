@@ -28,7 +28,7 @@ from infinitask.features import (
     task_features,
 )
 from infinitask.features import _cholesky as cholesky_module
-from infinitask.features._inverse import Inverse
+from infinitask.features._cholesky import Inverse
 from infinitask.kernels import (
     RBF,
     CallableKernel,

@@ -2,21 +2,21 @@
 
 A kernel enters the problem only through features with φ(x)ᵀφ(z) = k(x, z), exactly or nearly. A *recipe*
 (:class:`PivotedCholesky`, :class:`Nystroem`, :class:`RandomFourier`, :class:`Auto`) decides which features; it builds a
-*map* for new inputs and its values on the training rows. Tasks are few, and their features are always exact.
+*map* for new rows and its values on the training rows. Tasks are few, and their features are always exact.
 
-Recipes are in ``_recipes.py``, maps in ``_maps.py``, the factorisation in ``_cholesky.py``, ψ in ``_task.py``.
+Recipes are in ``_recipes.py``, maps of rows in ``_maps.py``, the factorisation in ``_cholesky.py``, ψ in ``_task.py``.
 """
 
 from ._maps import FeatureMap as FeatureMap
 from ._maps import Features as Features
 from ._maps import FourierMap as FourierMap
 from ._maps import KernelMap as KernelMap
-from ._maps import NodeMap as NodeMap
 from ._maps import PrecomputedMap as PrecomputedMap
-from ._maps import TaskMap as TaskMap
 from ._recipes import Auto, FeatureRecipe, Nystroem, PivotedCholesky, RandomFourier
 from ._recipes import feature_recipe as feature_recipe
+from ._task import NodeMap as NodeMap
 from ._task import TaskFeatures as TaskFeatures
+from ._task import TaskMap as TaskMap
 from ._task import integrated_basis as integrated_basis
 from ._task import node_basis as node_basis
 from ._task import node_values as node_values

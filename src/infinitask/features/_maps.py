@@ -1,17 +1,17 @@
-"""φ(x) and ψ(θ), ready for new inputs and tasks: all that a prediction needs of the features."""
+"""φ(x), ready for new rows: all that a prediction needs of the features of the input kernel."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, take, to_host
-from infinitask.features._inverse import Inverse
-from infinitask.kernels import InputKernel, TaskKernel
+from infinitask.features._cholesky import Inverse
+from infinitask.kernels import InputKernel
 from infinitask.kernels._folded import Folded
 from infinitask.kernels._towards import Towards
 
@@ -23,19 +23,24 @@ def _beside(values: Array, X: Array) -> Array:
     return as_like(values, X)
 
 
-def _folded(left: Array, right: HostArray) -> Array:
+def _folded(left: Array | Inverse, right: HostArray) -> Array:
     """left @ right, in double precision on the host, since it happens once; then back to the device of ``left``."""
-    return as_like(np.asarray(to_host(left), dtype=float) @ np.asarray(right, dtype=float), left)
+    right = np.asarray(right, dtype=float)
+    return (
+        left.times(right)
+        if isinstance(left, Inverse)
+        else as_like(np.asarray(to_host(left), dtype=float) @ right, left)
+    )
 
 
 # eq=False: == of arrays is elementwise, so maps are compared as objects
 @dataclass(frozen=True, eq=False)
 class FeatureMap(ABC):
-    """Computes features of new inputs: φ maps (n, d) to (n, r), with φ(x)ᵀφ(z) ≈ k(x, z)."""
+    """Computes features of new rows: φ maps (n, d) to (n, r), with φ(x)ᵀφ(z) ≈ k(x, z)."""
 
     @abstractmethod
     def __call__(self, X: Array) -> Array:
-        """Features (n, r) of the inputs (n, d), in the library and with the dtype of ``X``."""
+        """Features (n, r) of the rows (n, d), in the library and with the dtype of ``X``."""
 
     @property
     @abstractmethod
@@ -44,7 +49,7 @@ class FeatureMap(ABC):
 
     @property
     def width(self) -> int:
-        """How many numbers an input takes while its features are computed."""
+        """How many numbers a row takes while its features are computed."""
         return self.rank
 
     def then(self, R: HostArray) -> FeatureMap:
@@ -91,7 +96,7 @@ class CombinedMap(FeatureMap):
         return self.map.width
 
     def then(self, R: HostArray) -> CombinedMap:
-        """x ↦ φ(x) (R R'): one product for each input."""
+        """x ↦ φ(x) (R R'): one product for each row."""
         return replace(self, right=_folded(self.right, R))
 
 
@@ -104,15 +109,9 @@ class _Spanned(FeatureMap):
     def columns_of(self, X: Array) -> Array:
         """k(x, z) for the landmarks z, (n, p)."""
 
-    def placed(self, values: HostArray) -> Array:
-        """``values`` on the device of the map."""
-        return values
-
     def __call__(self, X: Array) -> Array:
         columns, T = self.columns_of(X), self.transform
-        if isinstance(T, Inverse):
-            return columns @ (_beside(T.matrix, columns) if isinstance(columns, np.ndarray) else T.beside(columns))
-        return columns @ _beside(T, columns)
+        return columns @ (T.beside(columns) if isinstance(T, Inverse) else _beside(T, columns))
 
     @property
     def rank(self) -> int:
@@ -123,14 +122,12 @@ class _Spanned(FeatureMap):
         return int(self.transform.shape[0])
 
     def then(self, R: HostArray) -> FeatureMap:
-        """x ↦ k(x, Z) (T R): the p × r numbers of T are visited once, not for every input.
+        """x ↦ k(x, Z) (T R): the p × r numbers of T are visited once, not for every row.
 
         T holds numbers up to 1e7 that cancel in φ(x). Folding it into R loses nothing: for kernels of one feature, with
         tolerances of 1e-12 and 1e-14, the errors of (k T) R and k (T R), against 40 digits, are within a factor of 3.
         """
-        T = self.transform
-        folded = self.placed(T.times(np.asarray(R, dtype=float))) if isinstance(T, Inverse) else _folded(T, R)
-        return self.with_transform(folded)
+        return self.with_transform(_folded(self.transform, R))
 
     def with_transform(self, T: Array | Inverse) -> Self:
         """x ↦ k(x, Z) T."""
@@ -175,13 +172,11 @@ class KernelMap(_Spanned):
 
     def then(self, R: HostArray) -> FeatureMap:
         """x ↦ k(x, Z) (T R)."""
+        if isinstance(self.transform, Inverse):
+            return self.with_transform(as_like(_folded(self.transform, R), self.landmarks))
         other = super().then(R)
-        if not isinstance(self.transform, Inverse):
-            vars(other)["_before"] = self, np.asarray(R, dtype=float)
+        vars(other)["_before"] = self, np.asarray(R, dtype=float)
         return other
-
-    def placed(self, values: HostArray) -> Array:
-        return as_like(values, self.landmarks)
 
     def with_transform(self, T: Array | Inverse) -> KernelMap:
         """x ↦ k(x, Z) T."""
@@ -199,7 +194,7 @@ class KernelMap(_Spanned):
 
     @property
     def width(self) -> int:
-        """How many numbers an input takes while its features are computed."""
+        """How many numbers a row takes while its features are computed."""
         return super().width if self._folded is None else max(super().width, self._folded.width)
 
     @cached_property
@@ -225,7 +220,7 @@ class KernelMap(_Spanned):
 class PrecomputedMap(_Spanned):
     """Features for a Gram matrix that the caller computes: φ(x) = k(x, X_train)[columns] T.
 
-    For a new input the caller supplies the row k(x, X_train).
+    For a new row x the caller supplies k(x, X_train).
 
     Parameters
     ----------
@@ -287,7 +282,7 @@ class Features:
     Parameters
     ----------
     map : FeatureMap
-        φ, for new inputs.
+        φ, for new rows.
     values : array (n, r)
         Φ, its values on the training rows.
     description : str
@@ -322,111 +317,3 @@ class Features:
     def rank(self) -> int:
         """The number r of features."""
         return self.map.rank
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class TaskMap:
-    """ψ, ready for any task: features of the task kernel and their derivatives in θ.
-
-    ψ^(o)(θ) = [∂₁^o ∂₂^(o_k) k(θ, z)  for z in Z_k, for each k] T.
-
-    Parameters
-    ----------
-    kernel : TaskKernel
-        Resolved: its bandwidth is a number.
-    landmarks : tuple of (nodes (p_k, d), order o_k)
-        The tasks at which the kernel spans the features, and the derivative in its second argument; Σ p_k = p.
-    transform : ndarray (p, s)
-        T.
-    rest : (NodeMap, ndarray (m, s)) or None
-        Functions that are linear between nodes, and what of them is added: see :func:`node_basis`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from infinitask.kernels import Gaussian
-    >>> psi = TaskMap(Gaussian(gamma=1.0), ((np.array([[0.5]]), 0),), np.eye(1))
-    >>> psi(np.array([0.5])), psi(np.array([0.5]), order=1)
-    (array([[1.]]), array([[0.]]))
-    """
-
-    kernel: TaskKernel
-    landmarks: tuple[tuple[HostArray, int], ...]
-    transform: HostArray
-    rest: tuple[NodeMap, HostArray] | None = None
-
-    @property
-    def diagonal(self) -> bool:
-        """Whether nothing is known between the landmarks."""
-        return self.kernel.diagonal
-
-    def __call__(self, theta: Array, order: int = 0) -> HostArray:
-        """Features (q, s), or their derivative of that order in θ, at tasks (q, d) or (q,); on the host."""
-        tasks = as_tasks(theta)
-        columns = [self.kernel(tasks, nodes, orders=(order, inner)) for nodes, inner in self.landmarks]
-        values = np.asarray(np.concatenate(columns, axis=1) @ self.transform)
-        return values if self.rest is None else values + self.rest[0](tasks, order) @ self.rest[1]
-
-    @property
-    def rank(self) -> int:
-        """The number s of features."""
-        return int(self.transform.shape[1])
-
-    def whiten(self, W: HostArray) -> TaskMap:
-        """θ ↦ ψ(θ) W, for W of shape (s, s')."""
-        rest = None if self.rest is None else (self.rest[0], self.rest[1] @ W)
-        return replace(self, transform=self.transform @ W, rest=rest)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class NodeMap:
-    """Functions that are a number at every node and linear between nodes: ψ_j(θ_k) = 1 if j = k, else 0.
-
-    Beyond the first and the last node they go on as between the two next to them.
-
-    Parameters
-    ----------
-    nodes : ndarray (m,)
-        Ascending.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> NodeMap(np.array([0.0, 1.0]))(np.array([0.0, 0.25, 2.0]))
-    array([[ 1.  ,  0.  ],
-           [ 0.75,  0.25],
-           [-1.  ,  2.  ]])
-    """
-
-    nodes: HostArray
-
-    diagonal: ClassVar[bool] = False
-
-    def __call__(self, theta: Array, order: int = 0) -> HostArray:
-        """Features (q, m), or their derivative of that order in θ, at tasks (q, 1) or (q,)."""
-        tasks, nodes = as_tasks(theta)[:, 0], self.nodes
-        out, rows = np.zeros((tasks.size, nodes.size)), np.arange(tasks.size)
-        if nodes.size == 1:
-            out[:, 0] = 1.0 if order == 0 else 0.0
-            return out
-        right = np.clip(np.searchsorted(nodes, tasks), 1, nodes.size - 1)
-        gap = nodes[right] - nodes[right - 1]
-        if order == 0:
-            share = (tasks - nodes[right - 1]) / gap
-            out[rows, right - 1], out[rows, right] = 1.0 - share, share
-        elif order == 1:
-            out[rows, right - 1], out[rows, right] = -1.0 / gap, 1.0 / gap
-        return out
-
-    @property
-    def rank(self) -> int:
-        """The number m of features."""
-        return int(self.nodes.size)
-
-
-def as_tasks(theta: Array) -> HostArray:
-    """Tasks as a host array (q, d)."""
-    tasks = np.asarray(to_host(theta), dtype=float)
-    return tasks.reshape(-1, 1) if tasks.ndim < 2 else tasks

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.cluster import kmeans_plusplus
 
-from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, take, to_host
 from infinitask._base.validation import count
 from infinitask.features._cholesky import (
     DIRECT_ROWS,
+    Inverse,
     Rows,
     factorise,
     factorise_rows,
@@ -20,7 +21,7 @@ from infinitask.features._cholesky import (
     sample,
     tolerance_for,
 )
-from infinitask.features._maps import FeatureMap, Features, FourierMap
+from infinitask.features._maps import FeatureMap, Features, FourierMap, KernelMap, PrecomputedMap
 from infinitask.kernels import InputKernel
 
 AUTO_CAP = 1500
@@ -52,7 +53,7 @@ class FeatureRecipe(BaseEstimator, ABC):
         kernel : InputKernel
             A data dependent bandwidth is resolved on ``X``; the map keeps the resolved kernel.
         X : array (n, d)
-            Inputs; for a precomputed kernel the Gram matrix (n, n).
+            For a precomputed kernel the Gram matrix (n, n).
         tolerance : float
             The features count as exact when max_i (k − φφᵀ)(x_i, x_i) ≤ tolerance · max_i k(x_i, x_i). A tolerance
             below the precision of ``X`` is raised to it.
@@ -106,7 +107,7 @@ class PivotedCholesky(FeatureRecipe):
             else f"pivoted Cholesky stopped at rank {rank}: residual {factor.residual:.0e}, a Nyström approximation "
             "on greedy pivots"
         )
-        phi = rows.map(factor.pivots, factor.transform)
+        phi = _spanned(rows, factor.pivots, factor.transform)
         return Features(phi, factor.values, described, factor.residual, exact, factor.gram if exact else None)
 
 
@@ -268,10 +269,17 @@ def feature_recipe(spec: str | FeatureRecipe, rank: int | str | None = None) -> 
     raise ValueError(f"features={spec!r} is given; expected one of {names}, or a recipe such as Nystroem(rank=500).")
 
 
+def _spanned(rows: Rows, columns: HostArray, transform: Inverse) -> FeatureMap:
+    """φ(x) = k(x, X[columns]) T."""
+    if rows.kernel.precomputed:
+        return PrecomputedMap(columns, transform)
+    return KernelMap(rows.kernel, take(rows.X, columns, 0), transform)
+
+
 def _landmark_features(rows: Rows, chosen: HostArray, tolerance: float) -> tuple[FeatureMap, Array]:
     """φ on the chosen rows and its values, without the landmarks that the others span to the tolerance."""
     factor = factorise(rows.block(chosen, chosen), tolerance, name=rows.kernel)
-    phi = rows.map(chosen[factor.pivots], factor.transform)
+    phi = _spanned(rows, chosen[factor.pivots], factor.transform)
     return phi, phi(rows.X)
 
 

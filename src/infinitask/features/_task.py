@@ -1,4 +1,4 @@
-"""Builders of ψ: features of the task kernel, of its values and of its derivatives.
+"""ψ: features of the task kernel, of its values and of its derivatives.
 
 Tasks are few (the nodes of a quadrature), so all this happens on the host, whatever library holds the data.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, to_host
 from infinitask.features._cholesky import factorise, tolerance_for
-from infinitask.features._maps import NodeMap, TaskMap, as_tasks
 from infinitask.kernels import TaskKernel
 
 SMALLEST_SINGULAR = 1e-13
@@ -24,6 +23,114 @@ NEGLIGIBLE_ENERGY = 1e-11
 """Squared singular values below this part of the largest are left out; see :func:`integrated_basis`. Features of that
 size come out of the kernel with a relative error of about 1e-16 over this number. Measured on level sets: the objective
 of the field is off by up to 6e-8 with 1e-13 and by 6e-10 with 1e-11."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TaskMap:
+    """ψ, ready for any task: features of the task kernel and their derivatives in θ.
+
+    ψ^(o)(θ) = [∂₁^o ∂₂^(o_k) k(θ, z)  for z in Z_k, for each k] T.
+
+    Parameters
+    ----------
+    kernel : TaskKernel
+        Resolved: its bandwidth is a number.
+    landmarks : tuple of (nodes (p_k, d), order o_k)
+        The tasks at which the kernel spans the features, and the derivative in its second argument; Σ p_k = p.
+    transform : ndarray (p, s)
+        T.
+    rest : (NodeMap, ndarray (m, s)) or None
+        Functions that are linear between nodes, and what of them is added: see :func:`node_basis`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from infinitask.kernels import Gaussian
+    >>> psi = TaskMap(Gaussian(gamma=1.0), ((np.array([[0.5]]), 0),), np.eye(1))
+    >>> psi(np.array([0.5])), psi(np.array([0.5]), order=1)
+    (array([[1.]]), array([[0.]]))
+    """
+
+    kernel: TaskKernel
+    landmarks: tuple[tuple[HostArray, int], ...]
+    transform: HostArray
+    rest: tuple[NodeMap, HostArray] | None = None
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether nothing is known between the landmarks."""
+        return self.kernel.diagonal
+
+    def __call__(self, theta: Array, order: int = 0) -> HostArray:
+        """Features (q, s), or their derivative of that order in θ, at tasks (q, d) or (q,); on the host."""
+        tasks = as_tasks(theta)
+        columns = [self.kernel(tasks, nodes, orders=(order, inner)) for nodes, inner in self.landmarks]
+        values = np.asarray(np.concatenate(columns, axis=1) @ self.transform)
+        return values if self.rest is None else values + self.rest[0](tasks, order) @ self.rest[1]
+
+    @property
+    def rank(self) -> int:
+        """The number s of features."""
+        return int(self.transform.shape[1])
+
+    def whiten(self, W: HostArray) -> TaskMap:
+        """θ ↦ ψ(θ) W, for W of shape (s, s')."""
+        rest = None if self.rest is None else (self.rest[0], self.rest[1] @ W)
+        return replace(self, transform=self.transform @ W, rest=rest)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NodeMap:
+    """Functions that are a number at every node and linear between nodes: ψ_j(θ_k) = 1 if j = k, else 0.
+
+    Beyond the first and the last node they go on as between the two next to them.
+
+    Parameters
+    ----------
+    nodes : ndarray (m,)
+        Ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> NodeMap(np.array([0.0, 1.0]))(np.array([0.0, 0.25, 2.0]))
+    array([[ 1.  ,  0.  ],
+           [ 0.75,  0.25],
+           [-1.  ,  2.  ]])
+    """
+
+    nodes: HostArray
+
+    diagonal: ClassVar[bool] = False
+
+    def __call__(self, theta: Array, order: int = 0) -> HostArray:
+        """Features (q, m), or their derivative of that order in θ, at tasks (q, 1) or (q,)."""
+        tasks, nodes = as_tasks(theta)[:, 0], self.nodes
+        out, rows = np.zeros((tasks.size, nodes.size)), np.arange(tasks.size)
+        if nodes.size == 1:
+            out[:, 0] = 1.0 if order == 0 else 0.0
+            return out
+        right = np.clip(np.searchsorted(nodes, tasks), 1, nodes.size - 1)
+        gap = nodes[right] - nodes[right - 1]
+        if order == 0:
+            share = (tasks - nodes[right - 1]) / gap
+            out[rows, right - 1], out[rows, right] = 1.0 - share, share
+        elif order == 1:
+            out[rows, right - 1], out[rows, right] = -1.0 / gap, 1.0 / gap
+        return out
+
+    @property
+    def rank(self) -> int:
+        """The number m of features."""
+        return int(self.nodes.size)
+
+
+def as_tasks(theta: Array) -> HostArray:
+    """Tasks as a host array (q, d)."""
+    tasks = np.asarray(to_host(theta), dtype=float)
+    return tasks.reshape(-1, 1) if tasks.ndim < 2 else tasks
 
 
 @final

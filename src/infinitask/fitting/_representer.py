@@ -20,7 +20,8 @@ import numpy as np
 from infinitask._base.arrays import HostArray, to_host
 from infinitask._base.validation import finite
 from infinitask.features import TaskMap, task_features
-from infinitask.features._maps import KernelMap, PrecomputedMap, as_tasks
+from infinitask.features._maps import KernelMap, PrecomputedMap
+from infinitask.features._task import as_tasks
 from infinitask.fitting._pose import TASK_TOLERANCE
 from infinitask.kernels import InputKernel, TaskKernel
 from infinitask.penalties import Ridge

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from infinitask._base.arrays import HostArray
-from infinitask.features._inverse import Inverse
+from infinitask.features._cholesky import Inverse
 from infinitask.persistence._allowance import Repeats, check_counts
 from infinitask.persistence._kinds import make_dict, unpacked
 from infinitask.persistence._names import class_named

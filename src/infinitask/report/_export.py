@@ -14,7 +14,8 @@ import numpy as np
 from infinitask._base.arrays import HostArray, to_host
 from infinitask.calibration._levels import TABLE_SIZE, Levels
 from infinitask.estimators._decisions import TRADE_OFFS
-from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, NodeMap, PrecomputedMap, TaskMap
+from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, PrecomputedMap
+from infinitask.features._task import NodeMap, TaskMap
 from infinitask.field import Field
 from infinitask.kernels import Precomputed, Ranks
 from infinitask.kernels._base import Description

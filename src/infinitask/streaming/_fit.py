@@ -19,7 +19,7 @@ from scipy.linalg import block_diag
 
 from infinitask._base.arrays import HostArray, as_like, to_host
 from infinitask.features import KernelMap, PivotedCholesky, feature_recipe
-from infinitask.features._inverse import Inverse
+from infinitask.features._cholesky import Inverse
 from infinitask.field import Problem
 from infinitask.fitting._data import Data
 from infinitask.fitting._fit import Fit

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import HostArray, to_host
-from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, NodeMap, PrecomputedMap, TaskMap
+from infinitask.features._maps import CombinedMap, FeatureMap, FourierMap, KernelMap, PrecomputedMap
+from infinitask.features._task import NodeMap, TaskMap
 from infinitask.field import Field
 from infinitask.integrations.onnx._graph import Tensor, interpolated
 from infinitask.integrations.onnx._kernels import OPERATIONS, gram
