@@ -14,8 +14,7 @@ import pytest
 import infinitask.objective
 import infinitask.solvers
 from infinitask import InfiniteQuantileRegressor
-from infinitask.losses import Expectile, LevelSet, Pinball, Row
-from infinitask.losses._base import BoxLoss
+from infinitask.losses import BoxLoss, Expectile, LevelSet, Pinball, Row
 from infinitask.objective import Integral, Objective
 from infinitask.solvers._engine import Engine
 from infinitask.solvers._solve import ENGINES

@@ -16,7 +16,7 @@ from infinitask.bounds._formula import Bound, assemble
 from infinitask.features import FourierMap, KernelMap
 from infinitask.kernels import Chi2, InputKernel, takes_gamma
 from infinitask.losses import Loss
-from infinitask.losses._stability import Stability
+from infinitask.losses._base import Stability
 from infinitask.measures import Measure
 from infinitask.penalties import Ridge, noncrossing_penalty
 

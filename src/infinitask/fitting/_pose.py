@@ -25,7 +25,7 @@ from infinitask.fitting._data import Data
 from infinitask.fitting._recipe import Recipe
 from infinitask.kernels import Gaussian, MaternTask, PiecewiseLinear, TaskKernel, input_kernel, task_kernel
 from infinitask.losses import Loss
-from infinitask.losses._findings import Finding
+from infinitask.losses._base import Finding
 from infinitask.losses._observed import Observed
 from infinitask.measures import Quadrature
 from infinitask.measures._rules import quadrature_rule

@@ -1,4 +1,4 @@
-"""Checks of a loss: its row, its units, its slope.
+"""Checks of a loss of your own at samples of θ, y and h: its units, its convexity, its slope.
 
 A check raises an error if no fit is possible. It returns a :class:`Finding` if a fit is possible, but slow or without a
 certificate.
@@ -7,113 +7,28 @@ certificate.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
-from infinitask.losses._samples import CHECKED_OFFSETS, points, rounding, some, where
+from infinitask.losses._base import Finding, Loss, kinked, named
 from infinitask.losses._tangents import MAX_STEPS
 
-if TYPE_CHECKING:
-    from infinitask.losses._base import Loss, Row
+CHECKED = 40
+"""The number of θ, and of y, at which a loss is tested."""
+
+CHECKED_OFFSETS = (1e-3, 1e-2, 0.1, 0.4, 1.0, 3.0, 10.0)
+"""Distances from y at which a loss is tested, in units of the spread of y."""
+
+CHECKED_VALUES = (-3.0, -1.0, -0.1, 0.1, 1.0, 3.0)
+"""Values of h at which a loss is tested as well."""
 
 SINGLE_SHARE = 0.1
 """A tangent may lie above the loss by this part of the square root of a rounding error."""
 
 NOISE = 1e3
 """Rounding errors, relative to its terms, that a sum may be off by."""
-
-FINEST = 1e-6
-"""A loss that calls itself smooth over distances of this size has no kink."""
-
-
-class Finding(NamedTuple):
-    """What is wrong with a loss that can still be fitted."""
-
-    sentence: str
-    """What was found, and what to do."""
-    certified: bool
-    """Whether a duality gap still means something."""
-    endless: bool = False
-    """Whether nothing but a ridge holds h: without one there is no minimiser."""
-
-
-def named(value: Any) -> str:
-    """What a method returned instead of an array, in words."""
-    return "None" if value is None else f"a {type(value).__name__}"
-
-
-# ---------------------------------------------------------------------------------------------------------- rows
-def check_row(name: str, row: Any, kind: type, theta: Array, y: Array | None) -> None:
-    """An error unless entries broadcast, the interval contains 0, nothing is negative, and the loss is finite."""
-    if not isinstance(row, kind):
-        raise TypeError(f"{name}.row returned {named(row)}; it must return a Row, such as Row(theta - 1.0, theta).")
-    # without targets a row cannot know n
-    xp, m, n = namespace(theta), theta.shape[0], 1 if y is None else y.shape[0]
-    entries: dict[str, Any] = row._asdict()  # type: ignore[attr-defined]
-    for entry_name, entry in entries.items():
-        if entry is None:
-            continue
-        if not isinstance(entry, (int, float)) and not hasattr(entry, "shape"):
-            raise TypeError(
-                f"{name}.row gave a {entry_name} of type {type(entry).__name__}; it must be a number, an array of the "
-                "library of theta, or None."
-            )
-        shape = tuple(getattr(entry, "shape", ()))
-        if any(size not in (1, full) for size, full in zip(shape[::-1], (m, n), strict=False)) or len(shape) > 2:
-            of_sample = "" if y is None else f", ({n}, 1) for one value per sample, or ({n}, {m})"
-            raise ValueError(
-                f"{name}.row gave a {entry_name} of shape {shape} for {m} tasks"
-                f"{'' if y is None else f' and {n} samples'}; expected a number, ({m},) for one value per task"
-                f"{of_sample}."
-            )
-        sign, values = -1.0 if entry_name == "low" else 1.0, as_entry(entry, theta)
-        if bool(xp.any(xp.isnan(values))):
-            raise ValueError(
-                f"{name}.row gave a {entry_name} that is NaN somewhere; it must be a number at every θ and y. Look for "
-                "a division by 0, or for θ outside the domain of the loss."
-            )
-        if not bool(xp.all(sign * values >= 0.0)):
-            raise ValueError(
-                f"{name}.row gave a {entry_name} that is {'above' if sign < 0 else 'below'} 0 somewhere; the interval "
-                "of slopes must contain 0 (low ≤ 0 ≤ high), dead zone and softness be at least 0."
-            )
-    for end, soft in (("low", "soft_low"), ("high", "soft_high")):
-        if bool(xp.any((_length(entries[end], theta) == math.inf) & (as_entry(entries[soft], theta) == 0.0))):
-            raise ValueError(
-                f"{name}.row gave no finite {end} and no {soft}; the loss is then infinite wherever y and h differ. "
-                f"Give a finite {end}, or a {soft} above 0."
-            )
-
-
-def row_kink(name: str, row: Row, theta: Array) -> Finding | None:
-    """What to say of a row with a kink of a loss that calls itself smooth."""
-    xp = namespace(theta)
-    for end, soft, side in ((row.low, row.soft_low, "soft_low"), (row.high, row.soft_high, "soft_high")):
-        if bool(xp.any((_length(end, theta) > 0.0) & (as_entry(soft, theta) == 0.0))):
-            return _kinked(name, f"its row has a slope without softness ({side} is 0), which is a kink")
-    return None
-
-
-def _length(end: Any, like: Array) -> Array:
-    """How far an interval of slopes reaches to one side: None is ∞."""
-    return as_entry(math.inf if end is None else abs(as_entry(end, like)), like)
-
-
-def as_entry(value: Any, like: Array) -> Array:
-    """An entry of a row as an array: None is 0, a number becomes an array without axes."""
-    if value is None or isinstance(value, (int, float)):
-        return as_like(0.0 if value is None else value, like)
-    return value
-
-
-def _kinked(name: str, found: str) -> Finding:
-    return Finding(
-        f"{name} says that it needs no smoothing, but {found}; a solver that trusts it gets stuck there. Leave out "
-        "`smooth_scale`, or the method `smooth`: the kink is then smoothed at first, and not at the end.",
-        certified=True,
-    )
 
 
 # --------------------------------------------------------------------------------------------- value and slope
@@ -244,7 +159,7 @@ def slope_jump(name: str, slope: Any, theta: Array, y: Array | None) -> Finding 
         return None
     pair = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(jumps, jump, 0.0))), jump.shape))
     found = f"its slope jumps from {at_low[pair]:.4g} to {at_high[pair]:.4g} at {where(theta, y, pair)}"
-    return _kinked(name, f"{found}, h = {high[pair]:.4g}")
+    return kinked(name, f"{found}, h = {high[pair]:.4g}")
 
 
 # --------------------------------------------------------------------------------------------------------- units
@@ -336,3 +251,65 @@ def _degree_advice(loss: Loss, ratios: HostArray, a: float) -> str:
         f"It has a length of its own. {written}, which returns the loss for a y that was divided by spread (a length δ "
         "of the loss becomes δ/spread), or set degree = None; y is then taken as it is."
     )
+
+
+# ------------------------------------------------------------------------------------------------------- samples
+def where(theta: Array, y: Array | None, k: tuple[Any, ...]) -> str:
+    """The pair k in words."""
+    i, j = int(k[0]), int(k[1])
+    task = ", ".join(f"{t:.4g}" for t in np.atleast_1d(to_host(theta)[j]))
+    task = f"({task})" if theta.ndim == 2 else task
+    return f"θ = {task}" + ("" if y is None else f", y = {to_host(y)[i, min(j, y.shape[1] - 1)]:.4g}")
+
+
+def some(theta: Array, y: Array | None) -> tuple[Array, Array | None]:
+    """Some θ and some y, always the same ones, with the smallest and the largest.
+
+    Their numbers differ, so that a result of the wrong shape is noticed.
+    """
+    rng = np.random.default_rng(0)
+    tasks = to_host(theta)
+    nodes = _chosen(tasks, rng)
+    if y is None:
+        return as_like(tasks[nodes], theta), None
+    targets = to_host(y)
+    rows = _chosen(targets, rng)
+    if rows.size == nodes.size:
+        rows = np.append(rows, rows[-1])
+    if targets.shape[1] > 1:
+        targets = targets[:, nodes]
+    return as_like(tasks[nodes], theta), as_like(targets[rows], y)
+
+
+def _chosen(values: HostArray, rng: np.random.Generator) -> HostArray:
+    """Indices of about :data:`CHECKED` rows of ``values``, with the extremes of every column."""
+    columns = values.reshape(values.shape[0], -1)[:, :8]
+    extremes = np.concatenate([np.argmin(columns, axis=0), np.argmax(columns, axis=0)])
+    return np.unique(np.concatenate([extremes, rng.permutation(values.shape[0])[:CHECKED]]))
+
+
+def points(theta: Array, y: Array | None) -> list[HostArray]:
+    """Values of h, (n, m) each: 0, close to 0, close to y and far from y, at random distances."""
+    m = theta.shape[0]
+    rng = np.random.default_rng(1)
+    centre = np.zeros((2 if m == 1 else 1, 1)) if y is None else to_host(y).astype(np.float64)
+    spread = float(np.std(centre)) or float(np.max(np.abs(centre))) or 1.0
+    zero = np.zeros((centre.shape[0], m))
+
+    def scattered(size: float) -> HostArray:
+        return np.asarray(size * rng.uniform(0.5, 1.0, size=zero.shape))
+
+    found = [zero, zero + centre]
+    for offset in CHECKED_OFFSETS:
+        found += [centre + scattered(sign * spread * offset) for sign in (-1.0, 1.0)]
+    return found + [scattered(size) for size in CHECKED_VALUES]
+
+
+def rounding(*arrays: Array) -> float:
+    """The largest rounding error of the types of some arrays: a loss may be computed in single precision."""
+    found = [0.0]
+    for array in arrays:
+        xp = namespace(array)
+        if xp.isdtype(array.dtype, "real floating"):
+            found.append(float(xp.finfo(array.dtype).eps))
+    return max(found)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, namespace
-from infinitask.losses._base import BoxLoss, Loss, Pointwise, Row
-from infinitask.losses._findings import Finding
+from infinitask.losses._base import Finding, Loss, Pointwise
+from infinitask.losses._box import BoxLoss, Row
 
 FEW = 0.2
 """If fewer than this fraction of the pairs have a target, only these are computed."""

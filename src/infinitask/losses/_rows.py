@@ -8,8 +8,8 @@ import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, namespace
 from infinitask._base.validation import number
-from infinitask.losses._base import BoxLoss, Row
-from infinitask.losses._stability import Stability
+from infinitask.losses._base import Stability
+from infinitask.losses._box import BoxLoss, Row
 
 
 def _positive(a: Array) -> Array:
