@@ -101,7 +101,7 @@ def test_outliers_among_the_rows_of_a_fit() -> None:
     assert np.sum(lowest >= 190) >= 9
 
 
-def test_one_wild_cell_does_not_hide_its_column() -> None:
+def test_one_outlier_does_not_hide_its_column() -> None:
     rng = np.random.default_rng(6)
     X = rng.normal(size=(500, 2))
     y = X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.normal(size=500)

@@ -27,7 +27,7 @@ def cells(text: str, width: int) -> list[list[str]]:
 
 
 # ---------------------------------------------------------------------------------------------------------- the profile
-def test_the_profile_runs_and_its_shares_add_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_profile_runs_and_its_fractions_add_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile = importlib.import_module("profile_fit")
     output = tmp_path / "profile.md"
     profile.main(["--quick", "--output", str(output)])

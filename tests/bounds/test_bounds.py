@@ -325,7 +325,7 @@ def test_the_proposed_nodes_are_the_fewest_that_suffice() -> None:
 
 
 # ------------------------------------------------------------------------------------------- what is refused
-def test_what_is_not_covered_is_refused() -> None:
+def test_fits_without_a_bound_are_refused() -> None:
     X, y = sine(30, 0)
     with pytest.raises(ValueError, match="not fitted"):
         bound_of(InfiniteQuantileRegressor(), X, y)
@@ -346,7 +346,7 @@ def test_what_is_not_covered_is_refused() -> None:
         bound_of(linear, X, y[:-1], kappa_x=1.5)
 
 
-def test_what_has_no_bound_is_told_what_has_one() -> None:
+def test_models_without_a_bound_are_named() -> None:
     X, y = sine(30, 0)
     takes = "bound_of takes a fitted InfiniteQuantileRegressor or InfiniteCostSensitiveClassifier"
     for wrong in (Ridge().fit(X, y), None, "model", InfiniteQuantileRegressor):
@@ -357,7 +357,7 @@ def test_what_has_no_bound_is_told_what_has_one() -> None:
             bound_of(unfitted, X, y)
 
 
-def test_what_wraps_a_model_is_told_to_hand_it_over() -> None:
+def test_a_pipeline_is_refused_and_its_last_step_is_taken() -> None:
     X, y = sine(30, 0)
     pipe = make_pipeline(StandardScaler(), InfiniteQuantileRegressor(gamma=1.0, n_nodes=5)).fit(X, y)
     with pytest.raises(TypeError, match=r"a Pipeline was given.*pass the last step, and the inputs as they reach it"):

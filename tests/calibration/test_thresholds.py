@@ -169,7 +169,7 @@ def test_alarms_pay_on_new_rows() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*on the boundary:UserWarning")
-def test_fits_of_one_input_are_levelled() -> None:
+def test_fits_of_one_feature_are_levelled() -> None:
     """There h is all but flat where the rows are, and fits without a fold differ by more than rows do.
 
     Quantiles over fits that were not levelled left out 0.92 of new rows in one of these draws.

@@ -49,7 +49,7 @@ def test_the_task_is_guessed_from_the_target(houses: Path, loans: Path) -> None:
     assert rows_of(prices, "garden", Task.QUANTILE, []).y.dtype == np.float64
 
 
-def test_rows_without_a_target_are_left_out_and_said(houses: Path) -> None:
+def test_rows_without_a_target_are_dropped_with_a_note(houses: Path) -> None:
     table = read_table(houses)
     rows = rows_of(table, "price", None, ["note"])
     known = table.frame["price"].notna()
@@ -294,7 +294,9 @@ def test_predictions_on_standard_output(run: Run, saved: dict[str, Path], loans:
     assert len(found["predictions"]) == 160
 
 
-def test_predictions_as_parquet_with_the_inputs(run: Run, saved: dict[str, Path], loans: Path, tmp_path: Path) -> None:
+def test_predictions_as_parquet_with_the_columns_of_the_table(
+    run: Run, saved: dict[str, Path], loans: Path, tmp_path: Path
+) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install infinitask[parquet]")
     out = tmp_path / "out.parquet"
     assert run("predict", saved["level-set"], loans, "--nu", "0.1,0.3", "--with-inputs", "-o", out).exit_code == 0

@@ -41,7 +41,7 @@ def test_targets_that_are_nearly_numbers_are_told_what_is_wrong(run: Run, tmp_pa
     assert any("'rooms' holds numbers, but not in 1 of" in note for note in rows.notes)
 
 
-def test_a_target_that_is_absurdly_far_is_named_with_its_row(run: Run, tmp_path: Path) -> None:
+def test_an_extreme_target_is_named_with_its_row(run: Run, tmp_path: Path) -> None:
     X, y = mixed_table(40)
     y = y.where(y.index != 7, None)
     for value in (1e30, -1e16):
@@ -54,7 +54,7 @@ def test_a_target_that_is_absurdly_far_is_named_with_its_row(run: Run, tmp_path:
     assert not any("Row" in note for note in rows_of(usual, "y", None, []).notes)
 
 
-def test_inputs_that_no_model_can_take_are_named(run: Run, tmp_path: Path) -> None:
+def test_columns_that_no_model_can_take_are_named(run: Run, tmp_path: Path) -> None:
     X, y = mixed_table(40)
     X.assign(y=y, area=X["area"].where(X.index != 5, np.inf)).to_csv(tmp_path / "data.csv", index=False)
     said = wrong(run("fit", tmp_path / "data.csv", "-t", "y", "-o", tmp_path / "model.infinitask"))
@@ -78,7 +78,7 @@ def test_cells_that_a_model_cannot_use_are_said(run: Run, saved: dict[str, Path]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
-def test_what_is_no_file_is_never_replaced(run: Run, saved: dict[str, Path], houses: Path, tmp_path: Path) -> None:
+def test_a_device_or_pipe_is_never_replaced(run: Run, saved: dict[str, Path], houses: Path, tmp_path: Path) -> None:
     """A device or a pipe would become a file."""
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)

@@ -44,7 +44,7 @@ def test_a_parquet_file(tmp_path: Path) -> None:
         read_table(tmp_path / "wrong.parquet")
 
 
-def test_an_index_without_a_name_is_left_out(tmp_path: Path) -> None:
+def test_an_index_without_a_name_is_dropped(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "data.csv")
     table = read_table(tmp_path / "data.csv")
     assert list(table.frame.columns) == ["name", "size", "n"]
@@ -74,7 +74,7 @@ def test_cells_with_separators_in_quotes_and_question_marks(tmp_path: Path) -> N
         (b"a,b\n1,2\n1,2,3,4\n5,6\n", "cannot be read as a table"),
     ],
 )
-def test_what_is_no_table_is_said(tmp_path: Path, content: bytes, says: str) -> None:
+def test_files_that_are_no_tables_are_named(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes(content)
     with pytest.raises(CommandError, match=says) as found:
@@ -96,7 +96,7 @@ def test_files_and_columns_that_are_not_there(tmp_path: Path) -> None:
 
 
 @each("name", ["", "not/there.csv"])
-def test_what_cannot_be_written_is_said_first(tmp_path: Path, name: Any) -> None:
+def test_outputs_in_missing_folders_are_refused(tmp_path: Path, name: Any) -> None:
     with pytest.raises(CommandError, match="folder"):
         check_output(tmp_path / name)
 

@@ -12,7 +12,7 @@ from infinitask.datasets import make_mixture, make_sine, sine_quantile
 from tests.support.each import each
 
 
-def test_sine_has_sorted_inputs_on_its_interval() -> None:
+def test_sine_has_sorted_rows_on_its_interval() -> None:
     X, y = make_sine(300, random_state=0)
     assert X.shape == (300, 1)
     assert y.shape == (300,)

@@ -220,14 +220,14 @@ def test_a_precomputed_gram_must_be_square(case: Case) -> None:
 
 @each_case
 @each("size", [1e-150, 1e150])
-def test_extreme_inputs_are_refused(case: Case, size: float) -> None:
+def test_extreme_features_are_refused(case: Case, size: float) -> None:
     X, y = sample()
     with pytest.raises(ValueError, match=r"X holds values of magnitude.*Rescale"):
         case.fit(size * X, y)
 
 
 @each_case
-def test_the_unit_of_the_inputs_does_not_matter(case: Case) -> None:
+def test_the_unit_of_the_features_does_not_matter(case: Case) -> None:
     X, y = sample()
     expected = case.values(case.fit(X, y), X)
     for unit in (2.0**-300, 2.0**300):
@@ -236,7 +236,9 @@ def test_the_unit_of_the_inputs_does_not_matter(case: Case) -> None:
 
 
 @each("size", [1e3, 1e20, 1e90])
-def test_a_far_row_does_not_disturb_the_others(fitted: tuple[Case, Any, np.ndarray], size: float) -> None:
+def test_an_outlier_among_the_asked_rows_does_not_disturb_the_others(
+    fitted: tuple[Case, Any, np.ndarray], size: float
+) -> None:
     case, model, X = fitted
     values = case.values(model, np.vstack([X, [[size, 0.0]]]))
     np.testing.assert_allclose(values[:-1], case.values(model, X), rtol=1e-9, atol=1e-9)
@@ -250,7 +252,7 @@ def test_an_extreme_row_is_refused_as_in_fit(fitted: tuple[Case, Any, np.ndarray
         case.values(model, np.vstack([X, [[size, 0.0]]]))
 
 
-def test_inputs_close_to_zero_can_be_predicted(fitted: tuple[Case, Any, np.ndarray]) -> None:
+def test_rows_close_to_zero_can_be_predicted(fitted: tuple[Case, Any, np.ndarray]) -> None:
     # the smallest scale matters to a bandwidth; a fitted model has one
     case, model, _ = fitted
     np.testing.assert_allclose(

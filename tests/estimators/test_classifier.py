@@ -273,7 +273,7 @@ def test_the_larger_probability_is_the_decision_at_equal_costs(
     assert np.count_nonzero((share > 0.5) != (restless.predict(new, 0.0) == 1)) > 20
 
 
-def test_probability_is_the_share_of_the_trade_offs_with_an_alarm(
+def test_the_probability_is_the_fraction_of_trade_offs_with_an_alarm(
     model: InfiniteCostSensitiveClassifier, moons: tuple[np.ndarray, np.ndarray]
 ) -> None:
     X, _ = moons
@@ -291,7 +291,7 @@ def test_exchanging_the_classes_exchanges_the_probabilities(moons: tuple[np.ndar
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, ::-1], atol=2e-3)
 
 
-def test_what_was_not_learnt_bounds_the_probability(moons: tuple[np.ndarray, np.ndarray]) -> None:
+def test_probabilities_are_bounded_by_the_measure(moons: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = moons
     part = InfiniteCostSensitiveClassifier(measure=(-0.2, 0.6), n_nodes=6).fit(X, y).predict_proba(X)[:, 1]
     assert (part.min(), part.max()) == (pytest.approx(0.2), pytest.approx(0.6))

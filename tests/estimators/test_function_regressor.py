@@ -298,7 +298,7 @@ def test_the_width_over_theta_follows_the_curves(gaps: bool) -> None:
     assert widths[1] >= 0.15
 
 
-def test_inputs_that_do_not_matter_lose_their_scale() -> None:
+def test_irrelevant_features_lose_their_scale() -> None:
     rng = np.random.default_rng(0)
     X, theta = rng.normal(size=(80, 5)), np.linspace(0.0, 1.0, 10)
     Y = np.sin(6.0 * theta + 2.0 * X[:, :1]) + 0.1 * rng.normal(size=(80, 10))
@@ -322,7 +322,7 @@ def test_the_mean_curve_of_points_seen_once_is_smoothed() -> None:
 
 
 @pytest.mark.parametrize("loss", ["huber", "quantile", "epsilon-insensitive"])
-def test_wild_values_do_not_decide(loss: str) -> None:
+def test_outliers_do_not_decide(loss: str) -> None:
     X, Y, theta = on_grid(n=60, T=12)
     wild = np.random.default_rng(2).uniform(size=Y.shape) < 0.05
     truth_at = truth(X, theta)
@@ -430,7 +430,7 @@ def test_the_best_constant_of_a_quantile_loss_is_the_quantile(tau: float, unit: 
     assert level == pytest.approx(np.quantile(r, tau, method="inverted_cdf"), abs=1e-7 * unit)
 
 
-def test_curves_are_judged_where_their_columns_say() -> None:
+def test_curves_in_a_frame_are_scored_at_their_columns() -> None:
     X, Y, theta = on_grid(n=30, T=8)
     model = InfiniteFunctionRegressor(gamma=GAMMA, task_gamma=TASK_GAMMA).fit(X, pd.DataFrame(Y, columns=theta))
     between = 0.5 * (theta + np.roll(theta, 1))
@@ -514,7 +514,7 @@ def test_curves_are_evaluated_in_blocks_of_any_size_alike(monkeypatch: pytest.Mo
     np.testing.assert_allclose(mean, np.mean(whole, axis=0), rtol=0.0, atol=1e-12)
 
 
-def test_the_remark_on_a_heavy_ridge_does_not_count_gaps() -> None:
+def test_the_warning_of_a_heavy_ridge_does_not_count_gaps() -> None:
     X, Y, theta = on_grid(n=60, T=10)
     params = {"gamma": GAMMA, "task_gamma": TASK_GAMMA, "alpha": 1e-2}
     rng = np.random.default_rng(3)

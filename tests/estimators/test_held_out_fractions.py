@@ -116,7 +116,7 @@ def test_a_few_fractions_and_a_gram_matrix(X: np.ndarray) -> None:
     assert abs(np.mean(gram.predict(kernel(new, X), 0.25) == -1) - 0.25) < 0.15
 
 
-def test_one_function_for_all_fractions_can_be_set_on_rows_left_out() -> None:
+def test_one_function_for_all_fractions_can_be_calibrated_on_held_out_rows() -> None:
     nus, seeds = np.array([0.1, 0.3, 0.5]), range(4)
     shares = {}
     for how in (False, "held-out"):
@@ -134,14 +134,14 @@ def test_one_function_for_all_fractions_can_be_set_on_rows_left_out() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------- units
-def test_the_units_of_an_input_do_not_matter(model: InfiniteOneClassSVM, X: np.ndarray) -> None:
+def test_the_units_of_a_feature_do_not_matter(model: InfiniteOneClassSVM, X: np.ndarray) -> None:
     units, new = np.array([1e-3, 2.0**20]), make_mixture(50, random_state=3)
     other = InfiniteOneClassSVM(n_nodes=20).fit(X * units)
     np.testing.assert_allclose(other.score_samples(new * units), model.score_samples(new), rtol=1e-2)
     assert isinstance(model.recipe_.kernel, Scaled)
 
 
-def test_a_constant_input_and_one_that_is_mostly_constant(X: np.ndarray) -> None:
+def test_a_constant_feature_and_one_that_is_mostly_constant(X: np.ndarray) -> None:
     rare = np.where(np.arange(len(X)) % 10 == 0, 3.0, 0.0)
     Z = np.column_stack([X, np.full(len(X), 7.0), rare])
     model = InfiniteOneClassSVM(n_nodes=10).fit(Z)
@@ -160,7 +160,7 @@ def test_kernels_that_have_their_own_units_are_left_alone(X: np.ndarray, kernel:
 
 
 @pytest.mark.slow
-def test_sets_of_one_input_are_parts_of_each_other() -> None:
+def test_sets_of_one_feature_are_nested() -> None:
     """A kernel that is flat where the rows are would leave rounding to decide; a wider one is taken."""
     rng = np.random.default_rng(0)
     X, new = rng.normal(20.0, 3.0, size=(300, 1)), rng.normal(20.0, 3.0, size=(5000, 1))

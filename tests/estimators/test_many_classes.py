@@ -283,7 +283,7 @@ def test_probabilities_sum_to_one_and_agree_with_decisions(
     np.testing.assert_array_equal(model.classes_[np.argmax(p, axis=1)], model.predict(X, [1, 1, 1]))
 
 
-def test_classes_of_single_rows_are_fitted_without_a_word() -> None:
+def test_classes_of_single_rows_are_fitted_without_a_warning() -> None:
     X = np.random.default_rng(0).normal(size=(40, 2))
     y = np.r_[np.zeros(38), 1, 2]
     found = InfiniteCostSensitiveClassifier(n_nodes=8, tol=1e-3).fit(X, y)  # a warning would be an error
@@ -311,7 +311,7 @@ def test_probabilities_approach_the_truth() -> None:
 
 
 @pytest.mark.slow
-def test_rare_classes_have_their_share() -> None:
+def test_rare_classes_have_calibrated_probabilities() -> None:
     X, y = clouds(600, seed=1, shares=(0.88, 0.08, 0.04))
     Z, z = clouds(3_000, seed=2, shares=(0.88, 0.08, 0.04))
     found = InfiniteCostSensitiveClassifier(tol=1e-3).fit(X, y)

@@ -155,7 +155,7 @@ def test_scores_with_a_precomputed_kernel() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- warm_start
-def test_what_cannot_be_scored_is_not_fitted() -> None:
+def test_models_that_cannot_be_scored_are_refused_before_a_fit() -> None:
     X = np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(TypeError, match="score"):
         score_path(InfiniteOneClassSVM(n_nodes=5), X, alphas=[1.0])

@@ -27,7 +27,7 @@ def quietly(model: Any, *data: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", [InfiniteQuantileRegressor, InfiniteSVR])
-def test_targets_too_large_for_the_ridge_on_the_bias_are_remarked(kind: type[Any]) -> None:
+def test_targets_too_large_for_the_ridge_on_the_bias_warn(kind: type[Any]) -> None:
     X, y = make_sine(80, random_state=0)
     held_bias: dict[str, Any] = {"n_nodes": 8, "alpha": 1e-3, "alpha_bias": None, "measure": (0.0, 1.0)}
     for unit in (1.0, 0.01):
@@ -41,13 +41,13 @@ def test_targets_too_large_for_the_ridge_on_the_bias_are_remarked(kind: type[Any
     assert np.mean(free.predict(X, middle)) == pytest.approx(np.mean(prices), rel=0.1)
 
 
-def test_squared_losses_follow_their_targets_and_get_no_remark() -> None:
+def test_squared_losses_follow_their_targets_without_a_warning() -> None:
     X, y = make_sine(80, random_state=0)
     model = quietly(InfiniteExpectileRegressor(n_nodes=8), X, 250_000.0 + 60_000.0 * y)
     assert np.mean(model.predict(X)) == pytest.approx(250_000.0, rel=0.1)
 
 
-def test_a_decision_that_never_changes_is_remarked() -> None:
+def test_a_decision_that_never_changes_warns() -> None:
     X, y = make_classification(2000, n_features=8, n_informative=4, weights=[0.97], flip_y=0.01, random_state=0)
     X, y = scale(X)[:1000], y[:1000]
     with pytest.warns(UserWarning, match="the decision is the same for all training rows"):
@@ -57,7 +57,7 @@ def test_a_decision_that_never_changes_is_remarked() -> None:
     assert len(np.unique(free.predict(X, [-0.9, 0.9]))) == 2
 
 
-def test_equal_rows_that_fall_to_one_side_together_are_remarked() -> None:
+def test_equal_rows_that_fall_to_one_side_together_warn() -> None:
     X = np.random.default_rng(0).integers(0, 2, size=(200, 4)).astype(float)
     with pytest.warns(UserWarning, match=r"the 200 rows are only 16 different ones, .*Add inputs"):
         model = InfiniteOneClassSVM(alpha=1e-6).fit(X)
@@ -68,7 +68,7 @@ def test_equal_rows_that_fall_to_one_side_together_are_remarked() -> None:
         InfiniteOneClassSVM(alpha=1e-6).fit(X + np.random.default_rng(1).normal(size=X.shape))
 
 
-def test_rows_on_the_boundary_are_remarked() -> None:
+def test_rows_on_the_boundary_warn() -> None:
     X = np.random.default_rng(0).standard_normal((100, 1))
     with pytest.warns(UserWarning, match=r"at ν = .*% of the training rows lie on the boundary"):
         InfiniteOneClassSVM(gamma=20.0, n_nodes=10).fit(X)

@@ -292,7 +292,7 @@ def test_an_interval_is_a_pair_of_quantiles(
 
 
 @pytest.mark.parametrize("coverage", [0.0, -0.5, 1.0, 1.5, np.nan, "most", None, [0.5, 1.5], []])
-def test_an_interval_covers_a_share(
+def test_an_interval_covers_its_fraction(
     model: InfiniteQuantileRegressor, coverage: Any, data: tuple[np.ndarray, np.ndarray]
 ) -> None:
     with pytest.raises(ValueError, match="coverage"):

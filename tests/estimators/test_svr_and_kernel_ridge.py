@@ -195,6 +195,6 @@ def test_the_score_is_r_squared_of_the_default(cls: type[Any]) -> None:
     ],
     ids=repr,
 )
-def test_what_cannot_be_is_refused(model: Any, sentence: str) -> None:
+def test_wrong_values_are_refused(model: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         model.fit(*make_sine(20, random_state=0))

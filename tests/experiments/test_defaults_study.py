@@ -45,7 +45,7 @@ def test_a_quick_run_is_a_part_of_the_names(study: Any) -> None:
 
 
 # -------------------------------------------------------------------------------------------------- what is counted
-def test_shares_count_a_tie_half() -> None:
+def test_fractions_count_a_tie_half() -> None:
     y = np.array([0.0, 1.0, 2.0, 3.0])
     h = np.tile([-1.0, 1.0, 1.5, 9.0], (4, 1))
     assert shares_below(y, h) == [0.0, 0.375, 0.5, 1.0]
@@ -223,7 +223,7 @@ def test_a_report_of_what_is_done_so_far(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------------------------------------------------- laws
 @pytest.mark.parametrize("name", defaults_laws.LAWS)
-def test_a_law_is_seeded_and_in_raw_units(name: str) -> None:
+def test_a_distribution_is_seeded_and_in_raw_units(name: str) -> None:
     law = defaults_laws.LAWS[name]
     X, y = law.draw(np.random.default_rng(1), 5_000)
     X_again, y_again = law.draw(np.random.default_rng(1), 5_000)
@@ -240,7 +240,7 @@ def test_there_are_ten_laws_and_each_band_holds_its_level() -> None:
     assert all(low <= level <= high for level, (low, high) in defaults_laws.BANDS.items())
 
 
-def test_one_law_and_its_page(tmp_path: Path) -> None:
+def test_a_unit_of_the_distributions_study_and_its_page(tmp_path: Path) -> None:
     small = {"rows": 40, "new": 100, "levels": list(defaults_laws.BANDS)}
     unit = {"law": "normal", "seed": 0}
     result = defaults_laws.work(unit, small)

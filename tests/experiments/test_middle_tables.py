@@ -33,7 +33,7 @@ def test_sizes_are_spread() -> None:
     assert sum(n > 15_000 for n in rows) >= 3
 
 
-def test_the_target_is_no_input() -> None:
+def test_the_target_is_no_feature() -> None:
     for table in TABLES.values():
         assert len(table.inputs) >= 3
         assert table.target not in table.inputs

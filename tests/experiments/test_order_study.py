@@ -26,7 +26,7 @@ def test_the_criterion_is_the_sum_of_both_losses() -> None:
 
 
 @pytest.mark.slow
-def test_trials_are_judged_by_the_criterion() -> None:
+def test_trials_are_compared_by_the_criterion() -> None:
     X, _, y, _ = toy("", 0)
     plain = tuned.tune("itl", X, y, startup=3, iterations=0, seed=0)
     more = tuned.tune("itl", X, y, startup=3, iterations=0, seed=0, criterion=lambda y, h: tuned.pinball(y, h) + 7.0)

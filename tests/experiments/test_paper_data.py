@@ -161,7 +161,7 @@ def test_numbers_without_a_header_are_the_columns_in_their_order(folder: Path, m
     assert (X.tolist(), y.tolist()) == ([[1.0], [3.0]], [2.0, 4.0])
 
 
-def test_missing_inputs_are_dropped_filled_or_kept(folder: Path) -> None:
+def test_missing_values_are_dropped_filled_or_kept(folder: Path) -> None:
     (folder / "tiny.csv").write_text(TINY)
     X, y = load_quantile_set("tiny", return_X_y=True)
     assert (X.tolist(), y.tolist()) == ([[1.5, 2.0], [1e6, 4.0]], [10.0, 20.125])
@@ -343,7 +343,7 @@ def test_a_scaled_quantile_set_has_mean_0_and_deviation_1(name: str, missing: st
 
 
 @each("name", [name for name in SHAPES if name != "un3"])
-def test_only_un3_has_missing_inputs(name: str) -> None:
+def test_only_un3_has_missing_values(name: str) -> None:
     X = load_or_skip(name).X
     for missing in ("mean", "keep"):
         np.testing.assert_array_equal(load_quantile_set(name, missing=missing).X, X)

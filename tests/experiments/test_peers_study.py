@@ -216,7 +216,7 @@ def test_the_two_scores_are_ranked_apart() -> None:
     }
 
 
-def test_an_unfinished_method_is_left_out_and_named(tmp_path: Path) -> None:
+def test_an_unfinished_method_is_skipped_and_named(tmp_path: Path) -> None:
     some = [*records(), record("crabs", 0, "catboost", 1.0)]
     results = finished(SETS, some)
     assert results.methods == list(LOSSES)

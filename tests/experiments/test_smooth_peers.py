@@ -75,7 +75,7 @@ def test_scores_follow_a_monotone_map_of_y() -> None:
     assert np.abs(places[0] - places[1]).max() <= 1
 
 
-def test_a_machine_of_means_has_the_spread_of_its_left_out_residuals() -> None:
+def test_a_peer_of_means_has_the_spread_of_its_held_out_residuals() -> None:
     pytest.importorskip("xrfm")
     X, y = skewed(200)
     peer = PEERS["xrfm"]

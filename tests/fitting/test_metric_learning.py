@@ -49,7 +49,7 @@ def shares(kernel: Any, X: HostArray) -> HostArray:
 @pytest.mark.quick(every=4)
 @pytest.mark.parametrize("diagonal", [True, False])
 @pytest.mark.parametrize("inner", [None, Matern(0.5), Matern(2.5)], ids=repr)
-def test_inputs_that_do_not_matter_get_little_weight(inner: Any, diagonal: bool) -> None:
+def test_irrelevant_features_get_little_weight(inner: Any, diagonal: bool) -> None:
     X, y = rows(200)
     kernel = learnt_metric(RECIPE, Data.canonical(X, y), LearntMetric(inner, diagonal=diagonal))
     assert isinstance(kernel, Scaled if diagonal else Metric)
@@ -60,7 +60,7 @@ def test_inputs_that_do_not_matter_get_little_weight(inner: Any, diagonal: bool)
 
 @pytest.mark.quick("True")
 @pytest.mark.parametrize("diagonal", [True, False])
-def test_units_of_inputs_and_targets_make_no_difference(diagonal: bool) -> None:
+def test_units_of_features_and_targets_make_no_difference(diagonal: bool) -> None:
     X, y = rows()
     units = np.array([1.0, 1e3, 1e-2, 1.0, 5.0, 1.0])
     spec = LearntMetric(diagonal=diagonal)
@@ -69,7 +69,7 @@ def test_units_of_inputs_and_targets_make_no_difference(diagonal: bool) -> None:
     np.testing.assert_allclose(other(X * units, X * units), plain(X, X), atol=2e-2)
 
 
-def test_a_whole_metric_turns_with_the_inputs() -> None:
+def test_a_whole_metric_rotates_with_the_features() -> None:
     X, y = rows()
     Q = ortho_group.rvs(6, random_state=0)
     spec = LearntMetric(Matern(1.5), diagonal=False)
@@ -104,7 +104,7 @@ def test_the_metric_with_the_smallest_leave_one_out_error_is_taken() -> None:
     assert leave_one_out_error(learnt_metric(RECIPE, data, spec), data) == min(errors) < errors[-1]
 
 
-def test_inputs_that_a_first_fit_would_miss_are_found() -> None:
+def test_features_that_a_first_fit_would_miss_are_found() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(350, 20))
     y = np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=350)
@@ -112,7 +112,7 @@ def test_inputs_that_a_first_fit_would_miss_are_found() -> None:
     assert np.sum(found[:2]) > 0.8
 
 
-def test_an_input_that_does_not_vary_is_ignored() -> None:
+def test_a_constant_feature_is_ignored() -> None:
     X, y = rows()
     constant = np.column_stack([X[:, :2], np.full(150, 7.0), X[:, 2:]])
     for spec in (LearntMetric(), LearntMetric(diagonal=False)):
@@ -197,7 +197,7 @@ def test_a_path_learns_once_and_a_fold_learns_its_own(monkeypatch: pytest.Monkey
     assert seen == [100, 100, 100]
 
 
-def test_what_has_no_targets_is_told_so() -> None:
+def test_models_without_targets_refuse_a_learnt_metric() -> None:
     X, y = rows()
     with pytest.raises(ValueError, match="learnt from targets"):
         InfiniteOneClassSVM(kernel=LearntMetric()).fit(X)

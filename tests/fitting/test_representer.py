@@ -130,7 +130,7 @@ def test_a_gram_matrix_takes_the_place_of_inputs() -> None:
     np.testing.assert_allclose(found(rows, [0.2, 0.7]), model.predict(rows, [0.2, 0.7]), atol=1e-5)
 
 
-def test_what_has_no_coefficients_is_told_so() -> None:
+def test_models_without_representer_coefficients_are_refused() -> None:
     model = InfiniteQuantileRegressor(features="fourier", rank=20, **LIKELY).fit(X, Y)
     with pytest.raises(ValueError, match="kind FourierMap, which are no sums"):
         representer_coefficients(model, X)

@@ -110,7 +110,7 @@ def test_a_view_can_be_saved(model: InfiniteQuantileRegressor, tmp_path: Path) -
     np.testing.assert_array_equal(load(tmp_path / "high.safetensors").predict(X[NEW]), view.predict(X[NEW]))
 
 
-def test_a_view_of_a_pipeline_takes_its_last_step_at_its_word() -> None:
+def test_a_view_of_a_pipeline_is_that_of_its_last_step() -> None:
     pipeline = make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=6, alpha=0.1)).fit(X[FIT], Y[FIT])
     expected = pipeline.predict(X[NEW], quantiles=0.2)
     np.testing.assert_array_equal(at_level(pipeline, quantiles=0.2).predict(X[NEW]), expected)

@@ -312,7 +312,7 @@ def test_percentages_are_suspected() -> None:
 
 
 @pytest.mark.parametrize("contamination", ["auto", None, np.float32(0.1)])
-def test_what_is_no_contamination_is_refused(contamination: Any) -> None:
+def test_a_wrong_contamination_is_refused(contamination: Any) -> None:
     with pytest.raises(TypeError, match="contamination"):
         InfiniteOneClassDetector(contamination=contamination)
 
@@ -340,7 +340,7 @@ def test_a_level_that_the_fit_does_not_know_leaves_an_old_fit_alone(data: tuple[
     assert detector.detector_ is before
 
 
-def test_what_is_no_model_of_level_sets_is_refused(data: tuple[Any, ...]) -> None:
+def test_anything_but_a_model_of_level_sets_is_refused(data: tuple[Any, ...]) -> None:
     with pytest.raises(TypeError, match="score_samples"):
         InfiniteOneClassDetector(StandardScaler()).fit(data[0])
     with pytest.raises(TypeError, match="score_samples"):

@@ -83,7 +83,7 @@ class Stranger(InputKernel):
         return (X**2).sum(axis=1)
 
 
-def test_what_is_not_ours_is_still_refused(tmp_path: Path) -> None:
+def test_untrusted_types_are_refused(tmp_path: Path) -> None:
     for thing in (os.system, Stranger()):
         model = InfiniteQuantileRegressor(n_nodes=6, tol=1e-2, kernel=RBF()).fit(X, Y)
         model.kernel = thing

@@ -295,7 +295,7 @@ def test_a_fitted_guest_can_be_pickled(rows: tuple[Any, Any], guest: Any) -> Non
 
 
 # ----------------------------------------------------------------------------------------------------------- refusals
-def test_what_is_no_model_of_quantiles_is_refused(rows: tuple[Any, Any]) -> None:
+def test_anything_but_a_model_of_quantiles_is_refused(rows: tuple[Any, Any]) -> None:
     from sklearn.linear_model import LinearRegression
 
     with pytest.raises(TypeError, match="it has no predict_interval, predict_distribution"):

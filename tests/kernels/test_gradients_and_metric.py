@@ -127,7 +127,7 @@ def test_coefficients_of_the_wrong_shape() -> None:
 
 
 @each("inner", [RBF(), Matern(0.5), Laplacian(), Linear()], ids=repr)
-def test_a_metric_is_the_kernel_of_turned_inputs(inner: InputKernel, xp: Any) -> None:
+def test_a_metric_is_the_kernel_of_rotated_features(inner: InputKernel, xp: Any) -> None:
     kernel = Metric(inner, ROOT).resolve(Z)
     resolved = inner.resolve(Z @ ROOT)
     np.testing.assert_allclose(kernel(X, Z), resolved(X @ ROOT, Z @ ROOT), rtol=1e-13)
@@ -138,7 +138,7 @@ def test_a_metric_is_the_kernel_of_turned_inputs(inner: InputKernel, xp: Any) ->
     np.testing.assert_allclose(to_host(found), kernel(X, Z), rtol=1e-11)
 
 
-def test_a_diagonal_metric_is_a_scale_for_each_input_and_a_rotation_changes_nothing() -> None:
+def test_a_diagonal_metric_is_a_scale_for_each_feature_and_a_rotation_changes_nothing() -> None:
     scales, Q = (2.0, 0.0, 0.5), ortho_group.rvs(3, random_state=0)
     scaled = Scaled(Matern(0.5, 0.3), scales)(X, Z)
     np.testing.assert_allclose(Metric(Matern(0.5, 0.3), np.diag(scales))(X, Z), scaled, rtol=1e-12)

@@ -22,7 +22,7 @@ INNER = [RBF(gamma=0.7), Laplacian(gamma=0.4), Matern(gamma=0.3, nu=1.5), Linear
 
 
 @each("inner", INNER, ids=repr)
-def test_scaled_is_the_kernel_of_scaled_inputs(inner: InputKernel) -> None:
+def test_scaled_is_the_kernel_of_scaled_features(inner: InputKernel) -> None:
     kernel = Scaled(inner, SCALES)
     np.testing.assert_allclose(kernel(X, Z), inner(X * SCALES, Z * SCALES), rtol=1e-13)
     np.testing.assert_allclose(kernel.diag(X), np.diagonal(kernel(X, X)), rtol=1e-13)
@@ -33,7 +33,7 @@ def test_scaled_is_the_kernel_of_scaled_inputs(inner: InputKernel) -> None:
 
 
 @each("inner", INNER, ids=repr)
-def test_additive_is_the_mean_over_the_inputs(inner: InputKernel) -> None:
+def test_additive_is_the_mean_over_the_features(inner: InputKernel) -> None:
     kernel = Additive(inner)
     expected = np.mean([inner(X[:, [j]], Z[:, [j]]) for j in range(3)], axis=0)
     np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-13)

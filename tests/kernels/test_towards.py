@@ -91,7 +91,7 @@ def test_every_answer_is_an_array_of_its_own() -> None:
     np.testing.assert_array_equal(towards(X[:1]), first)
 
 
-def test_equal_inputs_are_at_distance_zero() -> None:
+def test_equal_rows_are_at_distance_zero() -> None:
     for kernel in (Scaled(Matern(gamma=5.0, nu=0.5), SCALES), Additive(Matern(gamma=5.0, nu=0.5))):
         towards = Towards(kernel, Z)
         assert all(towards(Z[i : i + 1])[0, i] == pytest.approx(1.0, abs=1e-15) for i in range(20))
@@ -127,7 +127,7 @@ def test_chi2_still_refuses_negative_entries() -> None:
 
 # -------------------------------------------------------------------------------------------------------------- ranks
 @each("rows", [1, 5, len(X)])
-def test_scores_are_those_of_each_input(rows: int) -> None:
+def test_scores_are_those_of_each_feature(rows: int) -> None:
     some = np.concatenate([X[-rows:], Z[:2], Z[:1] - 100.0, Z[:1] + 100.0])
     expected = np.stack([_piecewise_linear(some[:, j], *known) for j, known in enumerate(RANKS.columns)], axis=1)
     np.testing.assert_allclose(RANKS(some), expected, rtol=0.0, atol=1e-14)
@@ -137,7 +137,7 @@ def test_scores_are_those_of_each_input(rows: int) -> None:
 # -------------------------------------------------------------------------------------------------- sums over inputs
 @each("inner", [RBF(gamma=0.5), Matern(gamma=0.5, nu=2.5), Laplacian(gamma=0.5)], ids=case_name)
 @each("size", [1.0, 1e150, 1e-150])
-def test_a_sum_over_inputs_is_that_of_its_parts(inner: InputKernel, size: float) -> None:
+def test_a_sum_over_features_is_that_of_its_parts(inner: InputKernel, size: float) -> None:
     expected = np.mean([inner(size * X[:, [j]], size * Z[:, [j]]) for j in range(D)], axis=0)
     np.testing.assert_allclose(Additive(inner)(size * X, size * Z), expected, rtol=0.0, atol=1e-14)
     gram = Additive(inner)(Z, Z)

@@ -696,6 +696,6 @@ def test_a_loss_that_names_no_domain_needs_a_measure(data: tuple[Floats, Floats]
 
 
 @each("wrong", [Pinball, "quartic", 3.0, None])
-def test_what_is_no_loss_is_told_in_a_sentence(wrong: Any, data: tuple[Floats, Floats]) -> None:
+def test_anything_but_a_loss_is_refused(wrong: Any, data: tuple[Floats, Floats]) -> None:
     with pytest.raises(ValueError, match=r"was given; it must be one of 'pinball'.*or a function of \(theta, y, h\)"):
         fit(wrong, data)

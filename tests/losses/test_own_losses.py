@@ -288,7 +288,7 @@ def test_a_loss_in_single_precision_is_not_suspected() -> None:
 
 # ---------------------------------------------------------------------------------------------------- answers
 @each("answer", [None, [[1.0]], (1.0, 2.0), "much"], ids=str)
-def test_what_is_no_array_is_named(answer: Any) -> None:
+def test_anything_but_an_array_is_named(answer: Any) -> None:
     told = "None" if answer is None else f"a {type(answer).__name__}"
     for loss in (Given(lambda t, y, h: answer, tilted_slope), Given(tilted, lambda t, y, h: answer)):
         with pytest.raises(TypeError, match=rf"Given\.(value|slope) returned {told}; it must return an array"):

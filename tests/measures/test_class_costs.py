@@ -20,7 +20,7 @@ def test_nodes_are_costs(rule: object, concentration: float) -> None:
     assert not np.any(measure.contains(found.nodes + 0.1))
 
 
-def test_a_class_wins_for_the_share_that_its_probability_is() -> None:
+def test_a_class_wins_for_a_fraction_of_costs_that_is_its_probability() -> None:
     costs = Sobol()(ClassCosts(5), 2**14, 0).nodes
     for p in np.random.default_rng(0).dirichlet(np.ones(5), size=5):
         wins = np.bincount(np.argmax(costs * p, axis=1), minlength=5) / len(costs)

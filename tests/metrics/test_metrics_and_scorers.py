@@ -216,7 +216,7 @@ def test_costs_weigh_the_two_errors() -> None:
     assert integrated_cost(y, never, theta, pos_label=1) == pytest.approx(0.25 * np.mean([0.1, 0.5, 0.9]))
 
 
-def test_deviations_of_the_fraction_left_out() -> None:
+def test_deviations_of_the_fraction_outside() -> None:
     inside = np.array([[True, True], [True, False], [True, False], [False, False]])
     assert theta_property_deviation([0.25, 0.5], inside) == 0.25
     assert theta_property_deviation([0.25, 0.5], np.where(inside, 1, -1)) == 0.25

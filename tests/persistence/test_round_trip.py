@@ -168,7 +168,7 @@ def test_every_estimator_with_a_precomputed_kernel(case: Case, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_every_estimator_of_sparse_inputs(case: Case, tmp_path: Path) -> None:
+def test_every_estimator_of_sparse_features(case: Case, tmp_path: Path) -> None:
     check(case.fit(sparse.csr_array(np.maximum(X, 0.0)), Y, tol=1e-2), tmp_path, sparse.csr_array(np.maximum(NEW, 0)))
 
 
@@ -177,7 +177,7 @@ def test_quantiles_with_every_kernel(kernel: str, tmp_path: Path) -> None:
     check(InfiniteQuantileRegressor(kernel=KERNELS[kernel], **QUICK).fit(X, Y), tmp_path)
 
 
-def test_quantiles_with_the_kernel_of_positive_inputs(tmp_path: Path) -> None:
+def test_quantiles_with_the_kernel_of_positive_features(tmp_path: Path) -> None:
     check(InfiniteQuantileRegressor(kernel=Chi2(), **QUICK).fit(1.0 + np.abs(X), Y), tmp_path, 1.0 + np.abs(NEW))
 
 
@@ -314,7 +314,7 @@ def test_a_fit_on_a_device_predicts_on_the_host_after_a_load(tmp_path: Path) -> 
     np.testing.assert_allclose(loaded.predict(NEW), model.predict(NEW), rtol=1e-10, atol=1e-10)
 
 
-def test_what_only_a_second_fit_needs_is_left_out(tmp_path: Path) -> None:
+def test_the_memory_of_a_warm_start_is_not_saved(tmp_path: Path) -> None:
     model = InfiniteQuantileRegressor(**QUICK, warm_start=True).fit(X, Y)
     loaded = again(model, tmp_path)
     assert hasattr(model, "_memory")

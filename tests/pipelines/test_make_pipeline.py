@@ -134,7 +134,7 @@ def test_before_the_fit_an_answer_is_refused_as_the_parts_refuse_it() -> None:
         whole.predict_interval(X)
 
 
-def test_names_of_inputs_are_those_of_the_encoded_columns() -> None:
+def test_names_of_features_are_those_of_the_encoded_columns() -> None:
     table = pd.DataFrame(X, columns=["age", "mass"])
     whole = make_pipeline(StandardScaler(), InfiniteQuantileRegressor(n_nodes=8)).fit(table, y)
     assert whole.relevance_.names == ("age", "mass")

@@ -135,7 +135,7 @@ def _typical(model: Any, X: Any, y: Any = None) -> float:
 
 
 # ------------------------------------------------------------------------------------------------ cross-validation
-def test_levels_of_the_constructor_are_left_out_fold_by_fold() -> None:
+def test_levels_of_the_constructor_are_predicted_out_of_fold() -> None:
     many = clone(QUANTILES).set_params(infinitequantileregressor__quantiles=[0.1, 0.5, 0.9])
     found = cross_val_predict(many, X, Y, cv=FOLDS)
     assert found.shape == (72, 3)
@@ -144,7 +144,7 @@ def test_levels_of_the_constructor_are_left_out_fold_by_fold() -> None:
         np.testing.assert_array_equal(found[test], fold.predict(X[test], quantiles=[0.1, 0.5, 0.9]))
 
 
-def test_probabilities_and_decisions_are_left_out_fold_by_fold() -> None:
+def test_probabilities_and_decisions_are_predicted_out_of_fold() -> None:
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     p = cross_val_predict(COSTS, X, LABELS, cv=folds, method="predict_proba")
     h = cross_val_predict(COSTS, X, LABELS, cv=folds, method="decision_function")

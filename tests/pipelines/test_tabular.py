@@ -225,7 +225,7 @@ def test_a_table_without_rows_is_refused_with_a_sentence(model: TaskPipeline) ->
         clone(model).fit(X[:0], y[:0])
 
 
-def test_what_is_no_table_is_refused_with_a_sentence(model: TaskPipeline) -> None:
+def test_anything_but_a_table_is_refused(model: TaskPipeline) -> None:
     for wrong in (lambda: model.predict(X.iloc[0]), lambda: clone(model).fit(X["area"], y)):
         with pytest.raises(ValueError, match=r"A Series of shape .* For one row give table\.iloc\[\[0\]\]"):
             wrong()

@@ -254,7 +254,7 @@ def test_displays_take_it_and_a_page_says_why_not() -> None:
         ({"estimator": InfiniteExpectileRegressor()}, PRICE, "predict takes no quantiles"),
     ],
 )
-def test_what_cannot_be_is_refused(changes: dict[str, Any], y: Any, said: str) -> None:
+def test_wrong_values_are_refused(changes: dict[str, Any], y: Any, said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         TransformedTarget(MODEL).set_params(**changes).fit(X, y)
 

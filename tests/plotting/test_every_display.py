@@ -174,7 +174,7 @@ def test_an_unfitted_model_is_refused(name: str, request: pytest.FixtureRequest)
             make(getattr(plotting, name), fitted._replace(model=model))
 
 
-def test_a_plane_needs_two_inputs(clouds: Any, moons: Any) -> None:
+def test_a_plane_needs_two_features(clouds: Any, moons: Any) -> None:
     X = np.column_stack([clouds.X, clouds.X[:, 0]])[:40]
     sets = InfiniteOneClassSVM(n_nodes=8, alpha=1e-3).fit(X)
     with pytest.raises(ValueError, match=r"3 inputs; LevelSetDisplay draws a plane of two\. .*features=\('x0', 'x1'\)"):
@@ -228,7 +228,7 @@ def test_a_wrong_call_is_a_sentence(call: Any, words: str, houses: Any, sine: An
 
 @each("look", [None, "dark"])
 @each("ax", ["left", 3, Figure()])
-def test_what_is_no_axes_is_refused(ax: Any, look: Any) -> None:
+def test_anything_but_axes_is_refused(ax: Any, look: Any) -> None:
     with pytest.raises(TypeError, match="must be axes of matplotlib"):
         plotting.PITDisplay.from_predictions([0.2, 0.8], ax=ax, look=look)
 

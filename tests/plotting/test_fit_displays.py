@@ -13,7 +13,7 @@ from infinitask.datasets import make_sine
 from infinitask.plotting import ContestDisplay, ConvergenceDisplay, RelevanceDisplay
 
 
-def test_bars_are_the_effects_of_the_inputs(houses: Any) -> None:
+def test_bars_are_the_effects_of_the_features(houses: Any) -> None:
     display = RelevanceDisplay.from_estimator(houses.model)
     relevance = houses.model.relevance_
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
@@ -21,7 +21,7 @@ def test_bars_are_the_effects_of_the_inputs(houses: Any) -> None:
     np.testing.assert_array_equal(display.ax_.lines[0].get_xdata(), np.sort(relevance.effect))
 
 
-def test_inputs_that_are_not_shown_are_counted(houses: Any) -> None:
+def test_features_that_are_not_shown_are_counted(houses: Any) -> None:
     display = RelevanceDisplay.from_estimator(houses.model, max_inputs=1)
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["area"]
     assert "1 more" in display.ax_.texts[0].get_text()
@@ -68,7 +68,7 @@ def test_kernels_that_lost_a_heat_are_counted() -> None:
     assert any("1 more lost" in text.get_text() for text in display.ax_.get_legend().get_texts())
 
 
-def test_a_choice_that_ignores_the_inputs_is_marked_at_their_line() -> None:
+def test_a_choice_that_ignores_the_features_is_marked_at_their_line() -> None:
     losses = np.array([[np.inf, 1.2], [np.inf, 1.1]])
     contest = ContestDisplay(["one", "two"], losses, (1, 0), np.array([10.0, 0.1]), None, 1.0)
     assert contest.chosen_loss == 1.0

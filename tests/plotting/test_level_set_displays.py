@@ -28,7 +28,7 @@ def test_fractions_below_those_of_the_model_are_left_out(clouds: Any) -> None:
     np.testing.assert_allclose(display.nu, [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
 
 
-def test_the_shares_outside_are_those_of_predict(clouds: Any) -> None:
+def test_the_fractions_outside_are_those_of_predict(clouds: Any) -> None:
     display = ThetaPropertyDisplay.from_estimator(clouds.model, clouds.X, nu=[0.6, 0.2])
     inside = clouds.model.predict(clouds.X, [0.2, 0.6])
     np.testing.assert_array_equal(display.outside, np.mean(inside == -1, axis=0))
@@ -38,7 +38,7 @@ def test_the_shares_outside_are_those_of_predict(clouds: Any) -> None:
     np.testing.assert_array_equal(line.get_xdata(), [0.2, 0.6])
 
 
-def test_shares_begin_at_the_smallest_fraction_of_the_model(clouds: Any) -> None:
+def test_fractions_begin_at_the_smallest_of_the_model(clouds: Any) -> None:
     from infinitask import InfiniteOneClassSVM
 
     model = InfiniteOneClassSVM(n_nodes=8, alpha=1e-2, measure=(0.01, 1.0)).fit(clouds.X)
@@ -57,7 +57,7 @@ def test_the_axes_are_those_of_the_fractions_asked_for(clouds: Any) -> None:
         assert high - low <= 1.3 * max(np.ptp(shown), 0.02)
 
 
-def test_bands_of_the_shares_have_their_coverage() -> None:
+def test_bands_of_the_fractions_have_their_coverage() -> None:
     rng, nu = np.random.default_rng(0), np.array([0.05, 0.5])
     uniform = rng.uniform(size=(4000, 80))
     display = ThetaPropertyDisplay.from_predictions(uniform[0][:, None] > nu, nu, confidence=0.9)

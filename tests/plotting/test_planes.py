@@ -88,7 +88,7 @@ def test_a_pipeline_of_mixed_columns(birds: Fitted, reverse: bool) -> None:
     assert np.any(other.values != display.values)
 
 
-def test_a_model_of_two_inputs_needs_no_features(cube: Fitted) -> None:
+def test_the_plane_of_two_features_is_the_default(cube: Fitted) -> None:
     model = InfiniteOneClassSVM(**QUICK).fit(cube.X[:, :2])
     one, two = (
         LevelSetDisplay.from_estimator(model, cube.X[:, :2], features=features, grid=15) for features in (None, (0, 1))

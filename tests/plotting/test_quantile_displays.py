@@ -26,7 +26,7 @@ from infinitask.plotting._reliability import LEVELS
 
 
 # ------------------------------------------------------------------------------------------------------- the fan
-def test_the_fan_of_one_input_is_what_predict_says(sine: Any) -> None:
+def test_the_fan_of_one_feature_is_what_predict_says(sine: Any) -> None:
     display = QuantileFanDisplay.from_estimator(sine.model, sine.X, sine.y, quantiles=[0.9, 0.1, 0.5], grid=50)
     assert display.x[0] == sine.X.min()
     assert display.x[-1] == sine.X.max()
@@ -39,7 +39,7 @@ def test_the_fan_of_one_input_is_what_predict_says(sine: Any) -> None:
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["data", "middle 80%", "median"]
 
 
-def test_a_slice_holds_other_inputs_at_their_medians_or_where_asked(houses: Any) -> None:
+def test_a_slice_holds_other_features_at_their_medians_or_where_asked(houses: Any) -> None:
     display = QuantileFanDisplay.from_estimator(houses.model, houses.X, houses.y, feature="age", grid=20)
     rows = houses.X.iloc[:20].assign(area=houses.X["area"].median(), age=display.x)
     np.testing.assert_allclose(display.curves, houses.model.predict(rows, display.quantiles), rtol=1e-12)
@@ -94,7 +94,7 @@ def test_a_pipeline_is_drawn_in_its_own_units(houses: Any) -> None:
     assert display.x_name == "age"
 
 
-def test_words_are_held_at_the_most_frequent_and_holes_are_left_to_the_pipeline() -> None:
+def test_a_slice_holds_categories_at_the_most_frequent_and_leaves_missing_values_to_the_pipeline() -> None:
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     X = pandas.DataFrame({"size": rng.uniform(1.0, 9.0, 60), "kind": ["a", "b", "b"] * 20})
@@ -124,7 +124,7 @@ def test_any_model_that_predicts_quantiles_can_be_drawn(sine: Any) -> None:
 
 
 # ------------------------------------------------------------------------------------------ laws at chosen inputs
-def test_the_curves_at_chosen_inputs_are_those_of_the_distribution(sine: Any) -> None:
+def test_the_curves_at_chosen_rows_are_those_of_the_distribution(sine: Any) -> None:
     display = ConditionalQuantileDisplay.from_estimator(sine.model, [[0.2], [1.0]], grid=80)
     law = sine.model.predict_distribution(np.array([[0.2], [1.0]]))
     np.testing.assert_array_equal(display.values, law.ppf(display.levels))
@@ -149,7 +149,7 @@ def test_rows_of_a_table_go_by_their_index(houses: Any) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- calibration
-def test_observed_shares_are_those_of_rows_at_or_below(sine: Any) -> None:
+def test_observed_fractions_are_those_of_rows_at_or_below(sine: Any) -> None:
     display = ReliabilityDisplay.from_estimator(sine.model, sine.X, sine.y, quantiles=[0.7, 0.2])
     below = sine.y[:, None] <= sine.model.predict(sine.X, [0.2, 0.7])
     np.testing.assert_array_equal(display.nominal, [0.2, 0.7])

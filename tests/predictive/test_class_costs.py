@@ -10,7 +10,7 @@ from tests.support.each import each
 
 
 @each("K", [2, 3, 6])
-def test_shares_of_the_best_decisions_are_the_probabilities(K: int) -> None:
+def test_fractions_of_the_best_decisions_are_the_probabilities(K: int) -> None:
     points, p = cost_points(K), np.random.default_rng(0).dirichlet(np.ones(K), size=20)
     found = shares(points[None, :, :] * p[:, None, :])
     np.testing.assert_allclose(found.sum(axis=1), 1.0)

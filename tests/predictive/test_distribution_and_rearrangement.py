@@ -325,7 +325,7 @@ def test_a_distribution_is_a_collection_of_rows() -> None:
         ([0.1, 0.9], [["low", "high"]], "numbers"),
     ],
 )
-def test_what_is_no_quantile_function(levels: Any, values: Any, sentence: str) -> None:
+def test_levels_and_values_of_a_quantile_function_are_checked(levels: Any, values: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         QuantileDistribution(levels, values)
 

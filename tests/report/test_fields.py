@@ -133,7 +133,7 @@ def test_relevance_is_that_of_all_that_a_column_is_encoded_as(sold: Any) -> None
     assert np.allclose(payload["relevance"], [np.linalg.norm(effects[c]) for c in taken], rtol=1e-12)
 
 
-def test_rows_of_a_pipeline_are_judged_as_the_pipeline_judges(sold: Any) -> None:
+def test_reliability_and_scores_of_a_page_are_those_of_the_pipeline(sold: Any) -> None:
     pipeline, X, y, payload = sold
     found = payload["reliability"]
     levels, below = evaluator.unpack(found["levels"]), evaluator.unpack(found["below"])

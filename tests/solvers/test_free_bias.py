@@ -74,7 +74,7 @@ def test_a_shift_of_the_targets_shifts_the_model(loss: Loss) -> None:
     assert penalised.objective_ > 2.0 * here.objective_, "a ridge on the bias must matter, or this shows nothing"
 
 
-def test_each_level_leaves_its_share_of_the_data_below() -> None:
+def test_each_level_leaves_its_fraction_of_the_data_below() -> None:
     X, y = sample()
     fitted = estimator(tol=1e-9).fit(X, y).decision_function(X, LEVELS)
     below = np.mean(y[:, None] < fitted - 1e-6, axis=0)

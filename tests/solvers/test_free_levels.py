@@ -128,7 +128,7 @@ def test_every_dual_point_balances(share: float, monkeypatch: pytest.MonkeyPatch
         assert np.any(u != 0.0)
 
 
-def test_bounds_hold_while_rows_are_left_out() -> None:
+def test_bounds_hold_while_rows_are_held_out() -> None:
     objective = posed(300, np.linspace(-0.9, 0.9, 6), 1e-3, d=8, gamma=0.1)
     best = solve(objective, solver="newton", tol=1e-6)
     run = _free_levels._Run(objective)

@@ -38,7 +38,7 @@ CASES: list[Any] = [
 
 @pytest.mark.quick(every=3)
 @pytest.mark.parametrize(("kind", "params"), CASES)
-def test_no_curve_falls_anywhere_at_the_training_inputs(kind: type[Any], params: dict[str, Any]) -> None:
+def test_no_curve_falls_anywhere_at_the_training_rows(kind: type[Any], params: dict[str, Any]) -> None:
     X, y = make_sine(40, random_state=0)
     free = kind(noncrossing=0.0, **params).fit(X, y)
     assert falling(free, X) >= 0.05, "the fit without the constraint must cross, or this shows nothing"

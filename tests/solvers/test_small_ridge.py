@@ -90,7 +90,7 @@ def test_every_look_holds_the_optimum_between_its_bounds(
     assert looks[-1].gap[0] < 0.1
 
 
-def test_what_was_left_out_is_bounded() -> None:
+def test_the_pull_of_dropped_directions_is_bounded() -> None:
     """‖Φᵀ u Ψ‖² over all directions is that of the kept ones and at most what `lost` says."""
     objective = quantiles(0.0, alpha=1e-5)
     whole = Splitting.of(objective)

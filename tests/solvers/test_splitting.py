@@ -163,7 +163,7 @@ def test_folds_at_once_are_fits_to_their_rows(name: str, order: Any) -> None:
         np.testing.assert_allclose(solver.values(state)[~counted, b, :6], left_out, atol=1e-10)
 
 
-def test_targets_of_rows_left_out_do_not_matter() -> None:
+def test_targets_of_held_out_rows_do_not_matter() -> None:
     objective, live = quantiles(), folds(60)
     state = Splitting.of(objective).solve(1e-3, live=live, max_iter=50, tol=0.0)
     term, rng = objective.integrals[0], np.random.default_rng(0)
@@ -261,7 +261,7 @@ def test_splitting_takes_problems_without_a_bias() -> None:
 
 
 @pytest.mark.parametrize("alpha", [1e-8, 1e-10, 1e-12])
-def test_the_bound_holds_where_directions_are_left_out(alpha: float) -> None:
+def test_the_bound_holds_where_directions_are_dropped(alpha: float) -> None:
     """A feature so small that its eigenvalue is taken for 0 still lowers the optimum where λ is smaller."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=(60, 1))

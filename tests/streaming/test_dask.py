@@ -241,7 +241,7 @@ def test_what_does_not_fit_together_is_refused_with_a_sentence(client: Any) -> N
         InfiniteQuantileRegressor(noncrossing="hard").fit(rows, y)
 
 
-def test_what_is_no_collection_of_dask_is_told_apart() -> None:
+def test_collections_of_dask_are_recognised() -> None:
     X, _, _ = data()
     assert is_dask(da.from_array(X))
     assert is_dask(frame())

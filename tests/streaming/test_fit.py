@@ -203,7 +203,7 @@ def test_memory_changes_the_passes_and_not_the_answer(data: Any) -> None:
 
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_inputs_in_single_precision_agree(data: Any, kind: str) -> None:
+def test_features_in_single_precision_agree(data: Any, kind: str) -> None:
     X, y, _ = data
     if kind == "torch":
         torch = pytest.importorskip("torch", reason="pip install infinitask[torch]")

@@ -370,7 +370,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[Any, ...], str]] = {
 
 
 @pytest.mark.parametrize(("params", "given", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(params: dict[str, Any], given: tuple[Any, ...], sentence: str) -> None:
+def test_wrong_arguments_are_refused(params: dict[str, Any], given: tuple[Any, ...], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         InfiniteCensoredQuantileRegressor(**{**QUICK, **params}).fit(*given)
 

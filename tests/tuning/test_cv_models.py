@@ -49,7 +49,7 @@ def without_inputs(y: Any, new: Any) -> float:
 
 
 # ------------------------------------------------------------------------------------------------------- the ranking
-def test_inputs_that_do_not_matter_get_small_scales() -> None:
+def test_irrelevant_features_get_small_scales() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(120, 4))
     scales = relevance(X, normal_scores(np.sin(2.0 * X[:, 1]) + 0.1 * rng.normal(size=120)))
@@ -172,7 +172,7 @@ def test_all_values_of_a_long_grid_compete(count: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-def test_inputs_that_move_the_spread_alone_are_seen(seed: int) -> None:
+def test_features_that_move_the_spread_alone_are_found(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1.0, 1.0, size=4300)
     y = (0.05 + 2.0 * np.abs(x) ** 1.5) * rng.normal(size=x.size)
@@ -407,7 +407,7 @@ def test_a_fold_without_weight_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_one_far_target_does_not_decide() -> None:
+def test_one_outlier_among_the_targets_does_not_decide() -> None:
     X, y = make_sine(100, random_state=0)
     far = y.copy()
     far[7] = 100.0
@@ -476,7 +476,7 @@ def test_the_classifier_finds_a_rare_class() -> None:
 
 
 @pytest.mark.parametrize(("n", "share"), [pytest.param(200, 0.06, marks=pytest.mark.slow), (100, 0.94)])
-def test_a_rare_class_without_inputs(n: int, share: float) -> None:
+def test_a_rare_class_with_irrelevant_features(n: int, share: float) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 1)), np.arange(n) < n * share
     model = InfiniteCostSensitiveClassifierCV(kernels=["rbf"], cv=3, n_nodes=10, tol=1e-2, random_state=0).fit(X, y)
@@ -488,7 +488,7 @@ def test_a_rare_class_without_inputs(n: int, share: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["one-se", "best"])
-def test_labels_without_inputs(rule: str) -> None:
+def test_labels_with_irrelevant_features(rule: str) -> None:
     rng = np.random.default_rng(0)
     X, y, new = rng.normal(size=(60, 3)), np.arange(60) % 3 == 0, rng.normal(size=(500, 3))
     model = InfiniteCostSensitiveClassifierCV(rule=rule, random_state=0).fit(X, y)

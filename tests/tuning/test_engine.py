@@ -64,7 +64,7 @@ def compared(X: Floats, y: Floats) -> list[Floats]:
 
 
 @pytest.mark.slow
-def test_no_row_is_judged_by_a_kernel_that_saw_its_target() -> None:
+def test_no_row_is_scored_by_a_kernel_that_saw_its_target() -> None:
     X, y = make_sine(40, random_state=0)
     folds, before = contest(X, y).folds, compared(X, y)
     for i in (0, 7):
@@ -176,7 +176,7 @@ def test_calibration_is_equivariant() -> None:
     np.testing.assert_allclose((other.predict(X, LEVELS) - 100.0) / 50.0, one.predict(X, LEVELS), atol=1e-4)
 
 
-def test_what_is_not_calibrated() -> None:
+def test_few_levels_and_ignored_features_are_not_calibrated() -> None:
     X, y = make_sine(80, random_state=0)
     few = InfiniteQuantileRegressorCV(measure=Discrete([0.1, 0.9]), quantiles=0.9, kernels=["rbf"], **QUICK).fit(X, y)
     assert not hasattr(few, "levels_")

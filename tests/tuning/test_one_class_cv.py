@@ -52,7 +52,7 @@ def test_on_two_moons_no_width_of_a_grid_has_a_smaller_volume() -> None:
 
 
 @pytest.mark.slow
-def test_units_of_the_inputs_do_not_matter() -> None:
+def test_units_of_the_features_do_not_matter() -> None:
     X = make_mixture(50, random_state=0)
     wide = X * [2.0**13, 2.0**-10]  # without rounding: the same to the last bit
     one, other = (InfiniteOneClassSVMCV(cv=2, random_state=0, **LAST_FIT).fit(data) for data in (X, wide))
@@ -74,7 +74,7 @@ def test_the_order_of_rows_does_not_matter_and_weights_are_copies() -> None:
 
 
 @pytest.mark.slow
-def test_inputs_that_depend_on_each_other_are_compared_by_their_covariance() -> None:
+def test_correlated_features_are_compared_by_their_covariance() -> None:
     rng = np.random.default_rng(0)
     factor = rng.normal(size=(240, 1))
     X = factor + 0.15 * rng.normal(size=(240, 6))
@@ -88,7 +88,7 @@ def test_inputs_that_depend_on_each_other_are_compared_by_their_covariance() -> 
     assert found >= before
 
 
-def test_inputs_with_long_tails_are_compared_by_their_ranks() -> None:
+def test_features_with_long_tails_are_compared_by_their_ranks() -> None:
     X = np.exp(2.0 * np.random.default_rng(1).normal(size=(150, 4)))
     kernel, again = (candidates(features)["Gaussian of ranks"] for features in (X, np.log(X)))
     assert isinstance(kernel, Warped)
@@ -124,7 +124,7 @@ def test_a_walk_ends_where_both_neighbours_are_worse(best: int) -> None:
         assert {best - 1, best, best + 1} <= set(looked)
 
 
-def test_reference_points_fill_a_box_or_differ_from_rows_in_some_inputs() -> None:
+def test_reference_points_fill_a_box_or_differ_from_rows_in_some_features() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, MAX_BOX_FEATURES))
     points = reference_points(X, rng, 4000)

@@ -44,7 +44,7 @@ def test_a_kernel_that_is_far_behind_is_left() -> None:
 
 
 @pytest.mark.parametrize("path", [[0.9, 0.5, 0.3, 0.2, 0.25, 0.3], [0.9, 0.6, 0.2, 0.4, 0.9, 1.0]])
-def test_one_that_comes_nearer_fast_is_not(path: list[float]) -> None:
+def test_a_kernel_that_catches_up_is_kept(path: list[float]) -> None:
     begin = 1 if path[1] == 0.6 else 0
     _, table = walked(path, begin, leader=0.25)
     assert np.argmin(table.mean(axis=1)) == np.argmin(path)
@@ -55,7 +55,7 @@ def test_a_path_ends_where_nothing_changes() -> None:
     assert max(seen) == 6
 
 
-def test_not_where_nothing_is_known_yet() -> None:
+def test_a_path_does_not_end_before_it_beats_ignoring_the_features() -> None:
     """A path over given λ begins where it ignores the inputs."""
     path = [1.0] * 6 + [0.5, 0.2, 0.4, 0.6]
     _, table = walked(path)
