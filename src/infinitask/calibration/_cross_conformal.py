@@ -69,7 +69,7 @@ class CrossCalibration:
         """
         asked, single = coverages(coverage)
         n, K = self.size, len(self.folds)
-        rank = np.array([self._rank(float(share)) for share in asked])
+        rank = np.array([self._rank(float(each)) for each in asked])
         # y is missed if at most c − 1 of n intervals hold it: then the mean of the p-values of the folds, weighted by
         # their sizes plus one, is at most (K + c − 1)/(n + K)
         missed = 2.0 * (K + rank - 1.0) / (n + K)
@@ -90,7 +90,7 @@ class CrossCalibration:
         asked, single = coverages(coverage)
         if len(curves) != len(self.folds):
             raise ValueError(f"curves of {len(curves)} fits were given for {len(self.folds)} folds; give one for each.")
-        ranks = [self._rank(float(share), warn=True) for share in asked]
+        ranks = [self._rank(float(each), warn=True) for each in asked]
         n_new = curves[0].values.shape[0]
         found = np.empty((n_new, asked.size, 2))
         step = max(1, IN_MEMORY // self.size)

@@ -138,15 +138,15 @@ class Levels:
             )
         if np.any(grid[1:] <= grid[:-1]):
             raise ValueError("the levels of grid do not ascend strictly; sort them, and the columns of Q with them.")
-        share = shares(weight, y.size, "weight", "rows")
-        rows = 1.0 / float(share @ share)  # weights that differ much are worth fewer
-        counted, kept = share > 0.0, _between_outer_levels(grid, rows)
-        y, share, curves = y[counted], share[counted], Rearrangement.of(grid[kept], Q[np.ix_(counted, kept)])
+        omega = shares(weight, y.size, "weight", "rows")
+        rows = 1.0 / float(omega @ omega)  # weights that differ much are worth fewer
+        counted, kept = omega > 0.0, _between_outer_levels(grid, rows)
+        y, omega, curves = y[counted], omega[counted], Rearrangement.of(grid[kept], Q[np.ix_(counted, kept)])
         excess = y - np.clip(y, curves.values[:, 0], curves.values[:, -1])
-        ends = _Ends.of(curves, share, fallback=float(share @ np.abs(excess)) or 1.0)
+        ends = _Ends.of(curves, omega, fallback=float(omega @ np.abs(excess)) or 1.0)
         beyond = excess / (ends.spread * np.where(excess < 0.0, *ends.slopes))
         first, last = (curves.inverse(y[:, None], side)[:, 0] + beyond for side in ("left", "right"))
-        asked, taken = _knots(*_spread_out(first, last, rows * share))
+        asked, taken = _knots(*_spread_out(first, last, rows * omega))
         return cls(asked, taken, float(curves.levels[0]), float(curves.levels[-1]), ends.slopes, ends.least)
 
     def __repr__(self) -> str:
@@ -222,16 +222,16 @@ class _Ends(NamedTuple):
     least: float
 
     @classmethod
-    def of(cls, curves: Rearrangement, share: HostArray, fallback: float) -> _Ends:
+    def of(cls, curves: Rearrangement, omega: HostArray, fallback: float) -> _Ends:
         """Spreads (n,), and the typical slopes at both ends; ``fallback`` is the spread where all curves are flat."""
         low, high = float(curves.levels[0]), float(curves.levels[-1])
         own = np.diff(curves(_quartile_levels(low, high)), axis=1)[:, 0]
-        least = _median(own, share) or float(share @ own) or fallback
+        least = _median(own, omega) or float(omega @ own) or fallback
         spread = np.maximum(own, least)
         width = min(END_WIDTH, 0.25 * (high - low))
         rise = np.diff(curves(np.array([low, low + width, high - width, high])), axis=1) / (width * spread[:, None])
         # at least as steep as the curve between its quartiles, about
-        down, up = (max(_median(rise[:, side], share), 1.0) for side in (0, 2))
+        down, up = (max(_median(rise[:, side], omega), 1.0) for side in (0, 2))
         return cls(spread, (down, up), least)
 
 
@@ -246,8 +246,8 @@ def _quartile_levels(low: float, high: float) -> HostArray:
     return low + (high - low) * np.array([0.25, 0.75])
 
 
-def _median(values: HostArray, share: HostArray) -> float:
-    return float(weighted_quantiles(values, share, np.array([0.5]))[0])
+def _median(values: HostArray, omega: HostArray) -> float:
+    return float(weighted_quantiles(values, omega, np.array([0.5]))[0])
 
 
 def _spread_out(first: HostArray, last: HostArray, mass: HostArray) -> tuple[HostArray, HostArray]:

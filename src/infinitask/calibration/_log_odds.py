@@ -198,9 +198,9 @@ def multinomial_scaling(
     """
     count = 1.0 / float(np.sum(omega**2)) if count is None else count
     logs, rows, weight = np.log(p), np.arange(len(p)), count * omega
-    share = np.bincount(label, weights=omega, minlength=p.shape[1])
+    fraction = np.bincount(label, weights=omega, minlength=p.shape[1])
     # no class counts as rarer than one row: it may have none among the held-out rows
-    prior = np.append(1.0, np.clip(p.shape[1] * np.maximum(share, 1.0 / count), 0.0, 1.0))
+    prior = np.append(1.0, np.clip(p.shape[1] * np.maximum(fraction, 1.0 / count), 0.0, 1.0))
 
     def minus_likelihood(v: HostArray) -> tuple[float, HostArray]:
         a = np.exp(v[0])

@@ -57,14 +57,14 @@ class Rearrangement:
 
     def __call__(self, theta: HostArray) -> HostArray:
         """The rearranged curves at tasks (q,), the same for all: (n, q)."""
-        left, right, share = self._place(theta)
-        return self._between(self.values[:, left], self.values[:, right], share)
+        left, right, fraction = self._place(theta)
+        return self._between(self.values[:, left], self.values[:, right], fraction)
 
     def paired(self, theta: HostArray) -> HostArray:
         """Curve i at its own task θ_i, (n,) → (n,), or at its own tasks, (n, q) → (n, q)."""
-        left, right, share = self._place(theta)
+        left, right, fraction = self._place(theta)
         rows = np.arange(self.values.shape[0]).reshape(-1, *[1] * (theta.ndim - 1))
-        return self._between(self.values[rows, left], self.values[rows, right], share)
+        return self._between(self.values[rows, left], self.values[rows, right], fraction)
 
     def inverse(self, y: HostArray, side: Literal["left", "right"] = "right") -> HostArray:
         """The first (left) or last (right) task at which curve i has the value y_i: (n, q) → (n, q).
@@ -77,23 +77,23 @@ class Rearrangement:
         left = np.maximum(right - 1, 0)
         start, end = (np.take_along_axis(values, place, axis=1) for place in (left, right))
         beyond = (count == self.levels.size).astype(np.float64)
-        share = np.divide(y - start, end - start, out=beyond, where=end > start)
+        fraction = np.divide(y - start, end - start, out=beyond, where=end > start)
         width = self.levels[right] - self.levels[left]
-        return np.asarray(np.minimum(self.levels[left] + np.clip(share, 0.0, 1.0) * width, self.levels[right]))
+        return np.asarray(np.minimum(self.levels[left] + np.clip(fraction, 0.0, 1.0) * width, self.levels[right]))
 
     def _place(self, theta: HostArray) -> tuple[HostArray, HostArray, HostArray]:
         last = self.levels.size - 1
         right = np.minimum(np.maximum(np.searchsorted(self.levels, theta, side="left"), min(1, last)), last)
         left = np.maximum(right - 1, 0)
         start, width = self.levels[left], self.levels[right] - self.levels[left]
-        share = np.divide(theta - start, width, out=np.zeros(np.shape(theta)), where=width > 0.0)
-        return left, right, np.minimum(np.maximum(share, 0.0), 1.0)  # half the time of np.clip for a single row
+        fraction = np.divide(theta - start, width, out=np.zeros(np.shape(theta)), where=width > 0.0)
+        return left, right, np.minimum(np.maximum(fraction, 0.0), 1.0)  # half the time of np.clip for a single row
 
-    def _between(self, start: HostArray, end: HostArray, share: HostArray) -> HostArray:
+    def _between(self, start: HostArray, end: HostArray, fraction: HostArray) -> HostArray:
         # products and sums of floating point are monotone, but the end of a piece may be missed by rounding
-        inside = start + share * (end - start)
+        inside = start + fraction * (end - start)
         bounded = np.minimum(inside, end) if self.increasing else np.maximum(inside, end)
-        return np.where(share < 1.0, bounded, end)
+        return np.where(fraction < 1.0, bounded, end)
 
 
 def _count(values: HostArray, y: HostArray, side: Literal["left", "right"]) -> HostArray:

@@ -28,10 +28,10 @@ def sign_change(levels: HostArray, values: HostArray) -> HostArray:
     """
     start, end = values[:, :-1], values[:, 1:]
     top, bottom = np.maximum(start, end), np.minimum(start, end)
-    # a piece from top to bottom is nonnegative on the share top/(top − bottom) of its length, cut to [0, 1]
+    # a piece from top to bottom is nonnegative on the fraction top/(top − bottom) of its length, cut to [0, 1]
     fall = top - bottom
-    share = np.divide(top, fall, out=(top >= 0.0).astype(np.float64), where=fall > 0.0)
-    return np.asarray(levels[0] + np.clip(share, 0.0, 1.0) @ np.diff(levels))
+    fraction = np.divide(top, fall, out=(top >= 0.0).astype(np.float64), where=fall > 0.0)
+    return np.asarray(levels[0] + np.clip(fraction, 0.0, 1.0) @ np.diff(levels))
 
 
 def flip_score(levels: HostArray, values: HostArray) -> HostArray:
@@ -139,6 +139,6 @@ def _first_change(levels: HostArray, values: HostArray, before: HostArray) -> Ho
         return np.full(values.shape[0], levels[0])
     k, rows = np.maximum(before.argmin(axis=1), 1), np.arange(values.shape[0])
     v0, v1 = values[rows, k - 1], values[rows, k]
-    share = np.clip(np.divide(v0, v0 - v1, out=np.zeros_like(v0), where=v0 != v1), 0.0, 1.0)
-    found = levels[k - 1] + share * (levels[k] - levels[k - 1])
+    fraction = np.clip(np.divide(v0, v0 - v1, out=np.zeros_like(v0), where=v0 != v1), 0.0, 1.0)
+    found = levels[k - 1] + fraction * (levels[k] - levels[k - 1])
     return np.asarray(np.where(before.all(axis=1), levels[-1], found))

@@ -211,7 +211,7 @@ class QuickFits:
     """
 
     def __init__(self, contest: Contest, kind: Kind, finest: float) -> None:
-        self.contest, n = contest, contest.counted.size
+        self.contest, counted = contest, contest.rows.weight > 0.0
         self._folds = folds = _joint_folds(contest, contest.folds)
         quick = replace(
             contest.rows.recipe,
@@ -223,13 +223,10 @@ class QuickFits:
         )
         self._fits: list[tuple[HostArray, JointFits]] = []
         self._states: list[Any] = []
-        halves = [np.full(contest.targets.size, True)]
-        if kind.learns:
-            first = np.arange(contest.targets.size) % 2 == 0
-            halves = [first, ~first]
-        for half in halves:
+        first = np.cumsum(counted) % 2 == 1
+        for half in (first, ~first) if kind.learns else (np.full(counted.size, True),):
             unseen = ~half[folds.rows] if kind.learns else half[folds.rows]
-            kernel = kind.on(np.flatnonzero(half[:n]))
+            kernel = kind.on(np.flatnonzero(half[counted]))
             self._fits.append((unseen, _joint_fits(contest, quick, kernel, folds.only(unseen), finest)))
             self._states.append(None)
 
@@ -266,7 +263,7 @@ def held_out(
     relearnt = kind.learns and few
     for some in [[split] for split in splits] if relearnt else [splits]:
         folds = _joint_folds(contest, some)
-        own = kind.on(np.flatnonzero(folds.seen[0])) if relearnt else kernel
+        own = kind.on(np.flatnonzero(folds.seen[0, contest.counted])) if relearnt else kernel
         fits = _joint_fits(contest, recipe, own, folds, alpha, single=not few)
         # few rows may have next to no noise, and double precision reaches any gap
         most = 5_000 if few else CALIBRATING.max_iter
@@ -274,15 +271,10 @@ def held_out(
     return Folds.of_splits(splits, contest.targets.size).assembled(np.concatenate(found))
 
 
-def _every(contest: Contest) -> HostArray:
-    """Positions of all rows; those of weight 0, which are predicted, not fitted, come last."""
-    return np.argsort(contest.rows.weight == 0.0, kind="stable")
-
-
 def _joint_folds(contest: Contest, splits: Splits) -> Folds:
-    """Folds as positions in the order of the fits."""
-    weight, place = contest.rows.weight, np.argsort(_every(contest))
-    return Folds.of_splits([(place[train[weight[train] > 0.0]], place[test]) for train, test in splits], weight.size)
+    """The folds of some fits; rows of weight 0 are predicted, not fitted."""
+    weight = contest.rows.weight
+    return Folds.of_splits([(train[weight[train] > 0.0], test) for train, test in splits], weight.size)
 
 
 def _joint_fits(
@@ -292,9 +284,8 @@ def _joint_fits(
 
     The bias joins φ with a hundredth of the ridge, which a path of λ has of its own.
     """
-    every, most = _every(contest), contest.landmarks or MAX_FEATURES
-    weight = contest.rows.weight[every]
-    data = Data(contest.rows.X[every], contest.targets[every], weight / np.sum(weight))
+    weight, most = contest.rows.weight, contest.landmarks or MAX_FEATURES
+    data = Data(contest.rows.X, contest.targets, weight / np.sum(weight))
     light = replace(
         recipe.with_task(loss=contest.loss, order=Order()),
         kernel=kernel,

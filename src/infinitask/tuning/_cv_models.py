@@ -7,7 +7,7 @@ hold it as ``best_estimator_`` and predict as it does.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.model_selection import KFold
@@ -20,6 +20,7 @@ from infinitask.calibration._levels import Levels
 from infinitask.calibration.held_out import FOLDS as CALIBRATION_FOLDS
 from infinitask.estimators import InfiniteCostSensitiveClassifier, InfiniteQuantileRegressor
 from infinitask.estimators._base import Prepared
+from infinitask.estimators._callbacks import Candidates, callbacks_told
 from infinitask.estimators._shared import estimator
 from infinitask.fitting._recipe import Recipe, Units
 from infinitask.tasks import QuantileTask
@@ -122,7 +123,24 @@ class InfiniteQuantileRegressorCV(SelfTuned):
     quantiles: Any = 0.5
     tol: float | None = None
 
-    def _choose(self, given: Compared, rows: Prepared) -> None:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose the kernel and λ, and learn the quantile function.
+
+        Parameters
+        ----------
+        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
+            Of blocks and of Dask, a sample of at least 20 000 rows chooses and calibrates; the model is fitted to all.
+            λ of the sample is divided by the root of the number of rows each of its rows stands for.
+        y : array (n,)
+            None for blocks, which hold it.
+        sample_weight : array (n,) or None
+        """
+        with callbacks_told(self, X, y, sample_weight, by=Candidates):
+            self._tune(*self._begin(X, y, sample_weight))
+        return self
+
+    def _tune(self, given: Compared, rows: Prepared) -> None:
+        """Choose by some rows, fit the choice to all of them, and calibrate its levels."""
         assert rows.y is not None
         order, changes = rows.recipe.order, dict[str, Any]()
         if order.rearranged:  # sorted predictions need no penalty on the way
@@ -224,7 +242,7 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
     >>> X, y = make_moons(100, noise=0.3, random_state=0)
     >>> model = InfiniteCostSensitiveClassifierCV(kernels=["rbf"], random_state=0).fit(X, y)
     >>> cautious, bold = model.predict(X, theta=[-0.9, 0.9]).mean(axis=0)
-    >>> bool(cautious < 0.5 < bold)  # the share of alarms
+    >>> bool(cautious < 0.5 < bold)  # the fraction of alarms
     True
     """
 
@@ -243,18 +261,31 @@ class InfiniteCostSensitiveClassifierCV(SelfTuned):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _choose(self, given: Compared, rows: Prepared) -> None:
-        if rows.learnt["classes_"].size > 2:
-            raise ValueError(
-                "Only binary classification is supported: y holds "
-                f"{rows.learnt['classes_'].size} classes. InfiniteCostSensitiveClassifier takes more than two, and "
-                'chooses γ and λ itself with gamma="auto" and alpha="auto".'
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose the kernel and λ, and learn the decision function of every trade-off.
+
+        Parameters
+        ----------
+        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
+            As for :class:`~infinitask.InfiniteQuantileRegressorCV`.
+        y : array (n,)
+            Any two labels; None for blocks, which hold them.
+        sample_weight : array (n,) or None
+        """
+        with callbacks_told(self, X, y, sample_weight, by=Candidates):
+            given, rows = self._begin(X, y, sample_weight)
+            if rows.learnt["classes_"].size > 2:
+                raise ValueError(
+                    "Only binary classification is supported: y holds "
+                    f"{rows.learnt['classes_'].size} classes. InfiniteCostSensitiveClassifier takes more than two, and "
+                    'chooses γ and λ itself with gamma="auto" and alpha="auto".'
+                )
+            loss = rows.recipe.loss
+            choice = self._raced(
+                rows, classes=True, targets=rows.y, loss=loss, criterion=loss, as_odds=True, constant=_best_constant
             )
-        loss = rows.recipe.loss
-        choice = self._raced(
-            rows, classes=True, targets=rows.y, loss=loss, criterion=loss, as_odds=True, constant=_best_constant
-        )
-        self._refit(choice, given)
+            self._refit(choice, given)
+        return self
 
 
 def _best_constant(signs: HostArray, weight: HostArray, theta: HostArray) -> HostArray:

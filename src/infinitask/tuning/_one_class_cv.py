@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 from infinitask._base.arrays import one_blas_thread
 from infinitask._base.events import Chosen, tell
 from infinitask.estimators import InfiniteOneClassSVM
-from infinitask.estimators._base import Prepared
+from infinitask.estimators._callbacks import Candidates, callbacks_told
 from infinitask.estimators._shared import estimator
 from infinitask.features import RandomFourier, feature_recipe
 from infinitask.fitting._data import Data
-from infinitask.tuning._self_tuned import Compared, SelfTuned
+from infinitask.tuning._self_tuned import SelfTuned
 from infinitask.tuning._volumes import VolumeComparison, families
 
 
@@ -96,24 +96,36 @@ solver, tol, max_iter, device
     alpha: float | str = "auto"
     tol: float = 1e-4
 
-    def _choose(self, given: Compared, rows: Prepared) -> None:
-        rng = check_random_state(self.random_state)
-        comparison = VolumeComparison.of(rows, self.cv, rng, int(self.verbose), self.on_interrupt == "best")
-        stationary = isinstance(feature_recipe(rows.recipe.features, rows.recipe.rank), RandomFourier)
-        kinds = families(self.kernels, Data.canonical(rows.X, None, rows.weight).X, stationary_only=stationary)
-        with one_blas_thread():
-            entrants = comparison.compare(kinds, self.n_jobs)
-        areas = np.array([entrant.area for entrant in entrants])
-        best = int(np.argmin(areas))
-        tell(Chosen(entrants[best].name))
-        self.kernel_ = entrants[best].kernel
-        chosen = self._estimator(kernel=self.kernel_)
-        self._fitted(chosen, given, chosen._prepare(given.X, None, given.weight))
-        self.cv_results_ = {
-            "kernels": [entrant.name for entrant in entrants],
-            "levels": comparison.levels,
-            "volumes": np.array([entrant.volumes for entrant in entrants]),
-            "areas": areas,
-            "best": best,
-        }
-        self.best_estimator_ = chosen
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Choose the kernel, and learn the level sets.
+
+        Parameters
+        ----------
+        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
+            Of blocks and of Dask a sample of at least 20 000 rows chooses the kernel.
+        y : ignored
+        sample_weight : array (n,) or None
+        """
+        with callbacks_told(self, X, y, sample_weight, by=Candidates):
+            given, rows = self._begin(X, None, sample_weight)
+            rng = check_random_state(self.random_state)
+            comparison = VolumeComparison.of(rows, self.cv, rng, int(self.verbose), self.on_interrupt == "best")
+            stationary = isinstance(feature_recipe(rows.recipe.features, rows.recipe.rank), RandomFourier)
+            kinds = families(self.kernels, Data.canonical(rows.X, None, rows.weight).X, stationary_only=stationary)
+            with one_blas_thread():
+                entrants = comparison.compare(kinds, self.n_jobs)
+            areas = np.array([entrant.area for entrant in entrants])
+            best = int(np.argmin(areas))
+            tell(Chosen(entrants[best].name))
+            self.kernel_ = entrants[best].kernel
+            chosen = self._estimator(kernel=self.kernel_)
+            self._fitted(chosen, given, chosen._prepare(given.X, None, given.weight))
+            self.cv_results_ = {
+                "kernels": [entrant.name for entrant in entrants],
+                "levels": comparison.levels,
+                "volumes": np.array([entrant.volumes for entrant in entrants]),
+                "areas": areas,
+                "best": best,
+            }
+            self.best_estimator_ = chosen
+        return self

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import wraps
 from types import FunctionType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,7 +19,7 @@ from infinitask._base.validation import Constraint, check_parameters
 from infinitask.calibration._folds import repeated_splits
 from infinitask.estimators import _frames
 from infinitask.estimators._base import Prepared
-from infinitask.estimators._callbacks import CallbackSupportMixin, Candidates, callbacks_told
+from infinitask.estimators._callbacks import CallbackSupportMixin
 from infinitask.estimators._frames import output_of
 from infinitask.estimators._shared import estimator
 from infinitask.estimators._sources import far_rows, fit_to, on_host, source_of, surveyed
@@ -84,36 +84,18 @@ class SelfTuned(CallbackSupportMixin, BaseEstimator):
                 setattr(cls, name, method if isinstance(method, staticmethod) else _passed_on(name, method))
         super().__init_subclass__(**kwargs)  # scikit-learn looks at the methods here
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Choose the kernel and λ, and fit the chosen model to all rows.
-
-        Parameters
-        ----------
-        X : array (n, d), :class:`~infinitask.streaming.Blocks`, or array or frame of Dask
-            Of blocks and of Dask, a sample of at least 20 000 rows chooses and calibrates; the model is fitted to all.
-            λ of the sample is divided by the root of the number of rows each of its rows stands for.
-        y : array (n,) or None
-            Numbers for quantiles and any two labels for decisions; None for blocks, which hold them. Level sets ignore
-            it.
-        sample_weight : array (n,) or None
-        """
-        with callbacks_told(self, X, y, sample_weight, by=Candidates):
-            check_parameters(self.get_params(deep=False), self._constraints)
-            for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
-                delattr(self, name)  # of an earlier fit
-            y = y if get_tags(self).target_tags.required else None
-            source = far_rows(X, y, sample_weight)
-            if source is None:
-                given = Compared(*(on_host(values) for values in (X, y, sample_weight)))
-            else:
-                survey = surveyed(self._estimator(), source)
-                given = Compared(survey.X, survey.y, survey.weight / np.max(survey.weight), source, survey)
-            self._choose(given, self._estimator()._prepare(*given[:3]))
-        return self
-
-    def _choose(self, given: Compared, rows: Prepared) -> None:
-        """Choose by some rows, and fit the choice to all of them."""
-        raise NotImplementedError
+    def _begin(self, X: Any, y: Any, sample_weight: Any) -> tuple[Compared, Prepared]:
+        """Check parameters and data, and forget an earlier fit: the rows that choose, as given and as prepared."""
+        check_parameters(self.get_params(deep=False), self._constraints)
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        source = far_rows(X, y, sample_weight)
+        if source is None:
+            given = Compared(*(on_host(values) for values in (X, y, sample_weight)))
+        else:
+            survey = surveyed(self._estimator(), source)
+            given = Compared(survey.X, survey.y, survey.weight / np.max(survey.weight), source, survey)
+        return given, self._estimator()._prepare(*given[:3])
 
     def _estimator(self, **chosen: Any) -> Any:
         """The model inside, with the parameters it shares with this one and those that are chosen."""
