@@ -61,7 +61,7 @@ SPANS = {
     ),
     "L-BFGS": ("infinitask.solvers._continuation:_Path.by_lbfgs",),
     "Newton": ("infinitask.solvers._continuation:_Path.by_newton",),
-    REST: ("infinitask.objective._base:BaseObjective.evaluate",),
+    REST: ("infinitask.objective._objective:Objective.evaluate",),
 }
 """The functions of each part. Their time counts without that of the listed functions which they call."""
 

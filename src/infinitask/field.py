@@ -240,9 +240,9 @@ class Problem:
         """The same problem with some of its rows, and all inputs that were named; the feature maps stay the same."""
         n = int(self.objective.rows.shape[0])
         rows = np.concatenate([rows, np.arange(n - self.named, n)]) if self.named else rows
-        gram = None if self.phi.gram is None else self.phi.gram[np.ix_(rows, rows)]
-        phi = replace(self.phi, values=self.phi.values[rows], gram=gram)
-        return replace(self, objective=self.objective.only(rows), phi=phi)
+        objective = self.objective.only(rows)
+        phi = replace(self.phi, values=self.phi.values[rows], gram=objective.gram)
+        return replace(self, objective=objective, phi=phi)
 
     def with_ridge(self, alpha: float, alpha_bias: float) -> Problem:
         """The same problem with another λ and λ_b."""

@@ -14,7 +14,7 @@ from numpy.polynomial.legendre import leggauss
 from infinitask.features import task_features
 from infinitask.kernels import ConstantTask, Gaussian, TaskKernel
 from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile, LevelSet, Loss, MQuantile, Pinball
-from infinitask.objective import Integral, Objective, PartedObjective, Parts, Smoothing, Sums, Visit, added
+from infinitask.objective import Integral, Objective, PartedRows, Parts, Smoothing, Sums, Visit, added
 from infinitask.penalties import noncrossing_penalty
 from infinitask.solvers import Eigenbasis, solve
 from tests.support.arrays import as_like
@@ -118,12 +118,10 @@ def columns_and_features(case: Case, xp: Any = None, seed: int = 0) -> tuple[Obj
     return Objective(there(K), *rest), Objective(there(K @ M), *rest), M
 
 
-def parted(case: Case, cuts: tuple[int, ...], xp: Any = None) -> tuple[PartedObjective, Objective]:
+def parted(case: Case, cuts: tuple[int, ...], xp: Any = None) -> tuple[Objective, Objective]:
     columns, whole, M = columns_and_features(case, xp)
-    host = columns_and_features(case)[1]
-    terms = tuple(replace(term, targets=None) for term in host.host_integrals)
-    ridges = columns.alpha, columns.alpha_bias, columns.bias_linear
-    return PartedObjective(Cut(columns, cuts), terms, *ridges, M, host), whole
+    host = columns_and_features(case)[1]  # the sample is all rows
+    return replace(host, elsewhere=PartedRows(Cut(columns, cuts), M)), whole
 
 
 def point(objective: Any, seed: int = 1) -> Floats:
@@ -203,7 +201,7 @@ def test_turned_unknowns_give_the_same_objective(case: Case) -> None:
 def test_the_gap_is_certified_for_all_rows(case: Case) -> None:
     ours, whole = parted(case, (25,))
     tol = 1e-3
-    basis = Eigenbasis.of(ours.sample).over(ours)
+    basis = Eigenbasis.of(replace(ours, elsewhere=None)).over(ours)
     found = solve(ours, solver="lbfgs", tol=tol, max_iter=5_000, basis=basis)
     best = solve(whole, tol=1e-6, max_iter=20_000)
     assert found.converged
@@ -216,4 +214,5 @@ def test_the_gap_is_certified_for_all_rows(case: Case) -> None:
 def test_nothing_is_asked_where_losses_rest_at_zero() -> None:
     ours, _ = parted(CASES[0], (25,))
     assert ours.resting_loss() == 0.0
-    assert ours.parts.visits == 0  # type: ignore[attr-defined]
+    assert ours.elsewhere is not None
+    assert ours.elsewhere.parts.visits == 0  # type: ignore[attr-defined]

@@ -244,9 +244,7 @@ def solved_one_by_one(
     for k in range(folds.count):
         part = folds.training_part(problem, k)
         own = Eigenbasis.of(part.objective, basis)
-        found = solve(
-            part.objective, solver=solver, tol=tol, max_iter=max_iter, start=near, basis=own, gram=part.phi.gram
-        )
+        found = solve(part.objective, solver=solver, tol=tol, max_iter=max_iter, start=near, basis=own)
         if start is None:
             near = Start(found.z, Smoothing(found.smoothing.kappa))
         yield part.field(found.z)

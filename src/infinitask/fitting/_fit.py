@@ -213,9 +213,9 @@ def _solved(
         bias_map = None if bias is None else bias.map
         return solve_in_order(objective, problem.psi.map, bias_map, problem.constant, recipe.measure.support, **how)
     if memory is None:
-        return solve(objective, start=near, gram=problem.phi.gram, **how), None
+        return solve(objective, start=near, **how), None
     basis = Eigenbasis.of(objective, memory.basis)
-    solution = solve(objective, start=memory.start(problem), basis=basis, gram=problem.phi.gram, **how)
+    solution = solve(objective, start=memory.start(problem), basis=basis, **how)
     memory.remember(problem, solution, basis)
     return solution, None
 

@@ -102,6 +102,7 @@ def pose(
         recipe.bias_ridge,
         _linear_in_bias(recipe, psi_bias, quadrature),
         BLOCK_ENTRIES if recipe.device is None else ON_DEVICE,
+        gram=phi.gram,
     )
     named = int(rows.shape[0]) - data.weight.size
     return Problem(objective, quadrature, phi, psi, psi_bias, kernel, constant, finding, named)

@@ -23,12 +23,11 @@ A bias may also be free, λ_b = 0: a dual point must then balance, and :class:`B
 """
 
 from ._balance import Balance as Balance
-from ._base import BaseObjective as BaseObjective
-from ._dual_rows import DualRows as DualRows
-from ._dual_rows import dual_rows as dual_rows
-from ._dual_rows import origin_rows as origin_rows
+from ._balance import DualRows as DualRows
+from ._balance import dual_rows as dual_rows
+from ._balance import origin_rows as origin_rows
 from ._objective import Objective as Objective
-from ._parted import PartedObjective as PartedObjective
+from ._parted import PartedRows as PartedRows
 from ._parted import Parts as Parts
 from ._parted import Sums as Sums
 from ._parted import Visit as Visit
@@ -38,6 +37,5 @@ from ._terms import Evaluation as Evaluation
 from ._terms import Integral as Integral
 from ._terms import Smoothing as Smoothing
 from ._terms import product as product
-from ._terms import staircase as staircase
 
 __all__: list[str] = []

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, as_like, double, namespace, to_host
+from infinitask._base.arrays import Array, HostArray, as_like, double, floats, namespace, to_host
 from infinitask._base.threads import shared_out
 from infinitask.losses import BoxLoss, Row
-from infinitask.losses._base import Sums
-from infinitask.objective import _structure
-from infinitask.objective._balance import CORNER_DISTANCE, NodeSums
-from infinitask.objective._base import BaseObjective
+from infinitask.losses._base import Pointwise, Sums
+from infinitask.objective._balance import Balance, NodeSums
 from infinitask.objective._table import Table
 from infinitask.objective._terms import (
     BLOCK_ENTRIES,
     NO_CURVATURE,
+    Evaluation,
     Integral,
     RowSums,
     Smoothing,
@@ -30,6 +29,9 @@ from infinitask.objective._terms import (
     subtract_product,
 )
 
+if TYPE_CHECKING:
+    from infinitask.objective._parted import PartedRows
+
 MAX_KNOWN_PAIRS = 500_000
 """Pairs up to which the rows of the table are kept between evaluations: 8 MB where they follow the targets, and then a
 tenth of the time of a fit."""
@@ -39,14 +41,11 @@ MAX_WEIGHTED_ENTRIES = 2**17
 the cache (n = 1000 with 1000 features: a third of the time of a fit); there the weights enter the smaller factor of the
 gradient at every evaluation."""
 
-FAR = 20.0
-"""A row whose loss, or distance from the others, is more than 20 times the median is an outlier: it counts as that."""
-
 _Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
-class Objective(BaseObjective):
+class Objective:
     """P(z), see the module's formula.
 
     Parameters
@@ -75,6 +74,9 @@ class Objective(BaseObjective):
         and memory is counted.
     gram : ndarray (n, n) or None
         Φ Φᵀ up to rounding, if it is known.
+    elsewhere : PartedRows or None
+        All rows, in parts, if those at hand are a sample: the sample tells the scale of the targets and the curvature,
+        and all else is summed over the parts.
     """
 
     rows: Array
@@ -89,6 +91,7 @@ class Objective(BaseObjective):
     threads: bool = True
     keeps_copies: bool = True
     gram: HostArray | None = None
+    elsewhere: PartedRows | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # what is computed from the fields is computed again
@@ -103,13 +106,56 @@ class Objective(BaseObjective):
     @property
     def n_pairs(self) -> int:
         """Samples × nodes of all integrals."""
-        return int(self.rows.shape[0]) * sum(int(term.theta.shape[0]) for term in self.integrals)
+        n = int(self.rows.shape[0]) if self.elsewhere is None else self.elsewhere.parts.n
+        return n * sum(int(term.theta.shape[0]) for term in self.integrals)
 
-    # --------------------------------------------------------------------------------------- structure
+    @property
+    def bias_size(self) -> int:
+        """s_b."""
+        cols = self.integrals[0].bias_cols
+        return 0 if cols is None else int(cols.shape[1])
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        r, s = self.shape
+        return r * s + self.bias_size
+
     @cached_property
+    def ridge(self) -> HostArray:
+        """The diagonal of Λ, (size,); 0 for a free bias."""
+        r, s = self.shape
+        return np.concatenate([np.full(r * s, self.alpha), np.full(self.bias_size, self.alpha_bias)])
+
+    @cached_property
+    def linear(self) -> HostArray:
+        """v, padded with zeros to all unknowns, (size,)."""
+        v = np.zeros(self.size)
+        if self.bias_linear is not None:
+            v[self.size - self.bias_size :] = self.bias_linear
+        return v
+
+    @cached_property
+    def host_integrals(self) -> list[Integral]:
+        """The integrals without targets, their weights and columns NumPy arrays of float64."""
+        return [replace(term, targets=None, row_weight=None).mapped(_host) for term in self.integrals]
+
+    @property
+    def relative_sizes(self) -> list[float]:
+        """How large what each integral looks at is, relative to the first: a derivative is, for a narrow kernel."""
+        sizes = [float(np.sqrt(t.weights @ np.sum(t.cols**2, axis=1))) for t in self.host_integrals]
+        return [size / sizes[0] if sizes[0] > 0.0 and size > 0.0 else 1.0 for size in sizes]
+
+    # -------------------------------------------------------------------------------- what it offers to solvers
+    @property
+    def free(self) -> bool:
+        """Whether there is a bias without a ridge."""
+        return self.bias_size > 0 and self.alpha_bias == 0.0
+
+    @property
     def kinked(self) -> bool:
         """Whether each loss is an interval of slopes with a kink, and looks at all pairs."""
-        return _structure.kinked(self)
+        return all(term.kinked for term in self.integrals)
 
     @property
     def without_bias(self) -> bool:
@@ -124,12 +170,16 @@ class Objective(BaseObjective):
     @cached_property
     def free_levels(self) -> bool:
         """Whether a free level stands at every node, and the slopes of the only loss are intervals around 0."""
-        return _structure.free_levels(self)
+        plain = self.free and self.bias_linear is None and len(self.integrals) == 1 and self._one_weight
+        return plain and self.rows.dtype == namespace(self.rows).float64 and self.integrals[0].free_levels
 
     @cached_property
     def one_class(self) -> bool:
         """Whether each node has an h of its own and slopes in [0, 1/θ], as the one-class machine of a fraction θ."""
-        return _structure.one_class(self)
+        if not isinstance(self.rows, np.ndarray) or len(self.integrals) > 1 or self.alpha_bias <= 0.0:
+            return False
+        whole = self._one_weight and abs(float(np.sum(self.sample_weight)) - 1.0) <= 1e-8
+        return whole and self.integrals[0].one_class
 
     @property
     def tied(self) -> int:
@@ -194,15 +244,7 @@ class Objective(BaseObjective):
         """Whether all integrals have the same ω."""
         return all(term.row_weight is None for term in self.integrals)
 
-    @cached_property
-    def _unseen(self) -> set[tuple[int, int]]:
-        """Integrals, each with the starts of the blocks of which it sees no row: nothing is computed there."""
-        if self._one_weight:
-            return set()
-        weights = [to_host(self.weight_of(term)) for term in self.integrals]
-        return {(t, b.start) for b in self.blocks() for t, weight in enumerate(weights) if not np.any(weight[b])}
-
-    def bias_at_nodes(self, c: Array | None) -> list[Array | None]:
+    def _bias_at_nodes(self, c: Array | None) -> list[Array | None]:
         """Ψ_b c for each integral, (m,)."""
         return [None if c is None or t.bias_cols is None else t.bias_cols @ c for t in self.integrals]
 
@@ -212,23 +254,49 @@ class Objective(BaseObjective):
         if not (compiles(self.n_pairs) if self.compiled is None else self.compiled):
             return (None,) * len(self.integrals)
         n = int(self.rows.shape[0])
-        return tuple(Table.of(term, width, n) for term, width in zip(self.integrals, self._widths, strict=True))
-
-    @cached_property
-    def _widths(self) -> list[Array]:
-        """Relative smoothing of the nodes of each integral, (m,)."""
-        return [term.loss.width(term.theta) for term in self.integrals]
+        return tuple(Table.of(term, n) for term in self.integrals)
 
     def _smoothed(self, t: int, smoothing: Smoothing, block: slice) -> tuple[Any, Array | None]:
         """What the loss of integral t receives on a block of rows: κ·width and the centre."""
         kappa, centre = smoothing.kappa[t], None if smoothing.centre is None else smoothing.centre[t]
         if kappa == 0.0:
             return 0.0, None
-        return kappa * self._widths[t], None if centre is None else centre[block, :]
+        return kappa * self.integrals[t].width, None if centre is None else centre[block, :]
 
     # ---------------------------------------------------------------------------------------- one pass
+    def evaluate(self, z: HostArray, smoothing: Smoothing) -> Evaluation:
+        """Value, gradient and dual point at z, for losses with this smoothing."""
+        sums = self.row_sums(z, smoothing)
+        losses = floats(sums.losses)
+        values, lowers, squares = (losses[k::3] for k in range(3))
+        data = _host(sums.C).ravel()
+        if sums.c is not None:
+            data = np.concatenate([data, _host(sums.c)])
+        ridge_z = self.ridge * z
+        penalty = float(self.linear @ z + 0.5 * ridge_z @ z)
+        primal, gradient = sum(values) + penalty, data + self.linear + ridge_z
+        lower, slack = sum(lowers), tuple(value - low for value, low in zip(values, lowers, strict=True))
+        dual_data = lower - float(data @ z)
+        if sums.nodes is None:
+            step = gradient / self.ridge
+            dual_z, error = z - step, 0.5 * float(step @ gradient)
+        else:
+            dual_data, dual_z = self.balance.dual(dual_data, -data, gradient, sums.nodes)
+            error = primal - (dual_data - 0.5 * float((self.ridge * dual_z) @ dual_z)) - sum(slack)
+        return Evaluation(
+            primal=primal,
+            smoothed=lower - 0.5 * sum(squares) + penalty,
+            gradient=gradient,
+            dual_data=dual_data,
+            slack=slack,
+            dual_z=dual_z,
+            error=max(error, 0.0),
+        )
+
     def row_sums(self, z: HostArray, smoothing: Smoothing) -> RowSums:
-        """See :meth:`BaseObjective.row_sums`."""
+        """The sums over all rows that :meth:`evaluate` is made of."""
+        if self.elsewhere is not None:
+            return self.elsewhere.row_sums(z, smoothing, self.shape)
         C, c = self.split(z)
         return RowSums.total(self._shared_out(lambda blocks: self._visit(blocks, C, c, smoothing)))
 
@@ -237,15 +305,12 @@ class Objective(BaseObjective):
         # sums over rows are in double precision, whatever the precision of the products
         zero_c = None if c is None else double(0.0 * c)
         sums = RowSums([0.0] * (3 * len(self.integrals)), double(0.0 * C), zero_c)
-        bias, room, one_weight = self.bias_at_nodes(c), self._room(blocks), self._one_weight
+        bias, room, one_weight = self._bias_at_nodes(c), self._room(blocks), self._one_weight
         for block in blocks:
             omega, phi = self.sample_weight[block], self.features(block)
             A = product(phi, C[: phi.shape[1], :])
             pulled, losses = None, []
             for t, term in enumerate(self.integrals):
-                if (t, block.start) in self._unseen:
-                    losses += [0.0] * 3
-                    continue
                 omega = omega if one_weight else self.weight_of(term)[block]
                 point, data = self._sums(t, block, self._field(A, term, bias[t], room), smoothing, room)
                 if data is not None:
@@ -258,8 +323,6 @@ class Objective(BaseObjective):
                 if sums.c is not None and term.bias_cols is not None:
                     sums.c = sums.c - double(term.bias_cols.T) @ double(term.weights * (omega @ point.dual))
             sums.losses = [total + more for total, more in zip(sums.losses, losses, strict=True)]
-            if pulled is None:
-                continue
             if not one_weight:
                 subtract_product(sums.C, phi, pulled)
             elif self._weighted_rows is None:
@@ -315,59 +378,41 @@ class Objective(BaseObjective):
         return np.empty((2, max(block.stop - block.start for block in blocks) * self._most_nodes), self.rows.dtype)
 
     # ------------------------------------------------------------------------------------ dual and start
+    @cached_property
+    def balance(self) -> Balance:
+        """What makes dual points feasible where the bias is free."""
+        return Balance.of(self)
+
+    def origin(self) -> tuple[float, HostArray] | None:
+        """The dual point u = 0, or where the bias is free what balances next to it; None where nothing does.
+
+        Its data term is Σ ω w (−ℓ*(0)).
+        """
+        data = self.resting_loss()
+        data, z = self.balance.origin(data, self) if self.free else (data, -self.linear / self.ridge)
+        return (data, z) if np.isfinite(data) else None
+
     def resting_loss(self) -> float:
-        """See :meth:`BaseObjective.resting_loss`."""
+        """Σ ω w (−ℓ*(0)) of all integrals: the smallest values of the losses."""
+        resting = [term for term in self.integrals if not term.loss.rests_at_zero]
+        if resting and self.elsewhere is not None:
+            return self.elsewhere.resting_loss()
         data = 0.0
-        for term in self.integrals:
-            for block in () if term.loss.rests_at_zero else self.blocks():
+        for term in resting:
+            for block in self.blocks():
                 omega = self.weight_of(term)[block]
                 zero = 0.0 * omega[:, None] * term.weights
                 data += float(omega @ term.loss.dual(term.theta, term.targets_of(block), zero) @ term.weights)
         return data
 
-    def corner(self, block: slice, side: float, reach: float | None = None) -> tuple[Array, Array]:
-        """u and −ℓ*(−u) of a field far above (``side`` = 1) or far below (−1) the targets of a block, each (rows, m).
-
-        ``reach`` is how far, where the slopes have no end.
-        """
-        first = self.integrals[0]
-        zero = 0.0 * self.sample_weight[block][:, None] * first.weights
-        reach = CORNER_DISTANCE * self.scale if reach is None else reach
-        return first.loss.corner(first.theta, first.targets_of(block), zero, side, reach)
-
-    def corner_sums(self, side: float, reach: float | None = None, *, rows: bool = True) -> NodeSums:
-        """See :meth:`BaseObjective.corner_sums` and :meth:`corner`."""
-        total = None
-        for block in self.blocks():
-            phi = self.rows[block, :] if rows else self.rows[block, :0]
-            total = NodeSums.of(phi, self.sample_weight[block], *self.corner(block, side, reach)).plus(total)
-        assert total is not None
-        return total.on_host()
-
-    def slopes_at_zero(self) -> HostArray:
-        """See :meth:`BaseObjective.slopes_at_zero`."""
-        first = self.integrals[0]
-        size = np.zeros(int(first.weights.shape[0]))
-        for block in self.blocks():
-            omega = self.sample_weight[block]
-            u = first.loss.slope(first.theta, first.targets_of(block), 0.0 * omega[:, None] * first.weights)
-            size += to_host(omega @ abs(u)).astype(np.float64)
-        return size
-
     def start(self) -> HostArray:
-        """0, and for a free bias the constant that is the mean target."""
+        """Where a solver starts: at 0, and for a free bias at the constant that is the mean target; (size,)."""
         z = np.zeros(self.size)
         first = self.integrals[0]
         if self.free and first.targets is not None:
-            share = first.loss.shares_of(first.targets)
-            values = first.loss.values_of(first.targets)
-            means = to_host(self.sample_weight @ (values if share is None else share * values))
-            if share is not None:
-                mass = to_host(self.sample_weight @ share)
-                means = means / np.where(mass > 0.0, mass, 1.0)
-            mean = float(np.mean(means))
             cols = np.asarray(self.host_integrals[0].bias_cols)
-            z[self.size - self.bias_size :] = np.linalg.lstsq(cols, np.full(cols.shape[0], mean))[0]
+            mean = np.full(cols.shape[0], first.mean_target(self.sample_weight))
+            z[self.size - self.bias_size :] = np.linalg.lstsq(cols, mean)[0]
         return z
 
     @cached_property
@@ -376,34 +421,11 @@ class Objective(BaseObjective):
         first = self.integrals[0]
         xp = namespace(self.rows)
         if first.targets is not None:
-            return self._spread(first)
+            return first.spread(to_host(self.sample_weight))
         over_rows = self.rows @ (self.rows.T @ self.sample_weight)
         over_nodes = first.cols @ (first.cols.T @ first.weights)
         scale = float(xp.mean(xp.abs(over_rows))) * float(xp.mean(xp.abs(over_nodes))) / self.alpha
         return scale if scale > 0.0 else 1.0
-
-    def _spread(self, term: Integral) -> float:
-        """The mean distance of the targets from their mean, in which far ones count no more than :data:`FAR` others."""
-        assert term.targets is not None
-        y, share = to_host(term.loss.values_of(term.targets)), term.loss.shares_of(term.targets)
-        weight, few = to_host(self.sample_weight)[:, None], y[self._few_rows]
-        if share is not None:  # targets count by shares, or not at all
-            share = to_host(share)
-            weight, few = weight * share * to_host(term.weights), few[share[self._few_rows] > 0.0]
-            weight = weight / np.sum(weight)
-            size, spread = (float(np.sum(weight * np.abs(v))) for v in (y, y - np.sum(weight * y)))
-        else:
-            size, spread = (float(np.mean(weight[:, 0] @ np.abs(v))) for v in (y, y - weight[:, 0] @ y))
-        typical = float(np.median(np.abs(few - np.median(few))))
-        spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
-        # the spread of a constant target is rounding
-        return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
-
-    @cached_property
-    def _few_rows(self) -> HostArray:
-        """Positions of at most about 2 000 rows that count."""
-        counted = np.flatnonzero(to_host(self.sample_weight) > 0.0)
-        return counted[:: -(-counted.size // 2_000)]
 
     @cached_property
     def typical_loss(self) -> float:
@@ -412,33 +434,22 @@ class Objective(BaseObjective):
         One outlier may dominate the objective, and no h changes that: this is what a model can change. ∞ where the
         loss of h = 0 says nothing, as for level sets.
         """
-        first, rows = self.integrals[0], self._few_rows
-        if first.targets is None:
-            return np.inf
-        y, some = first.targets[rows, ...], self.sample_weight[rows]
-        omega = to_host(some).astype(np.float64)
-        size = max(1, self.block_entries // self._most_nodes)
-        parts = []
-        for start in range(0, omega.size, size):
-            block = slice(start, start + size)
-            zero = 0.0 * some[block][:, None] * first.weights
-            parts.append(to_host(first.loss.value(first.theta, y[block, ...], zero) @ first.weights))
-        losses = np.concatenate(parts)
-        losses, omega = losses[omega > 0.0], omega[omega > 0.0]
-        middle = float(np.median(losses))
-        if not (middle > 0.0 and np.all(np.isfinite(losses))):
-            return np.inf
-        return float(omega @ np.clip(losses, 0.0, FAR * middle)) / float(np.sum(omega))
+        return self.integrals[0].typical_loss(self.sample_weight, self.block_entries)
 
     # ------------------------------------------------------------------------------ fields and curvature
     def fields(self, z: HostArray, blocks: list[slice] | None = None) -> Iterator[tuple[slice, list[Array]]]:
         """For each block of rows, H of every integral, each (rows of the block, m)."""
         C, c = self.split(z)
-        bias = self.bias_at_nodes(c)
+        bias = self._bias_at_nodes(c)
         for block in self.blocks() if blocks is None else blocks:
             phi = self.features(block)
             A = product(phi, C[: phi.shape[1], :])
             yield block, [self._field(A, term, shift) for term, shift in zip(self.integrals, bias, strict=True)]
+
+    def pointwise(self, t: int, block: slice, H: Array, smoothing: Smoothing) -> Pointwise:
+        """The loss of integral t, its lower bound and the dual point at every pair of a block, from its field."""
+        term = self.integrals[t]
+        return term.loss.pointwise(term.theta, term.targets_of(block), H, *self._smoothed(t, smoothing, block))
 
     def curvatures(
         self, z: HostArray, smoothing: Smoothing, blocks: list[slice] | None = None
@@ -447,8 +458,8 @@ class Objective(BaseObjective):
         for block, seen in self.fields(z, blocks):
             found = []
             for t, (term, H) in enumerate(zip(self.integrals, seen, strict=True)):
-                kappa, centre = self._smoothed(t, smoothing, block)
-                curvature = term.loss.curvature(term.theta, term.targets_of(block), H, kappa, centre)
+                smoothed = self._smoothed(t, smoothing, block)
+                curvature = term.loss.curvature(term.theta, term.targets_of(block), H, *smoothed)
                 found.append(curvature * term.weights * self.weight_of(term)[block][:, None])
             yield block, found
 
@@ -468,34 +479,25 @@ class Objective(BaseObjective):
                 total = [v + xp.sum(weight, axis=0) for v, weight in zip(total, weights, strict=True)]
             return total
 
-        return [to_host(sum(parts)).astype(np.float64) for parts in zip(*self._shared_out(visit), strict=True)]
+        return [_host(sum(parts)) for parts in zip(*self._shared_out(visit), strict=True)]
 
     def duals(self, z: HostArray, smoothing: Smoothing) -> tuple[Array | None, ...]:
         """The dual point at z, (n, m) for each integral; None for those that are not smoothed."""
-        xp = namespace(self.rows)
         found: list[list[Array]] = [[] for _ in self.integrals]
         for block, seen in self.fields(z):
-            for t, (term, H) in enumerate(zip(self.integrals, seen, strict=True)):
+            for t, H in enumerate(seen):
                 if smoothing.kappa[t] != 0.0:
-                    kappa, centre = self._smoothed(t, smoothing, block)
-                    point = term.loss.pointwise(term.theta, term.targets_of(block), H, kappa, centre)
-                    found[t].append(point.dual)
-        return tuple(xp.concat(parts, axis=0) if parts else None for parts in found)
+                    found[t].append(self.pointwise(t, block, H, smoothing).dual)
+        return tuple(namespace(self.rows).concat(parts, axis=0) if parts else None for parts in found)
 
     # ------------------------------------------------------------------------------------------ change
     def rotated(self, U: HostArray | None, V: HostArray, V_b: HostArray | None) -> Objective:
         """The same objective in the unknowns Uᵀ C V and V_bᵀ c, for orthogonal U, V, V_b; None is the identity."""
-        terms = tuple(
-            replace(
-                term,
-                cols=term.cols @ as_like(V, term.cols),
-                bias_cols=None if term.bias_cols is None else term.bias_cols @ as_like(V_b, term.cols),
-            )
-            for term in self.integrals
-        )
         linear = None if self.bias_linear is None or V_b is None else V_b.T @ self.bias_linear
         rows, reach = (self.rows, self.reach) if U is None else (self.rows @ as_like(U, self.rows), None)
-        return replace(self, rows=rows, reach=reach, integrals=terms, bias_linear=linear)
+        terms = tuple(term.rotated(V, V_b) for term in self.integrals)
+        elsewhere = None if self.elsewhere is None else self.elsewhere.rotated(U, V, V_b)
+        return replace(self, rows=rows, reach=reach, integrals=terms, bias_linear=linear, elsewhere=elsewhere)
 
     def with_ridge(self, alpha: float, alpha_bias: float) -> Objective:
         """The same data terms with another λ and λ_b; what is known of the data stays known."""
@@ -508,17 +510,8 @@ class Objective(BaseObjective):
         """The same objective with NumPy arrays of float64."""
         if isinstance(self.rows, np.ndarray):
             return self
-
-        def host(part: Array | None) -> HostArray | None:
-            return None if part is None else to_host(part).astype(np.float64)
-
-        terms = tuple(
-            Integral(
-                t.loss, *(host(part) for part in (t.theta, t.weights, t.cols, t.bias_cols, t.targets, t.row_weight))
-            )
-            for t in self.integrals
-        )
-        return replace(self, rows=host(self.rows), sample_weight=host(self.sample_weight), integrals=terms)
+        terms = tuple(term.mapped(_host) for term in self.integrals)
+        return replace(self, rows=_host(self.rows), sample_weight=_host(self.sample_weight), integrals=terms)
 
     def reordered(self, order: HostArray, reach: HostArray) -> Objective:
         """The same objective with its rows in another order, in which they have this reach."""
@@ -527,7 +520,9 @@ class Objective(BaseObjective):
     def only(self, index: HostArray) -> Objective:
         """The same objective with some of its rows."""
         some = self._picked(index)
-        return replace(some, sample_weight=some.sample_weight / namespace(self.rows).sum(some.sample_weight))
+        gram = None if self.gram is None else self.gram[np.ix_(index, index)]
+        weight = some.sample_weight / namespace(self.rows).sum(some.sample_weight)
+        return replace(some, sample_weight=weight, gram=gram)
 
     def _picked(self, index: HostArray) -> Objective:
         return replace(
@@ -536,5 +531,9 @@ class Objective(BaseObjective):
             sample_weight=self.sample_weight[index],
             integrals=tuple(term.picked(index) for term in self.integrals),
             reach=None,
-            gram=None if self.gram is None else self.gram[np.ix_(index, index)],
+            gram=None,
         )
+
+
+def _host(values: Any) -> HostArray:
+    return to_host(values).astype(np.float64, copy=False)

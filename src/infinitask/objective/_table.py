@@ -70,7 +70,7 @@ class Table:
     _known: dict[float, HostArray] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, term: Integral, width: HostArray, n: int) -> Table | None:
+    def of(cls, term: Integral, n: int) -> Table | None:
         """The table of an integral over n samples; None where there is none, or nothing compiled."""
         loss, y = term.loss, term.targets
         if not isinstance(loss, BoxLoss) or not isinstance(term.cols, np.ndarray):
@@ -94,7 +94,7 @@ class Table:
         lines = np.stack([np.broadcast_to(np.asarray(entry, dtype), shape) for entry in entries])
         goal = loss.goal(y)
         targets = np.zeros((n, 1), dtype) if goal is None else np.array(goal, dtype, order="C")
-        return cls(functions, targets, np.asarray(kind, np.int64), lines, term.weights, width)
+        return cls(functions, targets, np.asarray(kind, np.int64), lines, term.weights, term.width)
 
     @property
     def nbytes(self) -> int:

@@ -1,16 +1,16 @@
-"""The parts of an objective, how its rows are cut into blocks, and what a pass over the data yields."""
+"""The data terms of an objective, how rows are cut into blocks, and what a pass over the data yields."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from infinitask._base.arrays import Array, HostArray, namespace
+from infinitask._base.arrays import Array, HostArray, as_like, namespace, to_host
 from infinitask.losses import BoxLoss, Loss, Row
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ SWITCH = "INFINITASK_COMPILED"
 
 NO_CURVATURE = 1e-100
 """Curvature below this is none: its inverse must not overflow."""
+
+FAR = 20.0
+"""A row whose loss, or distance from the others, is more than 20 times the median is an outlier: it counts as that."""
 
 MIN_COMPILED_PAIRS = 10_000_000
 """Pairs (samples × nodes of all integrals) from which compiled loops are used.
@@ -83,10 +86,98 @@ class Integral:
         """The interval of slopes for a block of rows, and what else the table says; None where the loss has no row."""
         return self.loss.row(self.theta, self.targets_of(block)) if isinstance(self.loss, BoxLoss) else None
 
-    def residual(self, targets: Array | None, h: Array) -> Array:
-        """What the slopes of a loss with a row multiply."""
-        assert isinstance(self.loss, BoxLoss)
-        return self.loss.residual(targets, h)
+    @cached_property
+    def width(self) -> Array:
+        """Relative smoothing of the nodes, (m,)."""
+        return self.loss.width(self.theta)
+
+    # ----------------------------------------------------------------------------------------------- what it offers
+    @property
+    def kinked(self) -> bool:
+        """Whether the loss is an interval of slopes with a kink, and looks at all pairs."""
+        return isinstance(self.loss, BoxLoss) and not self.loss.smooth(1.0) and not self.loss.few
+
+    @property
+    def free_levels(self) -> bool:
+        """Whether a level stands at every node, and the slopes are intervals around 0."""
+        m, loss = int(self.theta.shape[0]), self.loss
+        if self.bias_cols is None or self.bias_cols.shape != (m, m) or self.targets is None:
+            return False
+        row = self.row_of(slice(None))
+        if row is None or not row.plain or row.low is None or row.high is None or loss.smooth(1.0):
+            return False
+        around = np.all(to_host(row.low) <= 0.0) and np.all(to_host(row.high) >= 0.0)
+        return bool(around and np.linalg.cond(to_host(self.bias_cols)) <= 1e3) and loss.shares_of(self.targets) is None
+
+    @property
+    def one_class(self) -> bool:
+        """Whether each node has an h of its own, slopes in [0, 1/θ] and no target, and a bias joins them."""
+        (m, s), loss = self.cols.shape, self.loss
+        if self.targets is not None or self.bias_cols is None or m != s or np.size(self.theta) != m:
+            return False
+        if not isinstance(loss, BoxLoss) or type(loss).residual is not BoxLoss.residual:
+            return False
+        theta, row = np.ravel(to_host(self.theta)), loss.row(self.theta, None)
+        if not row.plain or row.low is None or row.high is None or np.any(row.low) or np.any(theta <= 0.0):
+            return False
+        gram = to_host(self.cols.T @ (self.weights[:, None] * self.cols))
+        own = np.max(np.abs(gram - np.eye(s))) < 1e-8
+        return bool(own and np.allclose(np.ravel(row.high) * theta, 1.0))
+
+    def mean_target(self, omega: Array) -> float:
+        """The mean of the targets of all rows and nodes."""
+        assert self.targets is not None
+        values, share = self.loss.values_of(self.targets), self.loss.shares_of(self.targets)
+        if share is None:
+            return float(np.mean(to_host(omega @ values)))
+        means, mass = to_host(omega @ (share * values)), to_host(omega @ share)
+        return float(np.mean(means / np.where(mass > 0.0, mass, 1.0)))
+
+    def spread(self, omega: HostArray) -> float:
+        """The mean distance of the targets from their mean, in which far ones count no more than :data:`FAR` others."""
+        assert self.targets is not None
+        y, share = to_host(self.loss.values_of(self.targets)), self.loss.shares_of(self.targets)
+        some, weight = _few_rows(omega), omega[:, None]
+        few = y[some]
+        if share is not None:  # targets count by shares, or not at all
+            share = to_host(share)
+            weight, few = weight * share * to_host(self.weights), few[share[some] > 0.0]
+            weight = weight / np.sum(weight)
+            size, spread = (float(np.sum(weight * np.abs(v))) for v in (y, y - np.sum(weight * y)))
+        else:
+            size, spread = (float(np.mean(omega @ np.abs(v))) for v in (y, y - omega @ y))
+        typical = float(np.median(np.abs(few - np.median(few))))
+        spread = min(spread, FAR * typical) if typical > 1e-12 * size else spread
+        # the spread of a constant target is rounding
+        return spread if spread > 1e-12 * size else size if size > 0.0 else 1.0
+
+    def typical_loss(self, omega: Array, entries: int) -> float:
+        """See :attr:`Objective.typical_loss`; at most this number of entries is computed at a time."""
+        rows = _few_rows(to_host(omega))
+        if self.targets is None:
+            return np.inf
+        y, some, losses = self.targets[rows, ...], omega[rows], []
+        for block in blocks_of(rows.size, int(self.theta.shape[0]), None, entries):
+            zero = 0.0 * some[block][:, None] * self.weights
+            losses.append(to_host(self.loss.value(self.theta, y[block, ...], zero) @ self.weights))
+        loss, weight = np.concatenate(losses), to_host(some).astype(np.float64)
+        middle = float(np.median(loss))
+        if not (middle > 0.0 and np.all(np.isfinite(loss))):
+            return np.inf
+        return float(weight @ np.clip(loss, 0.0, FAR * middle)) / float(np.sum(weight))
+
+    # ----------------------------------------------------------------------------------------------- changes
+    def mapped(self, convert: Callable[[Array], Array]) -> Integral:
+        """The same with other arrays."""
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        return replace(self, **{name: convert(array) for name, array in arrays.items() if array is not None})
+
+    def rotated(self, V: HostArray, V_b: HostArray | None) -> Integral:
+        """The same for the unknowns Uᵀ C V and V_bᵀ c; None is the identity."""
+        bias_cols = self.bias_cols
+        if bias_cols is not None and V_b is not None:
+            bias_cols = bias_cols @ as_like(V_b, bias_cols)
+        return replace(self, cols=self.cols @ as_like(V, self.cols), bias_cols=bias_cols)
 
     def picked(self, index: HostArray) -> Integral:
         """The same for some rows, or for all in another order; the weights of the rows still sum to one."""
@@ -95,6 +186,16 @@ class Integral:
         if weight is not None:
             weight = weight / namespace(weight).sum(weight)
         return replace(self, targets=targets, row_weight=weight)
+
+
+ARRAYS = ("theta", "weights", "cols", "bias_cols", "targets", "row_weight")
+"""The fields of an integral that hold arrays."""
+
+
+def _few_rows(omega: HostArray) -> HostArray:
+    """Positions of at most about 2 000 rows that count."""
+    counted = np.flatnonzero(omega > 0.0)
+    return counted[:: -(-counted.size // 2_000)]
 
 
 @dataclass(frozen=True)
@@ -218,23 +319,3 @@ def groups_of(blocks: list[slice]) -> list[list[slice]]:
     """Blocks in groups, each a run of blocks."""
     count = min(16, len(blocks) // 2) or 1
     return [blocks[k * len(blocks) // count : (k + 1) * len(blocks) // count] for k in range(count)]
-
-
-def staircase(rows: HostArray) -> tuple[HostArray, HostArray] | None:
-    """An order in which the rows end in ever fewer zeros, and where the zeros begin; None where it would not pay.
-
-    A Cholesky factor is triangular in the order of its pivots: half of its products are with zeros.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> staircase(np.array([[1.0, 2.0, 3.0], [4.0, 0.0, 0.0], [5.0, 6.0, 0.0]]))
-    (array([1, 2, 0]), array([1, 2, 3]))
-    """
-    r = rows.shape[1]
-    filled = rows[:, ::-1] != 0.0
-    reach = np.where(np.any(filled, axis=1), r - np.argmax(filled, axis=1), 1)
-    if float(np.mean(reach)) > 0.8 * r:
-        return None
-    order = np.argsort(reach, kind="stable")
-    return order, reach[order]

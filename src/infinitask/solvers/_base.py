@@ -26,7 +26,7 @@ import numpy as np
 
 from infinitask._base.arrays import HostArray
 from infinitask._base.events import Solving, is_heard, tell
-from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
+from infinitask.objective import Evaluation, Objective, Smoothing
 
 MAX_SOLVE_SIZE = 8_000
 """The most equations of one dense solve: 512 MB."""
@@ -191,7 +191,7 @@ class Certificate:
     loop.
     """
 
-    def __init__(self, objective: BaseObjective) -> None:
+    def __init__(self, objective: Objective) -> None:
         self.ridge = objective.ridge
         self.floor = 0.0
         self.typical = objective.typical_loss
@@ -250,7 +250,7 @@ class Ledger:
 
     Parameters
     ----------
-    objective : BaseObjective
+    objective : Objective
     tol : float
         The relative gap asked for.
     max_iter : int
@@ -264,7 +264,7 @@ class Ledger:
 
     def __init__(
         self,
-        objective: BaseObjective,
+        objective: Objective,
         tol: float,
         max_iter: int,
         verbose: int = 0,
@@ -284,7 +284,7 @@ class Ledger:
         self._shown = 0.0
         self._first: tuple[float, float] | None = None
         if verbose:
-            tables = objective.tables if isinstance(objective, Objective) else ()
+            tables = objective.tables if objective.elsewhere is None else ()
             if any(table is not None and not table.loaded for table in tables):
                 self._write("Loading compiled loops; at their first use on a machine numba compiles them, about 2 s.")
             self._write(f"{'evaluations':>11}  {'objective':>13}  {'gap':>8}  {'seconds':>7}  {'left':>6}  step")
@@ -296,12 +296,12 @@ class Ledger:
         self.certificate.floor = PERFECT_FIT * (min(abs(here.primal), self.certificate.typical) or self.objective.scale)
         return here
 
-    def turn(self, objective: BaseObjective, turned: Callable[[HostArray], HostArray]) -> None:
-        """Go on with the same objective in other unknowns, which are ``turned(z)``; bounds and counts stay."""
+    def turn(self, objective: Objective, z: HostArray) -> None:
+        """Go on with the same objective in other unknowns, in which the best point is z; bounds and counts stay."""
         before, self.objective, self.dual_at = self.certificate, objective, None
         self.certificate = Certificate(objective)
         self.certificate.floor = before.floor
-        self.certificate.take(turned(before.z), before.primal, before.dual)
+        self.certificate.take(z, before.primal, before.dual)
 
     def evaluate(self, z: HostArray, smoothing: Smoothing, label: str = "") -> Evaluation:
         """One pass over the data; the certificate, the counts and the history take it in."""
@@ -410,7 +410,7 @@ def evaluation_cost(objective: Objective) -> float:
     return 5e5 + 4.0 * float(n) * (length * s + nodes * s + 10 * nodes)
 
 
-def aim_at(objective: BaseObjective, tol: float) -> float:
+def aim_at(objective: Objective, tol: float) -> float:
     """The gap to aim at.
 
     A function is less well determined than its objective: at a gap of 1e-7 values are off by up to 1e-3 (60 random

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from infinitask._base.arrays import Array, HostArray, as_like, double, namespace, to_host
-from infinitask.objective import BaseObjective, Objective, PartedObjective, Smoothing, product, staircase
+from infinitask.objective import Objective, Smoothing, product
 
 MAX_FEATURES_FOR_ALL = 400
 """Up to this number of features all eigenvectors are computed, which takes 15 ms."""
@@ -87,15 +87,14 @@ class Eigenbasis:
     V_b: HostArray | None
     e: HostArray
     rest: float
-    objective: BaseObjective
-    source: BaseObjective
+    objective: Objective
+    source: Objective
     order: HostArray | None = None
 
     @classmethod
     def of(cls, objective: Objective, like: Eigenbasis | None = None) -> Eigenbasis:
         """Diagonalise an objective, or nearly so with the eigenvectors of the rows of one that is ``like`` it."""
         if like is not None and like.serves(objective):
-            assert isinstance(like.objective, Objective)
             rotated = like.objective.with_ridge(objective.alpha, objective.alpha_bias)
             return replace(like, objective=rotated, source=objective)
         near = None if like is None or like.U.shape[0] != objective.shape[0] else like.U
@@ -119,10 +118,9 @@ class Eigenbasis:
 
     def serves(self, objective: Objective) -> bool:
         """Whether an objective has the rows and integrals of this one, and perhaps another ridge."""
-        known = self.source
-        return isinstance(known, Objective) and known.rows is objective.rows and known.integrals is objective.integrals
+        return self.source.rows is objective.rows and self.source.integrals is objective.integrals
 
-    def over(self, objective: PartedObjective) -> Eigenbasis:
+    def over(self, objective: Objective) -> Eigenbasis:
         """The same basis for the rows of which this one's are a sample; features and tasks are the same."""
         return replace(
             self,
@@ -239,3 +237,23 @@ def _total(objective: Objective) -> float:
     """The trace of Φᵀ diag(ω) Φ."""
     vecdot = namespace(objective.rows).vecdot
     return sum(float(omega @ vecdot(phi, phi)) for phi, omega in _parts(objective))
+
+
+def staircase(rows: HostArray) -> tuple[HostArray, HostArray] | None:
+    """An order in which the rows end in ever fewer zeros, and where the zeros begin; None where it would not pay.
+
+    A Cholesky factor is triangular in the order of its pivots: half of its products are with zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> staircase(np.array([[1.0, 2.0, 3.0], [4.0, 0.0, 0.0], [5.0, 6.0, 0.0]]))
+    (array([1, 2, 0]), array([1, 2, 3]))
+    """
+    r = rows.shape[1]
+    filled = rows[:, ::-1] != 0.0
+    reach = np.where(np.any(filled, axis=1), r - np.argmax(filled, axis=1), 1)
+    if float(np.mean(reach)) > 0.8 * r:
+        return None
+    order = np.argsort(reach, kind="stable")
+    return order, reach[order]

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from infinitask._base.arrays import HostArray, namespace, to_host
-from infinitask.objective import BaseObjective, Evaluation, Objective, Smoothing
+from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.solvers._base import (
     MAX_CENTRE_PAIRS,
     Ledger,
@@ -93,13 +93,12 @@ class Continuation(Engine):
         ridge = objective.alpha * objective.scale / size
         return float(LBFGS_EVALUATIONS * len(objective.integrals) * (n * ridge) ** -LBFGS_GROWTH)
 
-    def run(self, objective: BaseObjective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
+    def run(self, objective: Objective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
         """See :meth:`Engine.run`."""
         basis, start, after = given.basis, given.start, ledger.n_evaluations
         if basis is None:
-            assert isinstance(objective, Objective)
             basis = Eigenbasis.of(objective)
-        ledger.turn(basis.objective, basis.forth)
+        ledger.turn(basis.objective, basis.forth(ledger.certificate.z))
         smoothing = _widest(objective)
         if start is None or start.floor is None:
             z, here = basis.objective.start(), ledger.begin(smoothing)
@@ -131,7 +130,7 @@ class Continuation(Engine):
         return found, Start(found.z, smoothing, found.floor)
 
 
-def _widest(objective: BaseObjective) -> Smoothing:
+def _widest(objective: Objective) -> Smoothing:
     """How the losses are smoothed at first.
 
     Where the risk is rounded, the penalty on the derivative starts ten times wider, or it bends far more than the risk.
@@ -159,26 +158,19 @@ class _Path:
 
     def __init__(self, ledger: Ledger, basis: Eigenbasis, z: HostArray, smoothing: Smoothing, begun: int) -> None:
         self.ledger = ledger
-        self.basis = basis
+        self.basis, self.objective = basis, basis.objective
         self.z = z
         self.smoothing = smoothing
         self.begun = begun
 
-    @property
-    def in_memory(self) -> Objective:
-        """The objective, with all rows at hand: Newton's method needs them."""
-        objective = self.basis.objective
-        assert isinstance(objective, Objective)
-        return objective
-
     @cached_property
     def evaluation(self) -> float:
         """What an evaluation costs, in operations of a matrix product."""
-        return evaluation_cost(self.in_memory)
+        return evaluation_cost(self.objective)
 
     def newton_step(self, z: HostArray, smoothing: Smoothing) -> float:
         """What a Newton step costs at a point, in evaluations."""
-        objective = self.in_memory
+        objective = self.objective
         n, r = objective.rows.shape[0], objective.shape[0]
         pairs = float(objective.curved_pairs(z, smoothing))
         by_pairs = pairs**3 / 3.0 + 100.0 * pairs**2 + 0.8 * min(pairs, n) ** 2 * r
@@ -202,8 +194,8 @@ class _Path:
 
         Small problems smooth around the dual point of the last stage, so that the slack falls faster than κ.
         """
-        ledger, objective = self.ledger, self.basis.objective
-        centred = isinstance(objective, Objective) and objective.n_pairs <= MAX_CENTRED_LBFGS_PAIRS
+        ledger, objective = self.ledger, self.objective
+        centred = objective.elsewhere is None and objective.n_pairs <= MAX_CENTRED_LBFGS_PAIRS
         while not ledger.done:
             self.z, here = lbfgs_stage(ledger, self.z, here, self.smoothing, self.basis.metric, give_up)
             if ledger.done:
@@ -213,7 +205,7 @@ class _Path:
             smaller = tuple(k if slack <= share else SHRINK * k for k, slack in zip(kappa, here.slack, strict=True))
             if not ledger.enough(here) or (smaller == kappa and not centred):
                 return
-            self.smoothing = Smoothing(smaller, self.in_memory.duals(self.z, self.smoothing) if centred else None)
+            self.smoothing = Smoothing(smaller, objective.duals(self.z, self.smoothing) if centred else None)
             here = ledger.evaluate(self.z, self.smoothing)
 
     def by_newton(self, limit: float) -> None:
@@ -224,9 +216,9 @@ class _Path:
         follows how hard the last one was. Without a centre, only κ makes the slack vanish. ``limit`` is that of a
         dense solve.
         """
-        ledger, system = self.ledger, NewtonSystem(self.in_memory, self.basis.damping, limit)
+        ledger, system = self.ledger, NewtonSystem(self.objective, self.basis.damping, limit)
         smoothing = self.smoothing
-        centred = self.basis.objective.n_pairs <= MAX_CENTRE_PAIRS
+        centred = self.objective.n_pairs <= MAX_CENTRE_PAIRS
         factor, failures = SHRINK_NEWTON, 0
         while not ledger.done:
             metric = self.basis.metric(self.z, smoothing)
@@ -237,7 +229,7 @@ class _Path:
             steps = ledger.n_iter - before
             if fine:
                 factor = max(SHRINK_NEWTON, factor**1.5) if steps <= 3 else factor**0.5 if steps > 8 else factor
-                centre = self.in_memory.duals(self.z, smoothing) if centred else None
+                centre = self.objective.duals(self.z, smoothing) if centred else None
                 smoothing = Smoothing(tuple(factor * k for k in smoothing.kappa), centre)
             else:
                 failures += 1

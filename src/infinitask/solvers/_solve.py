@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from infinitask._base.arrays import HostArray
-from infinitask.objective import BaseObjective, Objective
+from infinitask.objective import Objective
 from infinitask.solvers._base import Ledger, Solution, Start, aim_at
 from infinitask.solvers._basis import Eigenbasis
 from infinitask.solvers._continuation import Continuation
@@ -21,7 +18,7 @@ ENGINES: tuple[Engine, ...] = (SmallRidge(), FreeLevels(), OneClassWalk())
 
 
 def solve(
-    objective: BaseObjective,
+    objective: Objective,
     *,
     solver: str = "auto",
     tol: float = 1e-4,
@@ -29,13 +26,12 @@ def solve(
     verbose: int = 0,
     start: Start | None = None,
     basis: Eigenbasis | None = None,
-    gram: HostArray | None = None,
 ) -> Solution:
     """Minimise P to a relative duality gap of ``tol``.
 
     Parameters
     ----------
-    objective : BaseObjective
+    objective : Objective
         One whose rows are in parts needs a ``basis`` and takes L-BFGS.
     solver : {"auto", "lbfgs", "newton"}
         "auto" starts with L-BFGS and lets Newton finish where L-BFGS is slow; for a small λ it starts with splitting.
@@ -48,8 +44,6 @@ def solve(
         The end of the way of a problem that is close to this one; None: from 0.
     basis : Eigenbasis or None
         Of this objective; None: it is computed.
-    gram : ndarray (n, n) or None
-        Φ Φᵀ, where the objective does not have it.
 
     Returns
     -------
@@ -59,9 +53,8 @@ def solve(
         raise ValueError(f"solver={solver!r} was given; it must be one of {', '.join(map(repr, SOLVERS))}.")
     ledger = Ledger(objective, tol, max_iter, verbose=verbose, aim=aim_at(objective, tol))
     given = Given(start, basis)
-    if not isinstance(objective, Objective):
+    if objective.elsewhere is not None:
         return Continuation("lbfgs").run(objective, ledger, given)[0]
-    objective = objective if gram is None else replace(objective, gram=gram)
     last = Continuation(solver)
     # one evaluation is a look at the start
     for engine in (*ENGINES, last) if solver == "auto" and max_iter > 1 else (last,):

@@ -148,7 +148,7 @@ class Run:
         y, loss = term.targets_of(block), term.loss
         row = term.row_of(block)
         if row is not None and row.plain:
-            D = term.residual(None if y is None else y[:, None, :], v)
+            D = loss.residual(None if y is None else y[:, None, :], v)
             D = D if row.low is None else xp.maximum(D, _between(row.low) * kappa)
             return D if row.high is None else xp.minimum(D, _between(row.high) * kappa)
         flat, targets = xp.reshape(v, (n * count, m)), _repeated(y, count)

@@ -26,7 +26,7 @@ from infinitask.fitting._fit import Fit
 from infinitask.fitting._learn import learn
 from infinitask.fitting._recipe import Recipe, Units
 from infinitask.kernels import Precomputed
-from infinitask.objective import PartedObjective, Smoothing
+from infinitask.objective import PartedRows, Smoothing
 from infinitask.objective._terms import compiles
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
 from infinitask.solvers._continuation import joined
@@ -104,23 +104,23 @@ class _Rows:
         """From a rough solution of the sample to that of all rows; in double precision where single does not reach
         it.
         """
-        parted = self._parted(recipe, problem, units)
+        rows = self._parted(recipe, problem, units)
         if recipe.verbose:
-            r, s = parted.shape
-            shown = problem.phi.description, f"{r} × {s} unknowns", parted.parts.description
+            r, s = problem.objective.shape
+            shown = problem.phi.description, f"{r} × {s} unknowns", rows.parts.description
             print("; ".join((f"{self.n} rows", *shown)), file=sys.stderr)
-        solution, passes = _solved(recipe, problem, parted), parted.parts.passes
-        if parted.M is None and solution.reason is Reason.LBFGS_STALLED:
+        solution, passes = _solved(recipe, problem, rows), rows.parts.passes
+        if rows.M is None and solution.reason is Reason.LBFGS_STALLED:
             # what single precision cannot reach, double precision does, even if it takes more passes
-            parted, first = self._parted(recipe, problem, units, single=False), solution
-            solution = joined(first, _solved(recipe, problem, parted, first))
-            passes += parted.parts.passes
+            rows, first = self._parted(recipe, problem, units, single=False), solution
+            solution = joined(first, _solved(recipe, problem, rows, first))
+            passes += rows.parts.passes
         if recipe.verbose:
             print(f"{passes} passes over the rows, after the first", file=sys.stderr)
         return solution
 
-    def _parted(self, recipe: Recipe, problem: Problem, units: Units, *, single: bool = True) -> PartedObjective:
-        """The objective over all rows, in the features of the problem of the sample.
+    def _parted(self, recipe: Recipe, problem: Problem, units: Units, *, single: bool = True) -> PartedRows:
+        """All rows in parts, in the features of the problem of the sample.
 
         ``single``: whether features may be kept in single precision.
         """
@@ -136,7 +136,7 @@ class _Rows:
             left = to_host(T.beside(objective.rows[:1, :]) if isinstance(T, Inverse) else T).astype(np.float64)
         if problem.constant is not None:
             left = block_diag(problem.constant, left)
-        terms = tuple(replace(term, targets=None) for term in objective.host_integrals)
+        terms = tuple(objective.host_integrals)
         pairs = self.n * sum(int(term.theta.shape[0]) for term in terms)
         entries, budget = self.n * left.shape[0], self.source.budget(recipe.device)
         # products with the few columns of ψ are no faster in single precision, on an H200 slower: it only saves memory.
@@ -158,9 +158,7 @@ class _Rows:
             device=recipe.device,
             compiled=compiles(pairs) and recipe.device is None,
         )
-        bias = objective.alpha_bias, objective.bias_linear
-        there = None if single else as_like(left, objective.rows[:1, :])
-        return PartedObjective(self.source.parts(make), terms, objective.alpha, *bias, there, objective)
+        return PartedRows(self.source.parts(make), None if single else as_like(left, objective.rows[:1, :]))
 
 
 def check_parts(recipe: Recipe, *, sampled: bool = True) -> None:
@@ -220,7 +218,7 @@ def needs_all_rows(recipe: Recipe, *, sampled: bool = True) -> str | None:
     return None
 
 
-def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective, rough: Solution | None = None) -> Solution:
+def _solved(recipe: Recipe, problem: Problem, rows: PartedRows, rough: Solution | None = None) -> Solution:
     """From a rough solution, by default of the problem of the sample, to that of all rows."""
     basis = Eigenbasis.of(problem.objective)
     rough = rough or solve(
@@ -231,6 +229,7 @@ def _solved(recipe: Recipe, problem: Problem, parted: PartedObjective, rough: So
         max_iter=min(recipe.max_iter, ROUGH_EVALUATIONS),
     )
     start = Start(rough.z, Smoothing(rough.smoothing.kappa), rough.floor)
+    parted = replace(problem.objective, elsewhere=rows)
     return solve(
         parted,
         solver="lbfgs",
