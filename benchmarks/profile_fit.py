@@ -59,8 +59,8 @@ SPANS = {
         "infinitask.losses._box:BoxLoss.sums",
         "infinitask.losses._box:BoxLoss.curvature",
     ),
-    "L-BFGS": ("infinitask.solvers._continuation:_Path.by_lbfgs",),
-    "Newton": ("infinitask.solvers._continuation:_Path.by_newton",),
+    "L-BFGS": ("infinitask.solvers._solve:_Path.by_lbfgs",),
+    "Newton": ("infinitask.solvers._solve:_Path.by_newton",),
     REST: ("infinitask.objective._objective:Objective.evaluate",),
 }
 """The functions of each part. Their time counts without that of the listed functions which they call."""

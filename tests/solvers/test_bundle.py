@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from infinitask.solvers._bundle import SIZE, Bundle, mixture
+from infinitask.solvers._steps import SIZE, Bundle, mixture
 
 Floats = np.ndarray[Any, Any]
 

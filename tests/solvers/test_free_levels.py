@@ -13,10 +13,8 @@ from infinitask import InfiniteCostSensitiveClassifier
 from infinitask.kernels import RBF
 from infinitask.losses import CostSensitiveHinge, Expectile, Loss, Pinball
 from infinitask.objective import Integral, Objective
-from infinitask.solvers import _free_levels, _leading, solve, suits_levels
+from infinitask.solvers import _free_levels, solve, suits_levels
 from infinitask.solvers._base import Ledger
-from infinitask.solvers._engine import Given
-from infinitask.solvers._free_levels import FreeLevels
 
 Floats = np.ndarray[Any, Any]
 
@@ -42,7 +40,7 @@ def posed(
 
 def by_levels(objective: Objective, tol: float = 1e-4) -> Ledger:
     ledger = Ledger(objective, tol, 2_000)
-    FreeLevels().run(objective, ledger, Given())
+    _free_levels.by_levels(objective, ledger, None)
     return ledger
 
 
@@ -93,8 +91,8 @@ def test_directions_that_the_ridge_holds_are_not_lost(monkeypatch: pytest.Monkey
     run = _free_levels._Run(objective)
     assert 10 < run.V.shape[1] < 200  # few of 420
     part = by_levels(objective).certificate
-    monkeypatch.setattr(_leading, "HELD", 0.0)
-    monkeypatch.setattr(_leading, "MAX_FEATURES_FOR_ALL", 1_000)
+    monkeypatch.setattr(_free_levels, "HELD", 0.0)
+    monkeypatch.setattr(_free_levels, "MAX_FEATURES_FOR_ALL", 1_000)
     assert _free_levels._Run(objective).V.shape[1] == 420
     whole = by_levels(objective).certificate
     for one, other in ((part, whole), (whole, part)):

@@ -138,8 +138,10 @@ def stage(objective: Objective, smoothing: Smoothing, enough: Any, give_up: Any,
     z = basis.objective.start()
     start = ledger.evaluate(z, smoothing)
     ledger.enough = enough  # type: ignore[method-assign]
-    found = lbfgs_stage(ledger, z, start, smoothing, basis.metric, give_up)
-    return basis, ledger, start, *found
+    for point, here, stalled in lbfgs_stage(ledger, z, start, smoothing, basis.metric):
+        if stalled is not None and give_up(point, stalled):
+            break
+    return basis, ledger, start, point, here
 
 
 def test_a_stage_ends_where_it_says() -> None:

@@ -13,11 +13,8 @@ from infinitask import InfiniteQuantileRegressor, fit_path
 from infinitask.losses import Pinball
 from infinitask.objective import Integral, Objective, Smoothing
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Solution, Splitting, State, _splitting, solve
+from infinitask.solvers import Solution, Splitting, State, _solve, _splitting, _splitting_run, iterate, solve
 from infinitask.solvers._base import Ledger, Start
-from infinitask.solvers._continuation import Continuation
-from infinitask.solvers._engine import Given
-from infinitask.solvers._small_ridge import SmallRidge
 from infinitask.solvers._splitting_run import Run
 
 Floats = np.ndarray[Any, Any]
@@ -27,7 +24,7 @@ WEIGHTS = pytest.mark.parametrize("weight", [0.0, 1.0], ids=["plain", "order"])
 @pytest.fixture(autouse=True)
 def small_problems_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splitting is tried for the small problems of these tests as it is for large ones."""
-    monkeypatch.setattr(Continuation, "cost", lambda *_: np.inf)
+    monkeypatch.setattr(_solve, "continuation_cost", lambda _: np.inf)
 
 
 def quantiles(weight: float, alpha: float, n: int = 80, d: int = 1) -> Objective:
@@ -49,7 +46,7 @@ def quantiles(weight: float, alpha: float, n: int = 80, d: int = 1) -> Objective
 
 def by_splitting(objective: Objective, tol: float = 1e-4) -> Solution:
     """The solution by splitting alone."""
-    return SmallRidge().run(objective, Ledger(objective, tol, 10_000), Given())[0]
+    return _splitting_run.by_splitting(objective, Ledger(objective, tol, 10_000), None)[0]
 
 
 @cache
@@ -79,7 +76,7 @@ def test_every_look_holds_the_optimum_between_its_bounds(
         looks.append(state)
         return 30
 
-    fewer.solve(objective.alpha, tol=0.0, max_iter=400, seen=seen, by_node=by_node)
+    iterate(fewer, objective.alpha, tol=0.0, max_iter=400, seen=seen, by_node=by_node)
     assert (fewer.exact is not None) == single
     assert sum((fewer.e.size - first) * (part.stop - part.start) for first, part in fewer.stairs) < objective.size / 2
     assert len(looks) > 5
@@ -127,14 +124,13 @@ def test_all_engines_agree_within_their_gaps(weight: float, alpha: float) -> Non
 @WEIGHTS
 def test_where_splitting_stops_early_others_finish(weight: float, monkeypatch: pytest.MonkeyPatch) -> None:
     objective, steps = quantiles(weight, alpha=1e-6), []
-    by_splitting = Splitting.solve
 
-    def short(self: Splitting, *args: Any, **kwargs: Any) -> State:
-        state = by_splitting(self, *args, **{**kwargs, "max_iter": 40})
+    def short(*args: Any, **kwargs: Any) -> State:
+        state = iterate(*args, **{**kwargs, "max_iter": 40})
         steps.append(state.n_iter)
         return state
 
-    monkeypatch.setattr(Splitting, "solve", short)
+    monkeypatch.setattr(_splitting_run, "iterate", short)
     found = solve(objective, tol=1e-5)
     assert steps == [40]
     assert found.converged
@@ -190,7 +186,7 @@ def test_the_objective_told_is_that_of_the_point_told(
     objective = quantiles(weight, alpha=alpha)
     solver = Splitting.of(objective).without(1e-12)
     assert solver.exact is not None
-    state = solver.solve(alpha, tol=1e-3, max_iter=500, by_node=by_node)
+    state = iterate(solver, alpha, tol=1e-3, max_iter=500, by_node=by_node)
     z = solver.coefficients(state).ravel()
     assert objective.evaluate(z, Smoothing((0.0,) * len(objective.integrals))).primal == pytest.approx(
         float(state.primal[0]), rel=1e-10
@@ -200,7 +196,7 @@ def test_the_objective_told_is_that_of_the_point_told(
 @pytest.mark.parametrize("weight", [0.0, pytest.param(1.0, marks=pytest.mark.slow)], ids=["plain", "order"])
 def test_steps_of_nodes_take_fewer_iterations_where_rows_are_all_but_interpolated(weight: float) -> None:
     objective = quantiles(weight, alpha=1e-6, n=100, d=4)
-    one, other = (Splitting.of(objective).solve(1e-6, tol=1e-3, max_iter=10_000, by_node=by) for by in (False, True))
+    one, other = (iterate(Splitting.of(objective), 1e-6, tol=1e-3, max_iter=10_000, by_node=by) for by in (False, True))
     assert other.gap[0] <= 1e-3
     assert other.n_iter < 0.5 * one.n_iter
     assert other.nodes is not None

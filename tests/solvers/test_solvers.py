@@ -18,7 +18,7 @@ from infinitask.losses import CostSensitiveHinge, EpsilonInsensitive, Expectile,
 from infinitask.measures import Uniform
 from infinitask.objective import Evaluation, Objective, Smoothing
 from infinitask.penalties import IntegratedRidge, Ridge
-from infinitask.solvers import SOLVERS, Solution, _line_search, _newton, solve
+from infinitask.solvers import SOLVERS, Solution, _lbfgs, _newton, solve
 from infinitask.solvers._base import Certificate, Ledger
 from infinitask.tasks import LevelSetTask, Order, Task
 
@@ -446,7 +446,7 @@ def test_line_search_takes_what_it_can_get() -> None:
     ledger: Any = Line()
     z, smoothing = np.zeros(1), Smoothing((1.0,))
     here = ledger.evaluate(z, smoothing)
-    step, fresh = _line_search.line_search(ledger, z, smoothing, here, np.ones(1), "")
+    step, fresh = _lbfgs.line_search(ledger, z, smoothing, here, np.ones(1), "")
     assert step > 0.0
     assert fresh is not None
     assert fresh.smoothed < here.smoothed

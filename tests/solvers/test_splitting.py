@@ -15,7 +15,7 @@ from infinitask.losses import ConvexLoss, Pinball
 from infinitask.losses._rows import SquaredNonCrossing
 from infinitask.objective import Integral, Objective
 from infinitask.penalties import NonCrossing
-from infinitask.solvers import Splitting, State, _splitting_run, solve
+from infinitask.solvers import Splitting, State, _splitting_run, iterate, solve
 from tests.support.limits import use_threads
 from tests.support.random_objectives import LOSSES, posed
 
@@ -81,7 +81,7 @@ def test_the_certificate_is_true(name: str, level: bool, order: Any) -> None:
     best = solve(objective, tol=1e-9)
     solver = Splitting.of(objective)
     for tol in (1e-1, 1e-4):
-        state = solver.solve(objective.alpha, tol=tol, max_iter=20_000)
+        state = iterate(solver, objective.alpha, tol=tol, max_iter=20_000)
         assert state.gap[0] <= tol
         assert state.primal[0] == pytest.approx(primal(objective, solver.coefficients(state)), rel=1e-9)
         assert state.dual[0] <= best.objective * (1.0 + 1e-9)
@@ -99,7 +99,7 @@ def _cols(objective: Objective) -> Floats:
 def test_any_ridge(alpha: float) -> None:
     objective = quantiles(alpha=alpha)
     solver = Splitting.of(objective)
-    state = solver.solve(alpha, tol=1e-4, max_iter=5_000)
+    state = iterate(solver, alpha, tol=1e-4, max_iter=5_000)
     best = solve(objective, tol=1e-8)
     assert state.gap[0] <= 1e-4
     assert best.dual <= state.primal[0] * (1.0 + 1e-12)
@@ -112,7 +112,7 @@ def test_directions_that_the_ridge_holds_do_not_matter() -> None:
     solver = Splitting.of(objective)
     fewer = solver.leading(1.0)
     assert fewer.e.size < solver.e.size
-    one, other = (s.solve(1.0, tol=1e-5, max_iter=5_000) for s in (solver, fewer))
+    one, other = (iterate(s, 1.0, tol=1e-5, max_iter=5_000) for s in (solver, fewer))
     assert other.primal[0] == pytest.approx(one.primal[0], rel=5e-3)
     assert solver.leading(1e-9) is solver
 
@@ -130,7 +130,7 @@ def test_targets_that_are_all_equal(single: bool) -> None:
     for value in (0.0, 1.0):
         term = replace(objective.integrals[0], targets=np.full((60, 1), value))
         solver = Splitting.of(replace(objective, integrals=(term,)), single=single)
-        state = solver.solve(1e-6, tol=1e-2, max_iter=2_000)
+        state = iterate(solver, 1e-6, tol=1e-2, max_iter=2_000)
         assert state.gap[0] <= 1e-2 or state.primal[0] < 1e-6
         np.testing.assert_allclose(solver.values(state), value, atol=1e-2)
 
@@ -149,7 +149,7 @@ def test_folds_at_once_are_fits_to_their_rows(name: str, order: Any) -> None:
     objective = posed(CASES[name], others=() if order is None else ((order, 5),), n=40)
     live = folds(40)
     solver = Splitting.of(objective)
-    state = solver.solve(objective.alpha, live=live, tol=1e-4, max_iter=20_000)
+    state = iterate(solver, objective.alpha, live=live, tol=1e-4, max_iter=20_000)
     for b, counted in enumerate(live):
         part = objective.only(np.flatnonzero(counted))
         best = solve(part, tol=1e-8)
@@ -165,7 +165,7 @@ def test_folds_at_once_are_fits_to_their_rows(name: str, order: Any) -> None:
 
 def test_targets_of_held_out_rows_do_not_matter() -> None:
     objective, live = quantiles(), folds(60)
-    state = Splitting.of(objective).solve(1e-3, live=live, max_iter=50, tol=0.0)
+    state = iterate(Splitting.of(objective), 1e-3, live=live, max_iter=50, tol=0.0)
     term, rng = objective.integrals[0], np.random.default_rng(0)
     for b, counted in enumerate(live):
         targets = np.where(counted[:, None], term.targets, term.targets + 0.1 * rng.normal(size=(60, 1)))
@@ -173,7 +173,7 @@ def test_targets_of_held_out_rows_do_not_matter() -> None:
         targets[~counted] *= np.sign(targets[~counted]) * np.sign(term.targets[~counted])
         solver = Splitting.of(replace(objective, integrals=(replace(term, targets=targets),)))
         begun = solver.start(4)._replace(sigma=Splitting.of(objective).start(4).sigma)
-        again = solver.solve(1e-3, live=live, start=begun, max_iter=50, tol=0.0)
+        again = iterate(solver, 1e-3, live=live, start=begun, max_iter=50, tol=0.0)
         np.testing.assert_allclose(again.coef[:, b], state.coef[:, b], atol=1e-12)
 
 
@@ -189,23 +189,23 @@ def test_weights_are_repeats() -> None:
         sample_weight=np.full(each.size, 1.0 / each.size),
         integrals=(replace(term, targets=term.targets[each]),),
     )
-    one, other = (Splitting.of(o).solve(1e-3, tol=1e-5, max_iter=10_000) for o in (weighted, repeated))
+    one, other = (iterate(Splitting.of(o), 1e-3, tol=1e-5, max_iter=10_000) for o in (weighted, repeated))
     assert one.primal[0] == pytest.approx(other.primal[0], rel=2e-5)
     # a row that does not count in a fold is as one of no weight
     counted = repeats > 0
     uniform = replace(objective, sample_weight=np.full(20, 0.05))
-    live = Splitting.of(uniform).solve(1e-3, live=counted[None, :], tol=1e-5, max_iter=10_000)
-    alone = Splitting.of(uniform.only(np.flatnonzero(counted))).solve(1e-3, tol=1e-5, max_iter=10_000)
+    live = iterate(Splitting.of(uniform), 1e-3, live=counted[None, :], tol=1e-5, max_iter=10_000)
+    alone = iterate(Splitting.of(uniform.only(np.flatnonzero(counted))), 1e-3, tol=1e-5, max_iter=10_000)
     assert live.primal[0] == pytest.approx(alone.primal[0], rel=2e-5)
 
 
 def test_a_start_is_not_changed_and_helps() -> None:
     objective = quantiles()
     solver = Splitting.of(objective)
-    first = solver.solve(1e-3, tol=1e-3)
+    first = iterate(solver, 1e-3, tol=1e-3)
     kept = first.H.copy(), first.D.copy()
-    near = solver.solve(0.8e-3, start=first, tol=1e-3)
-    assert near.n_iter < solver.solve(0.8e-3, tol=1e-3).n_iter
+    near = iterate(solver, 0.8e-3, start=first, tol=1e-3)
+    assert near.n_iter < iterate(solver, 0.8e-3, tol=1e-3).n_iter
     np.testing.assert_array_equal(first.H, kept[0])
     np.testing.assert_array_equal(first.D, kept[1])
 
@@ -216,8 +216,8 @@ def test_single_precision_is_good_to_a_percent(name: str) -> None:
     objective = with_level(posed(CASES[name], n=40))
     live = folds(40)
     one, other = (Splitting.of(objective, single=single) for single in (False, True))
-    exact = one.solve(objective.alpha, live=live, tol=1e-3, max_iter=5_000)
-    single = other.solve(objective.alpha, live=live, tol=1e-2, max_iter=5_000)
+    exact = iterate(one, objective.alpha, live=live, tol=1e-3, max_iter=5_000)
+    single = iterate(other, objective.alpha, live=live, tol=1e-2, max_iter=5_000)
     assert single.H.dtype == np.float32
     assert np.all(single.gap <= 1e-2)
     np.testing.assert_allclose(single.primal, exact.primal, rtol=1e-2)
@@ -236,7 +236,7 @@ def test_tensors_give_what_arrays_give(single: bool) -> None:
         sample_weight=place(objective.sample_weight, "cpu"),
         integrals=(replace(term, **parts),),
     )
-    one, other = (Splitting.of(o, single=single).solve(1e-3, live=live, tol=1e-2) for o in (objective, tensors))
+    one, other = (iterate(Splitting.of(o, single=single), 1e-3, live=live, tol=1e-2) for o in (objective, tensors))
     np.testing.assert_allclose(other.primal, one.primal, rtol=1e-3 if single else 1e-9)
 
 
@@ -246,7 +246,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch: pytest.MonkeyPatch) 
     found = []
     for pool in (None, ThreadPoolExecutor(2), ThreadPoolExecutor(4)):
         use_threads(monkeypatch, pool)
-        found.append(Splitting.of(objective).solve(1e-4, live=live, tol=1e-3, max_iter=60))
+        found.append(iterate(Splitting.of(objective), 1e-4, live=live, tol=1e-3, max_iter=60))
     for state in found[1:]:
         np.testing.assert_array_equal(state.coef, found[0].coef)
         np.testing.assert_array_equal(state.dual, found[0].dual)
@@ -271,5 +271,5 @@ def test_the_bound_holds_where_directions_are_dropped(alpha: float) -> None:
     best = solve(objective, solver="newton", tol=1e-7)
     splitting = Splitting.of(objective)
     assert splitting.lost_rows > 0.0
-    state = splitting.solve(alpha, tol=1e-9, max_iter=300)
+    state = iterate(splitting, alpha, tol=1e-9, max_iter=300)
     assert float(state.dual[0]) <= best.objective * (1.0 + 1e-9)

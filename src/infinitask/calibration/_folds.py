@@ -16,7 +16,7 @@ from infinitask._base.arrays import HostArray, as_like, take, to_host
 from infinitask._base.validation import naming
 from infinitask.field import Field, Problem
 from infinitask.objective import Smoothing
-from infinitask.solvers import Eigenbasis, Splitting, Start, State, solve
+from infinitask.solvers import Eigenbasis, Splitting, Start, State, iterate, solve
 
 Splits = list[tuple[HostArray, HostArray]]
 """Positions of the training rows and of the held-out rows, for each fold."""
@@ -299,7 +299,9 @@ class JointFits:
         """
         splitting = self.splitting.leading(alpha)
         live = self.folds.seen > 0.0
-        state = splitting.solve(alpha, live=live, start=start, tol=tol, max_iter=max_iter, every=every, floor=floor)
+        state = iterate(
+            splitting, alpha, live=live, start=start, tol=tol, max_iter=max_iter, every=every, floor=floor
+        )
         return JointSolution(self, splitting, state)
 
 

@@ -35,7 +35,7 @@ from infinitask.fitting._pose import with_named
 from infinitask.fitting._recipe import Recipe
 from infinitask.objective import DualRows, Objective, Smoothing, dual_rows, origin_rows, product
 from infinitask.solvers import Solution
-from infinitask.solvers._bundle import mixture
+from infinitask.solvers._steps import mixture
 
 NOT_OF_THE_KERNEL = (
     "; their functions are not those of the kernel, and have no norm there. Use features='auto', 'exact' or 'nystroem'."

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -27,9 +27,6 @@ import numpy as np
 from infinitask._base.arrays import HostArray
 from infinitask._base.events import Solving, is_heard, tell
 from infinitask.objective import Evaluation, Objective, Smoothing
-
-MAX_SOLVE_SIZE = 8_000
-"""The most equations of one dense solve: 512 MB."""
 
 PERFECT_FIT = 1e-6
 """Where |P| is below this part of P at the start, the gap is relative to the latter: a perfect fit must not loop."""
@@ -139,6 +136,16 @@ class Solution:
     def converged(self) -> bool:
         """Whether the gap asked for was reached."""
         return self.reason.converged
+
+    def after(self, first: Solution) -> Solution:
+        """The solution of a run that went on where ``first`` stopped, with the evaluations of both."""
+        return replace(
+            self,
+            n_iter=first.n_iter + self.n_iter,
+            n_evaluations=first.n_evaluations + self.n_evaluations,
+            max_iter=first.n_evaluations + self.max_iter,
+            history=np.vstack([first.history, self.history + np.array([first.n_evaluations, 0.0, 0.0])]),
+        )
 
     @property
     def message(self) -> str:
@@ -392,30 +399,3 @@ class Ledger:
             floor=c.floor,
             dual_at=self.dual_at,
         )
-
-
-def cost_by_unknowns(objective: Objective, n: int) -> float:
-    """Operations of a Newton step that factorises the Hessian, with n rows of data."""
-    (_, s), p = objective.shape, objective.size
-    nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
-    return p**3 / 3 + 2.0 * n * p**2 + 2.0 * n * nodes * s**2 if p <= MAX_SOLVE_SIZE else np.inf
-
-
-def evaluation_cost(objective: Objective) -> float:
-    """What an evaluation costs, in operations of a matrix product."""
-    n, (r, s) = objective.rows.shape[0], objective.shape
-    length = r if objective.reach is None else float(np.mean(objective.reach))
-    nodes = sum(int(term.theta.shape[0]) for term in objective.integrals)
-    # a loss costs about forty operations a pair, and the calls of an evaluation 5e5
-    return 5e5 + 4.0 * float(n) * (length * s + nodes * s + 10 * nodes)
-
-
-def aim_at(objective: Objective, tol: float) -> float:
-    """The gap to aim at.
-
-    A function is less well determined than its objective: at a gap of 1e-7 values are off by up to 1e-3 (60 random
-    problems with n ≤ 60). Whoever asks for such a gap wants the values; on a small problem a hundredth of it costs a
-    few steps more.
-    """
-    small = objective.size <= 2_000 and objective.n_pairs <= 200_000
-    return 1e-2 * tol if 1e-9 <= tol <= 1e-6 and small else tol

@@ -20,18 +20,18 @@ skipped after a while: their losses are linear there, and add a part to C that d
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from infinitask._base.arrays import HostArray, as_like
 from infinitask.objective import Objective, Smoothing
 from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
-from infinitask.solvers._engine import Engine, Given
-from infinitask.solvers._leading import leading
+from infinitask.solvers._basis import MAX_FEATURES_FOR_ALL
 from infinitask.solvers._steps import CHANGE_LATER, HAND_OVER, RELAXATION, Looks, change, within_range
 
-MAX_PAIRS = 1_000_000
-"""Rows × nodes; ten arrays of that size are held."""
+HELD = 0.02
+"""Directions with e f below this part of λ are held by the ridge."""
 
 MAX_STEPS, PATIENCE = 1_600, 200
 """The most iterations. After PATIENCE of them others take over if the gap is not expected to be reached by these: so it
@@ -56,50 +56,35 @@ BALANCED = 1e-7
 """Levels balance a node when the sum of its slopes is at most this part of what one side can pull."""
 
 
-class FreeLevels(Engine):
-    """Splitting with the level of each node found together with its losses."""
-
-    needs = ("free_levels",)
-
-    def cost(self, objective: Objective, given: Given) -> float:
-        """See :meth:`Engine.cost`: no other engine costs less, but what is known of a similar problem is not used."""
-        known = given.start is not None or given.basis is not None
-        return np.inf if known or objective.n_pairs > MAX_PAIRS else 0.0
-
-    def run(self, objective: Objective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
-        """See :meth:`Engine.run`."""
-        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
-        run, looks, look = _Run(objective.on_host()), Looks(ledger.aim), 20  # at most MAX_PAIRS keep no device busy
-        last, due, gap = min(ledger.max_iter, MAX_STEPS), 10, np.inf
-        best, u, sigma = -np.inf, run.u, 1.0
-        for step in range(1, last + 1):
-            if step == due:
-                run.adapting_step()
-                due = int(np.ceil(CHANGE_LATER * step))
-            else:
-                run.step()
-            if step in (look, last):
-                z, primal, dual = run.bounds()
-                if dual > best:
-                    best, u, sigma = dual, run.u, float(np.median(run.sigma))
-                ledger.take(z, primal, dual, step, f"splitting with levels, σ {np.median(run.sigma):.1e}")
-                before, gap = gap, ledger.certificate.gap
-                looks.add(step, gap)
-                if ledger.done or (step >= PATIENCE and looks.expected > MAX_STEPS):
-                    break
-                if gap > WORTH * before:
-                    run.visit_all()
-                elif step >= FIRST_CHOICE and gap > 3.0 * ledger.aim:
-                    run.skip_rows()
-                look = step + looks.wait
-        z, around = ledger.certificate.z, Smoothing((1.0 / sigma,), (as_like(u.T, objective.rows),))
-        found = replace(ledger.solution(), smoothing=Smoothing((0.0,)), dual_at=Start(z, around))
-        return found, Start(z, Smoothing((HAND_OVER / sigma,)), ledger.certificate.floor)
-
-
-def suits_levels(objective: Objective) -> bool:
-    """Whether :class:`FreeLevels` solves an objective for which no start is known."""
-    return FreeLevels().worthwhile(objective)
+def by_levels(objective: Objective, ledger: Ledger, start: Start | None) -> tuple[Solution, Start]:
+    """Splitting with the level of each node found together with its losses; it begins at 0 whatever is known."""
+    ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
+    run, looks, look = _Run(objective.on_host()), Looks(ledger.aim), 20  # so few pairs keep no device busy
+    last, due, gap = min(ledger.max_iter, MAX_STEPS), 10, np.inf
+    best, u, sigma = -np.inf, run.u, 1.0
+    for step in range(1, last + 1):
+        if step == due:
+            run.adapting_step()
+            due = int(np.ceil(CHANGE_LATER * step))
+        else:
+            run.step()
+        if step in (look, last):
+            z, primal, dual = run.bounds()
+            if dual > best:
+                best, u, sigma = dual, run.u, float(np.median(run.sigma))
+            ledger.take(z, primal, dual, step, f"splitting with levels, σ {np.median(run.sigma):.1e}")
+            before, gap = gap, ledger.certificate.gap
+            looks.add(step, gap)
+            if ledger.done or (step >= PATIENCE and looks.expected > MAX_STEPS):
+                break
+            if gap > WORTH * before:
+                run.visit_all()
+            elif step >= FIRST_CHOICE and gap > 3.0 * ledger.aim:
+                run.skip_rows()
+            look = step + looks.wait
+    z, around = ledger.certificate.z, Smoothing((1.0 / sigma,), (as_like(u.T, objective.rows),))
+    found = replace(ledger.solution(), smoothing=Smoothing((0.0,)), dual_at=Start(z, around))
+    return found, Start(z, Smoothing((HAND_OVER / sigma,)), ledger.certificate.floor)
 
 
 class _Run:
@@ -315,3 +300,43 @@ class _Run:
 def _by_node(values: HostArray, n: int, m: int) -> HostArray:
     """(m, n) of what broadcasts to (n, m)."""
     return np.ascontiguousarray(np.broadcast_to(values, (n, m)).T)
+
+
+class Leading(NamedTuple):
+    """Eigenvectors of ΦᵀωΦ."""
+
+    e: HostArray
+    """(k,)."""
+    V: HostArray
+    """(r, k)."""
+    values: HostArray
+    """Φ V transposed, (k, n)."""
+    rest: float
+    """All other eigenvalues are at most about this."""
+
+
+def leading(rows: HostArray, omega: HostArray, ridge: float) -> Leading:
+    """Those directions that a ridge does not hold, or enough of them."""
+    n, r = rows.shape
+    count, rng, few = 64, np.random.default_rng(0), min(n, r) <= MAX_FEATURES_FOR_ALL
+    single = rows if few else rows.astype(np.float32)
+    while not few and count <= min(n, r) // 3:
+        # one step of subspace iteration: they need not be exact, for what they miss is held by the ridge
+        probes = single @ rng.standard_normal((r, count), dtype=np.float32)
+        probes *= omega[:, None].astype(np.float32)
+        Q = np.linalg.qr((single.T @ probes).astype(np.float64))[0]
+        Z = rows @ Q
+        e, S = np.linalg.eigh(Z.T @ (omega[:, None] * Z))
+        if e[0] <= ridge:  # in all other directions the ridge outweighs the losses
+            kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
+            S = S[:, kept]
+            return Leading(e[kept], Q @ S, np.ascontiguousarray((Z @ S).T), max(float(e[0]), HELD * ridge))
+        count *= 2
+    scaled = rows * np.sqrt(omega)[:, None]
+    e, V = np.linalg.eigh(scaled @ scaled.T if n < r else scaled.T @ scaled)
+    kept = e > min(HELD * ridge, 0.5 * float(e[-1]))
+    kept[-1] = True  # also where all rows are alike, and no direction has any size
+    e, V = e[kept], np.ascontiguousarray(V[:, kept])
+    if n < r:
+        V = (scaled.T @ V) / np.sqrt(np.maximum(e, np.finfo(float).tiny))
+    return Leading(e, V, np.ascontiguousarray((rows @ V).T), HELD * ridge)

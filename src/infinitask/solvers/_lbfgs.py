@@ -18,7 +18,7 @@ difference of two of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
@@ -27,13 +27,12 @@ from infinitask._base.arrays import HostArray
 from infinitask.objective import Evaluation, Smoothing
 from infinitask.solvers._base import Ledger
 from infinitask.solvers._basis import Metric
-from infinitask.solvers._line_search import line_search
 
 STEPS_REMEMBERED = 20
 """Steps from which the inverse Hessian is estimated."""
 
 EVALUATIONS_BEFORE_ASKING = 25
-"""Evaluations between two questions whether to give up: the answer costs about one evaluation."""
+"""Evaluations between two points at which a caller may give up: to decide costs about one evaluation."""
 
 
 class StepMemory:
@@ -88,9 +87,11 @@ def lbfgs_stage(
     here: Evaluation,
     smoothing: Smoothing,
     measure: Callable[[HostArray, Smoothing], Metric],
-    give_up: Callable[[HostArray, int], bool],
-) -> tuple[HostArray, Evaluation]:
-    """Minimise P_κ from z until the ledger finds an evaluation good enough; returns the new z and its evaluation.
+) -> Iterator[tuple[HostArray, Evaluation, int | None]]:
+    """Minimise P_κ from z until the ledger finds an evaluation good enough.
+
+    Yields z and its evaluation at the end and, some evaluations apart, on the way, with the number of evaluations since
+    the optimisation error was last halved; None at the end.
 
     Parameters
     ----------
@@ -101,8 +102,6 @@ def lbfgs_stage(
     smoothing : Smoothing
     measure : callable
         The metric at a point.
-    give_up : callable
-        Whether to stop at a point, some evaluations after the optimisation error was last halved; asked now and then.
     """
     label = f"L-BFGS, smoothing {smoothing.kappa[0]:.1e}"
     memory, metric, age = StepMemory(z.size), measure(z, smoothing), 0
@@ -112,8 +111,7 @@ def lbfgs_stage(
         if here.error < 0.5 * best:
             best, since = here.error, ledger.n_evaluations
         if ledger.n_evaluations - asked >= EVALUATIONS_BEFORE_ASKING:
-            if give_up(z, ledger.n_evaluations - since):
-                break
+            yield z, here, ledger.n_evaluations - since
             asked = ledger.n_evaluations
         along = memory.direction(here.gradient, downhill)
         step, fresh = line_search(ledger, z, smoothing, here, along, label, curvature=0.9)
@@ -132,4 +130,47 @@ def lbfgs_stage(
             continue
         downhill = metric.solve(here.gradient)
         memory.add(step * along, change, downhill - before)
-    return z, here
+    yield z, here, None
+
+
+def line_search(
+    ledger: Ledger,
+    z: HostArray,
+    smoothing: Smoothing,
+    here: Evaluation,
+    direction: HostArray,
+    label: str,
+    curvature: float = 0.5,
+) -> tuple[float, Evaluation | None]:
+    """A step along a descent direction at whose end the slope is small against the one at its start.
+
+    P_κ is convex and piecewise quadratic along the line, so the zero of its slope is bracketed and found by regula
+    falsi; rounding, which hides the decrease of P_κ near the minimum, does not hide the slope.
+    """
+    slope = float(here.gradient @ direction)
+    if not slope < 0.0:
+        return 0.0, None
+    low, low_slope, high, high_slope, last = 0.0, slope, np.inf, np.inf, 0.0
+    step = 1.0
+    rounding = 1e-13 * abs(here.smoothed)
+    for _ in range(30):
+        fresh = ledger.evaluate(z + step * direction, smoothing, label)
+        end = float(fresh.gradient @ direction)
+        descended = fresh.smoothed <= here.smoothed + 1e-4 * step * slope + rounding
+        if descended and (abs(end) <= curvature * abs(slope) or (step == 1.0 and end < 0.0)):
+            return step, fresh
+        if ledger.exhausted:
+            break
+        if end < 0.0 and not np.isfinite(high):
+            return (step, fresh) if fresh.smoothed <= here.smoothed + rounding else (0.0, None)
+        # an end that stays while the other moves twice counts half: regula falsi alone creeps up to a kink
+        if end < 0.0:
+            high_slope = 0.5 * high_slope if last < 0.0 else high_slope
+            low, low_slope = step, end
+        else:
+            low_slope = 0.5 * low_slope if last > 0.0 else low_slope
+            high, high_slope = step, end
+        last = end
+        share = -low_slope / (high_slope - low_slope) if np.isfinite(high_slope) else 0.1
+        step = low + min(0.9, max(0.1, share)) * (high - low)
+    return 0.0, None

@@ -16,7 +16,6 @@ where these are the fractions that the nodes take: their machines join until the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -26,66 +25,57 @@ from sklearn.svm import OneClassSVM
 from infinitask._base.arrays import HostArray, as_like, to_host
 from infinitask.objective import Objective, Smoothing
 from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
-from infinitask.solvers._engine import Engine, Given
-
-MAX_ROWS = 8_000
-"""With more rows their Gram matrix is too large: 512 MB here."""
 
 MACHINE_TOLERANCE = 1e-5
 """Tolerance of a machine: fields on its margin differ by as much, in terms of the largest entry of K times n."""
 
-ROUNDS, AIM = 4, 0.25
-"""Machines join up to four times, until the gap is at most a quarter of the one asked for."""
+ROUNDS, AIM = 3, 0.05
+"""Machines join up to three times, until the gap is at most a twentieth of the one asked for: folds of a calibration
+ask for large gaps, and the levels at which points leave the sets need smaller ones."""
 
 LOWER = 0.5
 """Fractions lie below their nodes where t is held by its ridge. At first they are known down to this part of the
 smallest node; where that is not enough, three halvings further."""
 
 
-class OneClassWalk(Engine):
-    """One-class machines of the nodes, and the bias that joins them."""
+def by_machines(objective: Objective, ledger: Ledger, start: Start | None) -> tuple[Solution, Start]:
+    """One-class machines of the nodes, and the bias that joins them; no start is as good.
 
-    needs = ("one_class",)
-
-    def cost(self, objective: Objective, given: Given) -> float:
-        """See :meth:`Engine.cost`: no start is as good."""
-        return 0.0 if int(objective.rows.shape[0]) <= MAX_ROWS else np.inf
-
-    def run(self, objective: Objective, ledger: Ledger, given: Given) -> tuple[Solution, Start]:
-        """See :meth:`Engine.run`. The Gram matrix may be off by rounding: bounds are computed with Φ."""
-        ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
-        omega = to_host(objective.sample_weight)
-        counted = np.flatnonzero(omega > 0.0)
-        rows, omega_of = np.asarray(objective.rows)[counted], omega[counted]
-        K = rows @ rows.T if objective.gram is None else objective.gram
-        if K.shape[0] != counted.size:
-            K = K[np.ix_(counted, counted)]
-        machines = Machines(K, omega_of)
-        problem = _Threshold(machines, objective)
-        theta, weights, cols = problem.theta, problem.weights, objective.host_integrals[0].cols
-        smoothing = Smoothing((1e-3 * objective.scale,))
-        asked = np.append(np.sort(theta)[::2], LOWER * np.min(theta))  # half of the nodes are mostly enough
-        for _ in range(ROUNDS):
-            machines.add(asked)
-            c = problem.best()
-            asked = problem.fractions(c)
-            b = np.column_stack([machines.machine(s) for s in asked])
-            A = np.clip(b, 0.0, omega_of[:, None]) / theta  # rounding must not leave the dual's interval
-            C = rows.T @ A @ (weights[:, None] * cols) / objective.alpha
-            pull = (weights * np.sum(A, axis=0)) @ problem.cols - problem.linear
-            dual = -0.5 * objective.alpha * float(np.sum(C**2)) - 0.5 * float(pull @ pull) / problem.ridge
-            z = np.concatenate([C.ravel(), c])
-            ledger.certificate.take(z, np.inf, dual)
-            ledger.evaluate(z, smoothing, "machines")
-            if ledger.exhausted or ledger.certificate.gap <= AIM * ledger.tol:
-                break
-            lowest = machines.fractions[0]
-            asked = np.where(asked <= lowest, LOWER**3 * lowest, asked)
-        U = np.zeros((omega.size, theta.size))
-        U[counted] = A / omega_of[:, None]
-        at = Start(z, Smoothing(smoothing.kappa, (as_like(U, objective.rows),)))
-        found = replace(ledger.solution(), smoothing=smoothing, dual_at=at)
-        return found, Start(z, smoothing, ledger.certificate.floor)
+    The Gram matrix may be off by rounding: bounds are computed with Φ.
+    """
+    ledger.certificate.floor = PERFECT_FIT * min(objective.typical_loss, objective.scale)
+    omega = to_host(objective.sample_weight)
+    counted = np.flatnonzero(omega > 0.0)
+    rows, omega_of = np.asarray(objective.rows)[counted], omega[counted]
+    K = rows @ rows.T if objective.gram is None else objective.gram
+    if K.shape[0] != counted.size:
+        K = K[np.ix_(counted, counted)]
+    machines = Machines(K, omega_of)
+    problem = _Threshold(machines, objective)
+    theta, weights, cols = problem.theta, problem.weights, objective.host_integrals[0].cols
+    smoothing = Smoothing((1e-3 * objective.scale,))
+    asked = np.append(np.sort(theta)[::2], LOWER * np.min(theta))  # half of the nodes are mostly enough
+    for _ in range(ROUNDS):
+        machines.add(asked)
+        c = problem.best()
+        asked = problem.fractions(c)
+        b = np.column_stack([machines.machine(s) for s in asked])
+        A = np.clip(b, 0.0, omega_of[:, None]) / theta  # rounding must not leave the dual's interval
+        C = rows.T @ A @ (weights[:, None] * cols) / objective.alpha
+        pull = (weights * np.sum(A, axis=0)) @ problem.cols - problem.linear
+        dual = -0.5 * objective.alpha * float(np.sum(C**2)) - 0.5 * float(pull @ pull) / problem.ridge
+        z = np.concatenate([C.ravel(), c])
+        ledger.certificate.take(z, np.inf, dual)
+        ledger.evaluate(z, smoothing, "machines")
+        if ledger.exhausted or ledger.certificate.gap <= AIM * ledger.tol:
+            break
+        lowest = machines.fractions[0]
+        asked = np.where(asked <= lowest, LOWER**3 * lowest, asked)
+    U = np.zeros((omega.size, theta.size))
+    U[counted] = A / omega_of[:, None]
+    at = Start(z, Smoothing(smoothing.kappa, (as_like(U, objective.rows),)))
+    found = replace(ledger.solution(), smoothing=smoothing, dual_at=at)
+    return found, Start(z, smoothing, ledger.certificate.floor)
 
 
 class Machines:
@@ -122,7 +112,7 @@ class Machines:
         self.fractions, self.thresholds = np.ones(1), np.array([np.max(K @ omega)])
         self._machines = omega[None, :]
 
-    def add(self, fractions: Iterable[float]) -> None:
+    def add(self, fractions: HostArray) -> None:
         """Solve the machines of more fractions in (0, 1]."""
         fresh = [s for s in np.unique(fractions) if np.min(np.abs(self.fractions - s)) > 1e-12]
         for s in fresh:

@@ -29,7 +29,6 @@ from infinitask.kernels import Precomputed
 from infinitask.objective import PartedRows, Smoothing
 from infinitask.objective._terms import compiles
 from infinitask.solvers import Eigenbasis, Reason, Solution, Start, solve
-from infinitask.solvers._continuation import joined
 from infinitask.streaming._blocks import RowSource
 from infinitask.streaming._parts import SINGLE_TOLERANCE, PartMaker, Targets
 from infinitask.streaming._sampling import Survey
@@ -113,7 +112,7 @@ class _Rows:
         if rows.M is None and solution.reason is Reason.LBFGS_STALLED:
             # what single precision cannot reach, double precision does, even if it takes more passes
             rows, first = self._parted(recipe, problem, units, single=False), solution
-            solution = joined(first, _solved(recipe, problem, rows, first))
+            solution = _solved(recipe, problem, rows, first).after(first)
             passes += rows.parts.passes
         if recipe.verbose:
             print(f"{passes} passes over the rows, after the first", file=sys.stderr)
