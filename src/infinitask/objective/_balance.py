@@ -345,8 +345,8 @@ def _with_balanced(objective: Objective, slopes: Slopes, wanted: HostArray, cons
     def moved(block: slice) -> list[tuple[Array, Array]]:
         (u, data), *others = slopes(block)
         high, low = (corner(objective, block, side)[0] for side in (-1.0, 1.0))
-        corner = namespace(u).where(as_like(up, u) > 0.0, high, low)
-        return [(u + as_like(share, u) * (corner - u), data), *others]
+        far = namespace(u).where(as_like(up, u) > 0.0, high, low)
+        return [(u + as_like(share, u) * (far - u), data), *others]
 
     # −ℓ* is concave: it loses no more than the segment does
     gain = np.where(up, balance.high.data, balance.low.data) - nodes.data

@@ -29,9 +29,9 @@ from infinitask.solvers._base import PERFECT_FIT, Ledger, Solution, Start
 MACHINE_TOLERANCE = 1e-5
 """Tolerance of a machine: fields on its margin differ by as much, in terms of the largest entry of K times n."""
 
-ROUNDS, AIM = 3, 0.05
-"""Machines join up to three times, until the gap is at most a twentieth of the one asked for: folds of a calibration
-ask for large gaps, and the levels at which points leave the sets need smaller ones."""
+ROUNDS, AIM = 5, 0.15
+"""Machines join up to five times, until the gap is at most 0.15 of the one asked for: folds of a calibration ask for
+large gaps, and the levels at which points leave the sets need smaller ones."""
 
 LOWER = 0.5
 """Fractions lie below their nodes where t is held by its ridge. At first they are known down to this part of the
