@@ -299,9 +299,7 @@ class JointFits:
         """
         splitting = self.splitting.leading(alpha)
         live = self.folds.seen > 0.0
-        state = iterate(
-            splitting, alpha, live=live, start=start, tol=tol, max_iter=max_iter, every=every, floor=floor
-        )
+        state = iterate(splitting, alpha, live=live, start=start, tol=tol, max_iter=max_iter, every=every, floor=floor)
         return JointSolution(self, splitting, state)
 
 
